@@ -1,0 +1,197 @@
+"""J and L, computed, with bounds on the rounding in them.
+
+J is computed over all rows, in float64, from scratch; a guess never enters a certificate. L
+comes from what a solver knows of a feasible alpha. Each value carries an allowance: a bound on
+how far rounding can have moved it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.certificate import PRIMAL_ONLY, Certificate
+from certsvm.kernels.objective import hinge_sums
+from certsvm.problem import Problem
+from certsvm.rows import Vector
+
+Pool: TypeAlias = tuple[Executor, int]
+"""Threads to share the computation of J, and their number."""
+
+UNIT_ROUNDOFF = 2.0**-53
+# First-order error bounds are used below; this covers their higher orders.
+_SLACK = 1.01
+
+_VALUES_PER_CHUNK = 1 << 16
+_MOST_CHUNKS = 1024
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A computed value and how far rounding can have moved it."""
+
+    value: float
+    rounding: float
+
+    @property
+    def low(self) -> float:
+        """Certainly not above the exact value."""
+        return self.value - self.rounding
+
+    @property
+    def high(self) -> float:
+        """Certainly not below the exact value."""
+        return self.value + self.rounding
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """A feasible alpha, as far as L needs to know it.
+
+    Attributes
+    ----------
+    alpha_sum : float
+        sum_k alpha_k.
+    w : ndarray of shape (dimension,)
+        sum_k alpha_k y_k.
+    source : str
+        How feasibility is known, for the certificate.
+    alpha_sum_rounding, w_rounding : float
+        Bounds on the errors of ``alpha_sum`` and, in norm, of ``w``.
+    alpha : callable, default=None
+        Returns alpha itself where the solver keeps it.
+    """
+
+    alpha_sum: float
+    w: Vector
+    source: str
+    alpha_sum_rounding: float = 0.0
+    w_rounding: float = 0.0
+    alpha: Callable[[], Vector] | None = None
+
+
+@dataclass(frozen=True)
+class DualBound:
+    """L at ``scale * alpha``, with everything a certificate says about it."""
+
+    bound: Bound
+    scale: float
+    source: str
+    alpha: Vector | None = None
+
+
+def primal_bound(problem: Problem, w: Vector, pool: Pool | None = None) -> Bound:
+    """J(w), exactly: one reading of all rows.
+
+    The rows are summed in chunks that depend on the data alone, so the result has the same
+    bits for any number of threads.
+    """
+    starts = _chunk_starts(problem)
+    n_chunks = starts.size - 1
+    sums = np.empty(n_chunks)
+
+    def sum_chunks(first: int, last: int) -> None:
+        hinge_sums(problem.rows.arrays, problem.signed_weights, w, starts, first, last, sums)
+
+    if pool is None or n_chunks == 1:
+        sum_chunks(0, n_chunks)
+    else:
+        executor, workers = pool
+        edges = [n_chunks * i // workers for i in range(workers + 1)]
+        for done in [executor.submit(sum_chunks, a, b) for a, b in itertools.pairwise(edges)]:
+            done.result()
+    loss = problem.C * math.fsum(sums)
+    squared_norm = float(w @ w)
+    longest_chunk = int(np.diff(starts).max())
+    rounding = (_SLACK * UNIT_ROUNDOFF) * (
+        problem.C * (math.sqrt(squared_norm) * problem.product_mass + problem.weight_sum)
+        + (longest_chunk + 8) * loss
+        + (w.size + 4) * squared_norm
+    )
+    return Bound(0.5 * squared_norm + loss, rounding)
+
+
+def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
+    """L at the best multiple of a feasible point, and that multiple.
+
+    With A = sum alpha and B = |w_alpha|^2, every s in [0, 1] keeps s alpha in the box, and
+    L(s alpha) = s A - s^2 B / 2 is largest at s = min(1, A / B), where it is never negative.
+    ``scaled=False`` takes s = 1.
+    """
+    A = point.alpha_sum
+    B = float(point.w @ point.w)
+    s = min(1.0, A / B) if scaled and B > 0.0 else 1.0
+    length = math.sqrt(B)
+    squared_norm_rounding = (
+        2.0 * length * point.w_rounding
+        + point.w_rounding**2
+        + UNIT_ROUNDOFF * (point.w.size + 2) * B
+    )
+    rounding = _SLACK * (
+        s * point.alpha_sum_rounding
+        + 0.5 * s * s * squared_norm_rounding
+        + 4.0 * UNIT_ROUNDOFF * (s * A + s * s * B)
+    )
+    return Bound(s * A - 0.5 * s * s * B, rounding), s
+
+
+class Ledger:
+    """The bounds found during one training run, and the certificate they amount to.
+
+    Bounds do not depend on the order in which they were found, so by default the best of
+    each kind counts. With ``keep_best=False`` only the latest does, as in the paper.
+    """
+
+    def __init__(self, problem: Problem, target: float, *, keep_best: bool = True) -> None:
+        self.target = target
+        self.w: Vector | None = None
+        self.primal = Bound(math.inf, 0.0)
+        self.dual: DualBound = DualBound(Bound(0.0, 0.0), 1.0, PRIMAL_ONLY)
+        self._problem = problem
+        self._keep_best = keep_best
+
+    def offer_primal(self, w: Vector, bound: Bound) -> None:
+        """Take note of J at ``w``."""
+        if not self._keep_best or bound.high < self.primal.high:
+            self.w, self.primal = w.copy(), bound
+
+    def offer_dual(self, point: DualPoint) -> None:
+        """Take note of a feasible dual point."""
+        bound, scale = dual_bound(point, scaled=self._keep_best)
+        if not math.isfinite(bound.low):
+            return
+        # alpha = 0, which the ledger starts with, is feasible too: L = 0. The paper's L is
+        # recorded as it is, below zero or not.
+        if not self._keep_best or bound.low > self.dual.bound.low:
+            alpha = None
+            if point.alpha is not None:
+                box = self._problem.C * self._problem.weights
+                alpha = np.minimum(scale * point.alpha(), box)
+            self.dual = DualBound(bound, scale, point.source, alpha)
+
+    def certificate(self) -> Certificate:
+        """What is proved now."""
+        return Certificate(
+            primal=self.primal.value,
+            dual=self.dual.bound.value,
+            target=self.target,
+            bound=self.dual.source,
+            scale=self.dual.scale,
+            primal_rounding=self.primal.rounding,
+            dual_rounding=self.dual.bound.rounding,
+            C=self._problem.C,
+            bias=self._problem.rows.bias,
+        )
+
+
+def _chunk_starts(problem: Problem) -> NDArray[np.int64]:
+    n_rows = problem.rows.n_rows
+    n_chunks = min(_MOST_CHUNKS, n_rows, 1 + problem.rows.n_stored // _VALUES_PER_CHUNK)
+    return np.arange(n_chunks + 1, dtype=np.int64) * n_rows // n_chunks

@@ -1,0 +1,45 @@
+"""What ``class_weight`` stands for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def class_weights(
+    class_weight: dict[Any, float] | str | None,
+    classes: NDArray[Any],
+    y_index: NDArray[np.intp],
+    weights: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
+    """Factor for each class, in the order of ``classes``.
+
+    "balanced" gives every class the same total, counting rows with their weights, so that a
+    row of weight two is the same as two rows.
+
+    Examples
+    --------
+    >>> class_weights("balanced", np.array(["a", "b"]), np.array([0, 0, 0, 1]), None)
+    array([0.66666667, 2.        ])
+    """
+    if class_weight is None:
+        return np.ones(classes.size)
+    if class_weight == "balanced":
+        totals = np.bincount(y_index, weights=weights, minlength=classes.size).astype(np.float64)
+        # A class without weight has no rows to multiply; any factor will do.
+        balanced = np.ones(classes.size)
+        np.divide(totals.sum(), classes.size * totals, out=balanced, where=totals > 0)
+        return balanced
+    assert isinstance(class_weight, dict)
+    known = classes.tolist()
+    unknown = [label for label in class_weight if label not in known]
+    if unknown:
+        raise ValueError(
+            f"The classes, {unknown!r}, are not in class_weight's data: the labels are {known!r}"
+        )
+    factors = np.array([float(class_weight.get(label, 1.0)) for label in known])
+    if not (np.isfinite(factors).all() and (factors >= 0).all()):
+        raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}")
+    return factors

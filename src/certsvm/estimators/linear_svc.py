@@ -1,0 +1,567 @@
+"""LinearSVC: the classifier."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from certsvm.certificate import PRIMAL_ONLY, Certificate, percent
+from certsvm.estimators.class_weights import class_weights
+from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
+from certsvm.history import History
+from certsvm.problem import Problem
+from certsvm.progress import PrintProgress
+from certsvm.rows import Rows
+from certsvm.solvers import SOLVERS, Solver, Start, make_solver
+from certsvm.solvers.growing_margin import GrowingMargin
+from certsvm.training import INTERRUPTED, Callback, Result, train
+
+
+class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Linear support vector classifier that proves how close to the optimum it is.
+
+    Minimises, with labels reflected into the rows,
+
+        J(w) = 1/2 |w|^2 + C * sum_k s_k * max(0, 1 - w.y_k),     y_k = +-[x_k, intercept_scaling]
+
+    (the hinge loss with an L2 penalty) and stops when it has a proof that
+    ``J(w) <= (1 + tol) * J_opt``. The proof is kept in ``certificate_``.
+
+    The intercept is regularised, as liblinear's is: it is the weight of a constant column of
+    height ``intercept_scaling``. A larger height regularises it less, and slows training.
+
+    Prefer ``sklearn.svm.LinearSVC`` for the squared hinge or an L1 penalty, and
+    ``sklearn.linear_model.SGDClassifier`` for other losses.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss against the penalty; larger means less regularisation.
+    tol : float, default=0.01
+        Relative accuracy to be proved: training ends when ``J(w) / J_opt - 1 <= tol`` is
+        certain. It has no unit and is relative to the optimal objective value, so 0.01 means
+        one per cent for any data, any scaling and any C.
+    solver : str or Solver, default="auto"
+        ``"sgd-s"``, ``"sgd-m"``, ``"sgd-r"``, or a configured object such as
+        ``certsvm.solvers.SGDs(published=True)``. ``"auto"`` chooses; see ``solver_``.
+        ``"sgd-r"`` has no dual bound: it proves nothing, and runs until a limit.
+    fit_intercept : bool, default=True
+        Whether to learn an intercept.
+    intercept_scaling : float, default=1.0
+        Height of the constant column behind the intercept. Ignored if ``fit_intercept`` is
+        False.
+    class_weight : dict or "balanced", default=None
+        Factors for the weights of each class's rows, in every binary problem. "balanced"
+        makes all classes weigh the same in total.
+    max_iter : int, default=1000
+        Limit on passes over the data, for each binary problem.
+    max_time : float, default=None
+        Limit in seconds, for each binary problem; looked at after each pass.
+    n_jobs : int, default=None
+        Threads: for several classes at once, or for computing the objective. None means 1
+        unless in a ``joblib.parallel_config`` context, -1 all processors. The result does not
+        depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Of the order in which rows are presented. An int gives the same bits each time.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from the previous solution, if the shapes still agree.
+    store_dual : bool, default=False
+        Whether to keep ``dual_coef_``, the dual point behind the certificate, so that
+        ``certsvm.verify`` can check it too.
+    verbose : int, default=0
+        1 prints a line each second, more prints one for each pass.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights of the columns; one row for two classes, else one per class.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts; zero if ``fit_intercept`` is False.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    certificate_ : Certificate
+        What is proved; for several classes, the certificate with the largest gap. None after
+        ``partial_fit``.
+    certificates_ : list of Certificate
+        One for each row of ``coef_``.
+    history_ : History, or list of History for several classes
+        One record for each pass.
+    n_iter_ : int
+        Passes over the data; the largest number for several classes.
+    solver_ : str
+        The solver's name.
+    dual_coef_ : ndarray of shape (1, n_samples) or (n_classes, n_samples)
+        alpha, with 0 <= alpha_k <= C s_k. Only with ``store_dual=True`` and a solver that has
+        a dual bound.
+    class_weight_ : ndarray of shape (n_classes,)
+        The factors that ``class_weight`` stands for.
+    t_ : int
+        Presentations of rows so far.
+    n_samples_seen_ : int
+        Rows seen so far, by ``fit`` and ``partial_fit``.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X has names.
+
+    See Also
+    --------
+    sklearn.svm.LinearSVC : Same problem with ``loss="hinge"``; its tolerance is about the
+        dual variables and says nothing of the objective.
+    sklearn.linear_model.SGDClassifier : Many losses, for streams; no measure of accuracy.
+    certsvm.verify : Recomputes the certificate.
+
+    Notes
+    -----
+    Data of type float32 or float64, CSR or C-ordered dense, is used in place. All sums are
+    accumulated in float64.
+
+    If the target is missed, ``fit`` warns with the gap that was reached. Ctrl-C ends ``fit``
+    early with the best model so far and its certificate; before the first pass is complete it
+    raises KeyboardInterrupt as usual.
+
+    References
+    ----------
+    C. Panagiotakopoulos and P. Tsampouka, The Stochastic Gradient Descent for the Primal
+    L1-SVM Optimization Revisited, ECML-PKDD 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from certsvm import LinearSVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
+    >>> clf.certificate_.met, clf.certificate_.relative_gap <= 0.01
+    (True, True)
+    >>> clf.score(X, y) > 0.97
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "solver": [StrOptions({"auto", *SOLVERS}), Solver],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="left"), None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "warm_start": ["boolean"],
+        "store_dual": ["boolean"],
+        "verbose": ["verbose"],
+    }
+
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    classes_: NDArray[Any]
+    class_weight_: NDArray[np.float64]
+    certificate_: Certificate | None
+    certificates_: list[Certificate] | None
+    history_: History | list[History]
+    dual_coef_: NDArray[np.float64]
+    n_iter_: int
+    n_samples_seen_: int
+    solver_: str
+    t_: int
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        tol: float = 0.01,
+        solver: str | Solver = "auto",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: dict[Any, float] | str | None = None,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        store_dual: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.tol = tol
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.store_dual = store_dual
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
+        """Train to the accuracy ``tol``, or until a limit is reached.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data. CSR and C-ordered dense arrays of type float32 or float64 are used in
+            place.
+        y : array-like of shape (n_samples,)
+            Labels of any kind.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows. A row of weight zero counts as absent.
+
+        Returns
+        -------
+        self : LinearSVC
+            Fitted.
+        """
+        X, y, weights = self._validate(X, y, sample_weight, reset=True)
+        check_classification_targets(y)
+        classes, y_index = np.unique(y, return_inverse=True)
+        _require_two_classes(classes, y_index, weights)
+        previous = self._previous_solution(X.shape[1], classes)
+        factors = class_weights(self.class_weight, classes, y_index, weights)
+        rows = Rows(X, bias=self._bias())
+        problems = [
+            Problem(rows, np.where(y_index == positive, 1, -1), C=self.C, weights=s)
+            for s in [_row_weights(factors, y_index, weights)]
+            for positive in _positive_classes(classes)
+        ]
+        labels = [classes[positive] for positive in _positive_classes(classes)]
+        tasks = FitTasks(
+            self,
+            labels,
+            self.max_iter,
+            {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
+        )
+        self.classes_ = classes
+        self.class_weight_ = factors
+        solver = make_solver(self.solver)
+        results = self._train(problems, labels, solver, previous, tasks)
+        self._take(problems, results, solver)
+        tasks.end_fit({name: getattr(self, name) for name in ("coef_", "intercept_", "classes_")})
+        self._warn_if_missed(results)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        total_samples: int | None = None,
+    ) -> LinearSVC:
+        """Present the rows once, in their order, and go on from there: for streams.
+
+        This is SGD as in ``solver="sgd-s"``, one presentation at a time. Nothing is proved:
+        neither the objective over all rows nor complete passes over them are known here, so
+        ``certificate_`` is None afterwards. A ``fit`` with ``warm_start=True`` goes on from
+        the stream's model and certifies.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            A batch of rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will ever come. Needed at the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows.
+        total_samples : int, default=None
+            The number of rows that the loss is summed over: C weighs their sum. Give it when
+            several passes are made over the same rows. None means all rows seen so far,
+            ``n_samples_seen_``, as is right for a stream that does not repeat.
+
+        Returns
+        -------
+        self : LinearSVC
+            With one more batch learned.
+        """
+        first = not hasattr(self, "classes_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        X, y, weights = self._validate(X, y, sample_weight, reset=first)
+        if first:
+            self._begin_stream(np.unique(classes), X.shape[1])
+        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
+            raise ValueError(
+                f"classes={classes!r} is not the same as on the first call: {self.classes_!r}"
+            )
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(f"y has labels that are not in classes: {unknown!r}")
+        y_index = np.searchsorted(self.classes_, y)
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' needs all labels at once; for partial_fit, pass a "
+                "dict of weights or use sample_weight"
+            )
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, y_index, weights)
+        s = _row_weights(self.class_weight_, y_index, weights)
+        rows = Rows(X, bias=self._bias())
+        self.n_samples_seen_ += rows.n_rows
+        total = self.n_samples_seen_ if total_samples is None else total_samples
+        for i, positive in enumerate(_positive_classes(self.classes_)):
+            # Chosen so that lambda = 1 / (C m) comes out as 1 / (self.C total).
+            C = self.C * total / rows.n_rows if s is None else self.C * total / np.count_nonzero(s)
+            problem = Problem(rows, np.where(y_index == positive, 1, -1), C=C, weights=s)
+            w = problem.weight_vector(self.coef_[i], float(self.intercept_[i]))
+            state = GrowingMargin(problem, w=w, t=self.t_)
+            state.present(problem.active)
+            self.coef_[i], self.intercept_[i] = problem.coefficients(state.w)
+        self.t_ = state.t
+        self._forget_certificates()
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Signed distances to the separating hyperplanes, times the norms of their weights.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive where the row belongs to ``classes_[1]``, or to the column's class.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        result: NDArray[np.float64] = scores.ravel() if scores.shape[1] == 1 else scores
+        return result
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Taken from ``classes_``.
+        """
+        scores = self.decision_function(X)
+        index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[index]
+        return labels
+
+    def _bias(self) -> float:
+        return float(self.intercept_scaling) if self.fit_intercept else 0.0
+
+    def _validate(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
+    ) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None]:
+        # Rows checks that all values are finite, while it computes their norms.
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_all_finite=False,
+            reset=reset,
+        )
+        if sample_weight is None:
+            return X, y, None
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if (weights < 0).any():
+            raise ValueError("sample_weight must not be negative")
+        return X, y, weights
+
+    def _previous_solution(
+        self, n_features: int, classes: NDArray[Any]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], int] | None:
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        if self.coef_.shape[1] != n_features or not np.array_equal(self.classes_, classes):
+            return None
+        return self.coef_, self.intercept_, max(1, round(self.t_ / self.n_samples_seen_))
+
+    def _train(
+        self,
+        problems: Sequence[Problem],
+        labels: Sequence[Any],
+        solver: Solver,
+        previous: tuple[NDArray[np.float64], NDArray[np.float64], int] | None,
+        tasks: FitTasks,
+    ) -> list[Result]:
+        random = check_random_state(self.random_state)
+        seeds = [int(seed) for seed in random.randint(np.iinfo(np.int32).max, size=len(problems))]
+        n_jobs = effective_n_jobs(self.n_jobs)
+        workers = min(n_jobs, len(problems))
+        stop = threading.Event()
+        # What a callback sees of a model whose classes are still in training.
+        coef = np.zeros((len(problems), problems[0].rows.n_columns))
+        intercept = np.zeros(len(problems))
+
+        def one(i: int) -> Result:
+            def attributes(w: NDArray[np.float64]) -> dict[str, Any]:
+                coef[i], intercept[i] = problems[i].coefficients(w)
+                return {
+                    "coef_": coef.copy(),
+                    "intercept_": intercept.copy(),
+                    "classes_": self.classes_,
+                    "n_features_in_": self.n_features_in_,
+                }
+
+            start = None
+            if previous is not None:
+                w = problems[i].weight_vector(previous[0][i], float(previous[1][i]))
+                start = Start(w, previous[2])
+            tasks.begin(i)
+            result = train(
+                problems[i],
+                solver,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                max_time=self.max_time,
+                seed=seeds[i],
+                start=start,
+                keep_alpha=self.store_dual,
+                threads=max(1, n_jobs // workers),
+                callbacks=[*self._printer(labels, i), *tasks.callback(i, attributes)],
+                stop=stop,
+            )
+            tasks.end(i)
+            return result
+
+        return _run_all(one, len(problems), workers, stop)
+
+    def _printer(self, labels: Sequence[Any], i: int) -> list[Callback]:
+        if not self.verbose:
+            return []
+        label = f"class {labels[i]}: " if len(labels) > 1 else ""
+        return [PrintProgress(interval=1.0 if self.verbose == 1 else 0.0, label=label)]
+
+    def _take(self, problems: Sequence[Problem], results: Sequence[Result], solver: Solver) -> None:
+        """Set the fitted attributes."""
+        split = [p.coefficients(r.w) for p, r in zip(problems, results, strict=True)]
+        self.coef_ = np.array([coef for coef, _ in split])
+        self.intercept_ = np.array([intercept for _, intercept in split])
+        self.certificates_ = [result.certificate for result in results]
+        self.certificate_ = max(self.certificates_, key=lambda c: c.proved_gap)
+        histories = [result.history for result in results]
+        self.history_ = histories[0] if len(histories) == 1 else histories
+        self.n_iter_ = max(result.passes for result in results)
+        self.solver_ = solver.name
+        self.n_samples_seen_ = problems[0].m
+        self.t_ = max(result.epochs for result in results) * problems[0].m
+        alphas = [result.alpha for result in results if result.alpha is not None]
+        if len(alphas) == len(results):
+            self.dual_coef_ = np.array(alphas)
+        elif hasattr(self, "dual_coef_"):
+            del self.dual_coef_
+
+    def _begin_stream(self, classes: NDArray[Any], n_features: int) -> None:
+        if classes.size < 2:
+            raise ValueError(f"classes must name at least two classes, got {classes!r}")
+        self.classes_ = classes
+        n_problems = len(_positive_classes(classes))
+        self.coef_ = np.zeros((n_problems, n_features))
+        self.intercept_ = np.zeros(n_problems)
+        self.t_ = 0
+        self.n_samples_seen_ = 0
+
+    def _forget_certificates(self) -> None:
+        self.certificate_ = None
+        self.certificates_ = None
+        for name in ("dual_coef_", "history_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _warn_if_missed(self, results: Sequence[Result]) -> None:
+        missed = [
+            r for r in results if not r.certificate.met and r.certificate.bound != PRIMAL_ONLY
+        ]
+        if not missed:
+            return
+        worst = max(missed, key=lambda r: r.certificate.proved_gap)
+        of = f" for {len(missed)} of {len(results)} classes" if len(results) > 1 else ""
+        warnings.warn(
+            f"The target accuracy was not reached{of}: {worst.reason} after {worst.passes} passes "
+            f"with a relative gap of {percent(worst.certificate.proved_gap)} "
+            f"(tol asks for {percent(self.tol)}). The model is valid and certificate_ states its "
+            "accuracy. To get closer, raise max_iter or max_time, scale the columns to similar "
+            "size, or lower C; or accept a larger tol.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def _positive_classes(classes: NDArray[Any]) -> list[int]:
+    """The class on the positive side of each binary problem, by position."""
+    return [1] if classes.size == 2 else list(range(classes.size))
+
+
+def _require_two_classes(
+    classes: NDArray[Any], y_index: NDArray[np.intp], weights: NDArray[np.float64] | None
+) -> None:
+    present = classes if weights is None else classes[np.unique(y_index[weights > 0])]
+    if present.size < 2:
+        which = f"only one class, {present[0]!r}" if present.size else "no class at all"
+        where = "" if weights is None else " among the rows of positive weight"
+        raise ValueError(
+            f"A classifier needs rows of at least 2 classes, but the data contains {which}{where}."
+        )
+
+
+def _row_weights(
+    factors: NDArray[np.float64], y_index: NDArray[np.intp], weights: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    if weights is None:
+        return None if (factors == 1.0).all() else factors[y_index]
+    return factors[y_index] * weights
+
+
+def _run_all(
+    one: Callable[[int], Result], n: int, workers: int, stop: threading.Event
+) -> list[Result]:
+    """Run ``one(0) ... one(n - 1)``; after Ctrl-C, let each finish its pass and return."""
+    if workers == 1:
+        results = []
+        for i in range(n):
+            results.append(one(i))
+            if results[-1].reason == INTERRUPTED:
+                stop.set()
+        return results
+    with ThreadPoolExecutor(workers) as executor:
+        futures: list[Future[Result]] = [executor.submit(one, i) for i in range(n)]
+        try:
+            wait(futures)
+        except KeyboardInterrupt:
+            stop.set()
+            wait(futures)
+        return [future.result() for future in futures]

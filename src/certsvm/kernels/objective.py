@@ -1,0 +1,73 @@
+"""Sums over all rows: the exact hinge loss and the squared norms."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.kernels.jit import kernel, row_operation
+from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, dot
+
+
+@kernel
+def hinge_sums(
+    rows: RowArrays,
+    signed_weights: Vector,
+    w: Vector,
+    chunk_starts: NDArray[np.int64],
+    first: int,
+    last: int,
+    sums: Vector,
+) -> None:
+    """Weighted hinge loss of each chunk of rows, into ``sums[first:last]``.
+
+    Chunk c holds the rows from ``chunk_starts[c]`` to ``chunk_starts[c + 1]``. The chunks do
+    not depend on the number of threads, so neither does their sum. ``signed_weights`` is
+    label times weight: its sign reflects the row, its size weighs the loss.
+    """
+    for c in range(first, last):
+        total = 0.0
+        for k in range(chunk_starts[c], chunk_starts[c + 1]):
+            weight = signed_weights[k]
+            if weight > 0.0:
+                total += weight * max(0.0, 1.0 - dot(rows, k, w))
+            elif weight < 0.0:
+                total -= weight * max(0.0, 1.0 + dot(rows, k, w))
+        sums[c] = total
+
+
+def squared_norm(rows: RowArrays, k: int) -> float:
+    """Squared norm of the augmented row ``k``."""
+    if isinstance(rows, CsrRows):
+        x = rows.values[rows.indptr[k] : rows.indptr[k + 1]].astype(np.float64)
+    else:
+        x = rows.values[k].astype(np.float64)
+    return float(x @ x) + rows.bias * rows.bias
+
+
+@row_operation(squared_norm, reorder=True)
+def _squared_norm(rows: Any, k: Any) -> Any:
+    if rows.instance_class is CsrRows:
+
+        def sparse(rows: CsrRows, k: int) -> float:
+            total = 0.0
+            for j in range(rows.indptr[k], rows.indptr[k + 1]):
+                total += np.float64(rows.values[j]) * np.float64(rows.values[j])
+            return total + rows.bias * rows.bias
+
+        return sparse
+
+    def dense(rows: DenseRows, k: int) -> float:
+        total = 0.0
+        for j in range(rows.values.shape[1]):
+            total += np.float64(rows.values[k, j]) * np.float64(rows.values[k, j])
+        return total + rows.bias * rows.bias
+
+    return dense
+
+
+@kernel
+def squared_norms(rows: RowArrays, out: Vector) -> None:
+    """Squared norms of all augmented rows. Not finite where a value is not."""
+    for k in range(out.size):
+        out[k] = squared_norm(rows, k)

@@ -1,0 +1,122 @@
+"""Rows of the data, and the two things one does with a row: inner product and addition.
+
+A kernel takes rows as one argument and calls ``dot`` and ``add`` on it; whether they are
+sparse or dense is decided when the kernel is compiled. Called from Python, both functions
+run as they stand here, which makes every kernel's ``py_func`` a plain-Python reference.
+
+Every row stands for the augmented pattern ``[x_k, bias]``: with a bias different from zero,
+vectors have one entry more than the data has columns, the last.
+"""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.kernels.jit import row_operation
+
+Vector: TypeAlias = NDArray[np.float64]
+
+
+class CsrRows(NamedTuple):
+    """Sparse rows: row k holds ``values[indptr[k]:indptr[k+1]]`` at columns ``indices[...]``.
+
+    The indices are unsigned views of validated ones: that spares the compiled loop the
+    test for negative (wrap-around) positions.
+    """
+
+    values: NDArray[np.floating[Any]]
+    indices: NDArray[np.unsignedinteger[Any]]
+    indptr: NDArray[np.int64]
+    bias: float
+
+
+class DenseRows(NamedTuple):
+    """Dense rows, C-ordered."""
+
+    values: NDArray[np.floating[Any]]
+    bias: float
+
+
+RowArrays: TypeAlias = CsrRows | DenseRows
+
+
+def dot(rows: RowArrays, k: int, v: Vector) -> float:
+    """Inner product of the augmented row ``k`` with ``v``, accumulated in float64."""
+    if isinstance(rows, CsrRows):
+        part = slice(rows.indptr[k], rows.indptr[k + 1])
+        total = float(rows.values[part].astype(np.float64) @ v[rows.indices[part]])
+    else:
+        total = float(rows.values[k].astype(np.float64) @ v[: rows.values.shape[1]])
+    return total + (rows.bias * float(v[-1]) if rows.bias != 0.0 else 0.0)
+
+
+def add(rows: RowArrays, k: int, step: float, v: Vector) -> None:
+    """Add ``step`` times the augmented row ``k`` to ``v``."""
+    if isinstance(rows, CsrRows):
+        part = slice(rows.indptr[k], rows.indptr[k + 1])
+        v[rows.indices[part]] += step * rows.values[part].astype(np.float64)
+    else:
+        v[: rows.values.shape[1]] += step * rows.values[k].astype(np.float64)
+    if rows.bias != 0.0:
+        v[-1] += step * rows.bias
+
+
+@row_operation(dot)
+def _dot_csr(rows: Any, k: Any, v: Any) -> Any:
+    if rows.instance_class is not CsrRows:
+        return None
+
+    def implementation(rows: CsrRows, k: int, v: Vector) -> float:
+        total = 0.0
+        for j in range(rows.indptr[k], rows.indptr[k + 1]):
+            total += rows.values[j] * v[rows.indices[j]]
+        if rows.bias != 0.0:
+            total += rows.bias * v[v.size - 1]
+        return total
+
+    return implementation
+
+
+@row_operation(dot, reorder=True)
+def _dot_dense(rows: Any, k: Any, v: Any) -> Any:
+    if rows.instance_class is not DenseRows:
+        return None
+
+    def implementation(rows: DenseRows, k: int, v: Vector) -> float:
+        total = 0.0
+        for j in range(rows.values.shape[1]):
+            total += rows.values[k, j] * v[j]
+        if rows.bias != 0.0:
+            total += rows.bias * v[v.size - 1]
+        return total
+
+    return implementation
+
+
+@row_operation(add)
+def _add_csr(rows: Any, k: Any, step: Any, v: Any) -> Any:
+    if rows.instance_class is not CsrRows:
+        return None
+
+    def implementation(rows: CsrRows, k: int, step: float, v: Vector) -> None:
+        for j in range(rows.indptr[k], rows.indptr[k + 1]):
+            v[rows.indices[j]] += step * rows.values[j]
+        if rows.bias != 0.0:
+            v[v.size - 1] += step * rows.bias
+
+    return implementation
+
+
+@row_operation(add)
+def _add_dense(rows: Any, k: Any, step: Any, v: Any) -> Any:
+    if rows.instance_class is not DenseRows:
+        return None
+
+    def implementation(rows: DenseRows, k: int, step: float, v: Vector) -> None:
+        for j in range(rows.values.shape[1]):
+            v[j] += step * rows.values[k, j]
+        if rows.bias != 0.0:
+            v[v.size - 1] += step * rows.bias
+
+    return implementation

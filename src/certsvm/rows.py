@@ -1,0 +1,178 @@
+"""The data as solvers see it: validated rows, used where they lie.
+
+Float32 and float64 input, CSR or C-ordered dense, is never copied: ``Rows`` holds read-only
+views of the caller's arrays. Anything else is converted once. Validation is one reading of
+the index structure and one of the values (their squared norms, which every solver needs
+anyway, are finite exactly when they are).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from certsvm.kernels import checks
+from certsvm.kernels.objective import squared_norms
+from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector
+
+
+class Rows:
+    """Validated, immutable rows ``[x_k, bias]``, shared by all problems on the same data.
+
+    Parameters
+    ----------
+    X : array or SciPy sparse matrix or sparse array of shape (n_rows, n_columns)
+        Used in place when it is CSR or C-ordered dense, of type float32 or float64.
+    bias : float, default=0.0
+        The augmentation rho >= 0. Zero means that there is no extra dimension.
+
+    Attributes
+    ----------
+    arrays : CsrRows or DenseRows
+        What kernels take.
+    n_rows, n_columns : int
+        Shape of the data.
+    dimension : int
+        Length of weight vectors: ``n_columns``, plus one if there is a bias.
+    n_stored : int
+        Number of stored values.
+    squared_norms : ndarray of shape (n_rows,)
+        Squared norms of the augmented rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = Rows(np.array([[3.0, 4.0], [0.0, 1.0]]), bias=2.0)
+    >>> rows.dimension, rows.squared_norms.tolist()
+    (3, [29.0, 5.0])
+    """
+
+    def __init__(self, X: Any, *, bias: float = 0.0) -> None:
+        if not (np.isfinite(bias) and bias >= 0):
+            raise ValueError(f"bias must be a finite number >= 0, got {bias!r}")
+        self.bias = float(bias)
+        self.arrays: RowArrays
+        if sp.issparse(X):
+            self.arrays = _csr_rows(X, self.bias)
+            self.n_stored = int(self.arrays.indptr[-1] - self.arrays.indptr[0])
+            self.n_rows, self.n_columns = (int(n) for n in X.shape)
+        else:
+            self.arrays = _dense_rows(X, self.bias)
+            self.n_stored = self.arrays.values.size
+            self.n_rows, self.n_columns = self.arrays.values.shape
+        self.dimension = self.n_columns + (self.bias > 0)
+        self.squared_norms = np.empty(self.n_rows)
+        squared_norms(self.arrays, self.squared_norms)
+        self._refuse_non_finite()
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Number of stored values in each row, the bias included."""
+        extra = int(self.bias > 0)
+        if isinstance(self.arrays, CsrRows):
+            return np.diff(self.arrays.indptr) + extra
+        return np.full(self.n_rows, self.n_columns + extra, dtype=np.int64)
+
+    def row(self, k: int) -> tuple[NDArray[Any], NDArray[np.floating[Any]]]:
+        """Columns and values stored in row ``k``, without the bias."""
+        if isinstance(self.arrays, CsrRows):
+            part = slice(self.arrays.indptr[k], self.arrays.indptr[k + 1])
+            return self.arrays.indices[part], self.arrays.values[part]
+        return np.arange(self.n_columns), self.arrays.values[k]
+
+    def _refuse_non_finite(self) -> None:
+        bad = ~np.isfinite(self.squared_norms)
+        if not bad.any():
+            return
+        k = int(np.argmax(bad))
+        columns, values = self.row(k)
+        for column, value in zip(columns, values, strict=True):
+            if not np.isfinite(value):
+                what = "NaN" if np.isnan(value) else "infinity"
+                raise ValueError(
+                    f"Input X contains {what}: row {k}, column {column}. Remove such rows, or "
+                    "fill in the missing values (for example with sklearn.impute.SimpleImputer)."
+                )
+        raise ValueError(
+            f"Row {k} of X has values so large that its squared norm overflows "
+            f"(largest {np.abs(values).max():g}). Rescale the columns."
+        )
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    # One type for all: writable and read-only arrays would each be compiled for otherwise.
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def _float_values(values: NDArray[Any]) -> NDArray[np.floating[Any]]:
+    if values.dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+        return values
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold real numbers, got dtype {values.dtype}")
+    return values.astype(np.float64)
+
+
+def _dense_rows(X: Any, bias: float) -> DenseRows:
+    values = np.asarray(X)
+    if values.ndim != 2:
+        raise ValueError(f"X must have two dimensions (rows, columns), got shape {values.shape}")
+    return DenseRows(_read_only(np.ascontiguousarray(_float_values(values))), bias)
+
+
+def _csr_rows(X: Any, bias: float) -> CsrRows:
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions (rows, columns), got shape {X.shape}")
+    if X.format != "csr":
+        X = X.tocsr()
+    indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
+    indices = np.ascontiguousarray(
+        X.indices if X.indices.dtype in (np.int32, np.int64) else X.indices.astype(np.int64)
+    )
+    if _refuse_broken(X, indptr, indices):
+        # A column stored twice in a row means the sum of both; add them up, in a copy.
+        X = X.copy()
+        X.sum_duplicates()
+        return _csr_rows(X, bias)
+    unsigned = np.uint32 if indices.dtype == np.int32 else np.uint64
+    return CsrRows(
+        _read_only(_float_values(X.data)),
+        _read_only(indices.view(unsigned)),
+        _read_only(indptr),
+        bias,
+    )
+
+
+def _refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> bool:
+    """Raise if reading X could leave its arrays; tell whether a row repeats a column."""
+    n_rows, n_columns = X.shape
+    if indptr.size != n_rows + 1:
+        raise ValueError(
+            f"X is a broken CSR matrix: indptr has {indptr.size} entries for {n_rows} rows "
+            f"(expected {n_rows + 1})."
+        )
+    stored = min(X.data.size, indices.size)
+    k = checks.inspect_indptr(indptr, stored)
+    if k >= 0:
+        raise ValueError(
+            f"X is a broken CSR matrix: row {k} extends from {indptr[k]} to {indptr[k + 1]}, "
+            f"but {stored} values are stored."
+        )
+    nothing_seen = np.empty(0, dtype=np.int64)
+    code, k, j = checks.inspect_indices(indptr, indices, n_columns, nothing_seen)
+    if code == checks.DUPLICATE_COLUMN:
+        nothing_seen = np.full(n_columns, -1, dtype=np.int64)
+        code, k, j = checks.inspect_indices(indptr, indices, n_columns, nothing_seen)
+    if code == checks.COLUMN_OUT_OF_RANGE:
+        raise ValueError(
+            f"X is a broken CSR matrix: row {k} has column index {indices[j]}, "
+            f"but X has {n_columns} columns."
+        )
+    return bool(code == checks.DUPLICATE_COLUMN)
+
+
+__all__ = ["Rows", "Vector"]

@@ -1,0 +1,122 @@
+"""What a solver is.
+
+A ``Solver`` is a configured algorithm: a frozen dataclass of its parameters, without state,
+so that one object may train many problems at once. ``start`` begins a ``Run`` on a problem;
+the run holds the state and makes one pass at a time. Neither prints, measures time, looks at
+limits or decides to stop: that is the training loop's business.
+
+A new algorithm is a file with these two classes and a line in the registry.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from certsvm.bounds import DualPoint
+from certsvm.problem import Problem
+from certsvm.rows import Vector
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where to begin instead of at zero.
+
+    Attributes
+    ----------
+    w : ndarray of shape (dimension,)
+        The weight vector to go on from.
+    epochs : int
+        How many epochs made it: a run that decreases its steps takes it from there.
+    """
+
+    w: Vector
+    epochs: int
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one pass tells the training loop.
+
+    Attributes
+    ----------
+    epochs : int
+        T, the number of times each row has been presented so far.
+    margin_errors : int
+        Margin errors made in this pass.
+    primal_estimate : float, default=None
+        J, guessed from the inner products of the pass; None if the solver has no guess.
+    finished : bool, default=False
+        Whether the algorithm has ended by its own rule.
+    """
+
+    epochs: int
+    margin_errors: int
+    primal_estimate: float | None = None
+    finished: bool = False
+
+
+class Run(ABC):
+    """The state of a solver on one problem."""
+
+    @abstractmethod
+    def epoch(self) -> Epoch:
+        """Make one pass over the rows."""
+
+    @abstractmethod
+    def candidates(self) -> Iterator[Vector]:
+        """Weight vectors worth evaluating exactly, the solver's own answer first.
+
+        They are valid until the next pass; whoever keeps one copies it.
+        """
+
+    def dual(self) -> DualPoint | None:
+        """A feasible dual point after the last complete pass, or None."""
+        return None
+
+
+class Solver(ABC):
+    """A configured algorithm."""
+
+    name: ClassVar[str]
+    """What ``LinearSVC(solver=...)`` calls it."""
+
+    published: bool = False
+    """Whether to follow the paper to the letter: latest bounds instead of best, unscaled."""
+
+    f: float = 1.2
+    """Comparison coefficient: J is computed once its guess is within f times the target."""
+
+    @abstractmethod
+    def start(
+        self,
+        problem: Problem,
+        rng: np.random.Generator,
+        *,
+        start: Start | None = None,
+        keep_alpha: bool = False,
+    ) -> Run:
+        """Begin a run on ``problem``.
+
+        Parameters
+        ----------
+        problem : Problem
+            What to minimise.
+        rng : Generator
+            The only source of randomness.
+        start : Start, default=None
+            Where to begin; None means at zero.
+        keep_alpha : bool, default=False
+            Whether dual points must be able to return their alpha, which costs a number
+            per row.
+        """
+
+
+def require(condition: bool, solver: Solver, message: str) -> None:
+    """Raise a ValueError that names the solver unless ``condition`` holds."""
+    if not condition:
+        raise ValueError(f"{type(solver).__name__}: {message}")

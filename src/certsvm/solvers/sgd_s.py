@@ -1,0 +1,158 @@
+"""SGD-s: complete passes, each row presented once; a certificate for free.
+
+Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
+
+by presenting all rows, in a fresh random order for each pass, to the perceptron with a
+growing margin (``growing_margin``):
+
+    a <- a + s_k y_k  if  a.y_k <= lambda t;    t <- t + 1;    w = a / (lambda t).
+
+Proposition 2: after T complete passes with M margin errors in all (weights counted in M),
+
+    J_opt >= L^T = C M / T - 1/2 |w^T|^2,
+
+since row k was a margin error at most T times, so alpha_k = C s_k I_k / T lies in the box.
+Neither alpha nor I_k need be kept: the memory is that of a few weight vectors.
+
+During a pass the hinge losses are summed from the inner products that the updates need
+anyway. This gives a guess at J; where it comes within a factor f of the target, the training
+loop computes J itself.
+
+Given:      C, s, the rows, a random order for each pass.
+Result:     w^T, or the window's average w (both are feasible answers; the better one counts).
+Published:  ``published=True`` gives the paper's algorithm: L^T over all passes, unscaled, the
+            latest bounds, the last w. Ours adds windows, scaling and the best bounds so far;
+            the sequence of w, M and T is the same.
+
+Reference: Panagiotakopoulos and Tsampouka (2013), Sections 2 and 3 (SGD-s).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from certsvm.bounds import DualPoint
+from certsvm.problem import Problem
+from certsvm.rows import Vector
+from certsvm.solvers.base import Epoch, Run, Solver, Start, require
+from certsvm.solvers.growing_margin import GrowingMargin
+from certsvm.solvers.windows import Windows
+
+
+@dataclass(frozen=True)
+class SGDs(Solver):
+    """SGD in complete passes, each row presented once.
+
+    Parameters
+    ----------
+    f : float, default=1.2
+        J is computed exactly once its guess is within f times the target. A larger f means
+        earlier, and more, exact computations.
+    T_max : int, default=None
+        Number of epochs after which to stop; None leaves it to the limit on passes.
+    published : bool, default=False
+        Whether to follow the paper to the letter, without windows, scaling of the dual
+        point and best bounds so far.
+    windows : int, default=6
+        How many snapshots of a are kept for windowed certificates.
+    spacing : float, default=1.5
+        Ratio of the times of successive snapshots.
+
+    Examples
+    --------
+    >>> SGDs(published=True, T_max=100).name
+    'sgd-s'
+    """
+
+    name: ClassVar[str] = "sgd-s"
+
+    f: float = 1.2
+    T_max: int | None = None
+    published: bool = False
+    windows: int = 6
+    spacing: float = 1.5
+
+    def __post_init__(self) -> None:
+        require(self.f > 0, self, f"f must be > 0, got {self.f}")
+        require(self.T_max is None or self.T_max > 0, self, f"T_max must be > 0, got {self.T_max}")
+        require(self.windows >= 0, self, f"windows must be >= 0, got {self.windows}")
+        require(self.spacing > 1, self, f"spacing must be > 1, got {self.spacing}")
+
+    def ell(self, passes: int) -> int:
+        """How often each row is presented in the given pass, counted from 1."""
+        return 1
+
+    def start(
+        self,
+        problem: Problem,
+        rng: np.random.Generator,
+        *,
+        start: Start | None = None,
+        keep_alpha: bool = False,
+    ) -> SGDsRun:
+        """Begin a run; keeping alpha costs a count per row and snapshot."""
+        return SGDsRun(self, problem, rng, start, keep_alpha)
+
+
+class SGDsRun(Run):
+    """SGD-s, or SGD-m, on one problem."""
+
+    def __init__(
+        self,
+        solver: SGDs,
+        problem: Problem,
+        rng: np.random.Generator,
+        start: Start | None,
+        keep_alpha: bool,
+    ) -> None:
+        self._solver = solver
+        self._problem = problem
+        self._rng = rng
+        self._passes = 0
+        self._order = problem.active.copy()
+        self._T_start = self._T = 0 if start is None else start.epochs
+        self._state = GrowingMargin(
+            problem,
+            w=None if start is None else start.w,
+            t=self._T * problem.m,
+            keep_counts=keep_alpha,
+        )
+        self._windows = Windows(
+            self._state,
+            self._T,
+            size=0 if solver.published else solver.windows,
+            spacing=solver.spacing,
+        )
+        self._point: DualPoint | None = None
+
+    def epoch(self) -> Epoch:
+        """Present every row ell times, in a fresh random order."""
+        self._point = None
+        self._passes += 1
+        ell = self._solver.ell(self._passes)
+        self._rng.shuffle(self._order)
+        sums = self._state.present(self._order, ell)
+        self._T += ell
+        self._point = self._windows.best(self._T)
+        self._windows.observe(self._T)
+        T_max = self._solver.T_max
+        return Epoch(
+            epochs=self._T,
+            margin_errors=sums.margin_errors,
+            primal_estimate=0.5 * self._state.squared_norm + self._problem.C * sums.loss,
+            finished=T_max is not None and self._T - self._T_start >= T_max,
+        )
+
+    def candidates(self) -> Iterator[Vector]:
+        """The last iterate, then the average that the best window stands for."""
+        yield self._state.w
+        if self._point is not None and not self._solver.published:
+            yield self._point.w
+
+    def dual(self) -> DualPoint | None:
+        """Proposition 2, for the best window."""
+        return self._point

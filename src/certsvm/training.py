@@ -1,0 +1,283 @@
+"""The training loop. There is one, for all solvers."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from certsvm.bounds import Ledger, Pool, primal_bound
+from certsvm.certificate import Certificate
+from certsvm.history import History, Record
+from certsvm.problem import Problem
+from certsvm.rows import Vector
+from certsvm.solvers.base import Epoch, Run, Solver, Start
+
+TARGET_MET = "target met"
+SOLVER_FINISHED = "the solver ended by its own rule"
+OUT_OF_PASSES = "max_iter reached"
+OUT_OF_TIME = "max_time reached"
+STOPPED = "stopped by a callback"
+INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees after each pass.
+
+    Attributes
+    ----------
+    record : Record
+        The pass.
+    w : callable
+        Returns the best weight vector so far: the one with the least computed J, or the
+        solver's current one if no J has been computed.
+    """
+
+    record: Record
+    w: Callable[[], Vector]
+
+
+Callback: TypeAlias = Callable[[Progress], bool | None]
+"""Called after each pass; a true answer ends training."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What training gives.
+
+    Attributes
+    ----------
+    w : ndarray of shape (dimension,)
+        The weight vector that the certificate is about.
+    certificate : Certificate
+        What is proved about it.
+    history : History
+        One record per pass.
+    reason : str
+        Why training ended.
+    passes, epochs : int
+        Passes over the data; presentations of each row.
+    alpha : ndarray of shape (n_rows,) or None
+        The feasible dual point behind the certificate's bound, if it was asked for.
+    """
+
+    w: Vector
+    certificate: Certificate
+    history: History
+    reason: str
+    passes: int
+    epochs: int
+    alpha: Vector | None
+
+
+def train(
+    problem: Problem,
+    solver: Solver,
+    *,
+    tol: float = 0.01,
+    max_iter: int = 1000,
+    max_time: float | None = None,
+    seed: int | np.random.SeedSequence | None = None,
+    start: Start | None = None,
+    keep_alpha: bool = False,
+    threads: int = 1,
+    callbacks: Sequence[Callback] = (),
+    stop: threading.Event | None = None,
+) -> Result:
+    """Train until the relative gap is proved to be at most ``tol``, or a limit is reached.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to minimise.
+    solver : Solver
+        How.
+    tol : float, default=0.01
+        Relative accuracy: stop when J(w) <= (1 + tol) J_opt is proved.
+    max_iter : int, default=1000
+        Limit on passes over the data.
+    max_time : float, default=None
+        Limit in seconds, looked at after each pass.
+    seed : int or SeedSequence, default=None
+        Of the random orders. The same seed gives the same bits, for any number of threads.
+    start : Start, default=None
+        Where to begin; None means at zero.
+    keep_alpha : bool, default=False
+        Whether to return the dual point behind the certificate.
+    threads : int, default=1
+        Threads for computing J.
+    callbacks : sequence of callables
+        Called after each pass with a ``Progress``; a true answer ends training.
+    stop : threading.Event, default=None
+        Ends training after the pass in which it is set.
+
+    Returns
+    -------
+    result : Result
+        On KeyboardInterrupt, what was proved up to then; if no pass was completed, the
+        exception is raised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from certsvm.rows import Rows
+    >>> from certsvm.solvers import SGDs
+    >>> problem = Problem(Rows(np.array([[1.0, 1.0], [1.0, -1.0]])), labels=[1, -1], C=1.0)
+    >>> result = train(problem, SGDs(), tol=0.01, seed=0)
+    >>> result.reason, result.certificate.relative_gap <= 0.01
+    ('target met', True)
+    """
+    if not tol >= 0:
+        raise ValueError(f"tol must be a number >= 0, got {tol!r}")
+    if max_iter < 1:
+        raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
+    began = time.perf_counter()
+    history = History()
+    ledger = Ledger(problem, tol, keep_best=not solver.published)
+    epoch: Epoch | None = None
+    with ExitStack() as stack:
+        pool: Pool | None = None
+        if threads > 1:
+            pool = stack.enter_context(ThreadPoolExecutor(threads)), threads
+        run = solver.start(problem, np.random.default_rng(seed), start=start, keep_alpha=keep_alpha)
+        checks = ExactChecks(problem, solver, run, ledger, pool)
+
+        def best_w() -> Vector:
+            return next(run.candidates()) if ledger.w is None else ledger.w
+
+        reason = OUT_OF_PASSES
+        try:
+            for passes in range(1, max_iter + 1):
+                latest = run.epoch()
+                epoch = latest
+                point = run.dual()
+                if point is not None:
+                    ledger.offer_dual(point)
+                elapsed = time.perf_counter() - began
+                out_of_time = max_time is not None and elapsed >= max_time
+                last = out_of_time or passes == max_iter or latest.finished
+                primal = checks.after(passes, latest, last=last)
+                certificate = ledger.certificate()
+                history.append(
+                    Record(
+                        seconds=time.perf_counter() - began,
+                        passes=passes,
+                        epochs=latest.epochs,
+                        margin_errors=latest.margin_errors,
+                        primal=primal,
+                        primal_estimate=_or_nan(latest.primal_estimate),
+                        dual=certificate.dual,
+                        gap=certificate.gap,
+                        relative_gap=certificate.relative_gap,
+                    )
+                )
+                asked_to_stop = [c(Progress(_last(history), best_w)) for c in callbacks]
+                if certificate.met and checks.current(passes):
+                    reason = TARGET_MET
+                elif latest.finished:
+                    reason = SOLVER_FINISHED
+                elif out_of_time:
+                    reason = OUT_OF_TIME
+                elif any(asked_to_stop):
+                    reason = STOPPED
+                elif stop is not None and stop.is_set():
+                    reason = INTERRUPTED
+                else:
+                    continue
+                break
+        except KeyboardInterrupt:
+            if epoch is None:
+                raise
+            reason = INTERRUPTED
+        if ledger.w is None:
+            checks.now()
+    assert epoch is not None
+    assert ledger.w is not None
+    return Result(
+        w=ledger.w,
+        certificate=ledger.certificate(),
+        history=history,
+        reason=reason,
+        passes=len(history),
+        epochs=epoch.epochs,
+        alpha=ledger.dual.alpha,
+    )
+
+
+class ExactChecks:
+    """When to compute J, and doing it.
+
+    J costs a reading of all rows, so it is computed when it may settle the matter: when the
+    guess at J, against the dual bound, is within f times the target. This is the paper's rule
+    and, with ``published``, the only one. Otherwise the guess is first corrected by how far it
+    was off at the last computation, and J is also computed now and then (at geometrically
+    spaced passes, so that it costs little), both to keep the correction honest and to have an
+    answer at hand if training is cut short.
+    """
+
+    _SPACING = 1.5
+
+    def __init__(
+        self, problem: Problem, solver: Solver, run: Run, ledger: Ledger, pool: Pool | None
+    ) -> None:
+        self._problem = problem
+        self._solver = solver
+        self._run = run
+        self._ledger = ledger
+        self._pool = pool
+        self._correction = 1.0
+        self._next_scheduled = 1
+        self._computed_after = 0
+
+    def after(self, passes: int, epoch: Epoch, *, last: bool) -> float:
+        """Compute J if it is time to; return the least J found, or NaN."""
+        scheduled = not self._solver.published and passes >= self._next_scheduled
+        if not (last or scheduled or self._may_be_met(epoch)):
+            return math.nan
+        primal = self.now()
+        self._computed_after = passes
+        self._next_scheduled = max(passes + 1, math.ceil(self._SPACING * passes))
+        if epoch.primal_estimate and not self._solver.published:
+            self._correction = primal / epoch.primal_estimate
+        return primal
+
+    def now(self) -> float:
+        """Compute J for the solver's candidates; return the least."""
+        least = math.inf
+        for w in self._run.candidates():
+            bound = primal_bound(self._problem, w, self._pool)
+            self._ledger.offer_primal(w, bound)
+            least = min(least, bound.value)
+        return least
+
+    def current(self, passes: int) -> bool:
+        """Whether the ledger's J may be held against its L.
+
+        It always may, in truth; but the paper compares values of the same w only.
+        """
+        return not self._solver.published or self._computed_after == passes
+
+    def _may_be_met(self, epoch: Epoch) -> bool:
+        dual = self._ledger.dual.bound.value
+        if epoch.primal_estimate is None or dual <= 0:
+            return False
+        guess = self._correction * epoch.primal_estimate
+        return guess / dual - 1.0 <= self._solver.f * self._ledger.target
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _last(history: History) -> Record:
+    record = history[-1]
+    assert isinstance(record, Record)
+    return record
