@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +75,13 @@ class History:
     def __iter__(self) -> Iterator[Record]:
         return iter(self._records)
 
-    def __getitem__(self, key: int | str) -> Record | NDArray[np.generic]:
+    @overload
+    def __getitem__(self, key: int) -> Record: ...
+
+    @overload
+    def __getitem__(self, key: str) -> NDArray[Any]: ...
+
+    def __getitem__(self, key: int | str) -> Record | NDArray[Any]:
         if isinstance(key, str):
             if key not in self.columns:
                 raise KeyError(f"{key!r}: the columns are {', '.join(self.columns)}")

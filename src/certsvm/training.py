@@ -179,7 +179,7 @@ def train(
                         relative_gap=certificate.relative_gap,
                     )
                 )
-                asked_to_stop = [c(Progress(_last(history), best_w)) for c in callbacks]
+                asked_to_stop = [c(Progress(history[-1], best_w)) for c in callbacks]
                 if certificate.met and checks.current(passes):
                     reason = TARGET_MET
                 elif latest.finished:
@@ -275,9 +275,3 @@ class ExactChecks:
 
 def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
-
-
-def _last(history: History) -> Record:
-    record = history[-1]
-    assert isinstance(record, Record)
-    return record

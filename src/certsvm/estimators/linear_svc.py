@@ -517,7 +517,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "accuracy. To get closer, raise max_iter or max_time, scale the columns to similar "
             "size, or lower C; or accept a larger tol.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,  # past fit and its wrapper, to the caller of fit
         )
 
 
@@ -531,7 +531,7 @@ def _require_two_classes(
 ) -> None:
     present = classes if weights is None else classes[np.unique(y_index[weights > 0])]
     if present.size < 2:
-        which = f"only one class, {present[0]!r}" if present.size else "no class at all"
+        which = f"only one class, {str(present[0])!r}" if present.size else "no class at all"
         where = "" if weights is None else " among the rows of positive weight"
         raise ValueError(
             f"A classifier needs rows of at least 2 classes, but the data contains {which}{where}."

@@ -1,0 +1,31 @@
+"""Set up before anything is imported."""
+
+import hashlib
+import os
+from pathlib import Path
+
+_ROOT = Path(__file__).parent.parent
+
+
+def _fingerprint() -> str:
+    digest = hashlib.sha256()
+    for path in sorted((_ROOT / "src").rglob("*.py")):
+        if "kernel" in path.read_text():
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+# Numba looks only at the file of the function itself when it decides whether its cache is
+# stale; a kernel that inlines one from another file would be tested as it was before.
+os.environ["NUMBA_CACHE_DIR"] = str(_ROOT / ".numba_cache" / _fingerprint())
+
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+settings.register_profile(
+    "default",
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

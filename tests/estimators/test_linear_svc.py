@@ -1,0 +1,374 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import LinearSVC as LiblinearSVC
+
+from certsvm import Certificate, History, LinearSVC
+from certsvm.solvers import SGDm, SGDs
+
+
+@pytest.fixture(scope="module")
+def binary() -> tuple[Any, Any]:
+    return make_classification(n_samples=500, n_features=10, flip_y=0.1, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def several() -> tuple[Any, Any]:
+    return make_classification(
+        n_samples=500, n_features=10, n_informative=6, n_classes=4, random_state=0
+    )
+
+
+def objective(clf: LinearSVC, X: Any, y: Any, C: float) -> float:
+    signs = np.where(y == clf.classes_[1], 1, -1)
+    w = np.append(clf.coef_[0], clf.intercept_)
+    return float(0.5 * w @ w + C * np.maximum(0, 1 - signs * clf.decision_function(X)).sum())
+
+
+def test_fitted_attributes(binary: Any) -> None:
+    X, y = binary
+    clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
+    assert clf.coef_.shape == (1, 10)
+    assert clf.intercept_.shape == (1,)
+    assert clf.classes_.tolist() == [0, 1]
+    assert isinstance(clf.certificate_, Certificate)
+    assert clf.certificates_ == [clf.certificate_]
+    assert isinstance(clf.history_, History)
+    assert clf.n_iter_ == len(clf.history_)
+    assert clf.solver_ == "sgd-m"
+    assert not hasattr(clf, "dual_coef_")
+    assert clf.certificate_.primal == pytest.approx(objective(clf, X, y, 0.1))
+
+
+def test_it_is_the_problem_that_liblinear_solves(binary: Any) -> None:
+    X, y = binary
+    ours = LinearSVC(C=0.1, tol=1e-3, random_state=0, max_iter=20_000).fit(X, y)
+    theirs = LiblinearSVC(C=0.1, loss="hinge", tol=1e-6, max_iter=10**6, random_state=0).fit(X, y)
+    assert ours.certificate_.met
+    reached = objective(theirs, X, y, 0.1)
+    assert ours.certificate_.dual <= reached <= ours.certificate_.primal
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=0.05)
+
+
+def test_several_classes(several: Any) -> None:
+    X, y = several
+    clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
+    assert clf.coef_.shape == (4, 10)
+    assert len(clf.certificates_) == len(clf.history_) == 4
+    assert clf.certificate_ is max(clf.certificates_, key=lambda c: c.proved_gap)
+    assert clf.n_iter_ == max(len(history) for history in clf.history_)
+    for i in range(4):
+        one = LinearSVC(C=0.1, tol=1e-3, random_state=0, max_iter=10_000).fit(X, y == i)
+        assert one.certificate_.dual <= clf.certificates_[i].primal
+        assert clf.certificates_[i].dual <= one.certificate_.primal
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, -1])
+def test_the_same_seed_gives_the_same_bits_for_any_n_jobs(several: Any, n_jobs: int) -> None:
+    X, y = several
+    one = LinearSVC(C=0.1, random_state=7, store_dual=True).fit(X, y)
+    many = LinearSVC(C=0.1, random_state=7, store_dual=True, n_jobs=n_jobs).fit(X, y)
+    assert one.coef_.tobytes() == many.coef_.tobytes()
+    assert one.dual_coef_.tobytes() == many.dual_coef_.tobytes()
+    assert one.certificates_ == many.certificates_
+
+
+@pytest.mark.parametrize("make", [sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.coo_array])
+def test_sparse_and_dense_agree(binary: Any, make: Any) -> None:
+    X, y = binary
+    dense = LinearSVC(C=0.1, random_state=0).fit(X, y)
+    sparse = LinearSVC(C=0.1, random_state=0).fit(make(X), y)
+    np.testing.assert_allclose(dense.coef_, sparse.coef_, rtol=1e-6)
+    np.testing.assert_array_equal(dense.predict(X), sparse.predict(make(X)))
+
+
+def test_labels_of_any_kind() -> None:
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    clf = LinearSVC(random_state=0, C=0.1, tol=0.2).fit(X, names)
+    assert clf.predict(X).dtype == names.dtype
+    assert clf.score(X, names) > 0.9
+    binary = LinearSVC(C=0.1, random_state=0).fit(X[:100], names[:100] == "setosa")
+    assert binary.classes_.tolist() == [False, True]
+    assert binary.score(X[:100], names[:100] == "setosa") == 1.0
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_data_frames(binary: Any, frame: Any) -> None:
+    X, y = binary
+    names = [f"x{j}" for j in range(10)]
+    table = frame(dict(zip(names, X.T, strict=True)))
+    clf = LinearSVC(C=0.1, random_state=0).fit(table, y)
+    assert clf.feature_names_in_.tolist() == names
+    np.testing.assert_allclose(clf.coef_, LinearSVC(C=0.1, random_state=0).fit(X, y).coef_)
+    wrong = frame(dict(zip(reversed(names), X.T, strict=True)))
+    with pytest.raises(ValueError, match="feature names"):
+        clf.predict(wrong)
+
+
+def test_float32_is_not_copied(binary: Any, monkeypatch: Any) -> None:
+    from certsvm.estimators import linear_svc
+
+    seen = []
+    original = linear_svc.Rows
+
+    def spy(X: Any, **options: Any) -> Any:
+        rows = original(X, **options)
+        seen.append(rows)
+        return rows
+
+    monkeypatch.setattr(linear_svc, "Rows", spy)
+    for X in (binary[0].astype(np.float32), binary[0], sp.csr_matrix(binary[0], dtype=np.float32)):
+        LinearSVC(C=0.1, random_state=0).fit(X, binary[1])
+        values = X.data if sp.issparse(X) else X
+        assert np.shares_memory(seen[-1].arrays.values, values)
+
+
+def test_the_intercept_is_regularised(binary: Any) -> None:
+    X, y = binary
+    shifted = X + 3.0
+    clf = LinearSVC(C=0.01, random_state=0).fit(shifted, y)
+    assert clf.certificate_.primal == pytest.approx(objective(clf, shifted, y, 0.01))
+    without = LinearSVC(C=0.01, random_state=0, fit_intercept=False, max_iter=3000).fit(shifted, y)
+    assert without.intercept_.tolist() == [0.0]
+    assert without.certificate_.bias == 0.0
+
+
+def test_intercept_scaling_makes_it_cheaper() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 1)) * 0.01
+    y = (rng.random(200) < 0.9).astype(int)
+    small, large = (
+        LinearSVC(C=1e-3, intercept_scaling=s, random_state=0).fit(X, y) for s in (1.0, 30.0)
+    )
+    assert large.intercept_[0] > small.intercept_[0] > 0
+
+
+def test_missing_the_target_is_told_with_numbers(binary: Any) -> None:
+    X, y = binary
+    message = (
+        r"max_iter reached after 2 passes with a relative gap of .* % \(tol asks for 0.001 %\)"
+    )
+    with pytest.warns(ConvergenceWarning, match=message) as record:
+        clf = LinearSVC(tol=1e-5, max_iter=2, random_state=0).fit(X, y)
+    assert "raise max_iter" in str(record[0].message)
+    assert not clf.certificate_.met
+    assert clf.certificate_.relative_gap > 1e-5
+    assert record[0].filename == __file__
+
+
+def test_the_warning_counts_classes(several: Any) -> None:
+    with pytest.warns(ConvergenceWarning, match="for 4 of 4 classes"):
+        LinearSVC(tol=1e-9, max_iter=2, random_state=0).fit(*several)
+
+
+def test_max_time(binary: Any) -> None:
+    with pytest.warns(ConvergenceWarning, match="max_time reached"):
+        LinearSVC(tol=0, max_time=0.1, max_iter=10**9, random_state=0).fit(*binary)
+
+
+def test_a_solver_without_bound_does_not_warn(binary: Any, recwarn: Any) -> None:
+    clf = LinearSVC(solver="sgd-r", max_iter=20, random_state=0).fit(*binary)
+    assert not recwarn.list
+    assert clf.certificate_.bound == "primal only"
+    assert clf.certificate_.relative_gap == float("inf")
+    assert clf.score(*binary) > 0.75
+
+
+def test_a_configured_solver(binary: Any) -> None:
+    solver = SGDs(published=True, f=2.0)
+    clf = clone(LinearSVC(C=0.01, solver=solver, random_state=0, max_iter=5000))
+    assert clf.solver == solver
+    clf.fit(*binary)
+    assert clf.solver_ == "sgd-s"
+    assert clf.certificate_.scale == 1.0
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("C", 0.0), ("C", -1.0), ("C", np.inf), ("C", "1"), ("tol", -0.1), ("tol", np.nan),
+        ("solver", "liblinear"), ("max_iter", 0), ("max_iter", 1.5), ("max_time", -1.0),
+        ("intercept_scaling", 0.0), ("class_weight", "unbalanced"), ("store_dual", "yes"),
+    ],
+)  # fmt: skip
+def test_bad_parameters(binary: Any, parameter: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"'{parameter}' parameter of LinearSVC must be"):
+        LinearSVC(**{parameter: value}).fit(*binary)
+
+
+def test_class_weight_is_sample_weight(several: Any) -> None:
+    X, y = several
+    factors = {0: 0.5, 2: 3.0}
+    by_class = LinearSVC(C=0.1, class_weight=factors, random_state=0).fit(X, y)
+    weights = np.array([factors.get(label, 1.0) for label in y])
+    by_row = LinearSVC(C=0.1, random_state=0).fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(by_class.coef_, by_row.coef_)
+
+
+def test_balanced_counts_weights(binary: Any) -> None:
+    X, y = binary
+    times = np.where(y == 1, 3, 1)
+    weighted = LinearSVC(C=0.1, class_weight="balanced", random_state=0)
+    weighted.fit(X, y, sample_weight=times)
+    repeated = LinearSVC(C=0.1, class_weight="balanced", random_state=0)
+    repeated.fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(weighted.class_weight_, repeated.class_weight_)
+    assert weighted.certificate_.dual <= repeated.certificate_.primal
+    assert repeated.certificate_.dual <= weighted.certificate_.primal
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "message"),
+    [({9: 1.0}, r"\[9\]"), ({0: -1.0}, "not negative"), ({0: np.nan}, "finite")],
+)
+def test_bad_class_weight(binary: Any, class_weight: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LinearSVC(class_weight=class_weight).fit(*binary)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.full(500, -1.0), "must not be negative"),
+        (np.full(500, np.nan), "NaN"),
+        (np.ones(3), "shape"),
+        (np.zeros(500), "non-zero|no class"),
+    ],
+)
+def test_bad_sample_weight(binary: Any, weights: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LinearSVC().fit(*binary, sample_weight=weights)
+
+
+def test_one_class() -> None:
+    with pytest.raises(ValueError, match="only one class, 'spam'"):
+        LinearSVC().fit([[1.0], [2.0]], ["spam", "spam"])
+    with pytest.raises(ValueError, match=r"only one class, .* among the rows of positive weight"):
+        LinearSVC().fit([[1.0], [2.0]], [0, 1], sample_weight=[1, 0])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_bad_values_are_located(binary: Any, bad: float) -> None:
+    X, y = binary
+    X = X.copy()
+    X[17, 3] = bad
+    with pytest.raises(ValueError, match="row 17, column 3"):
+        LinearSVC().fit(X, y)
+    with pytest.raises(ValueError, match="row 17, column 3"):
+        LinearSVC().fit(sp.csr_matrix(X), y)
+    clf = LinearSVC(random_state=0).fit(*binary)
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        clf.predict(X)
+
+
+def test_a_failed_fit_loses_nothing(binary: Any) -> None:
+    X, y = binary
+    clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
+    before = clf.predict(X)
+    with pytest.raises(ValueError, match="NaN"):
+        clf.fit(np.full_like(X, np.nan), y)
+    np.testing.assert_array_equal(clf.predict(X), before)
+
+
+def test_warm_start_goes_on(binary: Any) -> None:
+    X, y = binary
+    clf = LinearSVC(C=1.0, tol=0.02, warm_start=True, random_state=0).fit(X, y)
+    first = clf.n_iter_
+    clf.set_params(tol=0.01).fit(X, y)
+    cold = LinearSVC(C=1.0, tol=0.01, random_state=0).fit(X, y)
+    assert clf.certificate_.met
+    assert clf.n_iter_ < cold.n_iter_
+    clf.fit(X, y)
+    assert clf.n_iter_ < first
+    assert clf.certificate_.dual <= cold.certificate_.primal
+
+
+def test_warm_start_with_other_shapes_starts_anew(binary: Any) -> None:
+    X, y = binary
+    clf = LinearSVC(C=0.1, warm_start=True, random_state=0).fit(X, y)
+    clf.fit(X[:, :4], y)
+    assert clf.coef_.shape == (1, 4)
+    cold = LinearSVC(C=0.1, random_state=0).fit(X[:, :4], y)
+    np.testing.assert_array_equal(clf.coef_, cold.coef_)
+
+
+def test_partial_fit_is_sgd_over_the_stream(binary: Any) -> None:
+    """With total_samples, T passes in batches are the paper's SGD without permutations."""
+    X, y = binary
+    clf = LinearSVC(C=0.1, fit_intercept=False)
+    lambda_ = 1 / (0.1 * 500)
+    a, t = np.zeros(10), 0
+    signs = np.where(y == 1, 1.0, -1.0)
+    for _ in range(2):
+        for start in range(0, 500, 130):
+            batch = slice(start, start + 130)
+            clf.partial_fit(X[batch], y[batch], classes=[0, 1], total_samples=500)
+        for k in range(500):
+            if signs[k] * (a @ X[k]) <= lambda_ * t:
+                a += signs[k] * X[k]
+            t += 1
+    assert clf.t_ == t == 1000
+    np.testing.assert_allclose(clf.coef_[0], a / (lambda_ * t), rtol=1e-6)
+
+
+def test_partial_fit_learns_and_does_not_certify(several: Any) -> None:
+    X, y = several
+    clf = LinearSVC(C=0.1)
+    for start in range(0, 500, 50):
+        clf.partial_fit(X[start : start + 50], y[start : start + 50], classes=[0, 1, 2, 3])
+    assert clf.certificate_ is None
+    assert clf.n_samples_seen_ == 500
+    assert clf.score(X, y) > 0.5
+    clf.set_params(warm_start=True, random_state=0).fit(X, y)
+    assert clf.certificate_.met
+    clf.partial_fit(X[:50], y[:50])
+    assert clf.certificate_ is None
+    assert not hasattr(clf, "history_")
+
+
+def test_partial_fit_errors(binary: Any) -> None:
+    X, y = binary
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        LinearSVC().partial_fit(X, y)
+    with pytest.raises(ValueError, match="at least two classes"):
+        LinearSVC().partial_fit(X, y, classes=[1])
+    clf = LinearSVC().partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="not the same as on the first call"):
+        clf.partial_fit(X, y, classes=[0, 2])
+    with pytest.raises(ValueError, match="not in classes"):
+        clf.partial_fit(X, y + 1)
+    with pytest.raises(ValueError, match="balanced"):
+        LinearSVC(class_weight="balanced").partial_fit(X, y, classes=[0, 1])
+
+
+def test_verbose_prints_the_gap(binary: Any, capsys: Any) -> None:
+    LinearSVC(C=0.1, random_state=0, verbose=2).fit(*binary)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("pass     1")
+    assert all("primal" in line and "dual" in line and "gap" in line for line in lines)
+
+
+def test_pickle(binary: Any) -> None:
+    X, y = binary
+    clf = LinearSVC(C=0.1, solver=SGDm(), random_state=0, store_dual=True).fit(X, y)
+    copy = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(clf.predict(X), copy.predict(X))
+    assert copy.certificate_ == clf.certificate_
+
+
+def test_grid_search(binary: Any) -> None:
+    X, y = binary
+    search = GridSearchCV(LinearSVC(random_state=0), {"C": [0.01, 0.1]}, cv=3, n_jobs=2).fit(X, y)
+    assert search.best_estimator_.certificate_.met

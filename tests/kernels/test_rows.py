@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.kernels import objective
+from certsvm.kernels.jit import kernel
+from certsvm.kernels.rows import CsrRows, RowArrays, Vector, add, dot
+from tests.problems import Case, cases
+
+
+@kernel
+def all_dots(rows: RowArrays, v: Vector, out: Vector) -> None:
+    for k in range(out.size):
+        out[k] = dot(rows, k, v)
+
+
+@kernel
+def all_adds(rows: RowArrays, steps: Vector, v: Vector) -> None:
+    for k in range(steps.size):
+        add(rows, k, steps[k], v)
+
+
+@given(cases(), st.integers(0, 2**32 - 1))
+def test_compiled_rows_agree_with_matrix_products(case: Case, seed: int) -> None:
+    problem = case.problem()
+    arrays = problem.rows.arrays
+    rng = np.random.default_rng(seed)
+    v = rng.standard_normal(problem.rows.dimension)
+    steps = rng.standard_normal(problem.rows.n_rows)
+    patterns = case.patterns() * case.labels[:, None]
+
+    dots = np.empty(problem.rows.n_rows)
+    all_dots(arrays, v, dots)
+    np.testing.assert_allclose(dots, patterns @ v, rtol=1e-12, atol=1e-12)
+
+    total = v.copy()
+    all_adds(arrays, steps, total)
+    np.testing.assert_allclose(total, v + patterns.T @ steps, rtol=1e-12, atol=1e-12)
+
+    norms = np.empty(problem.rows.n_rows)
+    objective.squared_norms(arrays, norms)
+    np.testing.assert_allclose(norms, (patterns**2).sum(axis=1), rtol=1e-12)
+
+
+@given(cases(), st.integers(0, 2**32 - 1))
+def test_python_rows_agree_with_compiled_ones(case: Case, seed: int) -> None:
+    problem = case.problem()
+    v = np.random.default_rng(seed).standard_normal(problem.rows.dimension)
+    compiled, plain = v.copy(), v.copy()
+    steps = np.linspace(-1, 1, problem.rows.n_rows)
+    all_adds(problem.rows.arrays, steps, compiled)
+    all_adds.py_func(problem.rows.arrays, steps, plain)
+    np.testing.assert_allclose(compiled, plain, rtol=1e-12, atol=1e-12)
+    dots = np.empty((2, problem.rows.n_rows))
+    all_dots(problem.rows.arrays, v, dots[0])
+    all_dots.py_func(problem.rows.arrays, v, dots[1])
+    np.testing.assert_allclose(dots[0], dots[1], rtol=1e-12, atol=1e-12)
+
+
+def test_float32_is_accumulated_in_float64() -> None:
+    # In float32 the sum of ones stops growing at 2^24.
+    n = 2**24 + 8
+    rows = CsrRows(
+        np.ones(n, dtype=np.float32),
+        np.arange(n, dtype=np.uint32),
+        np.array([0, n], dtype=np.int64),
+        0.0,
+    )
+    out = np.empty(1)
+    all_dots(rows, np.ones(n), out)
+    assert out[0] == n
+
+
+@pytest.mark.parametrize("index_type", [np.uint32, np.uint64])
+def test_positions_beyond_2_to_the_31(tmp_path, index_type) -> None:  # type: ignore[no-untyped-def]
+    """Sparse files stand in for more values than fit into memory here."""
+    start = 2**31 + 7
+    values = np.memmap(tmp_path / "values", np.float32, "w+", shape=start + 3)
+    indices = np.memmap(tmp_path / "indices", index_type, "w+", shape=start + 3)
+    values[start:] = [1, 2, 3]
+    indices[start:] = [0, 2, 1]
+    indptr = np.array([start, start + 1, start + 3], dtype=np.int64)
+    rows = CsrRows(np.asarray(values), np.asarray(indices), indptr, 0.0)
+    out = np.empty(2)
+    all_dots(rows, np.array([1.0, 10.0, 100.0]), out)
+    assert out.tolist() == [1.0, 230.0]

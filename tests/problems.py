@@ -1,0 +1,166 @@
+"""Problems to test on: hypothesis strategies, and an independent solver for small ones."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from certsvm.problem import Problem
+from certsvm.rows import Rows
+
+Array = NDArray[np.float64]
+
+
+class Case(NamedTuple):
+    """The ingredients of a problem, in plain form."""
+
+    X: Array
+    labels: Array
+    weights: Array | None
+    C: float
+    bias: float
+    form: str
+
+    def matrix(self) -> Any:
+        """The rows as the case's form has them: csr or dense, float32 or float64, ..."""
+        layout, values, indices = self.form.split("-")
+        if layout == "dense":
+            return np.ascontiguousarray(self.X, dtype=values)
+        X = sp.csr_matrix(self.X.astype(values))
+        X.indices = X.indices.astype(indices)
+        X.indptr = X.indptr.astype(indices)
+        return X
+
+    def problem(self) -> Problem:
+        rows = Rows(self.matrix(), bias=self.bias)
+        return Problem(rows, self.labels, C=self.C, weights=self.weights)
+
+    def patterns(self) -> Array:
+        """y_k, as a dense matrix."""
+        X = self.matrix()
+        X = X.toarray() if sp.issparse(X) else X
+        if self.bias:
+            X = np.column_stack([X, np.full(len(X), self.bias)])
+        return np.asarray(X, dtype=np.float64) * self.labels[:, None]
+
+    def row_weights(self) -> Array:
+        return np.ones(len(self.labels)) if self.weights is None else self.weights
+
+
+FORMS = (
+    "csr-float64-int32",
+    "csr-float64-int64",
+    "csr-float32-int32",
+    "dense-float64-int32",
+    "dense-float32-int32",
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn, *, dyadic: bool = False, weighted: bool | None = None) -> Case:
+    """Small problems: empty and duplicate rows, all forms, with and without weights and bias.
+
+    Values are few, so that ties and duplicates are frequent. ``dyadic`` makes lambda a power
+    of two and all other numbers small integers, so that float64 computes without rounding.
+    """
+    n_columns = draw(st.integers(1, 4))
+    n_rows = draw(st.sampled_from([1, 2, 4, 8]) if dyadic else st.integers(1, 10))
+    if dyadic:
+        value = st.integers(-3, 3).map(float)
+    else:
+        value = st.one_of(
+            st.integers(-2, 2).map(float), st.floats(-3, 3, width=32, allow_subnormal=False)
+        )
+    row = st.lists(value, min_size=n_columns, max_size=n_columns)
+    X = draw(st.lists(row, min_size=n_rows, max_size=n_rows))
+    labels = draw(st.lists(st.sampled_from([-1.0, 1.0]), min_size=n_rows, max_size=n_rows))
+    weights = None
+    if draw(st.booleans()) if weighted is None else weighted:
+        # A row of weight zero changes m, hence lambda, and with it exactness.
+        choices = [1.0, 2.0, 3.0] if dyadic else [0.0, 0.5, 1.0, 2.0, 3.7]
+        weights = np.array(
+            draw(st.lists(st.sampled_from(choices), min_size=n_rows, max_size=n_rows))
+        )
+        if not weights.any():
+            weights[0] = 1.0
+    C = draw(st.sampled_from([0.015625, 0.25, 1.0, 16.0] if dyadic else [0.01, 0.1, 1.0, 10.0]))
+    bias = draw(st.sampled_from([0.0, 1.0] if dyadic else [0.0, 1.0, 0.3]))
+    form = draw(st.sampled_from(FORMS))
+    return Case(np.array(X), np.array(labels), weights, C, bias, form)
+
+
+def objective(case: Case, w: Array) -> float:
+    """J, with NumPy."""
+    losses = np.maximum(0.0, 1.0 - case.patterns() @ w)
+    return float(0.5 * w @ w + case.C * (case.row_weights() @ losses))
+
+
+def exact_objective(case: Case, w: Array) -> Fraction:
+    """J, without rounding."""
+    exact_w = [Fraction(float(v)) for v in w]
+    total = Fraction(0)
+    for x, label, s in zip(_exact_rows(case), case.labels, case.row_weights(), strict=True):
+        margin = int(label) * sum((a * b for a, b in zip(x, exact_w, strict=True)), Fraction(0))
+        total += Fraction(float(s)) * max(Fraction(0), 1 - margin)
+    return sum((v * v for v in exact_w), Fraction(0)) / 2 + Fraction(case.C) * total
+
+
+def exact_dual(case: Case, alpha: list[Fraction]) -> Fraction:
+    """L, without rounding."""
+    rows = _exact_rows(case)
+    w = [Fraction(0)] * len(rows[0])
+    for x, label, a in zip(rows, case.labels, alpha, strict=True):
+        w = [v + int(label) * a * b for v, b in zip(w, x, strict=True)]
+    return sum(alpha, Fraction(0)) - sum((v * v for v in w), Fraction(0)) / 2
+
+
+def _exact_rows(case: Case) -> list[list[Fraction]]:
+    signed = case.patterns() * case.labels[:, None]
+    return [[Fraction(float(v)) for v in row] for row in signed]
+
+
+def optimum(case: Case, *, accuracy: float = 1e-8) -> tuple[float, float]:
+    """Bounds on J_opt with a relative distance of at most ``accuracy``, by another method.
+
+    Coordinate descent in the dual on the Gram matrix, in NumPy; both bounds are evaluated from
+    scratch. Exact coordinate steps converge linearly; pairs of steps are accelerated by a
+    line search along the direction of the last sweep.
+    """
+    Y = case.patterns()
+    box = case.C * case.row_weights()
+    gram = Y @ Y.T
+    alpha = np.zeros(len(Y))
+    for sweep in range(200_000):
+        before = alpha.copy()
+        for k in range(len(Y)):
+            if gram[k, k] > 0:
+                alpha[k] = np.clip(alpha[k] + (1 - gram[k] @ alpha) / gram[k, k], 0, box[k])
+            else:
+                alpha[k] = box[k]
+        if sweep % 5 == 4:
+            alpha = _extrapolate(before, alpha, gram, box)
+        w = Y.T @ alpha
+        low = float(alpha.sum() - 0.5 * w @ w)
+        high = objective(case, w)
+        if high - low <= accuracy * max(high, 1e-300):
+            return low, high
+    raise AssertionError(f"the reference solver stalled at {low} .. {high}")
+
+
+def _extrapolate(before: Array, after: Array, gram: Array, box: Array) -> Array:
+    step = after - before
+    curvature = float(step @ gram @ step)
+    if curvature <= 0 or not step.any():
+        return after
+    slope = float((1 - gram @ after) @ step)
+    length = slope / curvature
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(step > 0, (box - after) / step, np.where(step < 0, -after / step, math.inf))
+    length = min(length, float(np.min(room)))
+    return after + length * step if length > 0 else after

@@ -1,0 +1,31 @@
+import pickle
+
+import pytest
+
+from certsvm.solvers import SOLVERS, SGDm, SGDs, make_solver
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_by_name(name: str) -> None:
+    solver = make_solver(name)
+    assert solver.name == name
+    assert pickle.loads(pickle.dumps(solver)) == solver
+
+
+def test_auto_is_a_solver() -> None:
+    assert make_solver("auto").name in SOLVERS
+
+
+def test_a_configured_object_is_itself() -> None:
+    solver = SGDs(f=3.0)
+    assert make_solver(solver) is solver
+
+
+def test_unknown_names_are_answered_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="unknown solver 'sgd': use 'auto', 'sgd-r', 'sgd-s'"):
+        make_solver("sgd")
+
+
+def test_solvers_are_immutable() -> None:
+    with pytest.raises(AttributeError):
+        SGDm().f = 2.0  # type: ignore[misc]

@@ -1,0 +1,287 @@
+"""SGD-r, SGD-s and SGD-m: bounds hold, and the published sequence is the paper's."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.bounds import dual_bound
+from certsvm.certificate import PRIMAL_ONLY
+from certsvm.problem import Problem
+from certsvm.rows import Rows
+from certsvm.solvers import SGDm, SGDr, SGDs, Solver, Start
+from certsvm.solvers.sgd_s import SGDsRun
+from certsvm.training import SOLVER_FINISHED, TARGET_MET, train
+from tests.problems import Case, cases, exact_dual, optimum
+
+CERTIFYING = [SGDs(), SGDm(), SGDs(published=True), SGDm(published=True), SGDs(windows=1)]
+seeds = st.integers(0, 2**32 - 1)
+
+
+def noisy(n_rows: int = 400, n_columns: int = 5, seed: int = 0) -> Problem:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_columns))
+    labels = np.where(X[:, 0] + rng.standard_normal(n_rows) > 0, 1, -1)
+    return Problem(Rows(X), labels, C=0.1)
+
+
+@pytest.mark.parametrize("solver", CERTIFYING, ids=repr)
+@given(case=cases(), seed=seeds, passes=st.integers(1, 30))
+def test_proposition_2(solver: Solver, case: Case, seed: int, passes: int) -> None:
+    """L <= J_opt <= J at the end of every pass, against another solver at 1e-8."""
+    low, high = optimum(case)
+    result = train(case.problem(), solver, tol=0.0, max_iter=passes, seed=seed)
+    certificate = result.certificate
+    assert certificate.dual - certificate.dual_rounding <= high
+    assert certificate.primal + certificate.primal_rounding >= low
+    assert (result.history["dual"] <= high * (1 + 1e-9) + 1e-9).all()
+
+
+@pytest.mark.parametrize("solver", CERTIFYING, ids=repr)
+@given(case=cases(), seed=seeds, passes=st.integers(1, 30))
+def test_alpha_lies_in_the_box_and_gives_the_bound(
+    solver: SGDs, case: Case, seed: int, passes: int
+) -> None:
+    result = train(case.problem(), solver, tol=0.0, max_iter=passes, seed=seed, keep_alpha=True)
+    assert result.alpha is not None
+    assert (result.alpha >= 0).all()
+    assert (result.alpha <= case.C * case.row_weights()).all()
+    exact = exact_dual(case, [Fraction(float(a)) for a in result.alpha])
+    claimed = Fraction(result.certificate.dual)
+    # alpha itself is rounded to float64 in the end, once per row.
+    allowance = Fraction(result.certificate.dual_rounding) + Fraction(1, 10**13) * (
+        abs(claimed) + Fraction(float(result.alpha.sum())) * 20
+    )
+    assert abs(exact - claimed) <= allowance
+
+
+@pytest.mark.parametrize("solver", [SGDs(), SGDm()], ids=repr)
+@given(case=cases(), seed=seeds)
+def test_every_window_is_feasible(solver: SGDs, case: Case, seed: int) -> None:
+    problem = case.problem()
+    run = solver.start(problem, np.random.default_rng(seed), keep_alpha=True)
+    box = case.C * case.row_weights()
+    for _ in range(25):
+        run.epoch()
+        point = run.dual()
+        assert point is not None
+        assert point.alpha is not None
+        alpha = point.alpha()
+        assert (alpha >= 0).all()
+        assert (alpha <= box * (1 + 1e-15)).all()
+        np.testing.assert_allclose(alpha.sum(), point.alpha_sum, rtol=1e-12)
+        np.testing.assert_allclose(case.patterns().T @ alpha, point.w, rtol=1e-9, atol=1e-12)
+
+
+@given(case=cases(), seed=seeds)
+def test_windows_never_do_worse_than_all_passes(case: Case, seed: int) -> None:
+    runs = [
+        solver.start(case.problem(), np.random.default_rng(seed))
+        for solver in (SGDs(windows=50), SGDs(windows=0))
+    ]
+    for _ in range(20):
+        values = []
+        for run in runs:
+            run.epoch()
+            point = run.dual()
+            assert point is not None
+            values.append(dual_bound(point)[0].value)
+        assert values[0] >= values[1] - 1e-9 * abs(values[1]) - 1e-12
+
+
+class Paper:
+    """SGD-s and SGD-m as the paper prints them, in NumPy, one presentation at a time."""
+
+    def __init__(self, case: Case, seed: int, multiple: bool) -> None:
+        self.patterns = case.patterns()
+        self.C = case.C
+        self.m = len(self.patterns)
+        self.rng = np.random.default_rng(seed)
+        self.order = np.arange(self.m)
+        self.multiple = multiple
+        self.a = np.zeros(self.patterns.shape[1])
+        self.t = self.M = self.T = self.passes = 0
+
+    def epoch(self) -> tuple[np.ndarray, int, int, float]:  # type: ignore[type-arg]
+        self.passes += 1
+        ell = 5 if self.multiple and 0 < self.passes % 9 < 5 else 1
+        self.rng.shuffle(self.order)
+        for k in self.order:
+            for _ in range(ell):
+                if self.a @ self.patterns[k] <= self.t / (self.C * self.m):
+                    self.a = self.a + self.patterns[k]
+                    self.M += 1
+                self.t += 1
+        self.T += ell
+        w = self.a * (self.C * self.m) / self.t
+        return w, self.M, self.T, self.C * self.M / self.T - 0.5 * float(w @ w)
+
+
+@pytest.mark.parametrize("multiple", [False, True])
+@given(case=cases(dyadic=True, weighted=False), seed=seeds)
+def test_the_published_sequence(case: Case, seed: int, multiple: bool) -> None:
+    solver = SGDm(published=True) if multiple else SGDs(published=True)
+    run = solver.start(case.problem(), np.random.default_rng(seed))
+    assert isinstance(run, SGDsRun)
+    paper = Paper(case, seed, multiple)
+    errors = 0
+    for _ in range(12):
+        w, M, T, L = paper.epoch()
+        epoch = run.epoch()
+        errors += epoch.margin_errors
+        assert (errors, epoch.epochs) == (M, T)
+        np.testing.assert_allclose(next(run.candidates()), w, rtol=1e-12)
+        point = run.dual()
+        assert point is not None
+        np.testing.assert_allclose(
+            dual_bound(point, scaled=False)[0].value, L, rtol=1e-9, atol=1e-9
+        )
+
+
+@pytest.mark.parametrize("name", ["sgd-s", "sgd-m"])
+def test_the_improvements_leave_the_sequence_alone(name: str) -> None:
+    make = {"sgd-s": SGDs, "sgd-m": SGDm}[name]
+    runs = [s.start(noisy(), np.random.default_rng(5)) for s in (make(), make(published=True))]
+    for _ in range(20):
+        ours, paper = (run.epoch() for run in runs)
+        assert (ours.epochs, ours.margin_errors) == (paper.epochs, paper.margin_errors)
+        np.testing.assert_array_equal(next(runs[0].candidates()), next(runs[1].candidates()))
+
+
+def test_the_published_rule_stops_on_the_latest_values_of_one_w() -> None:
+    problem = noisy()
+    result = train(problem, SGDs(published=True), tol=0.01, seed=0, max_iter=5000)
+    assert result.reason == TARGET_MET
+    last = result.history[-1]
+    assert not np.isnan(last.primal)
+    assert result.certificate.primal == last.primal
+    assert result.certificate.scale == 1.0
+    # Every computation but those near the end was spared.
+    computed = ~np.isnan(result.history["primal"])
+    guess = result.history["primal_estimate"] / result.history["dual"] - 1
+    worth_it = (guess <= 1.2 * 0.01) & (result.history["dual"] > 0)
+    np.testing.assert_array_equal(computed, worth_it)
+
+
+def test_windows_certify_sooner() -> None:
+    problem = noisy(2000, 20)
+    passes = [
+        train(problem, solver, tol=0.01, seed=0, max_iter=5000).passes
+        for solver in (SGDs(), SGDs(published=True))
+    ]
+    assert passes[0] < passes[1] / 2
+
+
+@pytest.mark.parametrize("solver", [SGDs(T_max=7), SGDm(T_max=21)], ids=repr)
+def test_t_max(solver: SGDs) -> None:
+    result = train(noisy(), solver, tol=0.0, seed=0)
+    assert result.reason == SOLVER_FINISHED
+    assert result.epochs == solver.T_max
+    assert np.isfinite(result.certificate.primal)
+
+
+def test_sgd_r_ends_after_exactly_t_max_presentations() -> None:
+    problem = noisy()
+    run = SGDr(t_max=1000).start(problem, np.random.default_rng(0))
+    finished = [run.epoch().finished for _ in range(3)]
+    assert finished == [False, False, True]
+    assert run._state.t == 1000
+
+
+def test_sgd_r_answers_with_the_last_w_if_published() -> None:
+    problem = noisy()
+    solver = SGDr(t_max=1000, published=True)
+    run = solver.start(problem, np.random.default_rng(3))
+    for _ in range(3):
+        run.epoch()
+    result = train(problem, solver, seed=3)
+    np.testing.assert_array_equal(result.w, next(run.candidates()))
+
+
+def test_sgd_r_proves_nothing() -> None:
+    result = train(noisy(), SGDr(), tol=10.0, max_iter=20, seed=0)
+    assert result.certificate.bound == PRIMAL_ONLY
+    assert result.certificate.dual == 0.0
+    assert not result.certificate.met
+    assert result.alpha is None
+
+
+def test_sgd_r_converges() -> None:
+    problem = noisy()
+    best = train(problem, SGDs(), tol=1e-3, seed=0, max_iter=10_000)
+    assert best.certificate.met
+    result = train(problem, SGDr(), max_iter=300, seed=0)
+    assert result.certificate.primal <= 1.02 * best.certificate.primal
+
+
+@pytest.mark.parametrize("solver", [SGDs(), SGDm()], ids=repr)
+def test_a_warm_start_is_certified_too(solver: SGDs) -> None:
+    """The first window begins at the start, whatever w that is."""
+    problem = noisy()
+    cold = train(problem, solver, tol=0.05, seed=0)
+    warm = train(
+        problem, solver, tol=0.01, seed=1, start=Start(cold.w, cold.epochs), keep_alpha=True
+    )
+    low = train(problem, SGDs(), tol=1e-3, seed=0, max_iter=10_000).certificate
+    assert warm.certificate.met
+    assert warm.certificate.dual <= low.primal
+    assert warm.alpha is not None
+    assert (warm.alpha <= problem.C).all()
+
+
+@given(case=cases(weighted=False), seed=seeds, data=st.data())
+def test_integer_weights_are_repeated_rows(case: Case, seed: int, data: st.DataObject) -> None:
+    """Their certified intervals overlap: both contain the optimum."""
+    n = len(case.labels)
+    times = np.array(data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)))
+    weighted = case._replace(weights=times.astype(float))
+    repeated = case._replace(
+        X=np.repeat(case.X, times, axis=0), labels=np.repeat(case.labels, times)
+    )
+    a, b = (
+        train(c.problem(), SGDs(), tol=0.02, seed=seed, max_iter=200).certificate
+        for c in (weighted, repeated)
+    )
+    slack = 1e-9 * (a.primal + b.primal)
+    assert a.dual <= b.primal + slack
+    assert b.dual <= a.primal + slack
+
+
+@given(case=cases(weighted=True), seed=seeds)
+def test_weights_and_c_are_one_quantity(case: Case, seed: int) -> None:
+    """Doubling all weights and halving C changes nothing."""
+    assert case.weights is not None
+    other = case._replace(weights=2 * case.weights, C=case.C / 2)
+    a, b = (train(c.problem(), SGDs(), tol=0.0, seed=seed, max_iter=10) for c in (case, other))
+    np.testing.assert_array_equal(a.w, b.w)
+
+
+@given(case=cases(weighted=True), seed=seeds)
+def test_rows_without_weight_are_absent(case: Case, seed: int) -> None:
+    assert case.weights is not None
+    kept = case.weights > 0
+    without = case._replace(X=case.X[kept], labels=case.labels[kept], weights=case.weights[kept])
+    a, b = (train(c.problem(), SGDm(), tol=0.0, seed=seed, max_iter=5) for c in (case, without))
+    np.testing.assert_allclose(a.w, b.w, rtol=1e-12)
+    np.testing.assert_allclose(a.certificate.dual, b.certificate.dual, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments"),
+    [
+        (SGDs, {"f": 0.0}),
+        (SGDs, {"T_max": 0}),
+        (SGDs, {"windows": -1}),
+        (SGDs, {"spacing": 1.0}),
+        (SGDm, {"multiplicity": 0}),
+        (SGDm, {"period": 0}),
+        (SGDr, {"t_max": -5}),
+    ],
+)
+def test_bad_parameters(make: type[Solver], arguments: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=f"{make.__name__}: {next(iter(arguments))} must be"):
+        make(**arguments)

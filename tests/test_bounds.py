@@ -1,0 +1,89 @@
+"""J and L against exact rational arithmetic: the rounding allowances are honest."""
+
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.bounds import Bound, DualPoint, Ledger, dual_bound, primal_bound
+from certsvm.problem import Problem
+from certsvm.rows import Rows
+from tests.problems import Case, cases, exact_dual, exact_objective
+
+
+@given(cases(), st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6))
+def test_primal_is_within_its_allowance_of_the_exact_value(
+    case: Case, seed: int, size: float
+) -> None:
+    problem = case.problem()
+    w = size * np.random.default_rng(seed).standard_normal(problem.rows.dimension)
+    bound = primal_bound(problem, w)
+    error = abs(Fraction(bound.value) - exact_objective(case, w))
+    assert error <= Fraction(bound.rounding)
+    assert bound.rounding <= 1e-12 * (bound.value + size)
+
+
+@given(cases(), st.integers(0, 2**32 - 1))
+def test_the_best_multiple_of_a_dual_point(case: Case, seed: int) -> None:
+    problem = case.problem()
+    share = np.random.default_rng(seed).random(problem.rows.n_rows)
+    alpha = case.C * case.row_weights() * share
+    point = DualPoint(float(alpha.sum()), case.patterns().T @ alpha, "a test", w_rounding=1e-9)
+    bound, scale = dual_bound(point)
+    assert 0.0 <= scale <= 1.0
+    assert bound.value >= 0.0
+    exact = exact_dual(case, [Fraction(float(scale)) * Fraction(float(a)) for a in alpha])
+    assert Fraction(bound.low) <= exact
+    for other in np.linspace(0, 1, 11):
+        multiple = DualPoint(other * point.alpha_sum, other * point.w, "a test")
+        assert dual_bound(multiple, scaled=False)[0].value <= bound.value * (1 + 1e-9) + 1e-9
+
+
+def test_rounding_in_w_lowers_the_bound() -> None:
+    point = DualPoint(10.0, np.array([3.0, 0.0]), "a test", w_rounding=0.5)
+    bound, _ = dual_bound(point, scaled=False)
+    assert bound.value == 5.5
+    assert bound.low <= 10.0 - 0.5 * 3.5**2
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7])
+def test_threads_do_not_change_a_bit(threads: int) -> None:
+    rng = np.random.default_rng(0)
+    problem = Problem(Rows(rng.standard_normal((20_001, 40))), rng.choice([-1, 1], 20_001))
+    w = rng.standard_normal(40)
+    with ThreadPoolExecutor(threads) as executor:
+        assert primal_bound(problem, w, (executor, threads)) == primal_bound(problem, w)
+
+
+def test_the_ledger_keeps_the_best_of_each_kind() -> None:
+    problem = Problem(Rows(np.eye(2)), [1, -1])
+    ledger = Ledger(problem, 0.1)
+    first, second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    ledger.offer_primal(first, Bound(2.0, 0.0))
+    ledger.offer_primal(second, Bound(3.0, 0.0))
+    assert ledger.w is not None
+    assert ledger.w.tolist() == first.tolist()
+    ledger.offer_dual(DualPoint(1.5, np.zeros(2), "good"))
+    ledger.offer_dual(DualPoint(1.0, np.zeros(2), "worse"))
+    certificate = ledger.certificate()
+    assert (certificate.primal, certificate.dual, certificate.bound) == (2.0, 1.5, "good")
+
+
+def test_the_published_ledger_keeps_the_latest() -> None:
+    problem = Problem(Rows(np.eye(2)), [1, -1])
+    ledger = Ledger(problem, 0.1, keep_best=False)
+    ledger.offer_dual(DualPoint(1.5, np.zeros(2), "good"))
+    ledger.offer_dual(DualPoint(1.0, np.array([2.0, 0.0]), "negative"))
+    assert ledger.certificate().dual == -1.0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_the_ledger_ignores_what_is_no_number(value: float) -> None:
+    ledger = Ledger(Problem(Rows(np.eye(2)), [1, -1]), 0.1)
+    ledger.offer_dual(DualPoint(value, np.zeros(2), "bad"))
+    assert ledger.certificate().dual == 0.0
+    ledger.offer_primal(np.zeros(2), Bound(value, 0.0))
+    assert not ledger.certificate().met

@@ -1,0 +1,48 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.certificate import Certificate, percent
+
+
+def test_a_dual_bound_that_is_not_positive_proves_nothing() -> None:
+    for dual in (0.0, -1.0, -1e300):
+        certificate = Certificate(primal=10.0, dual=dual, target=1e9)
+        assert certificate.relative_gap == math.inf
+        assert not certificate.met
+        assert "nothing is proved" in str(certificate)
+
+
+def test_the_gap_is_reported_as_computed() -> None:
+    certificate = Certificate(primal=1.0, dual=1.0 + 1e-12, target=0.0)
+    assert certificate.relative_gap < 0
+    assert certificate.gap < 0
+
+
+def test_rounding_counts_against_the_target() -> None:
+    exact = Certificate(primal=100.999, dual=100.0, target=0.01)
+    assert exact.met
+    for allowance in ({"primal_rounding": 0.01}, {"dual_rounding": 0.01}):
+        blurred = Certificate(primal=100.999, dual=100.0, target=0.01, **allowance)
+        assert blurred.relative_gap == exact.relative_gap
+        assert not blurred.met
+
+
+def test_rounding_that_swallows_the_dual_bound() -> None:
+    certificate = Certificate(primal=1.0, dual=1.0, target=0.5, dual_rounding=1.0)
+    assert certificate.proved_gap == math.inf
+    assert not certificate.met
+
+
+@pytest.mark.parametrize("primal", [math.nan, math.inf])
+def test_a_primal_that_is_no_number(primal: float) -> None:
+    assert not Certificate(primal=primal, dual=1.0, target=1.0).met
+
+
+@given(st.floats(1e-12, 1e6))
+def test_percentages_are_never_rounded_down(fraction: float) -> None:
+    shown = float(percent(fraction).removesuffix(" %"))
+    assert shown >= fraction * 100 * (1 - 1e-15)
+    assert shown <= fraction * 100 * 1.011

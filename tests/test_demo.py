@@ -1,0 +1,33 @@
+"""The demonstration, on a small problem."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from certsvm import Certificate, demo
+
+
+def test_text_like_rows() -> None:
+    X, y = demo.text_like(n_documents=2000, n_words=500, length=30)
+    assert X.shape == (2000, 500)
+    np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1.0)
+    assert X.has_canonical_format
+    assert 0.4 < (y == 1).mean() < 0.6
+
+
+def test_main(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    small = demo.text_like(n_documents=1000, n_words=300, length=30)
+    monkeypatch.setattr(demo, "text_like", lambda: small)
+    demo.main()
+    out = capsys.readouterr().out
+    assert "proved" in out
+    assert "certificate confirmed" in out
+    assert "SGDClassifier" in out
+
+
+def test_what_is_said_of_others() -> None:
+    certificate = Certificate(primal=101.0, dual=100.0, target=0.02)
+    assert demo.describe(100.5, certificate) == "within 0.5 % of the optimum"
+    assert demo.describe(202.0, certificate) == "between 100 % and 102 % above the optimum"
+    assert "wrong" in demo.describe(99.0, certificate)

@@ -1,0 +1,63 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from certsvm.problem import Problem
+from certsvm.rows import Rows
+
+ROWS = Rows(np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 2.0]]))
+
+
+def test_quantities() -> None:
+    problem = Problem(ROWS, [1, -1, 1], C=0.5)
+    assert problem.m == 3
+    assert problem.lambda_ == pytest.approx(2 / 3)
+    assert problem.R == 5.0
+    assert problem.signed_weights.tolist() == [1, -1, 1]
+
+
+def test_rows_without_weight_count_as_absent() -> None:
+    problem = Problem(ROWS, [1, -1, 1], C=0.5, weights=[0.0, 2.0, 3.0])
+    assert problem.m == 2
+    assert problem.lambda_ == 1.0
+    assert problem.R == 2.0
+    assert problem.active.tolist() == [1, 2]
+    assert problem.signed_weights.tolist() == [0, -2, 3]
+
+
+def test_coefficients_and_back() -> None:
+    problem = Problem(Rows(np.eye(2), bias=4.0), [1, -1])
+    w = np.array([1.0, 2.0, 3.0])
+    coefficients, intercept = problem.coefficients(w)
+    assert coefficients.tolist() == [1, 2]
+    assert intercept == 12.0
+    assert problem.weight_vector(coefficients, intercept).tolist() == w.tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"C": 0.0}, "C must be"),
+        ({"C": -1.0}, "C must be"),
+        ({"C": float("nan")}, "C must be"),
+        ({"C": float("inf")}, "C must be"),
+        ({"C": 1e308}, "leaves the range"),
+        ({"C": 5e-324}, "leaves the range"),
+        ({"labels": [1, 0, 1]}, r"\+1 or -1"),
+        ({"labels": [1, -1]}, r"labels must have shape \(3,\)"),
+        ({"weights": [1, -1, 1]}, "not negative"),
+        ({"weights": [1, float("nan"), 1]}, "finite"),
+        ({"weights": [1, 1]}, r"weights must have shape \(3,\)"),
+        ({"weights": [0, 0, 0]}, "no row has a positive weight"),
+    ],
+)
+def test_what_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Problem(ROWS, **({"labels": [1, -1, 1]} | arguments))
+
+
+def test_slices_cover_the_order_once() -> None:
+    problem = Problem(ROWS, [1, -1, 1])
+    order = np.arange(100)
+    assert np.concatenate(list(problem.slices(order))).tolist() == order.tolist()

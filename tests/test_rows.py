@@ -1,0 +1,149 @@
+"""Rows: what is used in place, what is refused."""
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from certsvm.rows import Rows
+
+
+def csr(**changes: Any) -> sp.csr_matrix:
+    """A sound 3 x 4 matrix, with some of its arrays replaced behind SciPy's back."""
+    X = sp.csr_matrix(
+        (np.array([1.0, 2.0, 3.0, 4.0]), np.array([0, 2, 1, 3]), np.array([0, 2, 2, 4])), (3, 4)
+    )
+    for name, value in changes.items():
+        setattr(X, name, np.asarray(value))
+    return X
+
+
+@pytest.mark.parametrize("values", [np.float32, np.float64])
+@pytest.mark.parametrize("indices", [np.int32, np.int64])
+@pytest.mark.parametrize("make", [sp.csr_matrix, sp.csr_array])
+def test_csr_is_used_in_place(values: Any, indices: Any, make: Any) -> None:
+    X = make(csr().astype(values))
+    X.indices, X.indptr = X.indices.astype(indices), X.indptr.astype(indices)
+    arrays = Rows(X).arrays
+    assert np.shares_memory(arrays.values, X.data)
+    assert np.shares_memory(arrays.indices, X.indices)
+    assert not arrays.values.flags.writeable
+    assert X.data.flags.writeable
+
+
+@pytest.mark.parametrize("values", [np.float32, np.float64])
+def test_dense_is_used_in_place(values: Any) -> None:
+    X = np.ones((3, 2), dtype=values)
+    assert np.shares_memory(Rows(X).arrays.values, X)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.asfortranarray([[1.0, 2.0], [3.0, 4.0]]),
+        np.array([[1, 2], [3, 4]]),
+        np.array([[1.0, 2.0], [3.0, 4.0]], dtype=">f8"),
+        np.array([[1.0, 9.0, 2.0], [3.0, 9.0, 4.0]])[:, ::2],
+        [[1, 2], [3, 4]],
+        sp.csc_matrix([[1.0, 2.0], [3.0, 4.0]]),
+        sp.coo_matrix([[1, 2], [3, 4]]),
+    ],
+    ids=["fortran", "int", "big-endian", "strided", "list", "csc", "coo-int"],
+)
+def test_other_forms_are_converted(X: Any) -> None:
+    np.testing.assert_allclose(Rows(X).squared_norms, [5.0, 25.0])
+
+
+def test_read_only_input() -> None:
+    X = np.eye(3)
+    X.flags.writeable = False
+    assert Rows(X).squared_norms.tolist() == [1, 1, 1]
+
+
+def test_unsorted_columns_are_used_in_place() -> None:
+    X = csr(indices=[2, 0, 3, 1])
+    rows = Rows(X)
+    assert np.shares_memory(rows.arrays.values, X.data)
+    assert rows.squared_norms.tolist() == [5, 0, 25]
+
+
+@pytest.mark.parametrize("indices", [[2, 2, 1, 3], [2, 2, 3, 3]])
+def test_repeated_columns_are_added_up_in_a_copy(indices: list[int]) -> None:
+    X = csr(indices=indices)
+    rows = Rows(X)
+    assert rows.squared_norms[0] == 9.0
+    assert X.data.tolist() == [1, 2, 3, 4]
+
+
+def test_repeated_column_that_is_not_adjacent() -> None:
+    X = sp.csr_matrix((np.array([1.0, 5.0, 2.0]), np.array([1, 0, 1]), np.array([0, 3])), (1, 2))
+    assert Rows(X).squared_norms[0] == 34.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"indices": [0, 4, 1, 3]}, "row 0 has column index 4, but X has 4 columns"),
+        ({"indices": [0, 2, -1, 3]}, "row 2 has column index -1"),
+        ({"indices": np.array([0, 2, 1, 2**40])}, f"column index {2**40}"),
+        ({"indptr": [0, 2, 2, 5]}, "row 2 extends from 2 to 5, but 4 values are stored"),
+        ({"indptr": [0, 3, 2, 4]}, "row 1 extends from 3 to 2"),
+        ({"indptr": [-1, 2, 2, 4]}, "row 0 extends from -1"),
+        ({"indptr": [0, 2**40, 2**40, 4]}, "row 0 extends"),
+        ({"indptr": [0, 2, 4]}, "indptr has 3 entries for 3 rows"),
+        ({"indices": [0, 2, 1]}, "3 values are stored"),
+        ({"data": [1.0, 2.0]}, "2 values are stored"),
+    ],
+)
+def test_broken_csr_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match="broken CSR") as error:
+        Rows(csr(**changes))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("values", [np.float32, np.float64])
+def test_non_finite_values_are_located(bad: float, values: Any) -> None:
+    word = "NaN" if np.isnan(bad) else "infinity"
+    X = np.ones((5, 4), dtype=values)
+    X[3, 2] = bad
+    with pytest.raises(ValueError, match=f"{word}: row 3, column 2"):
+        Rows(X)
+    with pytest.raises(ValueError, match=f"{word}: row 3, column 2"):
+        Rows(sp.csr_matrix(X))
+
+
+def test_non_finite_values_are_found_without_a_copy() -> None:
+    X = np.ones((2000, 500))
+    X[-1, -1] = np.nan
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="NaN"):
+        Rows(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < X.nbytes / 10
+
+
+def test_overflowing_norms_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"Row 1 .* overflows .*1e\+200.* Rescale"):
+        Rows(np.array([[1.0], [1e200]]))
+
+
+@pytest.mark.parametrize("X", [np.ones(3), np.ones((2, 2, 2))])
+def test_wrong_number_of_dimensions(X: Any) -> None:
+    with pytest.raises(ValueError, match="two dimensions"):
+        Rows(X)
+
+
+@pytest.mark.parametrize("X", [np.array([["a"]]), np.array([[1j]])])
+def test_values_that_are_not_real_numbers(X: Any) -> None:
+    with pytest.raises(ValueError, match="real numbers"):
+        Rows(X)
+
+
+@pytest.mark.parametrize("bias", [-1.0, np.nan, np.inf])
+def test_bad_bias(bias: float) -> None:
+    with pytest.raises(ValueError, match="bias"):
+        Rows(np.eye(2), bias=bias)

@@ -1,0 +1,194 @@
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from certsvm import training
+from certsvm.history import History
+from certsvm.problem import Problem
+from certsvm.rows import Rows
+from certsvm.solvers import SGDm, SGDs
+from certsvm.training import Progress, train
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5000, 20))
+    labels = np.where(X[:, 0] + rng.standard_normal(5000) > 0, 1, -1)
+    return Problem(Rows(X), labels, C=0.01)
+
+
+def test_the_target_is_met_and_proved(problem: Problem) -> None:
+    result = train(problem, SGDs(), tol=0.01, seed=0)
+    assert result.reason == training.TARGET_MET
+    assert result.certificate.met
+    assert result.certificate.relative_gap <= 0.01
+
+
+def test_the_history_has_a_record_for_each_pass(problem: Problem) -> None:
+    result = train(problem, SGDm(), tol=0.001, seed=0)
+    history = result.history
+    assert isinstance(history, History)
+    assert len(history) == result.passes
+    assert history["passes"].tolist() == list(range(1, result.passes + 1))
+    assert history["epochs"].tolist()[:6] == [5, 10, 15, 20, 21, 22]
+    assert (np.diff(history["seconds"]) > 0).all()
+    # Best bounds so far never get worse.
+    assert (np.diff(history["dual"]) >= 0).all()
+    gaps = history["relative_gap"]
+    assert (gaps[1:] <= gaps[:-1]).all()
+    last = history[-1]
+    assert last.relative_gap == result.certificate.relative_gap
+    assert set(history.to_dict()) == set(History.columns)
+    with pytest.raises(KeyError, match="the columns are"):
+        history["nonsense"]
+
+
+def test_exact_computations_are_few(problem: Problem) -> None:
+    result = train(problem, SGDs(), tol=1e-4, seed=0, max_iter=500)
+    computed = np.isfinite(result.history["primal"]).sum()
+    assert computed <= 40
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_max_iter(problem: Problem, published: bool) -> None:
+    result = train(problem, SGDs(published=published), tol=0.0, max_iter=7, seed=0)
+    assert result.reason == training.OUT_OF_PASSES
+    assert result.passes == len(result.history) == 7
+    assert np.isfinite(result.certificate.primal)
+    assert not result.certificate.met
+
+
+def test_max_time(problem: Problem) -> None:
+    result = train(problem, SGDs(), tol=0.0, max_iter=10**9, max_time=0.2, seed=0)
+    assert result.reason == training.OUT_OF_TIME
+    last = result.history[-1]
+    assert last.seconds >= 0.2
+    assert np.isfinite(last.primal)
+
+
+def test_a_callback_sees_each_pass_and_can_stop(problem: Problem) -> None:
+    seen = []
+
+    def callback(progress: Progress) -> bool:
+        seen.append(progress.record.passes)
+        assert progress.w().shape == (20,)
+        return len(seen) == 4
+
+    result = train(problem, SGDs(), tol=0.0, seed=0, callbacks=[callback])
+    assert seen == [1, 2, 3, 4]
+    assert result.reason == training.STOPPED
+
+
+def test_an_event_stops(problem: Problem) -> None:
+    stop = threading.Event()
+    timer = threading.Timer(0.2, stop.set)
+    timer.start()
+    result = train(problem, SGDs(), tol=0.0, max_iter=10**9, seed=0, stop=stop)
+    timer.join()
+    assert result.reason == training.INTERRUPTED
+
+
+def interrupt_after(passes: int) -> training.Callback:
+    def callback(progress: Progress) -> None:
+        if progress.record.passes == passes:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+def test_an_interrupt_returns_what_was_proved(problem: Problem) -> None:
+    whole = train(problem, SGDs(), tol=0.0, max_iter=9, seed=0)
+    cut = train(problem, SGDs(), tol=0.0, seed=0, callbacks=[interrupt_after(9)])
+    assert cut.reason == training.INTERRUPTED
+    assert cut.certificate.dual == whole.certificate.dual
+    assert cut.passes == 9
+
+
+def test_an_interrupt_before_any_exact_computation_still_certifies(problem: Problem) -> None:
+    solver = SGDs(published=True)
+    cut = train(problem, solver, tol=1e-9, seed=0, callbacks=[interrupt_after(3)])
+    assert np.isnan(cut.history["primal"]).all()
+    assert np.isfinite(cut.certificate.primal)
+    assert cut.certificate.primal >= cut.certificate.dual
+
+
+class InterruptedMidPass(SGDs):
+    """SGD-s on which Ctrl-C falls in the middle of a pass."""
+
+    def start(self, problem, rng, *, start=None, keep_alpha=False):  # type: ignore[no-untyped-def]
+        run = super().start(problem, rng, start=start, keep_alpha=keep_alpha)
+        whole = run._state.present
+
+        def half(order, ell=1):  # type: ignore[no-untyped-def]
+            if run._passes == 6:
+                whole(order[: order.size // 2], ell)
+                raise KeyboardInterrupt
+            return whole(order, ell)
+
+        run._state.present = half  # type: ignore[method-assign]
+        return run
+
+
+def test_half_a_pass_does_not_enter_the_certificate(problem: Problem) -> None:
+    cut = train(problem, InterruptedMidPass(), tol=0.0, seed=0)
+    whole = train(problem, SGDs(), tol=0.0, seed=0, max_iter=5)
+    assert cut.reason == training.INTERRUPTED
+    assert cut.certificate.dual == whole.certificate.dual
+    assert cut.passes == 5
+
+
+def test_an_interrupt_in_the_first_pass_is_raised(problem: Problem) -> None:
+    class AtOnce(SGDs):
+        def start(self, *args, **kwargs):  # type: ignore[no-untyped-def]
+            run = super().start(*args, **kwargs)
+
+            def interrupt(order, ell=1):  # type: ignore[no-untyped-def]
+                raise KeyboardInterrupt
+
+            run._state.present = interrupt  # type: ignore[method-assign]
+            return run
+
+    with pytest.raises(KeyboardInterrupt):
+        train(problem, AtOnce(), tol=0.0, seed=0)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_the_same_seed_gives_the_same_bits_for_any_threads(problem: Problem, threads: int) -> None:
+    one = train(problem, SGDm(), tol=1e-3, seed=42)
+    many = train(problem, SGDm(), tol=1e-3, seed=42, threads=threads)
+    assert one.w.tobytes() == many.w.tobytes()
+    assert one.certificate == many.certificate
+
+
+def test_another_seed_gives_other_bits(problem: Problem) -> None:
+    a, b = (train(problem, SGDs(), max_iter=3, tol=0.0, seed=seed) for seed in (0, 1))
+    assert a.w.tobytes() != b.w.tobytes()
+
+
+def test_the_clock_includes_everything(problem: Problem) -> None:
+    began = time.perf_counter()
+    result = train(problem, SGDs(), tol=0.01, seed=0)
+    elapsed = time.perf_counter() - began
+    last = result.history[-1]
+    assert 0 < last.seconds <= elapsed
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"tol": -1.0}, {"tol": float("nan")}, {"max_iter": 0}],
+    ids=["tol", "nan", "max_iter"],
+)
+def test_bad_limits(problem: Problem, limits: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(limits))):
+        train(problem, SGDs(), **limits)
+
+
+def test_separable_and_empty_rows() -> None:
+    """Rows of zeros are margin errors for ever: their alpha is C, and the bound is exact."""
+    problem = Problem(Rows(np.zeros((4, 2))), [1, -1, 1, -1], C=2.0)
+    result = train(problem, SGDs(), tol=1e-12, seed=0)
+    assert result.certificate.primal == result.certificate.dual == 8.0
+    assert result.certificate.met

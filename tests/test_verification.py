@@ -1,0 +1,151 @@
+"""verify() finds what is false."""
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import make_classification
+
+from certsvm import LinearSVC, verify
+
+
+def data(n_classes: int = 2, seed: int = 0) -> tuple[Any, Any]:
+    return make_classification(
+        n_samples=300, n_features=12, n_informative=8, n_classes=n_classes, random_state=seed
+    )
+
+
+@given(
+    form=st.sampled_from(["dense", "csr", "csc", "float32"]),
+    n_classes=st.sampled_from([2, 4]),
+    solver=st.sampled_from(["sgd-s", "sgd-m"]),
+    fit_intercept=st.booleans(),
+    class_weight=st.sampled_from([None, "balanced", {0: 2.0, 1: 0.5}]),
+    weighted=st.booleans(),
+    C=st.sampled_from([0.01, 1.0]),
+)
+def test_true_certificates_are_confirmed(
+    form: str,
+    n_classes: int,
+    solver: str,
+    fit_intercept: bool,
+    class_weight: Any,
+    weighted: bool,
+    C: float,
+) -> None:
+    X, y = data(n_classes)
+    X = {"csr": sp.csr_matrix, "csc": sp.csc_array, "float32": np.float32}.get(form, np.asarray)(X)
+    weights = np.linspace(0, 2, len(y)) if weighted else None
+    clf = LinearSVC(
+        C, tol=0.05, solver=solver, fit_intercept=fit_intercept, intercept_scaling=2.0,
+        class_weight=class_weight, random_state=0, store_dual=True, max_iter=100,
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("warnings.warn", lambda *a, **k: None)
+        clf.fit(X, y, sample_weight=weights)
+    report = verify(clf, X, y, sample_weight=weights)
+    assert len(report) == len(clf.certificates_)
+    assert report.ok, str(report)
+    assert report.dual_verified
+    for verification, certificate in zip(report, clf.certificates_, strict=True):
+        assert verification.relative_gap == pytest.approx(certificate.relative_gap, rel=1e-6)
+
+
+@pytest.fixture
+def fitted() -> tuple[LinearSVC, Any, Any]:
+    X, y = data()
+    return LinearSVC(C=0.1, random_state=0, store_dual=True).fit(X, y), X, y
+
+
+def test_without_alpha_the_dual_bound_is_only_claimed() -> None:
+    X, y = data()
+    clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
+    assert not hasattr(clf, "dual_coef_")
+    report = verify(clf, X, y)
+    assert report.ok
+    assert not report.dual_verified
+    assert report[0].dual is None
+    assert "claimed, not verified" in str(report)
+
+
+def test_changed_coefficients(fitted: Any) -> None:
+    clf, X, y = fitted
+    clf.coef_ = clf.coef_ * 1.001
+    report = verify(clf, X, y)
+    assert not report.ok
+    assert "DOES NOT MATCH" in str(report)
+
+
+def test_alpha_outside_its_box(fitted: Any) -> None:
+    clf, X, y = fitted
+    k = int(np.argmax(clf.dual_coef_[0]))
+    clf.dual_coef_[0, k] = np.nextafter(0.1, 1)
+    report = verify(clf, X, y)
+    assert not report.ok
+    assert not report.dual_verified
+    assert "leaves its box" in str(report)
+
+
+@pytest.mark.parametrize("bad", [-1e-9, np.nan, np.inf])
+def test_impossible_alpha(fitted: Any, bad: float) -> None:
+    clf, X, y = fitted
+    clf.dual_coef_[0, 3] = bad
+    assert not verify(clf, X, y).ok
+    assert not verify(clf, X, y).dual_verified
+
+
+def test_feasible_but_other_alpha(fitted: Any) -> None:
+    clf, X, y = fitted
+    clf.dual_coef_ *= 0.5
+    assert not verify(clf, X, y).ok
+
+
+def test_other_data(fitted: Any) -> None:
+    clf, X, y = fitted
+    assert not verify(clf, X[::-1], y).ok
+    assert not verify(clf, X, np.where(np.arange(len(y)) == 5, 1 - y, y)).ok
+
+
+def test_other_weights(fitted: Any) -> None:
+    clf, X, y = fitted
+    assert not verify(clf, X, y, sample_weight=np.full(len(y), 1.001)).ok
+
+
+def test_a_dual_bound_above_the_objective_is_refuted_even_without_alpha() -> None:
+    X, y = data()
+    clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
+    certificate = clf.certificates_[0]
+    object.__setattr__(certificate, "dual", certificate.primal * 1.01)
+    assert not verify(clf, X, y).ok
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X[:-1], y), "300 labels"),
+        (lambda X, y: (X[:, :-1], y), "11 columns, the model 12"),
+        (lambda X, y: (X, np.where(y == 0, 7, y)), "labels that the model was not trained on"),
+        (lambda X, y: (X[:-1], y[:-1]), "300 dual variables, X has 299 rows"),
+    ],
+)
+def test_data_that_does_not_fit(fitted: Any, change: Any, message: str) -> None:
+    clf, X, y = fitted
+    with pytest.raises(ValueError, match=message):
+        verify(clf, *change(X, y))
+
+
+def test_no_certificate() -> None:
+    X, y = data()
+    clf = LinearSVC().partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="no certificate to verify"):
+        verify(clf, X, y)
+
+
+def test_verification_does_without_numba() -> None:
+    code = "import sys, certsvm.verification; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
