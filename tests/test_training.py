@@ -118,8 +118,8 @@ def test_an_interrupt_before_any_exact_computation_still_certifies(problem: Prob
 class InterruptedMidPass(SGDs):
     """SGD-s on which Ctrl-C falls in the middle of a pass."""
 
-    def start(self, problem, rng, *, start=None, keep_alpha=False):  # type: ignore[no-untyped-def]
-        run = super().start(problem, rng, start=start, keep_alpha=keep_alpha)
+    def start(self, problem, options):  # type: ignore[no-untyped-def]
+        run = super().start(problem, options)
         whole = run._state.present
 
         def half(order, ell=1):  # type: ignore[no-untyped-def]
@@ -142,8 +142,8 @@ def test_half_a_pass_does_not_enter_the_certificate(problem: Problem) -> None:
 
 def test_an_interrupt_in_the_first_pass_is_raised(problem: Problem) -> None:
     class AtOnce(SGDs):
-        def start(self, *args, **kwargs):  # type: ignore[no-untyped-def]
-            run = super().start(*args, **kwargs)
+        def start(self, problem, options):  # type: ignore[no-untyped-def]
+            run = super().start(problem, options)
 
             def interrupt(order, ell=1):  # type: ignore[no-untyped-def]
                 raise KeyboardInterrupt

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificate import PRIMAL_ONLY, Certificate
-from certsvm.kernels.objective import hinge_sums
+from certsvm.kernels.objective import hinge_sums, weighted_sum
 from certsvm.problem import Problem
 from certsvm.rows import Vector
 
@@ -28,6 +28,10 @@ Pool: TypeAlias = tuple[Executor, int]
 UNIT_ROUNDOFF = 2.0**-53
 # First-order error bounds are used below; this covers their higher orders.
 _SLACK = 1.01
+
+# Near zero, rounding is absolute: far more than all of it together, and far less than any J
+# that ``Problem`` admits.
+_UNDERFLOW = 1e-300
 
 _VALUES_PER_CHUNK = 1 << 16
 _MOST_CHUNKS = 1024
@@ -77,6 +81,31 @@ class DualPoint:
     alpha: Callable[[], Vector] | None = None
 
 
+def total(alpha: Vector) -> Bound:
+    """sum_k alpha_k for alpha >= 0. NumPy adds in pairs: the error grows with the log of n."""
+    value = float(alpha.sum())
+    return Bound(value, 64.0 * UNIT_ROUNDOFF * value)
+
+
+def dual_point(problem: Problem, alpha: Vector, source: str) -> DualPoint:
+    """The point of a feasible alpha, from scratch: one reading of the rows it weighs."""
+    w = np.zeros(problem.rows.dimension)
+    weighted_sum(problem.rows.arrays, np.sign(problem.signed_weights) * alpha, w)
+    # Entry j is a sum of at most n products: its error is at most n + 1 units of
+    # sum_k alpha_k |y_kj|, which is no longer than sum_k alpha_k |y_k|.
+    n = np.count_nonzero(alpha)
+    path = float(alpha @ np.sqrt(problem.rows.squared_norms))
+    alpha_sum = total(alpha)
+    return DualPoint(
+        alpha_sum=alpha_sum.value,
+        w=w,
+        source=source,
+        alpha_sum_rounding=alpha_sum.rounding,
+        w_rounding=_SLACK * UNIT_ROUNDOFF * (n + 1) * path,
+        alpha=lambda: alpha,
+    )
+
+
 @dataclass(frozen=True)
 class DualBound:
     """L at ``scale * alpha``, with everything a certificate says about it."""
@@ -114,8 +143,13 @@ def primal_bound(problem: Problem, w: Vector, pool: Pool | None = None) -> Bound
         problem.C * (math.sqrt(squared_norm) * problem.product_mass + problem.weight_sum)
         + (longest_chunk + 8) * loss
         + (w.size + 4) * squared_norm
-    )
+    ) + (1.0 + problem.C) * _UNDERFLOW
     return Bound(0.5 * squared_norm + loss, rounding)
+
+
+def best_scale(A: float, B: float) -> float:
+    """The s in [0, 1] that makes s A - s^2 B / 2 largest."""
+    return min(1.0, A / B) if B > 0.0 else 1.0
 
 
 def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
@@ -127,19 +161,20 @@ def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
     """
     A = point.alpha_sum
     B = float(point.w @ point.w)
-    s = min(1.0, A / B) if scaled and B > 0.0 else 1.0
-    length = math.sqrt(B)
-    squared_norm_rounding = (
-        2.0 * length * point.w_rounding
-        + point.w_rounding**2
-        + UNIT_ROUNDOFF * (point.w.size + 2) * B
+    s = best_scale(A, B) if scaled else 1.0
+    # s may be tiny and B huge: s * s alone could underflow.
+    sA, ssB = s * A, s * (s * B)
+    length, error = s * math.sqrt(B), s * point.w_rounding
+    squared_norm_rounding = (2.0 * length + error) * error + UNIT_ROUNDOFF * (
+        (point.w.size + 2) * ssB
     )
     rounding = _SLACK * (
         s * point.alpha_sum_rounding
-        + 0.5 * s * s * squared_norm_rounding
-        + 4.0 * UNIT_ROUNDOFF * (s * A + s * s * B)
+        + 0.5 * squared_norm_rounding
+        + 4.0 * UNIT_ROUNDOFF * (sA + ssB)
+        + _UNDERFLOW
     )
-    return Bound(s * A - 0.5 * s * s * B, rounding), s
+    return Bound(sA - 0.5 * ssB, rounding), s
 
 
 class Ledger:
@@ -159,8 +194,14 @@ class Ledger:
 
     def offer_primal(self, w: Vector, bound: Bound) -> None:
         """Take note of J at ``w``."""
-        if not self._keep_best or bound.high < self.primal.high:
+        if math.isfinite(bound.high) and (not self._keep_best or bound.high < self.primal.high):
             self.w, self.primal = w.copy(), bound
+
+    def offer_zero(self) -> None:
+        """Take note of J at w = 0, which is C sum_k s_k without any computation."""
+        value = self._problem.C * self._problem.weight_sum
+        rounding = 128.0 * UNIT_ROUNDOFF * value
+        self.offer_primal(np.zeros(self._problem.rows.dimension), Bound(value, rounding))
 
     def offer_dual(self, point: DualPoint) -> None:
         """Take note of a feasible dual point."""

@@ -77,8 +77,11 @@ class Certificate:
 
     @property
     def met(self) -> bool:
-        """Whether the target is proved to be met."""
-        return self.proved_gap <= self.target
+        """Whether the target is proved to be met.
+
+        A lower bound above the upper one would be no proof but a contradiction; it meets nothing.
+        """
+        return 0.0 <= self.proved_gap <= self.target
 
     def __str__(self) -> str:
         numbers = f"primal {self.primal:.6g}, dual {self.dual:.6g}"

@@ -89,7 +89,7 @@ class History:
         return self._records[key]
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Columns as lists, ready for ``pandas.DataFrame`` or JSON."""
+        """Columns as lists, ready for ``pandas.DataFrame``."""
         return {name: [getattr(r, name) for r in self._records] for name in self.columns}
 
     def __repr__(self) -> str:

@@ -78,11 +78,23 @@ class Problem:
         self.m = self.active.size
         if self.m == 0:
             raise ValueError("there is nothing to learn from: no row has a positive weight")
-        # As a Python float, lambda_ t cannot overflow silently into a wrong comparison.
         self.lambda_ = 1.0 / (self.C * self.m)
         self.weight_sum = float(self.weights.sum())
-        if not (np.isfinite(self.C * self.weight_sum) and np.isfinite(self.lambda_)):
-            raise ValueError(f"C = {C!r} times the sum of the weights leaves the range of float64")
+        self._refuse_extremes()
+
+    def _refuse_extremes(self) -> None:
+        """Keep products of these numbers, and their squares, inside float64 for ever."""
+        weights = self.weights[self.active]
+        S, s = self.largest_weight, float(weights.min())
+        with np.errstate(over="ignore", under="ignore"):
+            large = np.float64(max(self.C, 1.0)) * max(S, 1.0) * max(self.R, 1.0) * self.m
+            small = min(np.float64(self.C) * s, s, self.lambda_)
+        if large > 1e140 or small < 1e-140 or self.lambda_ > 1e140:
+            raise ValueError(
+                f"C = {self.C:g}, weights from {s:g} to {S:g} and rows as long as {self.R:g} "
+                "together leave the range of numbers that can be computed with. Rescale them "
+                "(multiplying all weights and dividing C by the same number changes nothing)."
+            )
 
     @property
     def weights(self) -> Vector:
@@ -115,9 +127,7 @@ class Problem:
 
     def coefficients(self, w: Vector) -> tuple[Vector, float]:
         """Split ``w`` into the coefficients of the columns and the intercept w_bias * rho."""
-        if self.rows.bias > 0:
-            return w[:-1].copy(), float(w[-1] * self.rows.bias)
-        return w.copy(), 0.0
+        return self.rows.split(w)
 
     def weight_vector(self, coefficients: Vector, intercept: float) -> Vector:
         """Join what ``coefficients`` split."""

@@ -53,6 +53,8 @@ class Rows:
     def __init__(self, X: Any, *, bias: float = 0.0) -> None:
         if not (np.isfinite(bias) and bias >= 0):
             raise ValueError(f"bias must be a finite number >= 0, got {bias!r}")
+        if not np.isfinite(float(bias) ** 2 if bias < 1e154 else np.inf):
+            raise ValueError(f"bias = {bias!r} is so large that its square overflows")
         self.bias = float(bias)
         self.arrays: RowArrays
         if sp.issparse(X):
@@ -83,6 +85,12 @@ class Rows:
             return self.arrays.indices[part], self.arrays.values[part]
         return np.arange(self.n_columns), self.arrays.values[k]
 
+    def split(self, w: Vector) -> tuple[Vector, float]:
+        """Split ``w`` into the coefficients of the columns and the intercept w_bias * rho."""
+        if self.bias > 0:
+            return w[:-1].copy(), float(w[-1] * self.bias)
+        return w.copy(), 0.0
+
     def _refuse_non_finite(self) -> None:
         bad = ~np.isfinite(self.squared_norms)
         if not bad.any():
@@ -98,7 +106,7 @@ class Rows:
                 )
         raise ValueError(
             f"Row {k} of X has values so large that its squared norm overflows "
-            f"(largest {np.abs(values).max():g}). Rescale the columns."
+            f"(largest {np.abs(values).max(initial=0.0):g}). Rescale the columns."
         )
 
 
@@ -133,7 +141,7 @@ def _csr_rows(X: Any, bias: float) -> CsrRows:
     indices = np.ascontiguousarray(
         X.indices if X.indices.dtype in (np.int32, np.int64) else X.indices.astype(np.int64)
     )
-    if _refuse_broken(X, indptr, indices):
+    if refuse_broken(X, indptr, indices):
         # A column stored twice in a row means the sum of both; add them up, in a copy.
         X = X.copy()
         X.sum_duplicates()
@@ -147,7 +155,7 @@ def _csr_rows(X: Any, bias: float) -> CsrRows:
     )
 
 
-def _refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> bool:
+def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> bool:
     """Raise if reading X could leave its arrays; tell whether a row repeats a column."""
     n_rows, n_columns = X.shape
     if indptr.size != n_rows + 1:
@@ -175,4 +183,4 @@ def _refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> 
     return bool(code == checks.DUPLICATE_COLUMN)
 
 
-__all__ = ["Rows", "Vector"]
+__all__ = ["Rows", "Vector", "refuse_broken"]

@@ -18,7 +18,7 @@ from certsvm.certificate import Certificate
 from certsvm.history import History, Record
 from certsvm.problem import Problem
 from certsvm.rows import Vector
-from certsvm.solvers.base import Epoch, Run, Solver, Start
+from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 
 TARGET_MET = "target met"
 SOLVER_FINISHED = "the solver ended by its own rule"
@@ -139,6 +139,8 @@ def train(
         raise ValueError(f"tol must be a number >= 0, got {tol!r}")
     if max_iter < 1:
         raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
+    if start is not None:
+        start = _checked(start, problem)
     began = time.perf_counter()
     history = History()
     ledger = Ledger(problem, tol, keep_best=not solver.published)
@@ -147,20 +149,21 @@ def train(
         pool: Pool | None = None
         if threads > 1:
             pool = stack.enter_context(ThreadPoolExecutor(threads)), threads
-        run = solver.start(problem, np.random.default_rng(seed), start=start, keep_alpha=keep_alpha)
+        options = Options(np.random.default_rng(seed), tol, start, keep_alpha)
+        run = solver.start(problem, options)
         checks = ExactChecks(problem, solver, run, ledger, pool)
 
         def best_w() -> Vector:
-            return next(run.candidates()) if ledger.w is None else ledger.w
+            # A copy: what a callback does to it must not reach the certified one.
+            return (next(run.candidates()) if ledger.w is None else ledger.w).copy()
 
         reason = OUT_OF_PASSES
         try:
             for passes in range(1, max_iter + 1):
                 latest = run.epoch()
                 epoch = latest
-                point = run.dual()
-                if point is not None:
-                    ledger.offer_dual(point)
+                if latest.dual_estimate is None:
+                    checks.dual()
                 elapsed = time.perf_counter() - began
                 out_of_time = max_time is not None and elapsed >= max_time
                 last = out_of_time or passes == max_iter or latest.finished
@@ -199,6 +202,9 @@ def train(
             reason = INTERRUPTED
         if ledger.w is None:
             checks.now()
+        if ledger.w is None:
+            # No candidate had a finite J.
+            ledger.offer_zero()
     assert epoch is not None
     assert ledger.w is not None
     return Result(
@@ -242,12 +248,20 @@ class ExactChecks:
         scheduled = not self._solver.published and passes >= self._next_scheduled
         if not (last or scheduled or self._may_be_met(epoch)):
             return math.nan
+        if epoch.dual_estimate is not None:
+            self.dual()
         primal = self.now()
         self._computed_after = passes
         self._next_scheduled = max(passes + 1, math.ceil(self._SPACING * passes))
         if epoch.primal_estimate and not self._solver.published:
             self._correction = primal / epoch.primal_estimate
         return primal
+
+    def dual(self) -> None:
+        """Take note of the solver's dual point, if it has one."""
+        point = self._run.dual()
+        if point is not None:
+            self._ledger.offer_dual(point)
 
     def now(self) -> float:
         """Compute J for the solver's candidates; return the least."""
@@ -266,11 +280,32 @@ class ExactChecks:
         return not self._solver.published or self._computed_after == passes
 
     def _may_be_met(self, epoch: Epoch) -> bool:
-        dual = self._ledger.dual.bound.value
+        dual = max(self._ledger.dual.bound.value, epoch.dual_estimate or 0.0)
         if epoch.primal_estimate is None or dual <= 0:
             return False
         guess = self._correction * epoch.primal_estimate
         return guess / dual - 1.0 <= self._solver.f * self._ledger.target
+
+
+def _checked(start: Start, problem: Problem) -> Start:
+    """The start in float64; kernels rely on its shapes, certificates on its type."""
+    w = np.array(start.w, dtype=np.float64)
+    if w.shape != (problem.rows.dimension,) or not np.isfinite(w).all():
+        raise ValueError(
+            f"start.w must be {problem.rows.dimension} finite numbers, got an array of shape "
+            f"{w.shape}"
+        )
+    if not (isinstance(start.epochs, int | np.integer) and 0 <= start.epochs < 2**40):
+        raise ValueError(f"start.epochs must be a number of epochs, got {start.epochs!r}")
+    if start.alpha is None:
+        return Start(w, int(start.epochs))
+    alpha = np.array(start.alpha, dtype=np.float64)
+    if alpha.shape != (problem.rows.n_rows,) or not np.isfinite(alpha).all():
+        raise ValueError(
+            f"start.alpha must be {problem.rows.n_rows} finite numbers, got an array of shape "
+            f"{alpha.shape}"
+        )
+    return Start(w, int(start.epochs), alpha)
 
 
 def _or_nan(value: float | None) -> float:

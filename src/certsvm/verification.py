@@ -21,6 +21,8 @@ from certsvm.certificate import Certificate, percent
 _ROWS_AT_ONCE = 8192
 # Both paths round differently: beyond the stated allowance for one, this much is for the other.
 _AGREEMENT = 1e-9
+# An allowance this large was not made by rounding; it would excuse anything.
+_LARGEST_ALLOWANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -61,17 +63,27 @@ class Verification:
     @property
     def ok(self) -> bool:
         """Whether nothing that was recomputed contradicts the certificate."""
+        c = self.claimed
+        sane = all(map(math.isfinite, (c.primal, c.dual, c.primal_rounding, c.dual_rounding)))
+        if not (sane and c.primal_rounding >= 0 and c.dual_rounding >= 0):
+            return False
+        # What is claimed are bounds: J is no more than primal + rounding, L no less than
+        # dual - rounding. And the values must be those of this model and these data.
+        tolerance = _AGREEMENT * max(abs(c.primal), abs(c.dual))
+        if not (
+            self.primal <= c.primal + c.primal_rounding + tolerance
+            and abs(self.primal - c.primal) <= c.primal_rounding + tolerance
+        ):
+            return False
         if self.dual is None:
             # Weak duality: no J may lie below a true dual bound.
-            return self._primal_agrees() and self.primal >= self.claimed.dual * (1 - _AGREEMENT)
+            return self.primal >= c.dual - c.dual_rounding - tolerance
         return (
-            self._primal_agrees()
-            and self.box_violation == 0.0
-            and _agree(self.dual, self.claimed.dual, self.claimed.dual_rounding)
+            self.box_violation == 0.0
+            and c.dual - c.dual_rounding <= self.dual + tolerance
+            and abs(self.dual - c.dual) <= c.dual_rounding + tolerance
+            and max(c.primal_rounding, c.dual_rounding) <= _LARGEST_ALLOWANCE * abs(c.primal)
         )
-
-    def _primal_agrees(self) -> bool:
-        return _agree(self.primal, self.claimed.primal, self.claimed.primal_rounding)
 
     def __str__(self) -> str:
         dual = (
@@ -145,8 +157,9 @@ def verify(
     certificates: list[Certificate] | None = getattr(clf, "certificates_", None)
     if not certificates:
         raise ValueError(
-            "this classifier has no certificate to verify: it needs a complete fit "
-            "(partial_fit does not certify)"
+            f"this {type(clf).__name__} has no certificate to verify. Pass a certsvm.LinearSVC "
+            "after fit (partial_fit does not certify); of a pipeline, its last step with the "
+            "transformed X."
         )
     if not sp.issparse(X):
         X = np.asarray(X)
@@ -161,9 +174,9 @@ def verify(
     position = np.searchsorted(clf.classes_, labels)
     if not np.array_equal(clf.classes_[np.minimum(position, clf.classes_.size - 1)], labels):
         raise ValueError("y contains labels that the model was not trained on")
-    weights = (
-        np.ones(n_rows) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
-    )
+    weights = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but sample_weight has shape {weights.shape}")
     weights = weights * clf.class_weight_[position]
@@ -222,9 +235,3 @@ def _dual(
     bias_weight = claimed.bias * float(signed.sum())
     dual = math.fsum(alpha) - 0.5 * (float(w @ w) + bias_weight**2)
     return dual, violation
-
-
-def _agree(recomputed: float, claimed: float, rounding: float) -> bool:
-    difference = abs(recomputed - claimed)
-    # Not-a-number compares false, and so disagrees.
-    return difference <= 2.0 * rounding + _AGREEMENT * abs(claimed)

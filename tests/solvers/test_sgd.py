@@ -13,7 +13,7 @@ from certsvm.bounds import dual_bound
 from certsvm.certificate import PRIMAL_ONLY
 from certsvm.problem import Problem
 from certsvm.rows import Rows
-from certsvm.solvers import SGDm, SGDr, SGDs, Solver, Start
+from certsvm.solvers import Options, SGDm, SGDr, SGDs, Solver, Start
 from certsvm.solvers.sgd_s import SGDsRun
 from certsvm.training import SOLVER_FINISHED, TARGET_MET, train
 from tests.problems import Case, cases, exact_dual, optimum
@@ -63,7 +63,7 @@ def test_alpha_lies_in_the_box_and_gives_the_bound(
 @given(case=cases(), seed=seeds)
 def test_every_window_is_feasible(solver: SGDs, case: Case, seed: int) -> None:
     problem = case.problem()
-    run = solver.start(problem, np.random.default_rng(seed), keep_alpha=True)
+    run = solver.start(problem, Options(np.random.default_rng(seed), keep_alpha=True))
     box = case.C * case.row_weights()
     for _ in range(25):
         run.epoch()
@@ -80,7 +80,7 @@ def test_every_window_is_feasible(solver: SGDs, case: Case, seed: int) -> None:
 @given(case=cases(), seed=seeds)
 def test_windows_never_do_worse_than_all_passes(case: Case, seed: int) -> None:
     runs = [
-        solver.start(case.problem(), np.random.default_rng(seed))
+        solver.start(case.problem(), Options(np.random.default_rng(seed)))
         for solver in (SGDs(windows=50), SGDs(windows=0))
     ]
     for _ in range(20):
@@ -125,7 +125,7 @@ class Paper:
 @given(case=cases(dyadic=True, weighted=False), seed=seeds)
 def test_the_published_sequence(case: Case, seed: int, multiple: bool) -> None:
     solver = SGDm(published=True) if multiple else SGDs(published=True)
-    run = solver.start(case.problem(), np.random.default_rng(seed))
+    run = solver.start(case.problem(), Options(np.random.default_rng(seed)))
     assert isinstance(run, SGDsRun)
     paper = Paper(case, seed, multiple)
     errors = 0
@@ -145,7 +145,9 @@ def test_the_published_sequence(case: Case, seed: int, multiple: bool) -> None:
 @pytest.mark.parametrize("name", ["sgd-s", "sgd-m"])
 def test_the_improvements_leave_the_sequence_alone(name: str) -> None:
     make = {"sgd-s": SGDs, "sgd-m": SGDm}[name]
-    runs = [s.start(noisy(), np.random.default_rng(5)) for s in (make(), make(published=True))]
+    runs = [
+        s.start(noisy(), Options(np.random.default_rng(5))) for s in (make(), make(published=True))
+    ]
     for _ in range(20):
         ours, paper = (run.epoch() for run in runs)
         assert (ours.epochs, ours.margin_errors) == (paper.epochs, paper.margin_errors)
@@ -186,7 +188,7 @@ def test_t_max(solver: SGDs) -> None:
 
 def test_sgd_r_ends_after_exactly_t_max_presentations() -> None:
     problem = noisy()
-    run = SGDr(t_max=1000).start(problem, np.random.default_rng(0))
+    run = SGDr(t_max=1000).start(problem, Options(np.random.default_rng(0)))
     finished = [run.epoch().finished for _ in range(3)]
     assert finished == [False, False, True]
     assert run._state.t == 1000
@@ -195,7 +197,7 @@ def test_sgd_r_ends_after_exactly_t_max_presentations() -> None:
 def test_sgd_r_answers_with_the_last_w_if_published() -> None:
     problem = noisy()
     solver = SGDr(t_max=1000, published=True)
-    run = solver.start(problem, np.random.default_rng(3))
+    run = solver.start(problem, Options(np.random.default_rng(3)))
     for _ in range(3):
         run.epoch()
     result = train(problem, solver, seed=3)

@@ -35,9 +35,12 @@ def class_weights(
     assert isinstance(class_weight, dict)
     known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
-    if unknown:
+    # A class may be missing from the data (a fold of a cross-validation); a key that matches
+    # nothing while a label has no key is a mistake.
+    if unknown and any(label not in class_weight for label in known):
         raise ValueError(
-            f"The classes, {unknown!r}, are not in class_weight's data: the labels are {known!r}"
+            f"class_weight has keys {unknown!r} that are not labels; the labels are {known!r} "
+            "(mind the type: '1' is not 1)"
         )
     factors = np.array([float(class_weight.get(label, 1.0)) for label in known])
     if not (np.isfinite(factors).all() and (factors >= 0).all()):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
@@ -20,16 +22,19 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from certsvm.certificate import PRIMAL_ONLY, Certificate, percent
+from certsvm.certificate import Certificate, percent
 from certsvm.estimators.class_weights import class_weights
+from certsvm.estimators.one_vs_rest import OneVsRest, PreviousSolution, positive_classes
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
 from certsvm.history import History
-from certsvm.problem import Problem
 from certsvm.progress import PrintProgress
-from certsvm.rows import Rows
-from certsvm.solvers import SOLVERS, Solver, Start, make_solver
+from certsvm.rows import Rows, refuse_broken
+from certsvm.solvers import SOLVERS, Solver, make_solver
 from certsvm.solvers.growing_margin import GrowingMargin
 from certsvm.training import INTERRUPTED, Callback, Result, train
+
+# Rows of float32 that are widened at a time when scores are computed.
+_ROWS_AT_ONCE = 8192
 
 
 class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -57,9 +62,12 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         certain. It has no unit and is relative to the optimal objective value, so 0.01 means
         one per cent for any data, any scaling and any C.
     solver : str or Solver, default="auto"
-        ``"sgd-s"``, ``"sgd-m"``, ``"sgd-r"``, or a configured object such as
-        ``certsvm.solvers.SGDs(published=True)``. ``"auto"`` chooses; see ``solver_``.
-        ``"sgd-r"`` has no dual bound: it proves nothing, and runs until a limit.
+        A name from ``certsvm.solvers.SOLVERS``: ``"dcd"``, ``"mpu"``, ``"ocas"``,
+        ``"svmperf"``, ``"sgd-s"``, ``"sgd-m"`` certify; ``"sgd-r"``, ``"pegasos"``,
+        ``"norma"``, ``"svmsgd"``, ``"sgd-qn"`` have no dual bound, so they cannot tell when
+        ``tol`` is reached, and run until a limit (``certsvm.bound`` certifies their answer
+        afterwards). Or a configured object such as ``certsvm.solvers.SGDs(published=True)``.
+        ``"auto"`` chooses; see ``solver_``.
     fit_intercept : bool, default=True
         Whether to learn an intercept.
     intercept_scaling : float, default=1.0
@@ -106,14 +114,13 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     solver_ : str
         The solver's name.
     dual_coef_ : ndarray of shape (1, n_samples) or (n_classes, n_samples)
-        alpha, with 0 <= alpha_k <= C s_k. Only with ``store_dual=True`` and a solver that has
-        a dual bound.
+        alpha, with 0 <= alpha_k <= C s_k. Only with ``store_dual=True``.
     class_weight_ : ndarray of shape (n_classes,)
         The factors that ``class_weight`` stands for.
     t_ : int
         Presentations of rows so far.
     n_samples_seen_ : int
-        Rows seen so far, by ``fit`` and ``partial_fit``.
+        Rows seen by ``fit``, and since then by ``partial_fit``.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -131,9 +138,10 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     Data of type float32 or float64, CSR or C-ordered dense, is used in place. All sums are
     accumulated in float64.
 
-    If the target is missed, ``fit`` warns with the gap that was reached. Ctrl-C ends ``fit``
-    early with the best model so far and its certificate; before the first pass is complete it
-    raises KeyboardInterrupt as usual.
+    If the target is missed, ``fit`` warns with the gap that was reached (solvers without a dual
+    bound excepted). Ctrl-C ends ``fit`` early with the best model so far and its certificate;
+    before the first pass is complete it raises KeyboardInterrupt as usual. In a search or a
+    loop, each Ctrl-C so ends one fit.
 
     References
     ----------
@@ -183,6 +191,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     n_samples_seen_: int
     solver_: str
     t_: int
+    _epochs: int
+    _alpha: NDArray[np.float64] | None
 
     def __init__(
         self,
@@ -239,32 +249,37 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : LinearSVC
             Fitted.
         """
+        with _unharmed_by_errors(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> LinearSVC:
+        solver = make_solver(self.solver)
+        if self.store_dual and not solver.certifies:
+            raise ValueError(
+                f"store_dual=True needs a solver with a dual point, and {solver.name!r} has none. "
+                "Use certsvm.bound on the fitted model, or another solver."
+            )
+        n_jobs = effective_n_jobs(self.n_jobs)
+        previous = self._previous_solution()
         X, y, weights = self._validate(X, y, sample_weight, reset=True)
         check_classification_targets(y)
         classes, y_index = np.unique(y, return_inverse=True)
-        _require_two_classes(classes, y_index, weights)
-        previous = self._previous_solution(X.shape[1], classes)
         factors = class_weights(self.class_weight, classes, y_index, weights)
-        rows = Rows(X, bias=self._bias())
-        problems = [
-            Problem(rows, np.where(y_index == positive, 1, -1), C=self.C, weights=s)
-            for s in [_row_weights(factors, y_index, weights)]
-            for positive in _positive_classes(classes)
-        ]
-        labels = [classes[positive] for positive in _positive_classes(classes)]
+        row_weights = _row_weights(factors, y_index, weights)
+        _require_two_classes(classes, y_index, row_weights)
+        data = OneVsRest(Rows(X, bias=self._bias()), classes, y_index, row_weights, self.C)
         tasks = FitTasks(
             self,
-            labels,
+            data.labels,
             self.max_iter,
             {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
         )
-        self.classes_ = classes
-        self.class_weight_ = factors
-        solver = make_solver(self.solver)
-        results = self._train(problems, labels, solver, previous, tasks)
-        self._take(problems, results, solver)
+        if previous is not None and not previous.fits(data):
+            previous = None
+        results = self._train(data, solver, previous, tasks, n_jobs)
+        self._take(data, results, solver, factors)
         tasks.end_fit({name: getattr(self, name) for name in ("coef_", "intercept_", "classes_")})
-        self._warn_if_missed(results)
+        self._warn_if_missed(results, solver)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -304,9 +319,24 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : LinearSVC
             With one more batch learned.
         """
+        with _unharmed_by_errors(self):
+            return self._partial_fit(X, y, classes, sample_weight, total_samples)
+
+    def _partial_fit(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, total_samples: int | None
+    ) -> LinearSVC:
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
+        if total_samples is not None and not (
+            isinstance(total_samples, Integral) and total_samples >= 1
+        ):
+            raise ValueError(f"total_samples must be an integer >= 1, got {total_samples!r}")
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' needs all labels at once; for partial_fit, pass a "
+                "dict of weights or use sample_weight"
+            )
         X, y, weights = self._validate(X, y, sample_weight, reset=first)
         if first:
             self._begin_stream(np.unique(classes), X.shape[1])
@@ -318,27 +348,33 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if unknown.size:
             raise ValueError(f"y has labels that are not in classes: {unknown!r}")
         y_index = np.searchsorted(self.classes_, y)
-        if self.class_weight == "balanced":
-            raise ValueError(
-                "class_weight='balanced' needs all labels at once; for partial_fit, pass a "
-                "dict of weights or use sample_weight"
-            )
-        self.class_weight_ = class_weights(self.class_weight, self.classes_, y_index, weights)
-        s = _row_weights(self.class_weight_, y_index, weights)
+        factors = class_weights(self.class_weight, self.classes_, y_index, weights)
+        row_weights = _row_weights(factors, y_index, weights)
         rows = Rows(X, bias=self._bias())
         self.n_samples_seen_ += rows.n_rows
         total = self.n_samples_seen_ if total_samples is None else total_samples
-        for i, positive in enumerate(_positive_classes(self.classes_)):
+        counted = rows.n_rows if row_weights is None else np.count_nonzero(row_weights)
+        if counted:
             # Chosen so that lambda = 1 / (C m) comes out as 1 / (self.C total).
-            C = self.C * total / rows.n_rows if s is None else self.C * total / np.count_nonzero(s)
-            problem = Problem(rows, np.where(y_index == positive, 1, -1), C=C, weights=s)
-            w = problem.weight_vector(self.coef_[i], float(self.intercept_[i]))
-            state = GrowingMargin(problem, w=w, t=self.t_)
-            state.present(problem.active)
-            self.coef_[i], self.intercept_[i] = problem.coefficients(state.w)
-        self.t_ = state.t
+            C = self.C * total / counted
+            self._present(OneVsRest(rows, self.classes_, y_index, row_weights, C))
+        self.class_weight_ = factors
+        self.n_iter_ = 1
+        self.solver_ = "sgd-s"
+        self._epochs = max(1, round(self.t_ / total))
         self._forget_certificates()
         return self
+
+    def _present(self, data: OneVsRest) -> None:
+        """Present the rows once, in their order, to each class's problem."""
+        coef, intercept = self.coef_.copy(), self.intercept_.copy()
+        for i in range(len(data)):
+            problem = data.problem(i)
+            w = problem.weight_vector(coef[i], float(intercept[i]))
+            state = GrowingMargin(problem, w=w, t=self.t_)
+            state.present(problem.active)
+            coef[i], intercept[i] = problem.coefficients(state.w)
+        self.coef_, self.intercept_, self.t_ = coef, intercept, state.t
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Signed distances to the separating hyperplanes, times the norms of their weights.
@@ -354,10 +390,9 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Positive where the row belongs to ``classes_[1]``, or to the column's class.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
-        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-        result: NDArray[np.float64] = scores.ravel() if scores.shape[1] == 1 else scores
-        return result
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        scores = _scores(X, self.coef_) + self.intercept_
+        return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels.
@@ -401,64 +436,67 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("sample_weight must not be negative")
         return X, y, weights
 
-    def _previous_solution(
-        self, n_features: int, classes: NDArray[Any]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], int] | None:
-        if not (self.warm_start and hasattr(self, "coef_")):
+    def _previous_solution(self) -> PreviousSolution | None:
+        if not (self.warm_start and hasattr(self, "coef_") and self._epochs > 0):
             return None
-        if self.coef_.shape[1] != n_features or not np.array_equal(self.classes_, classes):
-            return None
-        return self.coef_, self.intercept_, max(1, round(self.t_ / self.n_samples_seen_))
+        C = self.C if self.certificate_ is None else self.certificate_.C
+        return PreviousSolution(
+            self.coef_,
+            self.intercept_,
+            self.classes_,
+            # Steps shrink with the epochs. An answer for a larger C is longer; with steps as
+            # small as it had, it would take too long to come down.
+            max(1, round(self._epochs * min(1.0, self.C / C))),
+            None if self._alpha is None else self.C / C * self._alpha,
+        )
 
     def _train(
         self,
-        problems: Sequence[Problem],
-        labels: Sequence[Any],
+        data: OneVsRest,
         solver: Solver,
-        previous: tuple[NDArray[np.float64], NDArray[np.float64], int] | None,
+        previous: PreviousSolution | None,
         tasks: FitTasks,
+        n_jobs: int,
     ) -> list[Result]:
         random = check_random_state(self.random_state)
-        seeds = [int(seed) for seed in random.randint(np.iinfo(np.int32).max, size=len(problems))]
-        n_jobs = effective_n_jobs(self.n_jobs)
-        workers = min(n_jobs, len(problems))
+        seeds = [int(seed) for seed in random.randint(np.iinfo(np.int32).max, size=len(data))]
+        workers = min(n_jobs, len(data))
         stop = threading.Event()
         # What a callback sees of a model whose classes are still in training.
-        coef = np.zeros((len(problems), problems[0].rows.n_columns))
-        intercept = np.zeros(len(problems))
+        coef = np.zeros((len(data), data.rows.n_columns))
+        intercept = np.zeros(len(data))
 
         def one(i: int) -> Result:
+            problem = data.problem(i)
+
             def attributes(w: NDArray[np.float64]) -> dict[str, Any]:
-                coef[i], intercept[i] = problems[i].coefficients(w)
+                coef[i], intercept[i] = problem.coefficients(w)
                 return {
                     "coef_": coef.copy(),
                     "intercept_": intercept.copy(),
-                    "classes_": self.classes_,
+                    "classes_": data.classes,
                     "n_features_in_": self.n_features_in_,
                 }
 
-            start = None
-            if previous is not None:
-                w = problems[i].weight_vector(previous[0][i], float(previous[1][i]))
-                start = Start(w, previous[2])
             tasks.begin(i)
             result = train(
-                problems[i],
+                problem,
                 solver,
                 tol=self.tol,
                 max_iter=self.max_iter,
                 max_time=self.max_time,
                 seed=seeds[i],
-                start=start,
-                keep_alpha=self.store_dual,
+                start=None if previous is None else previous.start(problem, i),
+                # A dual solver goes on from alpha, if it is to be warm next time.
+                keep_alpha=self.store_dual or self.warm_start,
                 threads=max(1, n_jobs // workers),
-                callbacks=[*self._printer(labels, i), *tasks.callback(i, attributes)],
+                callbacks=[*self._printer(data.labels, i), *tasks.callback(i, attributes)],
                 stop=stop,
             )
             tasks.end(i)
             return result
 
-        return _run_all(one, len(problems), workers, stop)
+        return _run_all(one, len(data), workers, stop)
 
     def _printer(self, labels: Sequence[Any], i: int) -> list[Callback]:
         if not self.verbose:
@@ -466,9 +504,17 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         label = f"class {labels[i]}: " if len(labels) > 1 else ""
         return [PrintProgress(interval=1.0 if self.verbose == 1 else 0.0, label=label)]
 
-    def _take(self, problems: Sequence[Problem], results: Sequence[Result], solver: Solver) -> None:
-        """Set the fitted attributes."""
-        split = [p.coefficients(r.w) for p, r in zip(problems, results, strict=True)]
+    def _take(
+        self,
+        data: OneVsRest,
+        results: Sequence[Result],
+        solver: Solver,
+        factors: NDArray[np.float64],
+    ) -> None:
+        """Set the fitted attributes, all at once."""
+        split = [data.rows.split(result.w) for result in results]
+        self.classes_ = data.classes
+        self.class_weight_ = factors
         self.coef_ = np.array([coef for coef, _ in split])
         self.intercept_ = np.array([intercept for _, intercept in split])
         self.certificates_ = [result.certificate for result in results]
@@ -477,10 +523,12 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.history_ = histories[0] if len(histories) == 1 else histories
         self.n_iter_ = max(result.passes for result in results)
         self.solver_ = solver.name
-        self.n_samples_seen_ = problems[0].m
-        self.t_ = max(result.epochs for result in results) * problems[0].m
+        self.n_samples_seen_ = data.rows.n_rows
+        self._epochs = max(result.epochs for result in results)
+        self.t_ = self._epochs * data.rows.n_rows
         alphas = [result.alpha for result in results if result.alpha is not None]
-        if len(alphas) == len(results):
+        self._alpha = np.array(alphas) if len(alphas) == len(results) else None
+        if self.store_dual:
             self.dual_coef_ = np.array(alphas)
         elif hasattr(self, "dual_coef_"):
             del self.dual_coef_
@@ -489,24 +537,25 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if classes.size < 2:
             raise ValueError(f"classes must name at least two classes, got {classes!r}")
         self.classes_ = classes
-        n_problems = len(_positive_classes(classes))
+        n_problems = len(positive_classes(classes))
         self.coef_ = np.zeros((n_problems, n_features))
         self.intercept_ = np.zeros(n_problems)
         self.t_ = 0
         self.n_samples_seen_ = 0
+        self._epochs = 0
+        self._alpha = None
 
     def _forget_certificates(self) -> None:
         self.certificate_ = None
         self.certificates_ = None
+        self._alpha = None
         for name in ("dual_coef_", "history_"):
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _warn_if_missed(self, results: Sequence[Result]) -> None:
-        missed = [
-            r for r in results if not r.certificate.met and r.certificate.bound != PRIMAL_ONLY
-        ]
-        if not missed:
+    def _warn_if_missed(self, results: Sequence[Result], solver: Solver) -> None:
+        missed = [r for r in results if not r.certificate.met]
+        if not (missed and solver.certifies):
             return
         worst = max(missed, key=lambda r: r.certificate.proved_gap)
         of = f" for {len(missed)} of {len(results)} classes" if len(results) > 1 else ""
@@ -517,13 +566,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "accuracy. To get closer, raise max_iter or max_time, scale the columns to similar "
             "size, or lower C; or accept a larger tol.",
             ConvergenceWarning,
-            stacklevel=4,  # past fit and its wrapper, to the caller of fit
+            stacklevel=5,  # past _fit, fit and its wrapper, to the caller of fit
         )
-
-
-def _positive_classes(classes: NDArray[Any]) -> list[int]:
-    """The class on the positive side of each binary problem, by position."""
-    return [1] if classes.size == 2 else list(range(classes.size))
 
 
 def _require_two_classes(
@@ -565,3 +609,39 @@ def _run_all(
             stop.set()
             wait(futures)
         return [future.result() for future in futures]
+
+
+def _scores(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``X @ coef.T``; float32 is widened a block of rows at a time, not all at once."""
+    if sp.issparse(X):
+        refuse_broken(X, X.indptr.astype(np.int64), X.indices)
+    if X.dtype == np.float64:
+        scores: NDArray[np.float64] = safe_sparse_dot(X, coef.T, dense_output=True)
+        return scores
+    scores = np.empty((X.shape[0], coef.shape[0]))
+    for start in range(0, X.shape[0], _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        scores[part] = X[part].astype(np.float64) @ coef.T
+    return scores
+
+
+@contextmanager
+def _unharmed_by_errors(estimator: Any) -> Iterator[None]:
+    """Put the fitted attributes back if an exception passes: a failed fit changes nothing."""
+
+    def fitted() -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in vars(estimator).items()
+            if name in ("_epochs", "_alpha") or (name.endswith("_") and not name.startswith("_"))
+        }
+
+    before = fitted()
+    try:
+        yield
+    except BaseException:
+        for name in fitted():
+            delattr(estimator, name)
+        for name, value in before.items():
+            setattr(estimator, name, value)
+        raise

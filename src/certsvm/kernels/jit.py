@@ -26,13 +26,22 @@ _REORDER: dict[str, Any] = _OPTIONS | {"fastmath": {"contract", "reassoc", "nsz"
 
 def kernel(function: F) -> F:
     """Compile an entry point: cached on disk, callable without the GIL."""
-    compiled: F = njit(cache=True, nogil=True, **_OPTIONS)(function)
-    return compiled
+    return _compile(function, _OPTIONS)
 
 
 def reordering_kernel(function: F) -> F:
     """Compile an entry point whose sums may be reordered into vector lanes."""
-    compiled: F = njit(cache=True, nogil=True, **_REORDER)(function)
+    return _compile(function, _REORDER)
+
+
+def _compile(function: F, options: dict[str, Any]) -> F:
+    compiled: F
+    try:
+        compiled = njit(cache=True, nogil=True, **options)(function)
+    except RuntimeError:
+        # No folder to cache in can be written (a container without a home, say): compile
+        # in each process instead.
+        compiled = njit(nogil=True, **options)(function)
     return compiled
 
 

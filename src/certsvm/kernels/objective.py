@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel, row_operation
-from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, dot
+from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, add, dot
 
 
 @kernel
@@ -34,6 +34,26 @@ def hinge_sums(
             elif weight < 0.0:
                 total -= weight * max(0.0, 1.0 + dot(rows, k, w))
         sums[c] = total
+
+
+@kernel
+def margins(rows: RowArrays, signed_weights: Vector, w: Vector, out: Vector) -> None:
+    """w.y_k for all rows of positive weight; the others get 1, which is no loss."""
+    for k in range(out.size):
+        if signed_weights[k] > 0.0:
+            out[k] = dot(rows, k, w)
+        elif signed_weights[k] < 0.0:
+            out[k] = -dot(rows, k, w)
+        else:
+            out[k] = 1.0
+
+
+@kernel
+def weighted_sum(rows: RowArrays, coefficients: Vector, out: Vector) -> None:
+    """Add ``coefficients[k]`` times the augmented row k, for all k, to ``out``."""
+    for k in range(coefficients.size):
+        if coefficients[k] != 0.0:
+            add(rows, k, coefficients[k], out)
 
 
 def squared_norm(rows: RowArrays, k: int) -> float:

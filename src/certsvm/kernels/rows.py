@@ -41,7 +41,7 @@ class DenseRows(NamedTuple):
 RowArrays: TypeAlias = CsrRows | DenseRows
 
 
-def dot(rows: RowArrays, k: int, v: Vector) -> float:
+def dot(rows: RowArrays, k: int, v: NDArray[Any]) -> float:
     """Inner product of the augmented row ``k`` with ``v``, accumulated in float64."""
     if isinstance(rows, CsrRows):
         part = slice(rows.indptr[k], rows.indptr[k + 1])
@@ -51,7 +51,7 @@ def dot(rows: RowArrays, k: int, v: Vector) -> float:
     return total + (rows.bias * float(v[-1]) if rows.bias != 0.0 else 0.0)
 
 
-def add(rows: RowArrays, k: int, step: float, v: Vector) -> None:
+def add(rows: RowArrays, k: int, step: float, v: NDArray[Any]) -> None:
     """Add ``step`` times the augmented row ``k`` to ``v``."""
     if isinstance(rows, CsrRows):
         part = slice(rows.indptr[k], rows.indptr[k + 1])
@@ -62,12 +62,19 @@ def add(rows: RowArrays, k: int, step: float, v: Vector) -> None:
         v[-1] += step * rows.bias
 
 
+def add_scaled(rows: RowArrays, k: int, step: float, scale: NDArray[Any], v: NDArray[Any]) -> None:
+    """Add ``step * scale[j] * x_kj`` to ``v[j]``, for all entries j of the augmented row ``k``."""
+    x = np.zeros(v.size)
+    add(rows, k, step, x)
+    v += scale * x
+
+
 @row_operation(dot)
 def _dot_csr(rows: Any, k: Any, v: Any) -> Any:
     if rows.instance_class is not CsrRows:
         return None
 
-    def implementation(rows: CsrRows, k: int, v: Vector) -> float:
+    def implementation(rows: CsrRows, k: int, v: NDArray[Any]) -> float:
         total = 0.0
         for j in range(rows.indptr[k], rows.indptr[k + 1]):
             total += rows.values[j] * v[rows.indices[j]]
@@ -83,7 +90,7 @@ def _dot_dense(rows: Any, k: Any, v: Any) -> Any:
     if rows.instance_class is not DenseRows:
         return None
 
-    def implementation(rows: DenseRows, k: int, v: Vector) -> float:
+    def implementation(rows: DenseRows, k: int, v: NDArray[Any]) -> float:
         total = 0.0
         for j in range(rows.values.shape[1]):
             total += rows.values[k, j] * v[j]
@@ -99,7 +106,7 @@ def _add_csr(rows: Any, k: Any, step: Any, v: Any) -> Any:
     if rows.instance_class is not CsrRows:
         return None
 
-    def implementation(rows: CsrRows, k: int, step: float, v: Vector) -> None:
+    def implementation(rows: CsrRows, k: int, step: float, v: NDArray[Any]) -> None:
         for j in range(rows.indptr[k], rows.indptr[k + 1]):
             v[rows.indices[j]] += step * rows.values[j]
         if rows.bias != 0.0:
@@ -113,10 +120,43 @@ def _add_dense(rows: Any, k: Any, step: Any, v: Any) -> Any:
     if rows.instance_class is not DenseRows:
         return None
 
-    def implementation(rows: DenseRows, k: int, step: float, v: Vector) -> None:
+    def implementation(rows: DenseRows, k: int, step: float, v: NDArray[Any]) -> None:
         for j in range(rows.values.shape[1]):
             v[j] += step * rows.values[k, j]
         if rows.bias != 0.0:
             v[v.size - 1] += step * rows.bias
+
+    return implementation
+
+
+@row_operation(add_scaled)
+def _add_scaled_csr(rows: Any, k: Any, step: Any, scale: Any, v: Any) -> Any:
+    if rows.instance_class is not CsrRows:
+        return None
+
+    def implementation(
+        rows: CsrRows, k: int, step: float, scale: NDArray[Any], v: NDArray[Any]
+    ) -> None:
+        for j in range(rows.indptr[k], rows.indptr[k + 1]):
+            column = rows.indices[j]
+            v[column] += step * scale[column] * rows.values[j]
+        if rows.bias != 0.0:
+            v[v.size - 1] += step * scale[v.size - 1] * rows.bias
+
+    return implementation
+
+
+@row_operation(add_scaled)
+def _add_scaled_dense(rows: Any, k: Any, step: Any, scale: Any, v: Any) -> Any:
+    if rows.instance_class is not DenseRows:
+        return None
+
+    def implementation(
+        rows: DenseRows, k: int, step: float, scale: NDArray[Any], v: NDArray[Any]
+    ) -> None:
+        for j in range(rows.values.shape[1]):
+            v[j] += step * scale[j] * rows.values[k, j]
+        if rows.bias != 0.0:
+            v[v.size - 1] += step * scale[v.size - 1] * rows.bias
 
     return implementation

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from certsvm.solvers.base import Epoch, Run, Solver, Start
+from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
+from certsvm.solvers.dcd import DCD
+from certsvm.solvers.mpu import MPU
+from certsvm.solvers.norma import NORMA
+from certsvm.solvers.ocas import OCAS
+from certsvm.solvers.pegasos import Pegasos
 from certsvm.solvers.sgd_m import SGDm
+from certsvm.solvers.sgd_qn import SGDQN
 from certsvm.solvers.sgd_r import SGDr
 from certsvm.solvers.sgd_s import SGDs
+from certsvm.solvers.svmperf import SVMperf
+from certsvm.solvers.svmsgd import SvmSgd
 
-SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (SGDr, SGDs, SGDm)}
+SOLVERS: dict[str, type[Solver]] = {
+    solver.name: solver
+    for solver in (SGDr, SGDs, SGDm, DCD, MPU, OCAS, SVMperf, Pegasos, NORMA, SvmSgd, SGDQN)
+}
 
-AUTO = SGDm.name
+AUTO = DCD.name
 """What ``solver="auto"`` stands for."""
 
 
@@ -32,14 +43,6 @@ def make_solver(solver: str | Solver) -> Solver:
 
 
 __all__ = [
-    "AUTO",
-    "SOLVERS",
-    "Epoch",
-    "Run",
-    "SGDm",
-    "SGDr",
-    "SGDs",
-    "Solver",
-    "Start",
-    "make_solver",
-]
+    "AUTO", "DCD", "MPU", "NORMA", "OCAS", "SGDQN", "SOLVERS", "Epoch", "Options", "Pegasos", "Run",
+    "SGDm", "SGDr", "SGDs", "SVMperf", "Solver", "Start", "SvmSgd", "make_solver",
+]  # fmt: skip

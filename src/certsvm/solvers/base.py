@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,10 +32,36 @@ class Start:
         The weight vector to go on from.
     epochs : int
         How many epochs made it: a run that decreases its steps takes it from there.
+    alpha : ndarray of shape (n_rows,), default=None
+        A dual point that belongs to it, for solvers that keep one; it need not be feasible.
     """
 
     w: Vector
-    epochs: int
+    epochs: int = 1
+    alpha: Vector | None = None
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run is told besides the problem.
+
+    Attributes
+    ----------
+    rng : Generator
+        The only source of randomness.
+    target : float, default=0.01
+        The relative accuracy asked for. Most algorithms do not care; the training loop does.
+    start : Start, default=None
+        Where to begin; None means at zero.
+    keep_alpha : bool, default=False
+        Whether dual points must be able to return their alpha, which costs at least a number
+        per row.
+    """
+
+    rng: np.random.Generator
+    target: float = 0.01
+    start: Start | None = None
+    keep_alpha: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,6 +76,9 @@ class Epoch:
         Margin errors made in this pass.
     primal_estimate : float, default=None
         J, guessed from the inner products of the pass; None if the solver has no guess.
+    dual_estimate : float, default=None
+        L, guessed, for solvers whose dual point is too dear to be made after each pass. With
+        a guess, the loop asks for the point only when it computes J too.
     finished : bool, default=False
         Whether the algorithm has ended by its own rule.
     """
@@ -57,6 +86,7 @@ class Epoch:
     epochs: int
     margin_errors: int
     primal_estimate: float | None = None
+    dual_estimate: float | None = None
     finished: bool = False
 
 
@@ -85,6 +115,9 @@ class Solver(ABC):
     name: ClassVar[str]
     """What ``LinearSVC(solver=...)`` calls it."""
 
+    certifies: ClassVar[bool] = True
+    """Whether its runs have dual points; otherwise certificates are primal only."""
+
     published: bool = False
     """Whether to follow the paper to the letter: latest bounds instead of best, unscaled."""
 
@@ -92,31 +125,20 @@ class Solver(ABC):
     """Comparison coefficient: J is computed once its guess is within f times the target."""
 
     @abstractmethod
-    def start(
-        self,
-        problem: Problem,
-        rng: np.random.Generator,
-        *,
-        start: Start | None = None,
-        keep_alpha: bool = False,
-    ) -> Run:
-        """Begin a run on ``problem``.
-
-        Parameters
-        ----------
-        problem : Problem
-            What to minimise.
-        rng : Generator
-            The only source of randomness.
-        start : Start, default=None
-            Where to begin; None means at zero.
-        keep_alpha : bool, default=False
-            Whether dual points must be able to return their alpha, which costs a number
-            per row.
-        """
+    def start(self, problem: Problem, options: Options) -> Run:
+        """Begin a run on ``problem``."""
 
 
 def require(condition: bool, solver: Solver, message: str) -> None:
     """Raise a ValueError that names the solver unless ``condition`` holds."""
     if not condition:
         raise ValueError(f"{type(solver).__name__}: {message}")
+
+
+def float_type(solver: Solver, precision: str) -> type[np.floating[Any]]:
+    """The type of a solver's vectors, for ``precision`` "double" or "single"."""
+    types: dict[str, type[np.floating[Any]]] = {"double": np.float64, "single": np.float32}
+    require(
+        precision in types, solver, f'precision must be "double" or "single", got {precision!r}'
+    )
+    return types[precision]

@@ -30,10 +30,9 @@ Primal L1-SVM Optimization Revisited, ECML-PKDD 2013, Section 2.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from certsvm.bounds import UNIT_ROUNDOFF
@@ -69,6 +68,8 @@ class GrowingMargin:
         How many presentations ``w`` stands for.
     keep_counts : bool, default=False
         Whether to count margin errors by row.
+    dtype : type, default=float64
+        Of a.
 
     Attributes
     ----------
@@ -85,19 +86,24 @@ class GrowingMargin:
     """
 
     def __init__(
-        self, problem: Problem, *, w: Vector | None = None, t: int = 0, keep_counts: bool = False
+        self,
+        problem: Problem,
+        *,
+        w: Vector | None = None,
+        t: int = 0,
+        keep_counts: bool = False,
+        dtype: type[np.floating[Any]] = np.float64,
     ) -> None:
         self.problem = problem
         self.t = t
-        if w is None:
-            self.a = np.zeros(problem.rows.dimension)
-        else:
-            self.a = (problem.lambda_ * t) * w
+        self.a: NDArray[Any] = np.zeros(problem.rows.dimension, dtype=dtype)
+        if w is not None:
+            self.a[:] = (problem.lambda_ * t) * w
         self.error_mass = 0.0
         self.updates = 0
         self.counts = np.zeros(problem.rows.n_rows if keep_counts else 0, dtype=np.int64)
         self._t_start = self.t
-        self._squared_norm_start = float(self.a @ self.a)
+        self._squared_norm_start = self._squared_length()
 
     def present(self, order: NDArray[np.int64], ell: int = 1) -> PassSums:
         """Present the rows of ``order``, each ``ell`` times in a row."""
@@ -128,15 +134,18 @@ class GrowingMargin:
     @property
     def w(self) -> Vector:
         """The weight vector a / (lambda t)."""
-        if self.t == 0:
-            return self.a.copy()
-        return self.a / (self.problem.lambda_ * self.t)
+        a: Vector = self.a.astype(np.float64)
+        return a / (self.problem.lambda_ * self.t) if self.t else a
 
     @property
     def squared_norm(self) -> float:
         """|w|^2."""
         scale = self.problem.lambda_ * self.t
-        return float(self.a @ self.a) / (scale * scale) if self.t else 0.0
+        return self._squared_length() / (scale * scale) if self.t else 0.0
+
+    def _squared_length(self) -> float:
+        a = self.a if self.a.dtype == np.float64 else self.a.astype(np.float64)
+        return float(a @ a)
 
     def largest_norm(self) -> float:
         """A bound on |a| at any time so far (Proposition 1)."""
@@ -144,8 +153,8 @@ class GrowingMargin:
         t, t0 = self.t, self._t_start
         return math.sqrt(
             self._squared_norm_start
-            + (S * R) ** 2 * (t - t0)
-            + S * lambda_ * (float(t) * t - float(t0) * t0)
+            + (S * R) * (S * R) * (t - t0)
+            + S * lambda_ * (float(t - t0) * float(t + t0))
         )
 
     def rounding_since(self, updates: int) -> float:
@@ -154,7 +163,7 @@ class GrowingMargin:
         return 2.0 * UNIT_ROUNDOFF * (self.updates - updates) * self.largest_norm()
 
 
-@njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@kernel
 def errors_among(ell: int, P: float, lambda_: float, curvature: float) -> int:
     """Proposition 3: margin errors among ``ell`` presentations of a row in a row.
 
@@ -179,7 +188,7 @@ def present(
     lambda_: float,
     t: int,
     ell: int,
-    a: Vector,
+    a: NDArray[Any],
     counts: NDArray[np.int64],
 ) -> tuple[int, float, int, float]:
     """Present the rows of ``order``, each ``ell`` times; see ``PassSums`` for what is returned.

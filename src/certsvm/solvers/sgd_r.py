@@ -20,11 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from certsvm.problem import Problem
 from certsvm.rows import Vector
-from certsvm.solvers.base import Epoch, Run, Solver, Start, require
+from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 from certsvm.solvers.growing_margin import GrowingMargin
 
 
@@ -47,6 +45,7 @@ class SGDr(Solver):
     """
 
     name: ClassVar[str] = "sgd-r"
+    certifies: ClassVar[bool] = False
 
     t_max: int | None = None
     published: bool = False
@@ -54,29 +53,20 @@ class SGDr(Solver):
     def __post_init__(self) -> None:
         require(self.t_max is None or self.t_max > 0, self, f"t_max must be > 0, got {self.t_max}")
 
-    def start(
-        self,
-        problem: Problem,
-        rng: np.random.Generator,
-        *,
-        start: Start | None = None,
-        keep_alpha: bool = False,
-    ) -> SGDrRun:
+    def start(self, problem: Problem, options: Options) -> SGDrRun:
         """Begin a run; it has no alpha to keep."""
-        return SGDrRun(self, problem, rng, start)
+        return SGDrRun(self, problem, options)
 
 
 class SGDrRun(Run):
     """SGD-r on one problem."""
 
-    def __init__(
-        self, solver: SGDr, problem: Problem, rng: np.random.Generator, start: Start | None
-    ) -> None:
+    def __init__(self, solver: SGDr, problem: Problem, options: Options) -> None:
         self._problem = problem
-        self._rng = rng
+        self._rng = options.rng
         self._left = solver.t_max
         self._state = GrowingMargin(problem)
-        if start is not None:
+        if (start := options.start) is not None:
             self._state = GrowingMargin(problem, w=start.w, t=start.epochs * problem.m)
 
     def epoch(self) -> Epoch:

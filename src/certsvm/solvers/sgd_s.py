@@ -31,16 +31,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, Literal
 
 from certsvm.bounds import DualPoint
 from certsvm.problem import Problem
 from certsvm.rows import Vector
-from certsvm.solvers.base import Epoch, Run, Solver, Start, require
+from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
 from certsvm.solvers.growing_margin import GrowingMargin
-from certsvm.solvers.windows import Windows
+from certsvm.solvers.windows import Snapshot, Windows
 
 
 @dataclass(frozen=True)
@@ -61,6 +59,9 @@ class SGDs(Solver):
         How many snapshots of a are kept for windowed certificates.
     spacing : float, default=1.5
         Ratio of the times of successive snapshots.
+    precision : {"double", "single"}, default="double"
+        Of a. Certificates are computed in double precision in any case; from a in single
+        precision nothing could be proved, so its runs count margin errors by row.
 
     Examples
     --------
@@ -75,51 +76,41 @@ class SGDs(Solver):
     published: bool = False
     windows: int = 6
     spacing: float = 1.5
+    precision: Literal["double", "single"] = "double"
 
     def __post_init__(self) -> None:
         require(self.f > 0, self, f"f must be > 0, got {self.f}")
         require(self.T_max is None or self.T_max > 0, self, f"T_max must be > 0, got {self.T_max}")
         require(self.windows >= 0, self, f"windows must be >= 0, got {self.windows}")
+        float_type(self, self.precision)
         require(self.spacing > 1, self, f"spacing must be > 1, got {self.spacing}")
 
     def ell(self, passes: int) -> int:
         """How often each row is presented in the given pass, counted from 1."""
         return 1
 
-    def start(
-        self,
-        problem: Problem,
-        rng: np.random.Generator,
-        *,
-        start: Start | None = None,
-        keep_alpha: bool = False,
-    ) -> SGDsRun:
+    def start(self, problem: Problem, options: Options) -> SGDsRun:
         """Begin a run; keeping alpha costs a count per row and snapshot."""
-        return SGDsRun(self, problem, rng, start, keep_alpha)
+        return SGDsRun(self, problem, options)
 
 
 class SGDsRun(Run):
     """SGD-s, or SGD-m, on one problem."""
 
-    def __init__(
-        self,
-        solver: SGDs,
-        problem: Problem,
-        rng: np.random.Generator,
-        start: Start | None,
-        keep_alpha: bool,
-    ) -> None:
+    def __init__(self, solver: SGDs, problem: Problem, options: Options) -> None:
         self._solver = solver
         self._problem = problem
-        self._rng = rng
+        self._rng = options.rng
         self._passes = 0
         self._order = problem.active.copy()
+        start = options.start
         self._T_start = self._T = 0 if start is None else start.epochs
         self._state = GrowingMargin(
             problem,
             w=None if start is None else start.w,
             t=self._T * problem.m,
-            keep_counts=keep_alpha,
+            keep_counts=options.keep_alpha or solver.precision == "single",
+            dtype=float_type(solver, solver.precision),
         )
         self._windows = Windows(
             self._state,
@@ -127,32 +118,36 @@ class SGDsRun(Run):
             size=0 if solver.published else solver.windows,
             spacing=solver.spacing,
         )
-        self._point: DualPoint | None = None
+        # Set after complete passes only.
+        self._best: Snapshot | None = None
 
     def epoch(self) -> Epoch:
         """Present every row ell times, in a fresh random order."""
-        self._point = None
+        self._best = None
         self._passes += 1
         ell = self._solver.ell(self._passes)
         self._rng.shuffle(self._order)
         sums = self._state.present(self._order, ell)
         self._T += ell
-        self._point = self._windows.best(self._T)
+        self._best, dual = self._windows.best(self._T)
         self._windows.observe(self._T)
         T_max = self._solver.T_max
         return Epoch(
             epochs=self._T,
             margin_errors=sums.margin_errors,
             primal_estimate=0.5 * self._state.squared_norm + self._problem.C * sums.loss,
+            dual_estimate=dual if self._solver.precision == "single" else None,
             finished=T_max is not None and self._T - self._T_start >= T_max,
         )
 
     def candidates(self) -> Iterator[Vector]:
         """The last iterate, then the average that the best window stands for."""
         yield self._state.w
-        if self._point is not None and not self._solver.published:
-            yield self._point.w
+        if self._best is not None and not self._solver.published:
+            # Where the dual point had to be scaled down, the average is too long as well.
+            average = self._windows.average(self._best, self._T)
+            yield self._windows.scale(self._best, self._T) * average
 
     def dual(self) -> DualPoint | None:
         """Proposition 2, for the best window."""
-        return self._point
+        return None if self._best is None else self._windows.point(self._best, self._T)

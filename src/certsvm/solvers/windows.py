@@ -15,11 +15,12 @@ while a window forgets them. A few snapshots at geometrically spaced times are e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.bounds import UNIT_ROUNDOFF, DualPoint
+from certsvm.bounds import UNIT_ROUNDOFF, DualPoint, best_scale, dual_point
 from certsvm.kernels.jit import reordering_kernel
 from certsvm.rows import Vector
 from certsvm.solvers.growing_margin import GrowingMargin
@@ -32,7 +33,7 @@ class Snapshot:
     T: int
     error_mass: float
     updates: int
-    a: Vector
+    a: NDArray[Any]
     counts: NDArray[np.int64]
 
 
@@ -59,11 +60,14 @@ class Windows:
         self._next = 1.0
         self._snapshots = [self._snapshot(T)]
 
-    def best(self, T: int) -> DualPoint:
-        """The dual point of the window with the largest bound, after T epochs."""
-        if len(self._snapshots) == 1:
-            return self._point(self._snapshots[0], T)
-        return self._point(max(self._snapshots, key=lambda since: self._value(since, T)), T)
+    def best(self, T: int) -> tuple[Snapshot, float]:
+        """The snapshot since which the bound is largest, after T epochs, and the bound's value.
+
+        The value is for choosing by; ``point`` computes the chosen one with its rounding.
+        """
+        values = [self._value(since, T) for since in self._snapshots]
+        i = int(np.argmax(values))
+        return self._snapshots[i], values[i]
 
     def observe(self, T: int) -> None:
         """Take a snapshot after T epochs if it is time for one."""
@@ -74,23 +78,31 @@ class Windows:
             self._snapshots.pop(0)
         self._snapshots.append(self._snapshot(T))
 
-    def _snapshot(self, T: int) -> Snapshot:
-        s = self._state
-        return Snapshot(T, s.error_mass, s.updates, s.a.copy(), s.counts.copy())
+    def average(self, since: Snapshot, T: int) -> Vector:
+        """sum_k alpha_k y_k of the window."""
+        a = self._state.a.astype(np.float64)
+        average: Vector = self._state.problem.C / (T - since.T) * (a - since.a)
+        return average
 
-    def _value(self, since: Snapshot, T: int) -> float:
-        """What the window's bound comes to, to choose by; the chosen one is computed anew."""
-        per_count = self._state.problem.C / (T - since.T)
-        A = per_count * (self._state.error_mass - since.error_mass)
-        B = per_count**2 * squared_distance(self._state.a, since.a)
-        s = min(1.0, A / B) if B > 0.0 else 1.0
-        return s * A - 0.5 * s * s * B
+    def scale(self, since: Snapshot, T: int) -> float:
+        """The factor by which the window's dual point is best multiplied."""
+        return best_scale(*self._sums(since, T))
 
-    def _point(self, since: Snapshot, T: int) -> DualPoint:
+    def point(self, since: Snapshot, T: int) -> DualPoint:
+        """The window's dual point."""
         state, problem = self._state, self._state.problem
         per_count = problem.C / (T - since.T)
-        w = per_count * (state.a - since.a)
-        alpha_sum = per_count * (state.error_mass - since.error_mass)
+        first, last = since.T - self._T_start, T - self._T_start
+        source = f"epochs 1 to {last}" if first == 0 else f"window of epochs {first + 1} to {last}"
+
+        def alpha() -> Vector:
+            box = problem.C * problem.weights
+            return np.minimum(per_count * problem.weights * (state.counts - since.counts), box)
+
+        if state.a.dtype != np.float64:
+            # a has rounded too much to prove anything; the counts have not.
+            return dual_point(problem, alpha(), source)
+        w = self.average(since, T)
         # error_mass sums at most ``updates`` terms without cancellation, then subtracts.
         alpha_sum_rounding = UNIT_ROUNDOFF * (
             per_count * state.error_mass * (state.updates - since.updates + 4)
@@ -98,14 +110,8 @@ class Windows:
         w_rounding = per_count * state.rounding_since(since.updates) + 4.0 * UNIT_ROUNDOFF * float(
             np.linalg.norm(w)
         )
-        first, last = since.T - self._T_start, T - self._T_start
-        source = f"epochs 1 to {last}" if first == 0 else f"window of epochs {first + 1} to {last}"
-
-        def alpha() -> Vector:
-            return per_count * problem.weights * (state.counts - since.counts)
-
         return DualPoint(
-            alpha_sum=alpha_sum,
+            alpha_sum=per_count * (state.error_mass - since.error_mass),
             w=w,
             source=source,
             alpha_sum_rounding=alpha_sum_rounding,
@@ -113,12 +119,26 @@ class Windows:
             alpha=alpha if state.counts.size else None,
         )
 
+    def _snapshot(self, T: int) -> Snapshot:
+        s = self._state
+        return Snapshot(T, s.error_mass, s.updates, s.a.copy(), s.counts.copy())
+
+    def _sums(self, since: Snapshot, T: int) -> tuple[float, float]:
+        per_count = self._state.problem.C / (T - since.T)
+        A = per_count * (self._state.error_mass - since.error_mass)
+        return A, per_count * (per_count * squared_distance(self._state.a, since.a))
+
+    def _value(self, since: Snapshot, T: int) -> float:
+        A, B = self._sums(since, T)
+        s = best_scale(A, B)
+        return s * A - 0.5 * (s * (s * B))
+
 
 @reordering_kernel
-def squared_distance(a: Vector, b: Vector) -> float:
+def squared_distance(a: NDArray[Any], b: NDArray[Any]) -> float:
     """|a - b|^2, without a temporary vector."""
     total = 0.0
     for j in range(a.size):
-        difference = a[j] - b[j]
+        difference = np.float64(a[j]) - np.float64(b[j])
         total += difference * difference
     return total

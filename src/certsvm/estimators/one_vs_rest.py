@@ -1,0 +1,66 @@
+"""One binary problem for each class, made when it is needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.problem import Problem
+from certsvm.rows import Rows
+from certsvm.solvers import Start
+
+
+def positive_classes(classes: NDArray[Any]) -> list[int]:
+    """The class on the positive side of each binary problem, by position."""
+    return [1] if classes.size == 2 else list(range(classes.size))
+
+
+class OneVsRest(NamedTuple):
+    """What the binary problems have in common."""
+
+    rows: Rows
+    classes: NDArray[Any]
+    y_index: NDArray[np.intp]
+    weights: NDArray[np.float64] | None
+    C: float
+
+    def __len__(self) -> int:
+        return len(positive_classes(self.classes))
+
+    @property
+    def labels(self) -> list[Any]:
+        """The class on the positive side of each problem."""
+        return [self.classes[i] for i in positive_classes(self.classes)]
+
+    def problem(self, i: int) -> Problem:
+        """The i-th problem."""
+        positive = positive_classes(self.classes)[i]
+        reflection = np.where(self.y_index == positive, 1.0, -1.0)
+        return Problem(self.rows, reflection, C=self.C, weights=self.weights)
+
+
+@dataclass(frozen=True)
+class PreviousSolution:
+    """Where a warm start begins."""
+
+    coef: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+    classes: NDArray[Any]
+    epochs: int
+    alpha: NDArray[np.float64] | None
+
+    def fits(self, data: OneVsRest) -> bool:
+        """Whether it is about problems of the same shape."""
+        return self.coef.shape[1] == data.rows.n_columns and np.array_equal(
+            self.classes, data.classes
+        )
+
+    def start(self, problem: Problem, i: int) -> Start:
+        """The start of the i-th problem."""
+        w = problem.weight_vector(self.coef[i], float(self.intercept[i]))
+        if self.alpha is None or self.alpha.shape[1] != problem.rows.n_rows:
+            return Start(w, self.epochs)
+        return Start(w, self.epochs, self.alpha[i])

@@ -1,0 +1,226 @@
+"""MPU: the margin perceptron with unlearning (a reconstruction).
+
+Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
+
+with a perceptron that may take back what it learned. Each row has a count, an integer
+0 <= I_k <= N, and
+
+    a = sum_k s_k I_k y_k,    w = a / b,    alpha_k = s_k I_k / b  (feasible, since b = N / C).
+
+Let q_k = s_k |y_k|^2, xi = delta / (2 + delta) and b >= 2 max_k q_k / xi. A presentation of row k
+
+    learns    if a.y_k <= b         and I_k < N,  by min(N - I_k, floor((b - a.y_k) / q_k) + 1),
+    unlearns  if a.y_k >= (1+xi) b  and I_k > 0,  by min(I_k, floor((a.y_k - (1+xi) b) / q_k) + 1),
+
+which is as many steps of one as would be made in a row. Each step of one on row k raises
+(1 + xi/2) b sum_k s_k I_k - |a|^2 / 2 by at least s_k (xi b - q_k) / 2 > 0, and that quantity is
+bounded: the number of updates is finite. A pass without an update proves J / L - 1 <= delta, the
+before-run accuracy; the gap usually says so sooner. The proofs are in docs/theory.md.
+
+Given:      C, s, the rows; delta (by default the target), delta_stop (by default the target).
+Result:     w, and alpha = s_k I_k / b.
+Difference: the authors' program was not at hand. This follows the abstract of their paper and the
+            description in the paper on SGD, with weights and proofs of our own.
+
+Reference: C. Panagiotakopoulos and P. Tsampouka, The Margin Perceptron with Unlearning,
+ICML 2010.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.bounds import UNIT_ROUNDOFF, DualPoint, dual_point, total
+from certsvm.kernels.jit import kernel
+from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.problem import Problem
+from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
+from certsvm.solvers.dual_start import starting_alpha
+
+_SMALLEST_DELTA = 1e-12
+_LARGEST_COUNT = 2.0**62
+
+
+@dataclass(frozen=True)
+class MPU(Solver):
+    """The margin perceptron with unlearning.
+
+    Parameters
+    ----------
+    delta : float, default=None
+        Accuracy that a pass without an update proves. It sets the resolution of the counts:
+        a smaller one means finer steps. None means the target.
+    delta_stop : float, default=None
+        End when the gap computed after a pass is at most this, if that is before the target.
+        None leaves it to the target.
+    precision : {"double", "single"}, default="double"
+        Of a. Certificates are computed in double precision in any case.
+
+    Examples
+    --------
+    >>> MPU(delta=0.01).name
+    'mpu'
+    """
+
+    name: ClassVar[str] = "mpu"
+
+    delta: float | None = None
+    delta_stop: float | None = None
+    precision: Literal["double", "single"] = "double"
+
+    def __post_init__(self) -> None:
+        for name in ("delta", "delta_stop"):
+            value = getattr(self, name)
+            require(value is None or value > 0, self, f"{name} must be > 0, got {value}")
+        float_type(self, self.precision)
+
+    def start(self, problem: Problem, options: Options) -> MPURun:
+        """Begin a run; the counts are kept in any case."""
+        return MPURun(self, problem, options)
+
+
+class MPURun(Run):
+    """The margin perceptron with unlearning on one problem."""
+
+    def __init__(self, solver: MPU, problem: Problem, options: Options) -> None:
+        self._solver = solver
+        self._problem = problem
+        self._rng = options.rng
+        self._passes = 0
+        self._order = problem.active.copy()
+        delta = solver.delta or max(options.target, _SMALLEST_DELTA)
+        self._xi = delta / (2.0 + delta)
+        curvature = float((problem.weights * problem.rows.squared_norms).max())
+        N = max(1.0, math.ceil(problem.C * 2.0 * curvature / self._xi))
+        require(
+            N < _LARGEST_COUNT,
+            solver,
+            f"delta = {delta:g} is too small for C = {problem.C:g} and rows as long as "
+            f"{problem.R:g}: counts would not fit into an integer. Scale the columns.",
+        )
+        self._N = int(N)
+        self._b = N / problem.C
+        alpha = starting_alpha(problem, options.start)
+        share = np.zeros(problem.rows.n_rows)
+        np.divide(alpha, problem.C * problem.weights, out=share, where=problem.weights > 0)
+        self._counts = np.floor(share * N).astype(np.int64)
+        self._single = solver.precision == "single"
+        point = dual_point(problem, self._alpha(), "counts")
+        self._a = (self._b * point.w).astype(float_type(solver, solver.precision))
+        self._rounding = self._b * point.w_rounding
+
+    def _alpha(self) -> Vector:
+        alpha: Vector = self._problem.weights * self._counts / self._b
+        return np.minimum(alpha, self._problem.C * self._problem.weights)
+
+    def epoch(self) -> Epoch:
+        """Present every row once, in a fresh random order."""
+        problem = self._problem
+        self._passes += 1
+        self._rng.shuffle(self._order)
+        length = float(np.linalg.norm(self._a.astype(np.float64)))
+        updates = 0
+        loss, path = 0.0, 0.0
+        for part in problem.slices(self._order):
+            sums = learn_and_unlearn(
+                problem.rows.arrays,
+                problem.signed_weights,
+                problem.rows.squared_norms,
+                part,
+                self._N,
+                self._b,
+                self._xi,
+                self._counts,
+                self._a,
+            )
+            updates += sums[0]
+            loss += sums[1]
+            path += sums[2]
+        self._rounding += 2.0 * UNIT_ROUNDOFF * updates * (length + path)
+        w = self._a.astype(np.float64) / self._b
+        squared_norm = float(w @ w)
+        primal = 0.5 * squared_norm + problem.C * loss
+        dual = float(problem.weights @ self._counts) / self._b - 0.5 * squared_norm
+        delta_stop = self._solver.delta_stop
+        near = delta_stop is not None and dual > 0 and primal / dual - 1 <= delta_stop
+        return Epoch(
+            epochs=self._passes,
+            margin_errors=updates,
+            primal_estimate=primal,
+            dual_estimate=dual if self._single else None,
+            finished=updates == 0 or near,
+        )
+
+    def candidates(self) -> Iterator[Vector]:
+        """W = a / b."""
+        yield self._a.astype(np.float64) / self._b
+
+    def dual(self) -> DualPoint:
+        """alpha_k = s_k I_k / b; with a in single precision, w_alpha is computed anew."""
+        alpha = self._alpha()
+        if self._single:
+            return dual_point(self._problem, alpha, "counts")
+        w = self._a / self._b
+        alpha_sum = total(alpha)
+        return DualPoint(
+            alpha_sum=alpha_sum.value,
+            w=w,
+            source="counts",
+            # alpha_k is rounded before it is summed, and so is the quotient w.
+            alpha_sum_rounding=alpha_sum.rounding + 4.0 * UNIT_ROUNDOFF * alpha_sum.value,
+            w_rounding=self._rounding / self._b
+            + 4.0 * UNIT_ROUNDOFF * float(alpha @ np.sqrt(self._problem.rows.squared_norms)),
+            alpha=lambda: alpha,
+        )
+
+
+@kernel
+def learn_and_unlearn(
+    rows: RowArrays,
+    signed_weights: Vector,
+    squared_norms: Vector,
+    order: NDArray[np.int64],
+    N: int,
+    b: float,
+    xi: float,
+    counts: NDArray[np.int64],
+    a: NDArray[np.floating],
+) -> tuple[int, float, float]:
+    """Present the rows of ``order`` once; write ``counts`` and ``a``.
+
+    Returns the number of updates, the weighted hinge sum with the w of the moment, and the
+    sum of the lengths of all updates.
+    """
+    updates = 0
+    loss, path = 0.0, 0.0
+    for i in range(order.size):
+        k = order[i]
+        signed_weight = signed_weights[k]
+        weight = abs(signed_weight)
+        margin = dot(rows, k, a)
+        if signed_weight < 0.0:
+            margin = -margin
+        loss += weight * max(0.0, 1.0 - margin / b)
+        q = weight * squared_norms[k]
+        change = np.int64(0)
+        if margin <= b and counts[k] < N:
+            change = N - counts[k]
+            # Compared as floats: the quotient may be beyond any integer (q may be zero).
+            if (b - margin) / q < change:
+                change = min(change, np.int64((b - margin) / q) + 1)
+        elif margin >= (1.0 + xi) * b and counts[k] > 0:
+            change = -counts[k]
+            if (margin - (1.0 + xi) * b) / q < counts[k]:
+                change = max(change, -(np.int64((margin - (1.0 + xi) * b) / q) + 1))
+        if change != 0:
+            counts[k] += change
+            add(rows, k, change * signed_weight, a)
+            updates += 1
+            path += abs(change) * weight * math.sqrt(squared_norms[k])
+    return updates, loss, path

@@ -1,0 +1,135 @@
+"""NORMA: SGD with a constant or slowly falling rate.
+
+Minimises    lambda/2 |w|^2 + 1/m sum_k s_k max(0, rho - w.y_k),     lambda = 1/(C m),  rho = 1
+
+with one row at a time (``scaled_sgd``):
+
+    w <- (1 - eta_t lambda) w,   plus  eta_t s_k y_k  if w.y_k <= rho,
+
+where eta_t is constant, or eta_0 / sqrt(t + 1). With ``nu`` the margin adapts so that a fraction
+nu of the rows falls short of it: rho falls by eta_t (1 - nu) at a margin error and rises by
+eta_t nu otherwise. That is another problem; J is evaluated at w / rho.
+
+Given:      C, s, the rows, the rate.
+Result:     the last w, or the mean of those at the ends of the passes since the middle of the run
+            (both are offered; a constant rate never settles, its mean does). Primal only.
+Difference: NORMA is an online algorithm; here it passes over the rows in random order. eta_0, if
+            not given, is found by trial on some rows.
+
+Reference: J. Kivinen, A. J. Smola and R. C. Williamson, Online Learning with Kernels, IEEE
+Transactions on Signal Processing 52 (2004).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from certsvm.problem import Problem
+from certsvm.rows import Vector
+from certsvm.solvers.base import Epoch, Options, Run, Solver, require
+from certsvm.solvers.scaled_sgd import Rate, ScaledSGD, search_rate
+
+_TRIAL_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class NORMA(Solver):
+    """SGD with a constant or slowly falling rate.
+
+    Parameters
+    ----------
+    rate : {"sqrt", "constant"}, default="sqrt"
+        Whether the rate falls with the root of the steps, or not at all.
+    eta_0 : float, default=None
+        The first rate. None finds one by trial on a thousand rows: the best constant rate for
+        one pass over them, which the falling rate then has at its thousandth step.
+    nu : float, default=None
+        Fraction of margin errors to aim at by moving the margin; None keeps the margin at 1.
+
+    Examples
+    --------
+    >>> NORMA(rate="constant", eta_0=0.01).name
+    'norma'
+    """
+
+    name: ClassVar[str] = "norma"
+    certifies: ClassVar[bool] = False
+
+    rate: Literal["sqrt", "constant"] = "sqrt"
+    eta_0: float | None = None
+    nu: float | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            self.rate in ("sqrt", "constant"),
+            self,
+            f'rate must be "sqrt" or "constant", got {self.rate!r}',
+        )
+        require(self.eta_0 is None or self.eta_0 > 0, self, f"eta_0 must be > 0, got {self.eta_0}")
+        require(self.nu is None or 0 < self.nu < 1, self, f"nu must be in (0, 1), got {self.nu}")
+
+    def start(self, problem: Problem, options: Options) -> NORMARun:
+        """Begin a run; it has no alpha to keep."""
+        return NORMARun(self, problem, options)
+
+
+class NORMARun(Run):
+    """NORMA on one problem."""
+
+    def __init__(self, solver: NORMA, problem: Problem, options: Options) -> None:
+        self._problem = problem
+        self._rng = options.rng
+        self._order = problem.active.copy()
+        self._rng.shuffle(self._order)
+        start = options.start
+        self._state = ScaledSGD(
+            problem,
+            self._rate(solver),
+            w=None if start is None else start.w,
+            t=0 if start is None else start.epochs * problem.m,
+            nu=math.nan if solver.nu is None else solver.nu,
+        )
+        self._passes = 0
+        self._mean_since = 1
+        self._mean = np.zeros(problem.rows.dimension)
+
+    def _rate(self, solver: NORMA) -> Rate:
+        eta = solver.eta_0
+        trial = self._order[:_TRIAL_ROWS]
+        if eta is None:
+            eta = search_rate(self._problem, trial)
+            if solver.rate == "sqrt":
+                eta = min(eta * math.sqrt(trial.size), 0.5 / self._problem.lambda_)
+        require(
+            eta * self._problem.lambda_ < 1,
+            solver,
+            f"eta_0 = {eta:g} is beyond 1/lambda = C m = {1 / self._problem.lambda_:g}: the first "
+            "step would turn w around. Choose a smaller one.",
+        )
+        return Rate(eta, decay=1.0, power=0.5) if solver.rate == "sqrt" else Rate(eta)
+
+    def epoch(self) -> Epoch:
+        """Present all rows in a fresh random order."""
+        self._passes += 1
+        self._rng.shuffle(self._order)
+        errors, loss = self._state.present(self._order)
+        w = self._state.w
+        # The mean over the last half of the passes, or a little more.
+        if self._passes >= 2 * self._mean_since:
+            self._mean_since, self._mean = self._passes, np.zeros_like(w)
+        self._mean += (w - self._mean) / (self._passes - self._mean_since + 1)
+        return Epoch(
+            epochs=self._state.t // self._problem.m,
+            margin_errors=errors,
+            primal_estimate=0.5 * float(w @ w) + self._problem.C * loss,
+        )
+
+    def candidates(self) -> Iterator[Vector]:
+        """The last w, then the mean."""
+        yield self._state.w
+        yield self._mean
