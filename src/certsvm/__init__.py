@@ -17,6 +17,8 @@ from certsvm._version import __version__
 
 if TYPE_CHECKING:
     from certsvm.certificate import Certificate
+    from certsvm.certify import bound
+    from certsvm.comparison import compare
     from certsvm.estimators import LinearSVC
     from certsvm.history import History
     from certsvm.problem import Problem
@@ -31,6 +33,8 @@ _HOMES = {
     "LinearSVC": "certsvm.estimators",
     "Problem": "certsvm.problem",
     "Rows": "certsvm.rows",
+    "bound": "certsvm.certify",
+    "compare": "certsvm.comparison",
     "train": "certsvm.training",
     "verify": "certsvm.verification",
 }
@@ -42,6 +46,8 @@ __all__ = [
     "Problem",
     "Rows",
     "__version__",
+    "bound",
+    "compare",
     "train",
     "verify",
 ]

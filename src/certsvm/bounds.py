@@ -174,7 +174,7 @@ def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
         + 4.0 * UNIT_ROUNDOFF * (sA + ssB)
         + _UNDERFLOW
     )
-    return Bound(sA - 0.5 * ssB, rounding), s
+    return Bound(float(sA - 0.5 * ssB), float(rounding)), s
 
 
 class Ledger:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -124,6 +124,17 @@ class Solver(ABC):
     f: float = 1.2
     """Comparison coefficient: J is computed once its guess is within f times the target."""
 
+    @property
+    def label(self) -> str:
+        """The name, with the parameters that are not at their defaults."""
+        assert is_dataclass(self)
+        changed = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return f"{self.name}({', '.join(changed)})" if changed else self.name
+
     @abstractmethod
     def start(self, problem: Problem, options: Options) -> Run:
         """Begin a run on ``problem``."""
@@ -135,10 +146,24 @@ def require(condition: bool, solver: Solver, message: str) -> None:
         raise ValueError(f"{type(solver).__name__}: {message}")
 
 
-def float_type(solver: Solver, precision: str) -> type[np.floating[Any]]:
-    """The type of a solver's vectors, for ``precision`` "double" or "single"."""
+def float_type(
+    solver: Solver, precision: str, problem: Problem | None = None
+) -> type[np.floating[Any]]:
+    """The type of a solver's vectors, for ``precision`` "double" or "single".
+
+    With a problem, it is also made sure that single precision can hold what comes up.
+    """
     types: dict[str, type[np.floating[Any]]] = {"double": np.float64, "single": np.float32}
     require(
         precision in types, solver, f'precision must be "double" or "single", got {precision!r}'
     )
+    if precision == "single" and problem is not None:
+        steps = (1.0, problem.C, problem.lambda_, 1.0 / problem.lambda_)
+        lengths = [problem.m * problem.largest_weight * problem.R * step for step in steps]
+        require(
+            max(lengths) < 1e30,
+            solver,
+            f"single precision does not reach far enough for C = {problem.C:g} and rows as long as "
+            f"{problem.R:g}. Scale the columns, or use double precision.",
+        )
     return types[precision]

@@ -15,7 +15,8 @@ L(alpha): a cutting-plane method certifies.
 
 The dual is solved by steps on pairs, as in SMO: mass moves from one coordinate to another (the
 slack C - sum beta is one of them) such that the gain is largest, until the master's own duality gap
-is a fraction of the gap that is to be closed. That is some sixty lines, warm-started by the last
+is a fraction of the gap that is to be closed. Where such steps zigzag, a Newton step on the
+coordinates that have mass is put between. That is some eighty lines, started from the last
 solution; benchmarks/master.py compares it with libraries.
 """
 
@@ -33,6 +34,7 @@ from certsvm.problem import Problem
 from certsvm.rows import Vector
 
 _FRACTION_OF_GAP = 0.05
+_MOST_FACES = 50
 
 
 class Master:
@@ -141,16 +143,52 @@ class Master:
 def maximise(gram: NDArray[np.float64], g: Vector, C: float, accuracy: float, beta: Vector) -> int:
     """Maximise beta.g - 1/2 beta.gram.beta over beta >= 0, sum beta <= C, in place.
 
-    Returns the number of steps; ends when the master's duality gap is at most ``accuracy``.
+    Returns the number of pair steps; ends when the master's duality gap is at most ``accuracy``.
     """
-    gradient = np.append(g - gram @ beta, 0.0)
-    mass = np.append(beta, max(0.0, C - float(beta.sum())))
-    padded = np.zeros((g.size + 1, g.size + 1))
+    n = g.size + 1
+    padded = np.zeros((n, n))
     padded[:-1, :-1] = gram
-    most_steps = 1000 * g.size + 10_000
-    steps = int(move_mass(padded, C, accuracy, most_steps, mass, gradient))
+    linear = np.append(g, 0.0)
+    mass = np.append(beta, max(0.0, C - float(beta.sum())))
+    steps = 0
+    for _ in range(_MOST_FACES):
+        gradient = linear - padded @ mass
+        steps += int(move_mass(padded, C, accuracy, 20 * n, mass, gradient))
+        gradient = linear - padded @ mass
+        if C * gradient.max() - mass @ gradient <= accuracy:
+            break
+        _maximise_on_face(padded, linear, mass)
+        mass *= C / mass.sum()
     beta[:] = mass[:-1]
     return steps
+
+
+def _maximise_on_face(gram: NDArray[np.float64], linear: Vector, mass: Vector) -> None:
+    """Newton's method on the coordinates that have mass, dropping those it drives to zero.
+
+    Where cuts are nearly alike, steps on pairs zigzag; this goes straight.
+    """
+    while True:
+        face = np.flatnonzero(mass > 0.0)
+        H = gram[np.ix_(face, face)]
+        gradient = linear[face] - gram[face] @ mass
+        # The mass on the face is constant. A trace of ridge makes H invertible.
+        bordered = np.ones((face.size + 1, face.size + 1))
+        bordered[:-1, :-1] = H + 1e-13 * max(H.max(), 1e-300) * np.eye(face.size)
+        bordered[-1, -1] = 0.0
+        direction = np.linalg.lstsq(bordered, np.append(gradient, 0.0), rcond=None)[0][:-1]
+        slope, curvature = float(gradient @ direction), float(direction @ H @ direction)
+        if not slope > 0.0:
+            return
+        down = direction < 0.0
+        room = np.full(face.size, math.inf)
+        room[down] = mass[face[down]] / -direction[down]
+        length = min(slope / curvature if curvature > 0.0 else math.inf, float(room.min()))
+        if not math.isfinite(length):
+            return
+        mass[face] = np.where(room <= length, 0.0, mass[face] + length * direction)
+        if not (room <= length).any():
+            return
 
 
 @kernel

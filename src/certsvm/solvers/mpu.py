@@ -112,7 +112,7 @@ class MPURun(Run):
         self._counts = np.floor(share * N).astype(np.int64)
         self._single = solver.precision == "single"
         point = dual_point(problem, self._alpha(), "counts")
-        self._a = (self._b * point.w).astype(float_type(solver, solver.precision))
+        self._a = (self._b * point.w).astype(float_type(solver, solver.precision, problem))
         self._rounding = self._b * point.w_rounding
 
     def _alpha(self) -> Vector:

@@ -137,7 +137,7 @@ class SGDQNRun(Run):
         options.rng.shuffle(self._order)
         stored_per_row = max(1.0, problem.rows.n_stored / problem.rows.n_rows)
         skip = solver.skip or max(1, int(16 * problem.rows.dimension / stored_per_row))
-        dtype = float_type(solver, solver.precision)
+        dtype = float_type(solver, solver.precision, problem)
         w = None if options.start is None else options.start.w
         t0 = solver.t0 or self._search(skip, dtype)
         self._state = QuasiNewtonSGD(problem, t0, skip, dtype, w)

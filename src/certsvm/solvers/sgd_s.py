@@ -110,7 +110,7 @@ class SGDsRun(Run):
             w=None if start is None else start.w,
             t=self._T * problem.m,
             keep_counts=options.keep_alpha or solver.precision == "single",
-            dtype=float_type(solver, solver.precision),
+            dtype=float_type(solver, solver.precision, problem),
         )
         self._windows = Windows(
             self._state,

@@ -88,7 +88,7 @@ class SvmSgdRun(Run):
             Rate(eta_0, decay=problem.lambda_ * eta_0),
             w=None if start is None else start.w,
             t=0 if start is None else start.epochs * problem.m,
-            dtype=float_type(solver, solver.precision),
+            dtype=float_type(solver, solver.precision, problem),
         )
 
     def epoch(self) -> Epoch:

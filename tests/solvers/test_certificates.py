@@ -1,0 +1,149 @@
+"""Every solver that certifies: its bounds are true, pass after pass."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.problem import Problem
+from certsvm.rows import Rows
+from certsvm.solvers import DCD, MPU, OCAS, SOLVERS, SGDm, SGDs, Solver, Start, SVMperf
+from certsvm.training import train
+from tests.problems import Case, cases, exact_dual, exact_objective, optimum
+
+CERTIFYING: list[Solver] = [
+    SGDs(),
+    SGDm(),
+    SGDs(published=True),
+    SGDm(published=True),
+    SGDs(windows=1),
+    SGDm(precision="single"),
+    DCD(),
+    DCD(shrinking=False),
+    MPU(),
+    MPU(delta=0.5),
+    MPU(precision="single"),
+    OCAS(),
+    OCAS(idle_rounds=2),
+    SVMperf(),
+]
+certifying = pytest.mark.parametrize("solver", CERTIFYING, ids=lambda solver: solver.label)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def test_every_certifying_solver_is_here() -> None:
+    assert {s.name for s in CERTIFYING} == {n for n, s in SOLVERS.items() if s.certifies}
+
+
+@certifying
+@given(case=cases(), seed=seeds, passes=st.integers(1, 30))
+def test_proposition_2(solver: Solver, case: Case, seed: int, passes: int) -> None:
+    """L <= J_opt <= J at the end of every pass, against another solver at 1e-8."""
+    low, high = optimum(case)
+    result = train(case.problem(), solver, tol=0.0, max_iter=passes, seed=seed)
+    certificate = result.certificate
+    assert certificate.dual - certificate.dual_rounding <= high
+    assert certificate.primal + certificate.primal_rounding >= low
+    assert (result.history["dual"] <= high * (1 + 1e-9) + 1e-9).all()
+
+
+@certifying
+@given(case=cases(), seed=seeds, passes=st.integers(1, 30))
+def test_alpha_lies_in_the_box_and_gives_the_bound(
+    solver: Solver, case: Case, seed: int, passes: int
+) -> None:
+    result = train(case.problem(), solver, tol=0.0, max_iter=passes, seed=seed, keep_alpha=True)
+    assert result.alpha is not None
+    assert (result.alpha >= 0).all()
+    assert (result.alpha <= case.C * case.row_weights()).all()
+    exact = exact_dual(case, [Fraction(float(a)) for a in result.alpha])
+    claimed = Fraction(result.certificate.dual)
+    # alpha itself is rounded to float64 in the end, once per row.
+    allowance = Fraction(result.certificate.dual_rounding) + Fraction(1, 10**13) * (
+        abs(claimed) + Fraction(float(result.alpha.sum())) * 20
+    )
+    assert abs(exact - claimed) <= allowance
+
+
+@certifying
+@given(case=cases(), seed=seeds)
+def test_the_answer_is_the_one_that_is_certified(solver: Solver, case: Case, seed: int) -> None:
+    result = train(case.problem(), solver, tol=0.01, max_iter=8, seed=seed)
+    error = abs(exact_objective(case, result.w) - Fraction(result.certificate.primal))
+    assert error <= Fraction(result.certificate.primal_rounding)
+
+
+@certifying
+@given(case=cases(), seed=seeds, size=st.floats(0, 1e3))
+def test_any_start_is_certified_truly(solver: Solver, case: Case, seed: int, size: float) -> None:
+    low, high = optimum(case)
+    problem = case.problem()
+    rng = np.random.default_rng(seed)
+    w = size * rng.standard_normal(problem.rows.dimension)
+    alpha = case.C * rng.standard_normal(problem.rows.n_rows) if seed % 2 else None
+    start = Start(w, int(rng.integers(0, 1000)), alpha)
+    result = train(problem, solver, tol=0.0, max_iter=5, seed=seed, start=start, keep_alpha=True)
+    certificate = result.certificate
+    assert certificate.dual - certificate.dual_rounding <= high
+    assert certificate.primal + certificate.primal_rounding >= low
+    if result.alpha is not None:
+        assert (result.alpha >= 0).all()
+        assert (result.alpha <= case.C * case.row_weights()).all()
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1e-20, 1e20, 1e60])
+@certifying
+def test_bounds_at_extreme_scales(solver: Solver, scale: float) -> None:
+    """Rows near the ends of the range: the scale of a dual point may be tiny."""
+    case = Case(np.array([[scale], [-scale]]), np.array([1.0, -1.0]), None, 1e5, 0.0,
+                "dense-float64-int32")  # fmt: skip
+    exact = min(Fraction(1) / (2 * Fraction(scale) ** 2), Fraction(200000))
+    try:
+        result = train(case.problem(), solver, tol=1e-3, max_iter=50, seed=0)
+    except ValueError as error:
+        assert "Scale the columns" in str(error)  # noqa: PT017
+        return
+    certificate = result.certificate
+    assert Fraction(certificate.dual) - Fraction(certificate.dual_rounding) <= exact
+    assert Fraction(certificate.primal) + Fraction(certificate.primal_rounding) >= exact
+
+
+@pytest.mark.parametrize("solver", [DCD(), MPU(), OCAS(), SVMperf()], ids=lambda s: s.label)
+def test_dual_methods_reach_high_accuracy(solver: Solver) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 8))
+    labels = np.where(X[:, 0] + rng.standard_normal(500) > 0, 1, -1)
+    problem = Problem(Rows(X), labels, C=0.1, weights=rng.random(500) + 0.5)
+    result = train(problem, solver, tol=1e-6, max_iter=20_000, seed=0)
+    assert result.certificate.met
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (Start(np.zeros(1)), "start.w must be 3 finite numbers"),
+        (Start(np.array([0, np.nan, 0])), "start.w"),
+        (Start(np.zeros(3), -1), "start.epochs"),
+        (Start(np.zeros(3), 1, np.zeros(5)), "start.alpha must be 2 finite numbers"),
+        (Start(np.zeros(3), 1, np.full(2, np.nan)), "start.alpha"),
+    ],
+)
+def test_impossible_starts(start: Start, message: str) -> None:
+    problem = Problem(Rows(np.eye(2, 3)), [1, -1])
+    with pytest.raises(ValueError, match=message):
+        train(problem, SGDs(), start=start)
+
+
+def test_a_start_in_single_precision_is_widened() -> None:
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.standard_normal((60, 5))) + 0.1
+    labels = np.where(np.arange(60) % 2, 1.0, -1.0)
+    problem = Problem(Rows(X * labels[:, None]), labels)
+    far = Start(np.full(5, -1e6, dtype=np.float32), 100_000)
+    certificate = train(problem, SGDs(), tol=0.01, seed=0, max_iter=50, start=far).certificate
+    truth = train(problem, DCD(), tol=1e-6, seed=0).certificate
+    assert certificate.dual <= truth.primal

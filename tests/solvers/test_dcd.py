@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.bounds import dual_bound
+from certsvm.problem import Problem
+from certsvm.rows import Rows
+from certsvm.solvers import DCD, Options, Start
+from certsvm.solvers.dcd import descend
+from certsvm.training import SOLVER_FINISHED, train
+from tests.problems import Case, cases
+
+
+def problem(n_rows: int = 400, C: float = 1.0) -> Problem:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows, 6))
+    return Problem(Rows(X), np.where(X[:, 0] + rng.standard_normal(n_rows) > 0, 1, -1), C=C)
+
+
+@given(case=cases(), seed=st.integers(0, 2**32 - 1))
+def test_every_step_raises_the_dual(case: Case, seed: int) -> None:
+    run = DCD().start(case.problem(), Options(np.random.default_rng(seed)))
+    last = 0.0
+    for _ in range(10):
+        run.epoch()
+        value = dual_bound(run.dual(), scaled=False)[0].value
+        assert value >= last - 1e-12 * (1 + abs(last))
+        last = value
+
+
+@given(case=cases(), seed=st.integers(0, 2**32 - 1))
+def test_compiled_and_python_steps_agree(case: Case, seed: int) -> None:
+    p = case.problem()
+    order = np.random.default_rng(seed).permutation(p.active)
+    results = []
+    for function in (descend, descend.py_func):
+        alpha, w = np.zeros(p.rows.n_rows), np.zeros(p.rows.dimension)
+        sums = function(
+            p.rows.arrays, p.signed_weights, p.rows.squared_norms, p.C, order.copy(),
+            -np.inf, np.inf, alpha, w,
+        )  # fmt: skip
+        results.append(np.concatenate([alpha, w, sums]))
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-9, atol=1e-9)
+
+
+def test_shrinking_comes_to_the_same_end() -> None:
+    results = [
+        train(problem(), DCD(shrinking=s), tol=1e-7, seed=0, max_iter=50_000) for s in (True, False)
+    ]
+    assert all(result.certificate.met for result in results)
+    np.testing.assert_allclose(results[0].w, results[1].w, atol=1e-3)
+
+
+def test_shrinking_visits_fewer_rows_and_brings_them_back() -> None:
+    run = DCD().start(problem(), Options(np.random.default_rng(0)))
+    sizes = []
+    for _ in range(2000):
+        run.epoch()
+        sizes.append(run._order.size)
+    assert min(sizes) < 200
+    assert sizes[sizes.index(min(sizes)) :].count(400) > 0
+
+
+def test_the_tolerance_of_liblinear_ends_it() -> None:
+    result = train(problem(), DCD(eps=0.01), tol=0.0, max_iter=50_000, seed=0)
+    assert result.reason == SOLVER_FINISHED
+    margins = (result.w @ (problem().rows.arrays.values * problem().signed_weights[:, None]).T) - 1
+    assert result.certificate.relative_gap < 0.01
+    assert np.isfinite(margins).all()
+
+
+def test_alpha_to_start_from_is_used() -> None:
+    cold = train(problem(), DCD(), tol=1e-6, seed=0, max_iter=50_000, keep_alpha=True)
+    warm = train(problem(), DCD(), tol=1e-6, seed=1, start=Start(cold.w, 1, cold.alpha))
+    assert warm.passes <= 3
+
+
+def test_a_start_without_alpha_reads_it_off_the_margins() -> None:
+    good = train(problem(), DCD(), tol=1e-4, seed=0, max_iter=50_000)
+    run = DCD().start(problem(), Options(np.random.default_rng(0), start=Start(good.w)))
+    assert dual_bound(run.dual())[0].value > 0.9 * good.certificate.dual
+
+
+@pytest.mark.parametrize("eps", [0.0, -1.0])
+def test_bad_parameters(eps: float) -> None:
+    with pytest.raises(ValueError, match="DCD: eps must be > 0"):
+        DCD(eps=eps)

@@ -1,0 +1,91 @@
+"""bound(): a certificate for any linear classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import make_classification
+from sklearn.linear_model import SGDClassifier
+from sklearn.svm import LinearSVC as LiblinearSVC
+
+from certsvm import LinearSVC, bound
+from tests.problems import Case, cases, objective, optimum
+
+X, y = make_classification(n_samples=400, n_features=10, flip_y=0.1, random_state=0)
+C = 0.1
+
+
+@given(case=cases(), seed=st.integers(0, 2**32 - 1), size=st.floats(0, 10))
+def test_it_is_true_for_any_w(case: Case, seed: int, size: float) -> None:
+    labels = case.labels
+    if np.unique(labels).size < 2:
+        return
+    w: Any = size * np.random.default_rng(seed).standard_normal(case.patterns().shape[1])
+    coef, intercept = (w[:-1], float(w[-1] * case.bias)) if case.bias else (w, None)
+    certificate = bound(
+        coef, case.matrix(), labels, C=case.C, intercept=intercept,
+        intercept_scaling=case.bias or None, sample_weight=case.weights, max_iter=5,
+    )  # fmt: skip
+    low, high = optimum(case)
+    assert certificate.primal == pytest.approx(objective(case, w), rel=1e-9, abs=1e-12)
+    assert certificate.dual - certificate.dual_rounding <= high
+    assert certificate.primal + certificate.primal_rounding >= low
+
+
+def test_a_good_model_is_proved_good() -> None:
+    clf = LiblinearSVC(loss="hinge", C=C, tol=1e-8, max_iter=10**6, random_state=0).fit(X, y)
+    certificate = bound(clf, X, y, tol=1e-4)
+    assert certificate.met
+
+
+def test_a_bad_model_is_proved_bad() -> None:
+    good = LinearSVC(C=C, tol=1e-5, fit_intercept=False, random_state=0).fit(X, y)
+    certificate = bound(2 * good.coef_[0], X, y, C=C)
+    true = certificate.primal / good.certificate_.primal - 1
+    assert true > 0.05
+    assert true <= certificate.relative_gap <= true + 0.01
+
+
+@pytest.mark.parametrize("solver", ["pegasos", "norma", "svmsgd", "sgd-qn", "sgd-r"])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_primal_only_solvers_get_a_certificate(solver: str, form: Any) -> None:
+    clf = LinearSVC(C=C, solver=solver, max_iter=300, random_state=0).fit(form(X), y)
+    assert not clf.certificate_.met
+    certificate = bound(clf, form(X), y, tol=0.05)
+    assert certificate.met
+    assert certificate.primal == pytest.approx(clf.certificate_.primal)
+
+
+def test_weights_and_classes() -> None:
+    A, b = make_classification(n_samples=300, n_informative=5, n_classes=3, random_state=0)
+    weights = np.linspace(0.5, 1.5, 300)
+    clf = LinearSVC(C=C, class_weight="balanced", random_state=0).fit(A, b, sample_weight=weights)
+    certificates = bound(clf, A, b, sample_weight=weights)
+    assert isinstance(certificates, list)
+    for ours, again in zip(clf.certificates_, certificates, strict=True):
+        assert again.primal == pytest.approx(ours.primal)
+        assert again.dual <= ours.primal
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bound(np.zeros(10), X, y), "pass the C"),
+        (lambda: bound(np.zeros(9), X, y, C=1.0), "10 columns"),
+        (lambda: bound(np.zeros(10), X, y * 0, C=1.0), "two classes"),
+        (lambda: bound(SGDClassifier().fit(X, y), X, y), "has no parameter C"),
+        (lambda: bound(np.zeros(10), X, y, C=1.0, max_iter=0), "max_iter"),
+        (
+            lambda: bound(LiblinearSVC(class_weight="balanced").fit(X, y), X, y),
+            "trained with class_weight",
+        ),
+    ],
+)
+def test_errors(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_classification
+
+from certsvm import compare
+from certsvm.solvers import SOLVERS, SGDs
+
+X, y = make_classification(n_samples=300, n_features=8, flip_y=0.1, random_state=0)
+
+
+def test_all_solvers_side_by_side(tmp_path: Path) -> None:
+    comparison = compare(X, y, solvers=list(SOLVERS), C=0.1, max_iter=200)
+    table = comparison.table
+    assert [row["solver"] for row in table] == list(SOLVERS)
+    assert comparison.dual <= comparison.primal
+    for row in table:
+        assert row["accuracy"] <= 0.1
+        assert len(comparison.histories[row["solver"]]) == row["passes"]
+        assert SOLVERS[row["solver"]].certifies == np.isfinite(row["relative_gap"])
+    text = str(comparison)
+    assert "the optimum lies between" in text
+    assert all(name in text for name in SOLVERS)
+    comparison.plot(tmp_path / "gaps.png")
+    assert (tmp_path / "gaps.png").stat().st_size > 10_000
+
+
+def test_without_a_dual_solver_the_bound_is_found_afterwards() -> None:
+    comparison = compare(sp.csr_matrix(X), y, solvers=["pegasos"], C=0.1, fit_intercept=True)
+    assert comparison.dual > 0
+    assert comparison.table[0]["accuracy"] < 0.1
+
+
+def test_one_solver_in_two_forms() -> None:
+    comparison = compare(X, y, solvers=["sgd-s", SGDs(published=True)], C=0.1, max_iter=20)
+    assert list(comparison.results) == ["sgd-s", "sgd-s(published=True)"]
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match="at least one solver"):
+        compare(X, y, solvers=[])
+    with pytest.raises(ValueError, match="two classes"):
+        compare(X, np.arange(300))
+    with pytest.raises(ValueError, match="unknown solver"):
+        compare(X, y, solvers=["liblinear"])
