@@ -99,13 +99,16 @@ class OCASRun(Run):
         self._dual = max(self._dual, point.alpha_sum - 0.5 * float(point.w @ point.w))
         products = master.margins(w_new)
         step = line_search(self._problem, self._w, self._margins, w_new, products)
-        self._w = self._w + step * (w_new - self._w)
-        if step <= 1.0:
-            self._margins = self._margins + step * (products - self._margins)
-        else:
-            # Beyond w_new the combination would magnify rounding.
-            self._margins = master.margins(self._w)
-        self._primal = self._objective(self._w, self._margins)
+        w = self._w + step * (w_new - self._w)
+        # Beyond w_new, combining the margins would magnify their rounding.
+        short = step <= 1.0
+        w_margins = (
+            self._margins + step * (products - self._margins) if short else master.margins(w)
+        )
+        primal = self._objective(w, w_margins)
+        # Where w_new is w but for rounding, so is the step; it may lead anywhere.
+        if primal < self._primal:
+            self._w, self._margins, self._primal = w, w_margins, primal
         mu = self._solver.mu
         master.add_cut((1.0 - mu) * self._margins + mu * products)
         self._point = point
@@ -135,8 +138,7 @@ def line_search(
     # Just right of t = 0, the rows short of the margin, or on it and falling, have a loss.
     losing = (products < 1.0) | ((products == 1.0) & (change < 0.0))
     slope = float(w @ direction) - float(weights[losing] @ change[losing])
-    # Where w_new is w but for rounding, so is the slope; a step along it would be a leap.
-    if slope >= 0.0 or curvature <= 1e-24 * float(w_new @ w_new):
+    if slope >= 0.0 or curvature == 0.0:
         return 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         kinks = (1.0 - products) / change
