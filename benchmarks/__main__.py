@@ -7,9 +7,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import kernels, machine, optima, startup
+from benchmarks import kernels, machine, master, optima, startup, systems
 
-BENCHMARKS = {"startup": startup, "kernels": kernels, "optima": optima}
+BENCHMARKS = {
+    "startup": startup,
+    "kernels": kernels,
+    "optima": optima,
+    "systems": systems,
+    "master": master,
+}
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -176,7 +176,7 @@ def _maximise_on_face(gram: NDArray[np.float64], linear: Vector, mass: Vector) -
         bordered = np.ones((face.size + 1, face.size + 1))
         bordered[:-1, :-1] = H + 1e-13 * max(H.max(), 1e-300) * np.eye(face.size)
         bordered[-1, -1] = 0.0
-        direction = np.linalg.lstsq(bordered, np.append(gradient, 0.0), rcond=None)[0][:-1]
+        direction = np.linalg.solve(bordered, np.append(gradient, 0.0))[:-1]
         slope, curvature = float(gradient @ direction), float(direction @ H @ direction)
         if not slope > 0.0:
             return
