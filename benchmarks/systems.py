@@ -1,8 +1,8 @@
 """Every system on four data sets: passes and seconds to a true accuracy, at C = 0.05 and 1.
 
-DCD, MPU, OCAS and SVM^perf go to a proved 1e-5; the SGD family to a proved 1e-2 or 1000 passes; the
-primal-only solvers make 1000 passes. The true accuracy is against the known optimum; the passes to a
-true 1e-2 are an upper limit, since J is not computed after each pass.
+DCD, MPU, OCAS and SVM^perf go to a proved 1e-5; the SGD family to a proved 1e-2 or 1000 passes;
+the primal-only solvers make 1000 passes. The true accuracy is against the known optimum; the
+passes to a true 1e-2 are an upper limit, since J is not computed after each pass.
 """
 
 from __future__ import annotations

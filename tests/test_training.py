@@ -82,6 +82,16 @@ def test_a_callback_sees_each_pass_and_can_stop(problem: Problem) -> None:
     assert result.reason == training.STOPPED
 
 
+def test_a_callback_cannot_change_the_certified_w(problem: Problem) -> None:
+    def meddle(progress: Progress) -> None:
+        w = progress.w()
+        w /= np.linalg.norm(w)
+
+    untouched = train(problem, SGDs(), tol=0.01, seed=0)
+    meddled = train(problem, SGDs(), tol=0.01, seed=0, callbacks=[meddle])
+    np.testing.assert_array_equal(untouched.w, meddled.w)
+
+
 def test_an_event_stops(problem: Problem) -> None:
     stop = threading.Event()
     timer = threading.Timer(0.2, stop.set)

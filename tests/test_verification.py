@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import make_classification
+from sklearn.pipeline import make_pipeline
 
 from certsvm import LinearSVC, verify
 
@@ -122,6 +123,34 @@ def test_a_dual_bound_above_the_objective_is_refuted_even_without_alpha() -> Non
     certificate = clf.certificates_[0]
     object.__setattr__(certificate, "dual", certificate.primal * 1.01)
     assert not verify(clf, X, y).ok
+
+
+@pytest.mark.parametrize(
+    "false",
+    [
+        {"dual": np.inf},
+        {"dual": np.nan},
+        {"dual": 180.0, "dual_rounding": 170.0},
+        {"primal": 2.0, "primal_rounding": 20.0},
+        {"dual_rounding": -1.0},
+        {"primal": np.inf},
+    ],
+)
+def test_absurd_claims_are_refused(fitted: Any, false: dict[str, float]) -> None:
+    clf, X, y = fitted
+    for name, value in false.items():
+        object.__setattr__(clf.certificates_[0], name, value)
+    assert not verify(clf, X, y).ok
+
+
+def test_a_scalar_weight(fitted: Any) -> None:
+    clf, X, y = fitted
+    assert verify(clf, X, y, sample_weight=1.0).ok
+
+
+def test_what_is_no_certified_model() -> None:
+    with pytest.raises(ValueError, match=r"this Pipeline has no certificate .* its last step"):
+        verify(make_pipeline(LinearSVC()), *data())
 
 
 @pytest.mark.parametrize(

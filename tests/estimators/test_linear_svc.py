@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -231,7 +232,7 @@ def test_balanced_counts_weights(binary: Any) -> None:
 
 @pytest.mark.parametrize(
     ("class_weight", "message"),
-    [({9: 1.0}, r"\[9\]"), ({0: -1.0}, "not negative"), ({0: np.nan}, "finite")],
+    [({"0": 1.0}, "mind the type"), ({0: -1.0}, "not negative"), ({0: np.nan}, "finite")],
 )
 def test_bad_class_weight(binary: Any, class_weight: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -273,26 +274,135 @@ def test_bad_values_are_located(binary: Any, bad: float) -> None:
         clf.predict(X)
 
 
-def test_a_failed_fit_loses_nothing(binary: Any) -> None:
+FAILURES = {
+    "nan": lambda clf, X, y: clf.fit(np.full((40, 3), np.nan), np.arange(40) % 2),
+    "one class": lambda clf, X, y: clf.fit(X[:, :2], np.zeros(len(y))),
+    "n_jobs": lambda clf, X, y: clf.set_params(n_jobs=0).fit(X, np.where(y, "yes", "no")),
+    "weights": lambda clf, X, y: clf.fit(X[:, :2], y, sample_weight=-np.ones(len(y))),
+    "store_dual": lambda clf, X, y: clf.set_params(solver="sgd-r", store_dual=True).fit(X, y),
+    "partial nan": lambda clf, X, y: clf.partial_fit(np.full_like(X, np.nan), y),
+    "partial labels": lambda clf, X, y: clf.partial_fit(X, y + 5),
+    "partial total": lambda clf, X, y: clf.partial_fit(X, y, total_samples=0),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_failed_fit_loses_nothing(binary: Any, failure: str) -> None:
     X, y = binary
     clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
-    before = clf.predict(X)
-    with pytest.raises(ValueError, match="NaN"):
-        clf.fit(np.full_like(X, np.nan), y)
-    np.testing.assert_array_equal(clf.predict(X), before)
+    before = {name: value for name, value in vars(clf).items() if name.endswith("_")}
+    scores = clf.decision_function(X)
+    with pytest.raises(ValueError, match=r"\w"):
+        FAILURES[failure](clf, X, y)
+    assert {name: value for name, value in vars(clf).items() if name.endswith("_")} == before
+    np.testing.assert_array_equal(clf.decision_function(X), scores)
 
 
-def test_warm_start_goes_on(binary: Any) -> None:
+@pytest.mark.parametrize("failure", ["partial nan", "partial labels", "partial total"])
+def test_a_failed_first_batch_leaves_no_model(binary: Any, failure: str) -> None:
     X, y = binary
-    clf = LinearSVC(C=1.0, tol=0.02, warm_start=True, random_state=0).fit(X, y)
-    first = clf.n_iter_
+    clf = LinearSVC(C=0.1, warm_start=True, random_state=0)
+    bad = np.full_like(X, np.nan) if failure == "partial nan" else X
+    labels = y + 1 if failure == "partial labels" else y
+    total = 0 if failure == "partial total" else None
+    with pytest.raises(ValueError, match=r"\w"):
+        clf.partial_fit(bad, labels, classes=[0, 1], total_samples=total)
+    assert not hasattr(clf, "classes_")
+    assert clf.fit(X, y).certificate_.met
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_an_interrupted_fit_keeps_the_old_model(n_classes: int, monkeypatch: Any) -> None:
+    from certsvm.estimators import linear_svc
+
+    X, y = make_classification(n_informative=5, n_classes=n_classes, random_state=0)
+    clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
+    coef, certificate = clf.coef_, clf.certificate_
+
+    def interrupt(*args: Any, **kwargs: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(linear_svc, "train", interrupt)
+    monkeypatch.setattr(linear_svc.GrowingMargin, "present", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, np.array(["x", "y", "z"])[y])
+    with pytest.raises(KeyboardInterrupt):
+        clf.partial_fit(X, y)
+    assert clf.coef_ is coef
+    assert clf.certificate_ is certificate
+    assert clf.classes_.tolist() == list(range(n_classes))
+
+
+def test_a_fold_may_lack_a_weighted_class(binary: Any) -> None:
+    X, y = binary
+    clf = LinearSVC(C=0.1, class_weight={0: 1.0, 1: 2.0, 2: 5.0}, random_state=0).fit(X, y)
+    assert clf.class_weight_.tolist() == [1.0, 2.0]
+
+
+def test_a_class_without_weight_is_absent(binary: Any) -> None:
+    with pytest.raises(ValueError, match="only one class, '1'"):
+        LinearSVC(class_weight={0: 0.0}).fit(*binary)
+
+
+def test_predictions_on_float32_do_not_copy_the_data() -> None:
+    X = np.random.default_rng(0).standard_normal((60_000, 50)).astype(np.float32)
+    clf = LinearSVC(C=1e-5, random_state=0).fit(X, X[:, 0] > 0)
+    tracemalloc.start()
+    scores = clf.decision_function(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < X.nbytes
+    np.testing.assert_allclose(scores, X.astype(float) @ clf.coef_[0] + clf.intercept_)
+
+
+def test_predictions_refuse_a_broken_matrix(binary: Any) -> None:
+    X, y = binary
+    clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
+    broken = sp.csr_matrix(X)
+    broken.indices[3] = 99
+    with pytest.raises(ValueError, match="broken CSR"):
+        clf.predict(broken)
+
+
+def test_many_classes_do_not_pile_up_in_memory() -> None:
+    X = np.random.default_rng(0).standard_normal((20_000, 3)).astype(np.float32)
+    y = np.arange(20_000) % 200
+    clf = LinearSVC(solver="sgd-r", max_iter=1, random_state=0).fit(X, y % 2)
+    tracemalloc.start()
+    clf.fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * 8 * len(y)
+
+
+@pytest.mark.parametrize("solver", ["dcd", "mpu", "ocas", "sgd-s", "sgd-m"])
+def test_warm_start_goes_on(binary: Any, solver: str) -> None:
+    X, y = binary
+    clf = LinearSVC(C=1.0, tol=0.02, solver=solver, warm_start=True, random_state=0).fit(X, y)
     clf.set_params(tol=0.01).fit(X, y)
-    cold = LinearSVC(C=1.0, tol=0.01, random_state=0).fit(X, y)
+    cold = LinearSVC(C=1.0, tol=0.01, solver=solver, random_state=0).fit(X, y)
     assert clf.certificate_.met
     assert clf.n_iter_ < cold.n_iter_
-    clf.fit(X, y)
-    assert clf.n_iter_ < first
     assert clf.certificate_.dual <= cold.certificate_.primal
+    again = clf.fit(X, y).n_iter_
+    assert again <= max(3, cold.n_iter_ / 3)
+
+
+@pytest.mark.parametrize("solver", ["dcd", "sgd-m"])
+@pytest.mark.parametrize("direction", [1, -1])
+def test_a_path_of_warm_starts_is_no_dearer_than_cold_ones(solver: str, direction: int) -> None:
+    rng = np.random.RandomState(1)
+    X = rng.randn(1000, 20)
+    y = X @ rng.randn(20) + 2 * rng.randn(1000) > 0
+    warm = LinearSVC(warm_start=True, solver=solver, random_state=0)
+    passes = np.zeros(2)
+    for C in np.logspace(-3, 0, 7)[::direction]:
+        passes[0] += warm.set_params(C=C).fit(X, y).n_iter_
+        cold = LinearSVC(C=C, solver=solver, random_state=0).fit(X, y)
+        passes[1] += cold.n_iter_
+        assert warm.certificate_.met
+        assert warm.certificate_.dual <= cold.certificate_.primal
+    assert passes[0] < passes[1]
 
 
 def test_warm_start_with_other_shapes_starts_anew(binary: Any) -> None:
