@@ -87,13 +87,23 @@ def total(alpha: Vector) -> Bound:
     return Bound(value, 64.0 * UNIT_ROUNDOFF * value)
 
 
+def sum_of_rows(problem: Problem, coefficients: Vector) -> tuple[Vector, int]:
+    """sum_k coefficients_k [x_k, rho], and through how many additions an entry goes at most."""
+    rows = problem.rows
+    # As long as the number of chunks, or long enough that clearing and adding a vector for each
+    # costs little beside its rows.
+    per_row = max(1, rows.n_stored // max(1, rows.n_rows))
+    chunk = max(math.isqrt(rows.n_rows) + 1, 4 * rows.dimension // per_row)
+    out = np.zeros(rows.dimension)
+    weighted_sum(rows.arrays, coefficients, chunk, np.empty(rows.dimension), out)
+    return out, min(chunk, rows.n_rows) + -(-rows.n_rows // chunk)
+
+
 def dual_point(problem: Problem, alpha: Vector, source: str) -> DualPoint:
     """The point of a feasible alpha, from scratch: one reading of the rows it weighs."""
-    w = np.zeros(problem.rows.dimension)
-    weighted_sum(problem.rows.arrays, np.sign(problem.signed_weights) * alpha, w)
-    # Entry j is a sum of at most n products: its error is at most n + 1 units of
-    # sum_k alpha_k |y_kj|, which is no longer than sum_k alpha_k |y_k|.
-    n = np.count_nonzero(alpha)
+    w, additions = sum_of_rows(problem, np.sign(problem.signed_weights) * alpha)
+    # Entry j goes through so many additions of products: its error is at most that many units,
+    # and one, of sum_k alpha_k |y_kj|, which is no longer than sum_k alpha_k |y_k|.
     path = float(alpha @ np.sqrt(problem.rows.squared_norms))
     alpha_sum = total(alpha)
     return DualPoint(
@@ -101,7 +111,7 @@ def dual_point(problem: Problem, alpha: Vector, source: str) -> DualPoint:
         w=w,
         source=source,
         alpha_sum_rounding=alpha_sum.rounding,
-        w_rounding=_SLACK * UNIT_ROUNDOFF * (n + 1) * path,
+        w_rounding=_SLACK * UNIT_ROUNDOFF * (additions + 1) * path,
         alpha=lambda: alpha,
     )
 
@@ -124,10 +134,16 @@ def primal_bound(problem: Problem, w: Vector, pool: Pool | None = None) -> Bound
     """
     starts = _chunk_starts(problem)
     n_chunks = starts.size - 1
-    sums = np.empty(n_chunks)
+    sums, masses = np.empty((2, n_chunks))
+    squared_norm = float(w @ w)
+    per_size = _SLACK * UNIT_ROUNDOFF * math.sqrt(squared_norm)
+    blur = 2.0 * (per_size * float(problem.rows.product_roundings.max()) + UNIT_ROUNDOFF)
 
     def sum_chunks(first: int, last: int) -> None:
-        hinge_sums(problem.rows.arrays, problem.signed_weights, w, starts, first, last, sums)
+        hinge_sums(
+            problem.rows.arrays, problem.signed_weights, w, starts, first, last,
+            blur, problem.loss_roundings, sums, masses,
+        )  # fmt: skip
 
     if pool is None or n_chunks == 1:
         sum_chunks(0, n_chunks)
@@ -137,13 +153,14 @@ def primal_bound(problem: Problem, w: Vector, pool: Pool | None = None) -> Bound
         for done in [executor.submit(sum_chunks, a, b) for a, b in itertools.pairwise(edges)]:
             done.result()
     loss = problem.C * math.fsum(sums)
-    squared_norm = float(w @ w)
     longest_chunk = int(np.diff(starts).max())
-    rounding = (_SLACK * UNIT_ROUNDOFF) * (
-        problem.C * (math.sqrt(squared_norm) * problem.product_mass + problem.weight_sum)
-        + (longest_chunk + 8) * loss
-        + (w.size + 4) * squared_norm
-    ) + (1.0 + problem.C) * _UNDERFLOW
+    # A row beyond the margin by more than rounding has no loss, and no error in it either.
+    rounding = (
+        problem.C * per_size * math.fsum(masses) * (1.0 + longest_chunk * UNIT_ROUNDOFF)
+        + _SLACK * UNIT_ROUNDOFF * ((longest_chunk + 10) * loss + (w.size + 4) * squared_norm)
+        + _SLACK * UNIT_ROUNDOFF * problem.C * problem.largest_weight
+        + (1.0 + problem.C) * _UNDERFLOW
+    )
     return Bound(0.5 * squared_norm + loss, rounding)
 
 

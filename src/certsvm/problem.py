@@ -113,10 +113,9 @@ class Problem:
         return float(self.weights.max())
 
     @cached_property
-    def product_mass(self) -> float:
-        """sum_k s_k (n_k + 2) |y_k|: what rounding in the inner products is proportional to."""
-        norms = np.sqrt(self.rows.squared_norms)
-        return float(self.weights @ ((self.rows.lengths + 2) * norms))
+    def loss_roundings(self) -> Vector:
+        """s_k (n_k + 2) |y_k|, what rounding in the loss of row k is proportional to."""
+        return self.weights * self.rows.product_roundings
 
     def slices(self, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """Cut an order of presentation into pieces short enough to interrupt between."""

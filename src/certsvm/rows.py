@@ -8,6 +8,7 @@ anyway, are finite exactly when they are).
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,12 @@ class Rows:
         if isinstance(self.arrays, CsrRows):
             return np.diff(self.arrays.indptr) + extra
         return np.full(self.n_rows, self.n_columns + extra, dtype=np.int64)
+
+    @cached_property
+    def product_roundings(self) -> Vector:
+        """(n_k + 2) |y_k|, what rounding in an inner product with row k is proportional to."""
+        roundings: Vector = np.sqrt(self.squared_norms) * (self.lengths + 2.0)
+        return roundings
 
     def row(self, k: int) -> tuple[NDArray[Any], NDArray[np.floating[Any]]]:
         """Columns and values stored in row ``k``, without the bias."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from certsvm.problem import Problem
 from certsvm.rows import Rows
-from certsvm.solvers import DCD, MPU, OCAS, SOLVERS, SGDm, SGDs, Solver, Start, SVMperf
+from certsvm.solvers import DCD, MPU, OCAS, SOLVERS, Newton, SGDm, SGDs, Solver, Start, SVMperf
 from certsvm.training import train
 from tests.problems import Case, cases, exact_dual, exact_objective, optimum
 
@@ -30,6 +30,7 @@ CERTIFYING: list[Solver] = [
     OCAS(),
     OCAS(idle_rounds=2),
     SVMperf(),
+    Newton(),
 ]
 certifying = pytest.mark.parametrize("solver", CERTIFYING, ids=lambda solver: solver.label)
 seeds = st.integers(0, 2**32 - 1)
@@ -95,7 +96,7 @@ def test_any_start_is_certified_truly(solver: Solver, case: Case, seed: int, siz
         assert (result.alpha <= case.C * case.row_weights()).all()
 
 
-@pytest.mark.parametrize("scale", [1e-60, 1e-20, 1e20, 1e60])
+@pytest.mark.parametrize("scale", [1e-80, 1e-20, 1e20, 1e80])
 @certifying
 def test_bounds_at_extreme_scales(solver: Solver, scale: float) -> None:
     """Rows near the ends of the range: the scale of a dual point may be tiny."""

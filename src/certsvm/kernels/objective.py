@@ -17,23 +17,34 @@ def hinge_sums(
     chunk_starts: NDArray[np.int64],
     first: int,
     last: int,
+    blur: float,
+    sizes: Vector,
     sums: Vector,
+    masses: Vector,
 ) -> None:
     """Weighted hinge loss of each chunk of rows, into ``sums[first:last]``.
 
     Chunk c holds the rows from ``chunk_starts[c]`` to ``chunk_starts[c + 1]``. The chunks do
     not depend on the number of threads, so neither does their sum. ``signed_weights`` is
     label times weight: its sign reflects the row, its size weighs the loss.
+
+    ``masses`` gets the sum of ``sizes[k]`` over the rows that may have a loss: those whose
+    product with w is below ``1 + blur``, a bound on how far rounding moves a product.
     """
     for c in range(first, last):
         total = 0.0
+        mass = 0.0
         for k in range(chunk_starts[c], chunk_starts[c + 1]):
-            weight = signed_weights[k]
+            weight = abs(signed_weights[k])
             if weight > 0.0:
-                total += weight * max(0.0, 1.0 - dot(rows, k, w))
-            elif weight < 0.0:
-                total -= weight * max(0.0, 1.0 + dot(rows, k, w))
+                product = dot(rows, k, w)
+                if signed_weights[k] < 0.0:
+                    product = -product
+                if product < 1.0 + blur:
+                    mass += sizes[k]
+                    total += weight * max(0.0, 1.0 - product)
         sums[c] = total
+        masses[c] = mass
 
 
 @kernel
@@ -49,11 +60,21 @@ def margins(rows: RowArrays, signed_weights: Vector, w: Vector, out: Vector) -> 
 
 
 @kernel
-def weighted_sum(rows: RowArrays, coefficients: Vector, out: Vector) -> None:
-    """Add ``coefficients[k]`` times the augmented row k, for all k, to ``out``."""
-    for k in range(coefficients.size):
-        if coefficients[k] != 0.0:
-            add(rows, k, coefficients[k], out)
+def weighted_sum(
+    rows: RowArrays, coefficients: Vector, chunk: int, partial: Vector, out: Vector
+) -> None:
+    """Add ``coefficients[k]`` times the augmented row k, for all k, to ``out``.
+
+    Chunks of rows are summed into ``partial`` first: an entry then goes through as many
+    additions as a chunk is long, plus one for each chunk, instead of one for each row.
+    """
+    for start in range(0, coefficients.size, chunk):
+        partial[:] = 0.0
+        for k in range(start, min(start + chunk, coefficients.size)):
+            if coefficients[k] != 0.0:
+                add(rows, k, coefficients[k], partial)
+        for j in range(out.size):
+            out[j] += partial[j]
 
 
 def squared_norm(rows: RowArrays, k: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.dcd import DCD
 from certsvm.solvers.mpu import MPU
+from certsvm.solvers.newton import Newton
 from certsvm.solvers.norma import NORMA
 from certsvm.solvers.ocas import OCAS
 from certsvm.solvers.pegasos import Pegasos
@@ -17,7 +18,7 @@ from certsvm.solvers.svmsgd import SvmSgd
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
-    for solver in (SGDr, SGDs, SGDm, DCD, MPU, OCAS, SVMperf, Pegasos, NORMA, SvmSgd, SGDQN)
+    for solver in (SGDr, SGDs, SGDm, DCD, Newton, MPU, OCAS, SVMperf, Pegasos, NORMA, SvmSgd, SGDQN)
 }
 
 AUTO = DCD.name
@@ -43,6 +44,24 @@ def make_solver(solver: str | Solver) -> Solver:
 
 
 __all__ = [
-    "AUTO", "DCD", "MPU", "NORMA", "OCAS", "SGDQN", "SOLVERS", "Epoch", "Options", "Pegasos", "Run",
-    "SGDm", "SGDr", "SGDs", "SVMperf", "Solver", "Start", "SvmSgd", "make_solver",
+    "AUTO",
+    "DCD",
+    "MPU",
+    "NORMA",
+    "OCAS",
+    "SGDQN",
+    "SOLVERS",
+    "Epoch",
+    "Newton",
+    "Options",
+    "Pegasos",
+    "Run",
+    "SGDm",
+    "SGDr",
+    "SGDs",
+    "SVMperf",
+    "Solver",
+    "Start",
+    "SvmSgd",
+    "make_solver",
 ]  # fmt: skip

@@ -27,9 +27,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.bounds import UNIT_ROUNDOFF, DualPoint
+from certsvm.bounds import UNIT_ROUNDOFF, DualPoint, sum_of_rows
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.objective import margins, weighted_sum
+from certsvm.kernels.objective import margins
 from certsvm.problem import Problem
 from certsvm.rows import Vector
 
@@ -73,11 +73,10 @@ class Master:
         problem = self._problem
         inside = products < 1.0
         signed = np.where(inside, problem.signed_weights, 0.0)
-        h = np.zeros(problem.rows.dimension)
-        weighted_sum(problem.rows.arrays, signed, h)
+        h, additions = sum_of_rows(problem, signed)
         sizes = np.abs(signed)
         length = float(sizes @ np.sqrt(problem.rows.squared_norms))
-        rounding = UNIT_ROUNDOFF * (np.count_nonzero(inside) + 1) * length
+        rounding = UNIT_ROUNDOFF * (additions + 1) * length
         row = self.h @ h
         self._gram = np.block([[self._gram, row[:, None]], [row[None, :], np.array([[h @ h]])]])
         self.h = np.vstack([self.h, h])

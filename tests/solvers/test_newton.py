@@ -1,0 +1,115 @@
+"""The second-order method: high accuracy on everything, degenerate data included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.problem import Problem
+from certsvm.rows import Rows
+from certsvm.solvers import DCD, Newton, Options, Start
+from certsvm.solvers.newton import gram
+from certsvm.training import train
+from tests.problems import Case, cases, optimum
+
+
+def degenerate() -> dict[str, tuple[Any, Any]]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 6))
+    y = np.where(X[:, 0] + rng.standard_normal(300) > 0, 1.0, -1.0)
+    one_hot = np.eye(8)[rng.integers(8, size=300)]
+    return {
+        "noisy": (X, y),
+        "separable": (X, np.where(X[:, 0] > 0, 1.0, -1.0)),
+        "duplicate rows": (np.repeat(X[:10], 30, axis=0), np.repeat(y[:10], 30)),
+        "contradicting rows": (np.repeat(X[:10], 30, axis=0), y),
+        "duplicate columns": (np.column_stack([X, X, X[:, :1]]), y),
+        "constant column": (np.column_stack([X, np.ones(300)]), y),
+        "empty column": (np.column_stack([X, np.zeros(300)]), y),
+        "empty rows": (X * (rng.random(300) < 0.5)[:, None], y),
+        "one-hot": (one_hot, y),
+        "one column": (X[:, :1], y),
+        "one class": (X, np.ones(300)),
+        "scales from 1e-4 to 1e4": (X * 10.0 ** np.linspace(-4, 4, 6), y),
+        "more columns than rows": (rng.standard_normal((20, 60)), y[:20]),
+    }
+
+
+@pytest.mark.parametrize("C", [1e-4, 1e-2, 1.0, 1e2, 1e4])
+@pytest.mark.parametrize("name", degenerate())
+def test_degenerate_data(name: str, C: float) -> None:
+    X, y = degenerate()[name]
+    result = train(Problem(Rows(X), y, C=C), Newton(), tol=1e-8, max_iter=300, seed=0)
+    assert result.certificate.met, f"{result.certificate!r} after {result.passes} steps"
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("bias", [0.0, 2.0])
+def test_it_agrees_with_dual_coordinate_descent(form: Any, bias: float) -> None:
+    X, y = degenerate()["noisy"]
+    weights = np.random.default_rng(1).random(300)
+    weights[::7] = 0.0
+    problem = Problem(Rows(form(X), bias=bias), y, C=0.3, weights=weights)
+    a = train(problem, Newton(), tol=1e-9, seed=0, max_iter=300)
+    b = train(problem, DCD(), tol=1e-9, seed=0, max_iter=100_000)
+    assert a.certificate.met
+    assert b.certificate.met
+    np.testing.assert_allclose(a.w, b.w, atol=1e-4)
+
+
+@given(case=cases())
+def test_it_reaches_the_optimum_of_small_problems(case: Case) -> None:
+    low, high = optimum(case)
+    result = train(case.problem(), Newton(), tol=1e-8, max_iter=300, seed=0)
+    assert result.certificate.met
+    assert low * (1 - 1e-9) - 1e-12 <= result.certificate.primal <= high * (1 + 2e-8) + 1e-12
+
+
+@given(case=cases(), seed=st.integers(0, 2**32 - 1))
+def test_the_gram_matrix(case: Case, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = case.problem()
+    which = np.flatnonzero(rng.random(problem.rows.n_rows) < 0.7)
+    weights = rng.random(which.size)
+    patterns = case.patterns()[which]
+    G = gram(problem.rows.arrays, which, weights, problem.rows.dimension)
+    expected = patterns.T @ (weights[:, None] * patterns)
+    np.testing.assert_allclose(np.tril(G), np.tril(expected), rtol=1e-9, atol=1e-12)
+
+
+def test_a_step_never_raises_the_smooth_function() -> None:
+    X, y = degenerate()["noisy"]
+    run = Newton().start(Problem(Rows(X), y), Options(np.random.default_rng(0)))
+    for _ in range(15):
+        before = run._alpha_hat, run._sigma, float(run._gradient @ run._gradient)
+        run.epoch()
+        if (run._alpha_hat is before[0]) and run._sigma == before[1]:
+            assert float(run._gradient @ run._gradient) <= before[2] * 1.5
+
+
+def test_few_steps_at_any_c() -> None:
+    X, y = degenerate()["noisy"]
+    for C in (1e-3, 1.0, 1e3):
+        result = train(Problem(Rows(X), y, C=C), Newton(), tol=0.01, seed=0)
+        assert result.passes <= 20
+
+
+def test_a_warm_start_needs_fewer_steps() -> None:
+    X, y = degenerate()["noisy"]
+    problem = Problem(Rows(X), y)
+    cold = train(problem, Newton(), tol=1e-6, seed=0, keep_alpha=True)
+    warm = train(problem, Newton(), tol=1e-6, seed=0, start=Start(cold.w, 1, cold.alpha))
+    assert warm.passes < cold.passes / 2
+
+
+def test_too_many_columns() -> None:
+    problem = Problem(Rows(np.eye(3), bias=1.0), [1, -1, 1])
+    with pytest.raises(ValueError, match="X has 4 columns .* more than max_columns = 3"):
+        train(problem, Newton(max_columns=3))
+    with pytest.raises(ValueError, match="Newton: max_columns must be > 0"):
+        Newton(max_columns=0)
