@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import make_classification
 from sklearn.linear_model import SGDClassifier
+from sklearn.svm import SVC
 from sklearn.svm import LinearSVC as LiblinearSVC
 
 from certsvm import LinearSVC, bound
@@ -80,6 +81,12 @@ def test_weights_and_classes() -> None:
         (lambda: bound(np.zeros(10), X, y * 0, C=1.0), "two classes"),
         (lambda: bound(SGDClassifier().fit(X, y), X, y), "has no parameter C"),
         (lambda: bound(np.zeros(10), X, y, C=1.0, max_iter=0), "max_iter"),
+        (lambda: bound(np.zeros(10), X, y, C=1.0, tol=-1), "tol"),
+        (lambda: bound(np.full(10, np.nan), X, y, C=1.0), "finite"),
+        (lambda: bound(np.zeros(10), X, y, C=1.0, intercept_scaling=0.0), "intercept_scaling"),
+        (lambda: bound(LiblinearSVC().fit(X, y), X, y, intercept=1.0), "its own intercept"),
+        (lambda: bound(LiblinearSVC().fit(X, y), X, y + 5), "not trained on"),
+        (lambda: bound(SVC(kernel="linear").fit(X, y), X, y), "SVC is not one linear function"),
         (
             lambda: bound(LiblinearSVC(class_weight="balanced").fit(X, y), X, y),
             "trained with class_weight",

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import make_classification
 
 from certsvm import compare
-from certsvm.solvers import SOLVERS, SGDs
+from certsvm.solvers import SOLVERS, SGDs, SvmSgd
 
 X, y = make_classification(n_samples=300, n_features=8, flip_y=0.1, random_state=0)
 
@@ -21,7 +21,7 @@ def test_all_solvers_side_by_side(tmp_path: Path) -> None:
     for row in table:
         assert row["accuracy"] <= 0.1
         assert len(comparison.histories[row["solver"]]) == row["passes"]
-        assert SOLVERS[row["solver"]].certifies == np.isfinite(row["relative_gap"])
+        assert SOLVERS[row["solver"]].certifies == np.isfinite(row["proved_gap"])
     text = str(comparison)
     assert "the optimum lies between" in text
     assert all(name in text for name in SOLVERS)
@@ -40,10 +40,17 @@ def test_one_solver_in_two_forms() -> None:
     assert list(comparison.results) == ["sgd-s", "sgd-s(published=True)"]
 
 
+def test_a_rate_that_suits_the_whole_is_not_refused_on_a_few_rows() -> None:
+    comparison = compare(X, y, solvers=[SvmSgd(eta_0=5.0)], C=0.1, max_iter=3)
+    assert list(comparison.results) == ["svmsgd(eta_0=5.0)"]
+
+
 def test_errors() -> None:
     with pytest.raises(ValueError, match="at least one solver"):
         compare(X, y, solvers=[])
     with pytest.raises(ValueError, match="two classes"):
         compare(X, np.arange(300))
+    with pytest.raises(ValueError, match="dcd is named twice"):
+        compare(X, y, solvers=["dcd", "auto", "dcd"])
     with pytest.raises(ValueError, match="unknown solver"):
         compare(X, y, solvers=["liblinear"])

@@ -104,7 +104,7 @@ def dual_point(problem: Problem, alpha: Vector, source: str) -> DualPoint:
     w, additions = sum_of_rows(problem, np.sign(problem.signed_weights) * alpha)
     # Entry j goes through so many additions of products: its error is at most that many units,
     # and one, of sum_k alpha_k |y_kj|, which is no longer than sum_k alpha_k |y_k|.
-    path = float(alpha @ np.sqrt(problem.rows.squared_norms))
+    path = float(alpha @ problem.rows.norms)
     alpha_sum = total(alpha)
     return DualPoint(
         alpha_sum=alpha_sum.value,
@@ -203,16 +203,26 @@ class Ledger:
 
     def __init__(self, problem: Problem, target: float, *, keep_best: bool = True) -> None:
         self.target = target
-        self.w: Vector | None = None
-        self.primal = Bound(math.inf, 0.0)
+        # One object, so that an interrupt cannot fall between w and its J.
+        self._best: tuple[Vector | None, Bound] = (None, Bound(math.inf, 0.0))
         self.dual: DualBound = DualBound(Bound(0.0, 0.0), 1.0, PRIMAL_ONLY)
         self._problem = problem
         self._keep_best = keep_best
 
+    @property
+    def w(self) -> Vector | None:
+        """The weight vector that the certificate is about."""
+        return self._best[0]
+
+    @property
+    def primal(self) -> Bound:
+        """J at that weight vector."""
+        return self._best[1]
+
     def offer_primal(self, w: Vector, bound: Bound) -> None:
         """Take note of J at ``w``."""
         if math.isfinite(bound.high) and (not self._keep_best or bound.high < self.primal.high):
-            self.w, self.primal = w.copy(), bound
+            self._best = w.copy(), bound
 
     def offer_zero(self) -> None:
         """Take note of J at w = 0, which is C sum_k s_k without any computation."""
@@ -236,14 +246,15 @@ class Ledger:
 
     def certificate(self) -> Certificate:
         """What is proved now."""
+        primal, dual = self.primal, self.dual
         return Certificate(
-            primal=self.primal.value,
-            dual=self.dual.bound.value,
+            primal=primal.value,
+            dual=dual.bound.value,
             target=self.target,
-            bound=self.dual.source,
-            scale=self.dual.scale,
-            primal_rounding=self.primal.rounding,
-            dual_rounding=self.dual.bound.rounding,
+            bound=dual.source,
+            scale=dual.scale,
+            primal_rounding=primal.rounding,
+            dual_rounding=dual.bound.rounding,
             C=self._problem.C,
             bias=self._problem.rows.bias,
         )

@@ -83,8 +83,21 @@ def bound(
     """
     if not max_iter >= 1:
         raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
+    if not tol >= 0:
+        raise ValueError(f"tol must be a number >= 0, got {tol!r}")
+    if not (intercept_scaling is None or intercept_scaling > 0):
+        raise ValueError(f"intercept_scaling must be > 0, got {intercept_scaling!r}")
     labels = np.asarray(y).ravel()
     if hasattr(model, "coef_"):
+        if intercept is not None:
+            raise ValueError("a classifier brings its own intercept; leave intercept out")
+        n_problems = 1 if len(model.classes_) == 2 else len(model.classes_)
+        if np.atleast_2d(model.coef_).shape[0] != n_problems or hasattr(model, "n_support_"):
+            raise ValueError(
+                f"{type(model).__name__} is not one linear function per class against the rest"
+            )
+        if np.setdiff1d(labels, model.classes_).size:
+            raise ValueError("y contains labels that the model was not trained on")
         C = getattr(model, "C", None) if C is None else C
         if C is None:
             raise ValueError(
@@ -114,16 +127,19 @@ def bound(
     for positive, coef, b in parts:
         if coef.shape != (rows.n_columns,):
             raise ValueError(f"X has {rows.n_columns} columns, the weights {coef.shape}")
+        if not (np.isfinite(coef).all() and np.isfinite(b)):
+            raise ValueError("the weights must be finite")
         reflection = np.where(labels == positive, 1.0, -1.0)
         problem = Problem(rows, reflection, C=C, weights=weights)
         w = problem.weight_vector(coef.astype(np.float64), b)
-        certificates.append(_certify(problem, w, tol, max_iter, random_state))
+        certificates.append(certify(problem, w, tol, max_iter, random_state))
     return certificates[0] if len(certificates) == 1 else certificates
 
 
-def _certify(
-    problem: Problem, w: Vector, tol: float, max_iter: int, seed: int | None
+def certify(
+    problem: Problem, w: Vector, tol: float = 0.01, max_iter: int = 100, seed: int | None = 0
 ) -> Certificate:
+    """``bound`` for a problem and a weight vector that are at hand."""
     ledger = Ledger(problem, tol)
     ledger.offer_primal(w, primal_bound(problem, w))
     alpha = alpha_from_margins(problem, w)
@@ -135,7 +151,9 @@ def _certify(
         if certificate.met:
             break
         epoch = run.epoch()
-        ledger.offer_dual(run.dual())
+        point = run.dual()
+        assert point is not None
+        ledger.offer_dual(point)
         # L can at most rise to J_opt, which J at the pass's own w bounds from above. The guess at
         # that J tells when to compute it.
         worth_it = ledger.dual.bound.value + _WORTH_IT * min(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certsvm.certificate import percent
-from certsvm.certify import bound
+from certsvm.certify import certify
 from certsvm.history import History
 from certsvm.problem import Problem
 from certsvm.rows import Rows
@@ -52,7 +52,7 @@ class Comparison:
 
         ``accuracy`` is J / L - 1 with the best L of all: an upper bound on how far the solver's
         answer is from the optimum, also for solvers that have no bound of their own;
-        ``relative_gap`` is what the solver itself proved.
+        ``proved_gap`` is what the solver itself proved.
         """
         return [
             {
@@ -61,7 +61,7 @@ class Comparison:
                 "seconds": result.history[-1].seconds,
                 "primal": result.certificate.primal,
                 "dual": result.certificate.dual,
-                "relative_gap": result.certificate.relative_gap,
+                "proved_gap": result.certificate.proved_gap,
                 "accuracy": result.certificate.primal / self.dual - 1
                 if self.dual > 0
                 else math.inf,
@@ -93,7 +93,7 @@ class Comparison:
         for row in self.table:
             gap, accuracy = (
                 percent(row[key]) if math.isfinite(row[key]) else "-"
-                for key in ("relative_gap", "accuracy")
+                for key in ("proved_gap", "accuracy")
             )
             lines.append(
                 f"{row['solver']:{width}}  {row['passes']:6d}  {row['seconds']:7.3f}  "
@@ -161,9 +161,16 @@ def compare(
     reflection = np.where(np.asarray(y).ravel() == classes[1], 1.0, -1.0)
     rows = Rows(X, bias=intercept_scaling if fit_intercept else 0.0)
     problem = Problem(rows, reflection, C=C, weights=sample_weight)
-    made = {solver.label: solver for solver in map(make_solver, solvers)}
+    made: dict[str, Solver] = {}
+    for solver in map(make_solver, solvers):
+        if solver.label in made:
+            raise ValueError(f"{solver.label} is named twice")
+        made[solver.label] = solver
+    seed = np.random.SeedSequence(random_state)
     trial = np.flatnonzero(problem.signed_weights)[:_TRIAL_ROWS]
-    few = Problem(Rows(_take(X, trial), bias=rows.bias), reflection[trial], C=C)
+    # With as large a C m as the whole has, lest a rate be refused that is not too large.
+    C_few = C * problem.m / trial.size
+    few = Problem(Rows(_take(X, trial), bias=rows.bias), reflection[trial], C=C_few)
     for solver in made.values():
         train(few, solver, tol=tol, max_iter=3, seed=0)
     results = {
@@ -173,35 +180,17 @@ def compare(
             tol=tol,
             max_iter=max_iter,
             max_time=max_time,
-            seed=random_state,
+            seed=seed,
             callbacks=callbacks,
         )
         for name, solver in made.items()
     }
     best = min(results.values(), key=lambda result: result.certificate.primal)
-    dual = max(result.certificate.dual for result in results.values())
+    dual = max(r.certificate.dual - r.certificate.dual_rounding for r in results.values())
     if dual <= 0:
-        dual = _bound_of(best, problem, X, reflection, sample_weight, tol)
+        certificate = certify(problem, best.w, tol)
+        dual = certificate.dual - certificate.dual_rounding
     return Comparison(results, dual, best.certificate.primal, tol)
-
-
-def _bound_of(
-    best: Result, problem: Problem, X: Any, reflection: Any, weights: Any, tol: float
-) -> float:
-    """A dual bound where no solver has one."""
-    coef, intercept = problem.coefficients(best.w)
-    certificate = bound(
-        coef,
-        X,
-        reflection,
-        C=problem.C,
-        intercept=intercept if problem.rows.bias else None,
-        intercept_scaling=problem.rows.bias or None,
-        sample_weight=weights,
-        tol=tol,
-    )
-    assert not isinstance(certificate, list)
-    return certificate.dual
 
 
 def _take(X: Any, which: Any) -> Any:

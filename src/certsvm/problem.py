@@ -96,7 +96,7 @@ class Problem:
                 "(multiplying all weights and dividing C by the same number changes nothing)."
             )
 
-    @property
+    @cached_property
     def weights(self) -> Vector:
         """The row weights s_k."""
         weights: Vector = np.abs(self.signed_weights)

@@ -80,9 +80,15 @@ class Rows:
         return np.full(self.n_rows, self.n_columns + extra, dtype=np.int64)
 
     @cached_property
+    def norms(self) -> Vector:
+        """Norms of the augmented rows."""
+        norms: Vector = np.sqrt(self.squared_norms)
+        return norms
+
+    @cached_property
     def product_roundings(self) -> Vector:
         """(n_k + 2) |y_k|, what rounding in an inner product with row k is proportional to."""
-        roundings: Vector = np.sqrt(self.squared_norms) * (self.lengths + 2.0)
+        roundings: Vector = self.norms * (self.lengths + 2.0)
         return roundings
 
     def row(self, k: int) -> tuple[NDArray[Any], NDArray[np.floating[Any]]]:

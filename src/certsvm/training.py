@@ -144,7 +144,7 @@ def train(
     began = time.perf_counter()
     history = History()
     ledger = Ledger(problem, tol, keep_best=not solver.published)
-    epoch: Epoch | None = None
+    done: Epoch | None = None
     with ExitStack() as stack:
         pool: Pool | None = None
         if threads > 1:
@@ -155,13 +155,13 @@ def train(
 
         def best_w() -> Vector:
             # A copy: what a callback does to it must not reach the certified one.
-            return (next(run.candidates()) if ledger.w is None else ledger.w).copy()
+            w = next(run.candidates(), None) if ledger.w is None else ledger.w
+            return np.zeros(problem.rows.dimension) if w is None else w.copy()
 
         reason = OUT_OF_PASSES
         try:
             for passes in range(1, max_iter + 1):
                 latest = run.epoch()
-                epoch = latest
                 if latest.dual_estimate is None:
                     checks.dual()
                 elapsed = time.perf_counter() - began
@@ -182,6 +182,7 @@ def train(
                         relative_gap=certificate.relative_gap,
                     )
                 )
+                done = latest
                 asked_to_stop = [c(Progress(history[-1], best_w)) for c in callbacks]
                 if certificate.met and checks.current(passes):
                     reason = TARGET_MET
@@ -197,7 +198,7 @@ def train(
                     continue
                 break
         except KeyboardInterrupt:
-            if epoch is None:
+            if done is None:
                 raise
             reason = INTERRUPTED
         if ledger.w is None:
@@ -205,7 +206,7 @@ def train(
         if ledger.w is None:
             # No candidate had a finite J.
             ledger.offer_zero()
-    assert epoch is not None
+    assert done is not None
     assert ledger.w is not None
     return Result(
         w=ledger.w,
@@ -213,7 +214,7 @@ def train(
         history=history,
         reason=reason,
         passes=len(history),
-        epochs=epoch.epochs,
+        epochs=done.epochs,
         alpha=ledger.dual.alpha,
     )
 

@@ -11,7 +11,19 @@ from hypothesis import strategies as st
 
 from certsvm.problem import Problem
 from certsvm.rows import Rows
-from certsvm.solvers import DCD, MPU, OCAS, SOLVERS, Newton, SGDm, SGDs, Solver, Start, SVMperf
+from certsvm.solvers import (
+    DCD,
+    MPU,
+    OCAS,
+    SOLVERS,
+    Newton,
+    Options,
+    SGDm,
+    SGDs,
+    Solver,
+    Start,
+    SVMperf,
+)
 from certsvm.training import train
 from tests.problems import Case, cases, exact_dual, exact_objective, optimum
 
@@ -94,6 +106,51 @@ def test_any_start_is_certified_truly(solver: Solver, case: Case, seed: int, siz
     if result.alpha is not None:
         assert (result.alpha >= 0).all()
         assert (result.alpha <= case.C * case.row_weights()).all()
+
+
+@pytest.mark.parametrize("solver", [DCD(), MPU(delta=1e-6), SGDs(), SGDm()], ids=lambda s: s.label)
+@pytest.mark.parametrize("seed", range(4))
+def test_long_runs_drift_within_their_allowance(solver: Solver, seed: int) -> None:
+    """Thousands of updates: what rounding did to w is covered by what is allowed for it."""
+    rng = np.random.default_rng(seed)
+    case = Case(rng.standard_normal((12, 3)), rng.choice([-1.0, 1.0], 12), rng.random(12) + 0.1,
+                1.7, 0.3, "dense-float64-int32")  # fmt: skip
+    run = solver.start(case.problem(), Options(rng, target=0.0, keep_alpha=True))
+    for passes in range(2000):
+        run.epoch()
+        if passes % 400 == 399:
+            point = run.dual()
+            assert point is not None
+            assert point.alpha is not None
+            alpha = [Fraction(float(a)) for a in point.alpha()]
+            patterns = [[Fraction(float(v)) for v in row] for row in case.patterns()]
+            for j, value in enumerate(point.w):
+                exact = sum((a * y[j] for a, y in zip(alpha, patterns, strict=True)), Fraction(0))
+                # alpha itself was rounded once more, where it is made from counts.
+                allowed = Fraction(point.w_rounding) + Fraction(1, 10**15) * abs(exact)
+                assert abs(Fraction(float(value)) - exact) <= allowed
+
+
+@certifying
+@given(case=cases(), seed=seeds)
+def test_half_a_pass_has_no_dual_point(solver: Solver, case: Case, seed: int) -> None:
+    run = solver.start(case.problem(), Options(np.random.default_rng(seed), keep_alpha=True))
+    run.epoch()
+    assert run.dual() is not None
+
+    def interrupt(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    # Wherever a pass first turns to the rows.
+    if hasattr(run, "_master"):
+        run._master.margins = interrupt
+    elif hasattr(run, "_products"):
+        run._products = interrupt
+    else:
+        run._problem.slices = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        run.epoch()
+    assert run.dual() is None
 
 
 @pytest.mark.parametrize("scale", [1e-80, 1e-20, 1e20, 1e80])

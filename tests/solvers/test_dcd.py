@@ -24,7 +24,9 @@ def test_every_step_raises_the_dual(case: Case, seed: int) -> None:
     last = 0.0
     for _ in range(10):
         run.epoch()
-        value = dual_bound(run.dual(), scaled=False)[0].value
+        point = run.dual()
+        assert point is not None
+        value = dual_bound(point, scaled=False)[0].value
         assert value >= last - 1e-12 * (1 + abs(last))
         last = value
 
@@ -63,11 +65,16 @@ def test_shrinking_visits_fewer_rows_and_brings_them_back() -> None:
 
 
 def test_the_tolerance_of_liblinear_ends_it() -> None:
-    result = train(problem(), DCD(eps=0.01), tol=0.0, max_iter=50_000, seed=0)
-    assert result.reason == SOLVER_FINISHED
-    margins = (result.w @ (problem().rows.arrays.values * problem().signed_weights[:, None]).T) - 1
-    assert result.certificate.relative_gap < 0.01
-    assert np.isfinite(margins).all()
+    for seed in range(20):
+        p = problem(60, C=10.0)
+        result = train(p, DCD(eps=0.05), tol=0.0, max_iter=50_000, seed=seed, keep_alpha=True)
+        assert result.reason == SOLVER_FINISHED
+        # Over all rows, not only those that stayed active; the last pass moved w meanwhile.
+        G = p.rows.arrays.values @ result.w * p.signed_weights - 1
+        assert result.alpha is not None
+        projected = np.where(result.alpha <= 0, np.minimum(G, 0), G)
+        projected = np.where(result.alpha >= p.C, np.maximum(G, 0), projected)
+        assert projected.max() - projected.min() <= 4 * 0.05
 
 
 def test_alpha_to_start_from_is_used() -> None:

@@ -60,10 +60,12 @@ def test_the_counts_are_integers_in_their_box_and_make_a(case: Case, seed: int) 
         np.testing.assert_allclose(run._a, rebuilt, rtol=1e-12, atol=1e-9)
 
 
-@given(case=cases(), seed=seeds)
+@given(case=cases(dyadic=True), seed=seeds)
 def test_several_steps_at_once_are_steps_of_one(case: Case, seed: int) -> None:
     """learn_and_unlearn moves a count as far as steps of one would, one after the other."""
-    run = start(case, seed, delta=0.2)
+    # xi = 1/4 and lambda are powers of two, all else small integers: float64 is exact.
+    run = start(case, seed, delta=2 / 3)
+    run._xi = 0.25
     run.epoch()
     p, b, xi, N = run._problem, Fraction(run._b), Fraction(run._xi), run._N
     for k in p.active[:3]:
@@ -74,7 +76,7 @@ def test_several_steps_at_once_are_steps_of_one(case: Case, seed: int) -> None:
         margin = sum((Fraction(float(v)) * u for v, u in zip(a, y, strict=True)), Fraction(0))
         expected, steps = int(counts[k]), 0
         while steps < 10_000:
-            if margin <= b and expected < N and steps >= 0:
+            if margin <= b and expected < N:
                 expected, margin = expected + 1, margin + q
             elif margin >= (1 + xi) * b and expected > 0:
                 expected, margin = expected - 1, margin - q
@@ -86,7 +88,7 @@ def test_several_steps_at_once_are_steps_of_one(case: Case, seed: int) -> None:
             N, run._b, run._xi, counts, a,
         )  # fmt: skip
         if steps < 10_000:
-            assert abs(int(counts[k]) - expected) <= 1  # rounding may sit on either side of a tie
+            assert int(counts[k]) == expected
 
 
 def test_delta_stop_ends_it_sooner() -> None:
@@ -95,7 +97,9 @@ def test_delta_stop_ends_it_sooner() -> None:
     problem = Problem(Rows(X), np.where(X[:, 0] + rng.standard_normal(300) > 0, 1, -1))
     result = train(problem, MPU(delta=1e-4, delta_stop=0.05), tol=0.0, seed=0)
     assert result.reason == SOLVER_FINISHED
-    assert 0.001 < result.certificate.relative_gap < 0.1
+    last = result.history[-1]
+    assert last.primal_estimate / last.dual - 1 <= 0.05
+    assert result.certificate.relative_gap > 0.001
 
 
 def test_counts_that_do_not_fit() -> None:

@@ -109,7 +109,7 @@ def test_a_warm_start_needs_fewer_steps() -> None:
 
 def test_too_many_columns() -> None:
     problem = Problem(Rows(np.eye(3), bias=1.0), [1, -1, 1])
-    with pytest.raises(ValueError, match="X has 4 columns .* more than max_columns = 3"):
+    with pytest.raises(ValueError, match=r"X has 4 columns .* more than max_columns = 3"):
         train(problem, Newton(max_columns=3))
     with pytest.raises(ValueError, match="Newton: max_columns must be > 0"):
         Newton(max_columns=0)

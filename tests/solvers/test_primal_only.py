@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certsvm.bounds import primal_bound
 from certsvm.certificate import PRIMAL_ONLY
 from certsvm.problem import Problem
 from certsvm.rows import Rows
 from certsvm.solvers import DCD, NORMA, SGDQN, SOLVERS, Options, Pegasos, SGDr, Solver, SvmSgd
+from certsvm.solvers.scaled_sgd import Rate, ScaledSGD, mean_objective, search_rate
 from certsvm.training import train
 from tests.problems import Case, cases
 
@@ -47,9 +49,13 @@ def test_it_converges(solver: Solver) -> None:
 @primal_only
 @given(case=cases(), seed=seeds)
 def test_nothing_is_ever_nan(solver: Solver, case: Case, seed: int) -> None:
+    # The run itself: the training loop would drop what is not finite.
+    run = solver.start(case.problem(), Options(np.random.default_rng(seed)))
+    for _ in range(5):
+        run.epoch()
+        for w in run.candidates():
+            assert np.isfinite(w).all()
     result = train(case.problem(), solver, max_iter=5, seed=seed)
-    assert np.isfinite(result.w).all()
-    assert np.isfinite(result.certificate.primal)
     assert result.certificate.relative_gap == math.inf
 
 
@@ -62,10 +68,16 @@ def test_long_rows_and_large_c(solver: Solver) -> None:
     assert problem.R * math.sqrt(problem.C * problem.m) > 5000
     if isinstance(solver, NORMA) and solver.eta_0:
         solver = NORMA(rate="constant", eta_0=1e-6)
-    result = train(problem, solver, max_iter=50, seed=0)
-    assert np.isfinite(result.w).all()
-    first, last = result.history[0], result.certificate
-    assert last.primal <= first.primal
+    run = solver.start(problem, Options(np.random.default_rng(0)))
+    objectives = []
+    for _ in range(50):
+        run.epoch()
+        w = next(run.candidates())
+        assert np.isfinite(w).all()
+        objectives.append(primal_bound(problem, w).value)
+    # The rates that are found by trial may start well and stay there; none may diverge.
+    assert objectives[-1] <= 2 * min(objectives)
+    assert objectives[-1] < objectives[0] or objectives[0] < 3 * problem.C * problem.m
 
 
 @given(case=cases(), seed=seeds, project=st.booleans())
@@ -111,11 +123,13 @@ def test_norma(case: Case, seed: int, sqrt: bool, nu: float | None) -> None:
             error = w @ patterns[k] <= rho
             w = (1 - eta * problem.lambda_) * w + (eta * s[k] * patterns[k] if error else 0)
             if nu is not None:
-                rho += eta * nu - (eta if error else 0)
+                rho += eta * s[k] * (nu - (1 if error else 0))
             t += 1
         run.epoch()
-        expected = w / rho if rho > 0 else w
-        np.testing.assert_allclose(next(run.candidates()), expected, rtol=1e-6, atol=1e-9)
+        if rho > 0:
+            np.testing.assert_allclose(next(run.candidates()), w / rho, rtol=1e-6, atol=1e-9)
+        else:
+            assert list(run.candidates()) == []
 
 
 @given(case=cases(), seed=seeds)
@@ -197,6 +211,33 @@ def test_sgd_qn_regularises_though_skip_exceeds_the_rows() -> None:
     best = train(problem, DCD(), tol=1e-6, seed=0, max_iter=50_000).certificate
     result = train(problem, SGDQN(skip=250, t0=1e3), max_iter=1000, seed=0)
     assert result.certificate.primal <= 1.02 * best.primal
+
+
+def test_a_margin_that_adapts_aims_at_its_fraction_of_errors() -> None:
+    problem = noisy(2000)
+    run = NORMA(nu=0.4, eta_0=0.01).start(problem, Options(np.random.default_rng(0)))
+    errors = [run.epoch().margin_errors / problem.m for _ in range(200)]
+    assert abs(np.mean(errors[-20:]) - 0.4) < 0.05
+    result = train(problem, NORMA(nu=0.4, eta_0=0.01), max_iter=50, seed=0)
+    assert np.isfinite(result.certificate.primal)
+
+
+@given(case=cases(), seed=seeds)
+def test_the_rate_found_by_trial_is_the_best_of_its_neighbours(case: Case, seed: int) -> None:
+    problem = case.problem()
+    rows = np.random.default_rng(seed).permutation(problem.active)
+
+    def cost(eta: float) -> float:
+        state = ScaledSGD(problem, Rate(eta))
+        state.present(rows)
+        return mean_objective(problem, rows, state.w)
+
+    eta = search_rate(problem, rows)
+    most = 0.5 / problem.lambda_
+    assert eta <= most
+    assert cost(eta) <= cost(eta / 2) * (1 + 1e-12)
+    if 2 * eta <= most:
+        assert cost(eta) <= cost(2 * eta) * (1 + 1e-12)
 
 
 def test_single_precision_is_single() -> None:

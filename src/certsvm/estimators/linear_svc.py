@@ -487,8 +487,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 max_time=self.max_time,
                 seed=seeds[i],
                 start=None if previous is None else previous.start(problem, i),
-                # A dual solver goes on from alpha, if it is to be warm next time.
-                keep_alpha=self.store_dual or self.warm_start,
+                keep_alpha=self.store_dual or (self.warm_start and solver.goes_on_from_alpha),
                 threads=max(1, n_jobs // workers),
                 callbacks=[*self._printer(data.labels, i), *tasks.callback(i, attributes)],
                 stop=stop,

@@ -118,6 +118,9 @@ class Solver(ABC):
     certifies: ClassVar[bool] = True
     """Whether its runs have dual points; otherwise certificates are primal only."""
 
+    goes_on_from_alpha: ClassVar[bool] = False
+    """Whether a start's alpha is of use to it."""
+
     published: bool = False
     """Whether to follow the paper to the letter: latest bounds instead of best, unscaled."""
 

@@ -55,12 +55,18 @@ class Master:
         self._idle_rounds = idle_rounds
         self._keep_alpha = keep_alpha
         self._bits: list[NDArray[np.uint8]] = []
-        self.h = np.empty((0, problem.rows.dimension))
+        # The cuts' vectors, in a buffer that grows by doubling.
+        self._buffer = np.empty((8, problem.rows.dimension))
         self.g = np.empty(0)
         self._rounding = np.empty(0)
         self._gram = np.empty((0, 0))
         self._idle = np.empty(0, dtype=np.int64)
         self.beta = np.empty(0)
+
+    @property
+    def h(self) -> NDArray[np.float64]:
+        """The cuts' vectors, one in each row."""
+        return self._buffer[: self.g.size]
 
     def margins(self, w: Vector) -> Vector:
         """w.y_k for all rows."""
@@ -75,11 +81,14 @@ class Master:
         signed = np.where(inside, problem.signed_weights, 0.0)
         h, additions = sum_of_rows(problem, signed)
         sizes = np.abs(signed)
-        length = float(sizes @ np.sqrt(problem.rows.squared_norms))
+        length = float(sizes @ problem.rows.norms)
         rounding = UNIT_ROUNDOFF * (additions + 1) * length
         row = self.h @ h
         self._gram = np.block([[self._gram, row[:, None]], [row[None, :], np.array([[h @ h]])]])
-        self.h = np.vstack([self.h, h])
+        n = self.g.size
+        if n == len(self._buffer):
+            self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])
+        self._buffer[n] = h
         self.g = np.append(self.g, float(sizes.sum()))
         self._rounding = np.append(self._rounding, rounding)
         self._idle = np.append(self._idle, 0)
@@ -87,9 +96,10 @@ class Master:
         if self._keep_alpha:
             self._bits.append(np.packbits(inside))
 
-    def solve(self, gap: float) -> Vector:
-        """Solve to a fraction of ``gap``; return w."""
-        accuracy = max(_FRACTION_OF_GAP * gap, 1e-14 * self._problem.C * float(self.g.max()))
+    def solve(self, gap: float, most: float = math.inf) -> Vector:
+        """Solve to a fraction of ``gap``, or to ``most`` if that is less; return w."""
+        least = 1e-14 * self._problem.C * float(self.g.max())
+        accuracy = max(min(_FRACTION_OF_GAP * gap, most), least)
         maximise(self._gram, self.g, self._problem.C, accuracy, self.beta)
         self._drop_idle()
         return self.beta @ self.h
@@ -101,7 +111,7 @@ class Master:
     def dual(self, source: str) -> DualPoint:
         """The dual point of the last solution."""
         C = self._problem.C
-        beta = self.beta
+        beta = self.beta.copy()
         # The pairs of steps preserve the sum up to rounding; the box must hold exactly.
         if (mass := math.fsum(beta)) > C:
             beta = beta * (C / mass * (1.0 - 4.0 * UNIT_ROUNDOFF))
@@ -132,7 +142,8 @@ class Master:
         keep = self._idle < self._idle_rounds
         if keep.all():
             return
-        self.h, self.g, self._rounding = self.h[keep], self.g[keep], self._rounding[keep]
+        self._buffer[: np.count_nonzero(keep)] = self.h[keep]
+        self.g, self._rounding = self.g[keep], self._rounding[keep]
         self._gram = self._gram[np.ix_(keep, keep)]
         self._idle, self.beta = self._idle[keep], self.beta[keep]
         if self._keep_alpha:

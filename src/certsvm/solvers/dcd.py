@@ -10,7 +10,8 @@ A pass visits the active rows in a fresh random order. The projected gradient of
 zero where the box forbids the step. Shrinking: a row at 0 with G above the largest projected
 gradient of the last pass, or at C s_k with G below the smallest, leaves the active set. When the
 spread of the projected gradients over the active rows is small, all rows come back; when it is
-small over all rows, ``eps`` ends the algorithm (if it is given), as it does in liblinear.
+small over all rows, ``eps`` ends the algorithm (if it is given), as it does in liblinear; without
+``eps``, what counts as small becomes a tenth.
 
 alpha is at hand, so every pass can be certified.
 
@@ -65,6 +66,7 @@ class DCD(Solver):
     """
 
     name: ClassVar[str] = "dcd"
+    goes_on_from_alpha: ClassVar[bool] = True
 
     shrinking: bool = True
     eps: float | None = None
@@ -73,7 +75,7 @@ class DCD(Solver):
         require(self.eps is None or self.eps > 0, self, f"eps must be > 0, got {self.eps}")
 
     def start(self, problem: Problem, options: Options) -> DCDRun:
-        """Begin a run; alpha is kept in any case."""
+        """Begin a run."""
         return DCDRun(self, problem, options)
 
 
@@ -90,6 +92,8 @@ class DCDRun(Run):
         self._w = start.w
         self._rounding = start.w_rounding
         self._spread = _SPREAD if solver.eps is None else solver.eps
+        self._keep_alpha = options.keep_alpha
+        self._complete = True
         self._bring_all_back()
 
     def _bring_all_back(self) -> None:
@@ -101,7 +105,7 @@ class DCDRun(Run):
         """Visit every active row once."""
         problem = self._problem
         self._passes += 1
-        all_active = self._order.size == problem.m
+        self._complete = False
         self._rng.shuffle(self._order)
         length = math.sqrt(float(self._w @ self._w))
         largest, smallest = -math.inf, math.inf
@@ -126,10 +130,11 @@ class DCDRun(Run):
             self._shrunk_loss += sums[3]
             path += sums[4]
         self._order = self._order[:kept]
-        # w never left the ball of its length before plus the path, and each update rounds it by
-        # two units of its length at most.
-        self._rounding += 2.0 * UNIT_ROUNDOFF * updates * (length + path)
-        finished = self._shrink(all_active, largest, smallest)
+        # w never left the ball of its length before plus the path. An update rounds the step, its
+        # product with the row, and the sum.
+        self._rounding += 3.0 * UNIT_ROUNDOFF * updates * (length + path)
+        finished = self._shrink(kept == problem.m, largest, smallest)
+        self._complete = True
         return Epoch(
             epochs=self._passes,
             margin_errors=updates,
@@ -156,8 +161,10 @@ class DCDRun(Run):
         """W."""
         yield self._w
 
-    def dual(self) -> DualPoint:
-        """Alpha, as it is."""
+    def dual(self) -> DualPoint | None:
+        """Alpha, as it is after a complete pass."""
+        if not self._complete:
+            return None
         alpha_sum = total(self._alpha)
         return DualPoint(
             alpha_sum=alpha_sum.value,
@@ -165,7 +172,7 @@ class DCDRun(Run):
             source="dual coordinates",
             alpha_sum_rounding=alpha_sum.rounding,
             w_rounding=self._rounding,
-            alpha=self._alpha.copy,
+            alpha=self._alpha.copy if self._keep_alpha else None,
         )
 
 

@@ -159,8 +159,8 @@ class GrowingMargin:
 
     def rounding_since(self, updates: int) -> float:
         """A bound, in norm, on the rounding in a since it had seen ``updates`` updates."""
-        # An update rounds the product and the sum: at most two units of the norms involved.
-        return 2.0 * UNIT_ROUNDOFF * (self.updates - updates) * self.largest_norm()
+        # An update rounds the weighted step, its product with the row, and the sum.
+        return 3.0 * UNIT_ROUNDOFF * (self.updates - updates) * self.largest_norm()
 
 
 @kernel

@@ -57,8 +57,8 @@ class MPU(Solver):
         Accuracy that a pass without an update proves. It sets the resolution of the counts:
         a smaller one means finer steps. None means the target.
     delta_stop : float, default=None
-        End when the gap computed after a pass is at most this, if that is before the target.
-        None leaves it to the target.
+        End when the relative gap, estimated from the inner products of the pass, is at most this.
+        None leaves the end to the target.
     precision : {"double", "single"}, default="double"
         Of a. Certificates are computed in double precision in any case.
 
@@ -69,6 +69,7 @@ class MPU(Solver):
     """
 
     name: ClassVar[str] = "mpu"
+    goes_on_from_alpha: ClassVar[bool] = True
 
     delta: float | None = None
     delta_stop: float | None = None
@@ -94,16 +95,18 @@ class MPURun(Run):
         self._rng = options.rng
         self._passes = 0
         self._order = problem.active.copy()
-        delta = solver.delta or max(options.target, _SMALLEST_DELTA)
-        self._xi = delta / (2.0 + delta)
         curvature = float((problem.weights * problem.rows.squared_norms).max())
-        N = max(1.0, math.ceil(problem.C * 2.0 * curvature / self._xi))
+        # The least delta for which the counts fit into an integer.
+        least = 5.0 * problem.C * curvature / _LARGEST_COUNT
+        delta = solver.delta or max(options.target, least, _SMALLEST_DELTA)
         require(
-            N < _LARGEST_COUNT,
+            least <= delta and least < 1.0,
             solver,
             f"delta = {delta:g} is too small for C = {problem.C:g} and rows as long as "
             f"{problem.R:g}: counts would not fit into an integer. Scale the columns.",
         )
+        self._xi = delta / (2.0 + delta)
+        N = max(1.0, math.ceil(problem.C * 2.0 * curvature / self._xi))
         self._N = int(N)
         self._b = N / problem.C
         alpha = starting_alpha(problem, options.start)
@@ -114,6 +117,8 @@ class MPURun(Run):
         point = dual_point(problem, self._alpha(), "counts")
         self._a = (self._b * point.w).astype(float_type(solver, solver.precision, problem))
         self._rounding = self._b * point.w_rounding
+        self._keep_alpha = options.keep_alpha
+        self._complete = True
 
     def _alpha(self) -> Vector:
         alpha: Vector = self._problem.weights * self._counts / self._b
@@ -123,6 +128,7 @@ class MPURun(Run):
         """Present every row once, in a fresh random order."""
         problem = self._problem
         self._passes += 1
+        self._complete = False
         self._rng.shuffle(self._order)
         length = float(np.linalg.norm(self._a.astype(np.float64)))
         updates = 0
@@ -142,13 +148,15 @@ class MPURun(Run):
             updates += sums[0]
             loss += sums[1]
             path += sums[2]
-        self._rounding += 2.0 * UNIT_ROUNDOFF * updates * (length + path)
+        # An update rounds the weighted change, its product with the row, and the sum.
+        self._rounding += 3.0 * UNIT_ROUNDOFF * updates * (length + path)
         w = self._a.astype(np.float64) / self._b
         squared_norm = float(w @ w)
         primal = 0.5 * squared_norm + problem.C * loss
         dual = float(problem.weights @ self._counts) / self._b - 0.5 * squared_norm
         delta_stop = self._solver.delta_stop
         near = delta_stop is not None and dual > 0 and primal / dual - 1 <= delta_stop
+        self._complete = True
         return Epoch(
             epochs=self._passes,
             margin_errors=updates,
@@ -161,8 +169,10 @@ class MPURun(Run):
         """W = a / b."""
         yield self._a.astype(np.float64) / self._b
 
-    def dual(self) -> DualPoint:
+    def dual(self) -> DualPoint | None:
         """alpha_k = s_k I_k / b; with a in single precision, w_alpha is computed anew."""
+        if not self._complete:
+            return None
         alpha = self._alpha()
         if self._single:
             return dual_point(self._problem, alpha, "counts")
@@ -175,8 +185,8 @@ class MPURun(Run):
             # alpha_k is rounded before it is summed, and so is the quotient w.
             alpha_sum_rounding=alpha_sum.rounding + 4.0 * UNIT_ROUNDOFF * alpha_sum.value,
             w_rounding=self._rounding / self._b
-            + 4.0 * UNIT_ROUNDOFF * float(alpha @ np.sqrt(self._problem.rows.squared_norms)),
-            alpha=lambda: alpha,
+            + 4.0 * UNIT_ROUNDOFF * float(alpha @ self._problem.rows.norms),
+            alpha=(lambda: alpha) if self._keep_alpha else None,
         )
 
 

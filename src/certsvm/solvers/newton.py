@@ -7,9 +7,9 @@ through a sequence of smooth problems. With a point alpha_hat in the box and sig
     alpha_k(w) = clip(alpha_hat_k + sigma s_k (1 - w.y_k), 0, C s_k),       feasible for any w.
 
 grad(w) = w - sum_k alpha_k(w) y_k is the gradient of a convex, piecewise quadratic function, the
-augmented Lagrangian of the dual problem. Its Hessian is I + sigma sum_{k in band} s_k y_k y_k', where
-the band holds the rows with alpha_k strictly inside the box. A step of Newton's method solves with
-it, then goes to the minimum along the direction, for which one product with the rows is enough.
+augmented Lagrangian of the dual problem. Its Hessian is I + sigma sum_{k in band} s_k y_k y_k',
+where the band holds the rows with alpha_k strictly inside the box. A step of Newton's method solves
+with it, then goes to the minimum along the direction, which one product with the rows gives.
 
 When |grad|^2 / 2 is small against the gap J - L, the smooth problem is solved well enough:
 
@@ -76,6 +76,7 @@ class Newton(Solver):
     """
 
     name: ClassVar[str] = "newton"
+    goes_on_from_alpha: ClassVar[bool] = True
 
     max_columns: int = 5000
 
@@ -121,6 +122,7 @@ class NewtonRun(Run):
             self._smoothing = False
         self._margins = self._products(self._w)
         self._evaluate()
+        self._complete = True
 
     def _products(self, w: Vector) -> Vector:
         out = np.empty(self._problem.rows.n_rows)
@@ -142,6 +144,7 @@ class NewtonRun(Run):
     def epoch(self) -> Epoch:
         """One step of Newton's method, after a new stage if the last one is done."""
         self._steps += 1
+        self._complete = False
         if self._solved_well_enough():
             self._next_stage()
         band = np.flatnonzero((self._unclipped > 0.0) & (self._unclipped < self._box))
@@ -156,6 +159,7 @@ class NewtonRun(Run):
         )
         self._inner += 1
         self._evaluate()
+        self._complete = True
         return Epoch(epochs=self._steps, margin_errors=int(band.size), primal_estimate=self._primal)
 
     def _solved_well_enough(self) -> bool:
@@ -231,9 +235,9 @@ class NewtonRun(Run):
         if self._point.w.any():
             yield dual_bound(self._point)[1] * self._point.w
 
-    def dual(self) -> DualPoint:
+    def dual(self) -> DualPoint | None:
         """alpha(w)."""
-        return self._point
+        return self._point if self._complete else None
 
 
 @reordering_kernel

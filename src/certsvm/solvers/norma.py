@@ -7,8 +7,9 @@ with one row at a time (``scaled_sgd``):
     w <- (1 - eta_t lambda) w,   plus  eta_t s_k y_k  if w.y_k <= rho,
 
 where eta_t is constant, or eta_0 / sqrt(t + 1). With ``nu`` the margin adapts so that a fraction
-nu of the rows falls short of it: rho falls by eta_t (1 - nu) at a margin error and rises by
-eta_t nu otherwise. That is another problem; J is evaluated at w / rho.
+nu of the rows falls short of it: rho falls by eta_t s_k (1 - nu) at a margin error and rises by
+eta_t s_k nu otherwise. That is another problem; J is evaluated at w / rho, and not at all while rho
+is not positive.
 
 Given:      C, s, the rows, the rate.
 Result:     the last w, or the mean of those at the ends of the passes since the middle of the run
@@ -97,6 +98,7 @@ class NORMARun(Run):
         self._passes = 0
         self._mean_since = 1
         self._mean = np.zeros(problem.rows.dimension)
+        self._in_mean = 0
 
     def _rate(self, solver: NORMA) -> Rate:
         eta = solver.eta_0
@@ -118,18 +120,23 @@ class NORMARun(Run):
         self._passes += 1
         self._rng.shuffle(self._order)
         errors, loss = self._state.present(self._order)
+        epochs = self._state.t // self._problem.m
+        if self._state.margin <= 0:
+            return Epoch(epochs=epochs, margin_errors=errors)
         w = self._state.w
         # The mean over the last half of the passes, or a little more.
         if self._passes >= 2 * self._mean_since:
-            self._mean_since, self._mean = self._passes, np.zeros_like(w)
-        self._mean += (w - self._mean) / (self._passes - self._mean_since + 1)
+            self._mean_since, self._mean, self._in_mean = self._passes, np.zeros_like(w), 0
+        self._in_mean += 1
+        self._mean += (w - self._mean) / self._in_mean
         return Epoch(
-            epochs=self._state.t // self._problem.m,
+            epochs=epochs,
             margin_errors=errors,
             primal_estimate=0.5 * float(w @ w) + self._problem.C * loss,
         )
 
     def candidates(self) -> Iterator[Vector]:
-        """The last w, then the mean."""
-        yield self._state.w
-        yield self._mean
+        """The last w, then the mean; neither while the margin is not positive."""
+        if self._state.margin > 0:
+            yield self._state.w
+            yield self._mean

@@ -10,12 +10,13 @@ by cutting planes (``cutting_planes``) placed where they help the best answer so
        that point becomes w_best;
     3. cut at (1 - mu) w_best + mu w_new.
 
-The first cut is that of w = 0, all rows. J(w_best) never rises, L never falls.
+The first cut is that of w = 0, all rows, or that of the w to start from. J(w_best) never rises.
 
 Given:      C, s, the rows; mu.
 Result:     w_best, and alpha through the weights of the cuts.
 Difference: the published program ends when Q_P - Q_D <= tol |Q_P|, by its own sums; here the
-            certificate decides.
+            certificate decides. The master problem is solved to a fraction of the gap only, and
+            a cut without weight for ``idle_rounds`` rounds is dropped.
 
 Reference: V. Franc and S. Sonnenburg, Optimized Cutting Plane Algorithm for Support Vector
 Machines, ICML 2008.
@@ -93,6 +94,7 @@ class OCASRun(Run):
     def epoch(self) -> Epoch:
         """One round: master problem, line search, cut."""
         self._rounds += 1
+        self._point = None
         master = self._master
         w_new = master.solve(self._primal - self._dual)
         point = master.dual("cutting planes")

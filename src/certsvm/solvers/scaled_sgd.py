@@ -77,9 +77,8 @@ class ScaledSGD:
 
     @property
     def w(self) -> Vector:
-        """The weight vector, for the margin one."""
-        factor = self.scale / self.margin if self.margin > 0 else self.scale
-        return factor * self.v.astype(np.float64)
+        """The weight vector, for the margin one; the margin must be positive."""
+        return (self.scale / self.margin) * self.v.astype(np.float64)
 
 
 def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
@@ -148,9 +147,10 @@ def scaled_steps(
 ) -> tuple[float, float, int, float]:
     """Steps on the rows of ``order``, the first with the rate of time ``t``; writes ``v``.
 
-    ``target`` is the margin; if ``nu`` is not NaN it moves, down by eta (1 - nu) at a margin error
-    and up by eta nu otherwise. Returns scale, target, margin errors and the weighted hinge sum
-    (of w / target, the w that belongs to the margin one).
+    ``target`` is the margin; if ``nu`` is not NaN it moves, down by eta s_k (1 - nu) at a margin
+    error and up by eta s_k nu otherwise. Returns scale, target, margin errors and the weighted
+    hinge sum of w / target, the w that belongs to the margin one; while the target is not
+    positive, a margin error counts as one.
     """
     errors = 0
     loss = 0.0
@@ -169,9 +169,9 @@ def scaled_steps(
             loss += weight * (1.0 - margin / target if target > 0.0 else 1.0)
             add(rows, k, label * weight * eta / scale, v)
             if adapts:
-                target -= eta * (1.0 - nu)
+                target -= eta * weight * (1.0 - nu)
         elif adapts:
-            target += eta * nu
+            target += eta * weight * nu
         if scale < 1e-5:
             for j in range(v.size):
                 v[j] *= scale

@@ -20,7 +20,10 @@ Given:      C, s, the rows; t0, skip, the precision.
 Result:     the last w. Primal only.
 Difference: the published program counts the rows up to ``skip`` anew in each pass. With more
             columns than 1/16 of the nonzeros, skip exceeds m, and the regulariser never acts. Here
-            the count lives across passes.
+            the count lives across passes. Programs that followed change the rates at each
+            comparison, also when both or neither are margin errors; here, as in the erratum's
+            text, only when they differ. The regulariser never turns a coordinate around, and
+            where w1 = w the largest b_j is taken.
 
 Reference: A. Bordes, L. Bottou and P. Gallinari, SGD-QN: Careful Quasi-Newton Stochastic Gradient
 Descent, JMLR 10 (2009), with the erratum of 2010.
@@ -140,6 +143,8 @@ class SGDQNRun(Run):
         dtype = float_type(solver, solver.precision, problem)
         w = None if options.start is None else options.start.w
         t0 = solver.t0 or self._search(skip, dtype)
+        if options.start is not None:
+            t0 += options.start.epochs * problem.m
         self._state = QuasiNewtonSGD(problem, t0, skip, dtype, w)
 
     def _search(self, skip: int, dtype: type[np.floating[Any]]) -> float:

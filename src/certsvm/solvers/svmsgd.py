@@ -12,8 +12,10 @@ rows: 1, doubled or halved while that helps.
 
 Given:      C, s, the rows; eta_0, the precision.
 Result:     the last w. Primal only.
-Difference: none that we know of. The published program keeps w in single precision if so compiled;
-            here that is a parameter.
+Difference: the published search, when it goes downwards, ends with half of the best rate it saw;
+            here it ends with the best, and never tries more than half of 1/lambda. The published
+            bias has a rate of its own and is not regularised; here it is a column like the
+            others. Single precision is a parameter.
 
 Reference: L. Bottou, Stochastic Gradient Descent Examples, version 2.
 """
