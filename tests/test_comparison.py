@@ -50,7 +50,7 @@ def test_errors() -> None:
         compare(X, y, solvers=[])
     with pytest.raises(ValueError, match="two classes"):
         compare(X, np.arange(300))
-    with pytest.raises(ValueError, match="dcd is named twice"):
-        compare(X, y, solvers=["dcd", "auto", "dcd"])
+    with pytest.raises(ValueError, match="auto is named twice"):
+        compare(X, y, solvers=["dcd", "auto", "auto"])
     with pytest.raises(ValueError, match="unknown solver"):
         compare(X, y, solvers=["liblinear"])

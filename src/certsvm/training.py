@@ -67,6 +67,8 @@ class Result:
         Passes over the data; presentations of each row.
     alpha : ndarray of shape (n_rows,) or None
         The feasible dual point behind the certificate's bound, if it was asked for.
+    solver : str
+        The name of the solver, or of those that "auto" used.
     """
 
     w: Vector
@@ -76,6 +78,7 @@ class Result:
     passes: int
     epochs: int
     alpha: Vector | None
+    solver: str
 
 
 def train(
@@ -216,6 +219,7 @@ def train(
         passes=len(history),
         epochs=done.epochs,
         alpha=ledger.dual.alpha,
+        solver=run.solver_name or solver.name,
     )
 
 

@@ -42,7 +42,8 @@ def test_compiled_and_python_steps_agree(case: Case, seed: int) -> None:
             p.rows.arrays, p.signed_weights, p.rows.squared_norms, p.C, order.copy(),
             -np.inf, np.inf, alpha, w,
         )  # fmt: skip
-        results.append(np.concatenate([alpha, w, sums]))
+        # Not the number of updates: at a tie, one path may make one of 1e-17.
+        results.append(np.concatenate([alpha, w, sums[:1], sums[2:]]))
     np.testing.assert_allclose(results[0], results[1], rtol=1e-9, atol=1e-9)
 
 

@@ -62,12 +62,13 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         certain. It has no unit and is relative to the optimal objective value, so 0.01 means
         one per cent for any data, any scaling and any C.
     solver : str or Solver, default="auto"
-        A name from ``certsvm.solvers.SOLVERS``: ``"dcd"``, ``"mpu"``, ``"ocas"``,
-        ``"svmperf"``, ``"sgd-s"``, ``"sgd-m"`` certify; ``"sgd-r"``, ``"pegasos"``,
+        A name from ``certsvm.solvers.SOLVERS``: ``"dcd"``, ``"newton"``, ``"mpu"``,
+        ``"ocas"``, ``"svmperf"``, ``"sgd-s"``, ``"sgd-m"`` certify; ``"sgd-r"``, ``"pegasos"``,
         ``"norma"``, ``"svmsgd"``, ``"sgd-qn"`` have no dual bound, so they cannot tell when
         ``tol`` is reached, and run until a limit (``certsvm.bound`` certifies their answer
         afterwards). Or a configured object such as ``certsvm.solvers.SGDs(published=True)``.
-        ``"auto"`` chooses; see ``solver_``.
+        ``"auto"`` begins with "dcd" and goes over to "newton" where that will not have taken
+        longer; see ``solver_``.
     fit_intercept : bool, default=True
         Whether to learn an intercept.
     intercept_scaling : float, default=1.0
@@ -112,7 +113,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     n_iter_ : int
         Passes over the data; the largest number for several classes.
     solver_ : str
-        The solver's name.
+        The solver's name; with "auto", what it used (for several classes, the longest way that
+        one of them took).
     dual_coef_ : ndarray of shape (1, n_samples) or (n_classes, n_samples)
         alpha, with 0 <= alpha_k <= C s_k. Only with ``store_dual=True``.
     class_weight_ : ndarray of shape (n_classes,)
@@ -277,7 +279,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if previous is not None and not previous.fits(data):
             previous = None
         results = self._train(data, solver, previous, tasks, n_jobs)
-        self._take(data, results, solver, factors)
+        self._take(data, results, factors)
         tasks.end_fit({name: getattr(self, name) for name in ("coef_", "intercept_", "classes_")})
         self._warn_if_missed(results, solver)
         return self
@@ -507,7 +509,6 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self,
         data: OneVsRest,
         results: Sequence[Result],
-        solver: Solver,
         factors: NDArray[np.float64],
     ) -> None:
         """Set the fitted attributes, all at once."""
@@ -521,7 +522,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         histories = [result.history for result in results]
         self.history_ = histories[0] if len(histories) == 1 else histories
         self.n_iter_ = max(result.passes for result in results)
-        self.solver_ = solver.name
+        self.solver_ = max((result.solver for result in results), key=len)
         self.n_samples_seen_ = data.rows.n_rows
         self._epochs = max(result.epochs for result in results)
         self.t_ = self._epochs * data.rows.n_rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from certsvm.solvers.auto import Auto
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.dcd import DCD
 from certsvm.solvers.mpu import MPU
@@ -21,36 +22,34 @@ SOLVERS: dict[str, type[Solver]] = {
     for solver in (SGDr, SGDs, SGDm, DCD, Newton, MPU, OCAS, SVMperf, Pegasos, NORMA, SvmSgd, SGDQN)
 }
 
-AUTO = DCD.name
-"""What ``solver="auto"`` stands for."""
-
 
 def make_solver(solver: str | Solver) -> Solver:
     """Return a solver for its name, ``"auto"``, or itself.
 
     Examples
     --------
-    >>> make_solver("sgd-s").name
-    'sgd-s'
+    >>> make_solver("sgd-s").name, make_solver("auto").name
+    ('sgd-s', 'auto')
     """
     if isinstance(solver, Solver):
         return solver
     if isinstance(solver, str):
-        name = AUTO if solver == "auto" else solver
-        if name in SOLVERS:
-            return SOLVERS[name]()
-    known = ", ".join(repr(name) for name in ("auto", *SOLVERS))
+        if solver == Auto.name:
+            return Auto()
+        if solver in SOLVERS:
+            return SOLVERS[solver]()
+    known = ", ".join(repr(name) for name in (Auto.name, *SOLVERS))
     raise ValueError(f"unknown solver {solver!r}: use {known}, or a configured solver object")
 
 
 __all__ = [
-    "AUTO",
     "DCD",
     "MPU",
     "NORMA",
     "OCAS",
     "SGDQN",
     "SOLVERS",
+    "Auto",
     "Epoch",
     "Newton",
     "Options",

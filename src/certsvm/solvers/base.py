@@ -93,6 +93,9 @@ class Epoch:
 class Run(ABC):
     """The state of a solver on one problem."""
 
+    solver_name: str = ""
+    """Who is at work, where that is not the solver by its name."""
+
     @abstractmethod
     def epoch(self) -> Epoch:
         """Make one pass over the rows."""
