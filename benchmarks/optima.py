@@ -1,4 +1,7 @@
-"""Certified intervals against known optima, and passes with and without windows."""
+"""Certified intervals against known optima: auto, and SGD with and without windows.
+
+To a proved 1 % unless it says otherwise, for 20 seconds and 5000 passes at most, on one thread.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,16 @@ from typing import Any
 from benchmarks.data import OPTIMA, available
 from certsvm.problem import Problem
 from certsvm.rows import Rows
-from certsvm.solvers import SGDm, SGDs, Solver
+from certsvm.solvers import Auto, Newton, SGDm, SGDs, Solver
 from certsvm.training import train
 
-SOLVERS: dict[str, Solver] = {
-    "sgd-s": SGDs(),
-    "sgd-m": SGDm(),
-    "sgd-s, published": SGDs(published=True),
-    "sgd-m, published": SGDm(published=True),
+SOLVERS: dict[str, tuple[Solver, float]] = {
+    "auto": (Auto(), 0.01),
+    "auto, 1e-6": (Auto(), 1e-6),
+    "sgd-s": (SGDs(), 0.01),
+    "sgd-m": (SGDm(), 0.01),
+    "sgd-s, published": (SGDs(published=True), 0.01),
+    "sgd-m, published": (SGDm(published=True), 0.01),
 }
 MAX_SECONDS = 20.0
 
@@ -25,12 +30,16 @@ def run(folder: Path | None) -> list[dict[str, Any]]:
     table = []
     for name, X, y in available(folder):
         rows = Rows(X)
+        for solver, tol in SOLVERS.values():  # compile
+            train(Problem(rows, y, C=1e-3), solver, tol=tol, max_iter=1, seed=0)
+        if rows.dimension <= 5000:
+            train(Problem(rows, y, C=1e-3), Newton(), max_iter=1, seed=0)
         for C, (low, high) in OPTIMA[name].items():
             problem = Problem(rows, y, C=C)
-            for solver_name, solver in SOLVERS.items():
+            for solver_name, (solver, tol) in SOLVERS.items():
                 began = time.perf_counter()
                 result = train(
-                    problem, solver, tol=0.01, seed=0, max_iter=5000, max_time=MAX_SECONDS
+                    problem, solver, tol=tol, seed=0, max_iter=5000, max_time=MAX_SECONDS
                 )
                 c = result.certificate
                 contains = c.dual - c.dual_rounding <= high and c.primal + c.primal_rounding >= low
