@@ -98,7 +98,8 @@ def bound(
             )
         if np.setdiff1d(labels, model.classes_).size:
             raise ValueError("y contains labels that the model was not trained on")
-        C = getattr(model, "C", None) if C is None else C
+        if C is None and hasattr(model, "get_params"):
+            C = model.get_params().get("C")
         if C is None:
             raise ValueError(
                 f"{type(model).__name__} has no parameter C; pass the C of the problem "
