@@ -1,4 +1,4 @@
-"""What ``class_weight`` stands for."""
+"""Weights of classes and rows."""
 
 from __future__ import annotations
 
@@ -46,3 +46,25 @@ def class_weights(
     if not (np.isfinite(factors).all() and (factors >= 0).all()):
         raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}")
     return factors
+
+
+def weights_of_rows(
+    factors: NDArray[np.float64], y_index: NDArray[np.intp], weights: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    """The weight of each row: its own times its class's; None if all are one."""
+    if weights is None:
+        return None if (factors == 1.0).all() else factors[y_index]
+    return factors[y_index] * weights
+
+
+def require_two_classes(
+    classes: NDArray[Any], y_index: NDArray[np.intp], weights: NDArray[np.float64] | None
+) -> None:
+    """Raise unless rows of positive weight belong to two classes at least."""
+    present = classes if weights is None else classes[np.unique(y_index[weights > 0])]
+    if present.size < 2:
+        which = f"only one class, {str(present[0])!r}" if present.size else "no class at all"
+        where = "" if weights is None else " among the rows of positive weight"
+        raise ValueError(
+            f"A classifier needs rows of at least 2 classes, but the data contains {which}{where}."
+        )

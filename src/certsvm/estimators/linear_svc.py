@@ -4,37 +4,41 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from certsvm.certificate import Certificate, percent
-from certsvm.estimators.class_weights import class_weights
-from certsvm.estimators.one_vs_rest import OneVsRest, PreviousSolution, positive_classes
+from certsvm.estimators.class_weights import (
+    class_weights,
+    require_two_classes,
+    weights_of_rows,
+)
+from certsvm.estimators.one_vs_rest import (
+    OneVsRest,
+    PreviousSolution,
+    positive_classes,
+    run_all,
+)
+from certsvm.estimators.scores import scores_of
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
+from certsvm.estimators.unharmed import unharmed_by_errors
 from certsvm.history import History
 from certsvm.progress import PrintProgress
-from certsvm.rows import Rows, refuse_broken
+from certsvm.rows import Rows
 from certsvm.solvers import SOLVERS, Solver, make_solver
 from certsvm.solvers.growing_margin import GrowingMargin
-from certsvm.training import INTERRUPTED, Callback, Result, train
-
-# Rows of float32 that are widened at a time when scores are computed.
-_ROWS_AT_ONCE = 8192
+from certsvm.training import Callback, Result, train
 
 
 class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -251,7 +255,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : LinearSVC
             Fitted.
         """
-        with _unharmed_by_errors(self):
+        with unharmed_by_errors(self):
             return self._fit(X, y, sample_weight)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> LinearSVC:
@@ -267,8 +271,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         classes, y_index = np.unique(y, return_inverse=True)
         factors = class_weights(self.class_weight, classes, y_index, weights)
-        row_weights = _row_weights(factors, y_index, weights)
-        _require_two_classes(classes, y_index, row_weights)
+        row_weights = weights_of_rows(factors, y_index, weights)
+        require_two_classes(classes, y_index, row_weights)
         data = OneVsRest(Rows(X, bias=self._bias()), classes, y_index, row_weights, self.C)
         tasks = FitTasks(
             self,
@@ -321,7 +325,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : LinearSVC
             With one more batch learned.
         """
-        with _unharmed_by_errors(self):
+        with unharmed_by_errors(self):
             return self._partial_fit(X, y, classes, sample_weight, total_samples)
 
     def _partial_fit(
@@ -351,7 +355,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"y has labels that are not in classes: {unknown!r}")
         y_index = np.searchsorted(self.classes_, y)
         factors = class_weights(self.class_weight, self.classes_, y_index, weights)
-        row_weights = _row_weights(factors, y_index, weights)
+        row_weights = weights_of_rows(factors, y_index, weights)
         rows = Rows(X, bias=self._bias())
         self.n_samples_seen_ += rows.n_rows
         total = self.n_samples_seen_ if total_samples is None else total_samples
@@ -393,7 +397,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        scores = _scores(X, self.coef_) + self.intercept_
+        scores = scores_of(X, self.coef_) + self.intercept_
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -497,7 +501,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             tasks.end(i)
             return result
 
-        return _run_all(one, len(data), workers, stop)
+        return run_all(one, len(data), workers, stop)
 
     def _printer(self, labels: Sequence[Any], i: int) -> list[Callback]:
         if not self.verbose:
@@ -568,80 +572,3 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             ConvergenceWarning,
             stacklevel=5,  # past _fit, fit and its wrapper, to the caller of fit
         )
-
-
-def _require_two_classes(
-    classes: NDArray[Any], y_index: NDArray[np.intp], weights: NDArray[np.float64] | None
-) -> None:
-    present = classes if weights is None else classes[np.unique(y_index[weights > 0])]
-    if present.size < 2:
-        which = f"only one class, {str(present[0])!r}" if present.size else "no class at all"
-        where = "" if weights is None else " among the rows of positive weight"
-        raise ValueError(
-            f"A classifier needs rows of at least 2 classes, but the data contains {which}{where}."
-        )
-
-
-def _row_weights(
-    factors: NDArray[np.float64], y_index: NDArray[np.intp], weights: NDArray[np.float64] | None
-) -> NDArray[np.float64] | None:
-    if weights is None:
-        return None if (factors == 1.0).all() else factors[y_index]
-    return factors[y_index] * weights
-
-
-def _run_all(
-    one: Callable[[int], Result], n: int, workers: int, stop: threading.Event
-) -> list[Result]:
-    """Run ``one(0) ... one(n - 1)``; after Ctrl-C, let each finish its pass and return."""
-    if workers == 1:
-        results = []
-        for i in range(n):
-            results.append(one(i))
-            if results[-1].reason == INTERRUPTED:
-                stop.set()
-        return results
-    with ThreadPoolExecutor(workers) as executor:
-        futures: list[Future[Result]] = [executor.submit(one, i) for i in range(n)]
-        try:
-            wait(futures)
-        except KeyboardInterrupt:
-            stop.set()
-            wait(futures)
-        return [future.result() for future in futures]
-
-
-def _scores(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``X @ coef.T``; float32 is widened a block of rows at a time, not all at once."""
-    if sp.issparse(X):
-        refuse_broken(X, X.indptr.astype(np.int64), X.indices)
-    if X.dtype == np.float64:
-        scores: NDArray[np.float64] = safe_sparse_dot(X, coef.T, dense_output=True)
-        return scores
-    scores = np.empty((X.shape[0], coef.shape[0]))
-    for start in range(0, X.shape[0], _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
-        scores[part] = X[part].astype(np.float64) @ coef.T
-    return scores
-
-
-@contextmanager
-def _unharmed_by_errors(estimator: Any) -> Iterator[None]:
-    """Put the fitted attributes back if an exception passes: a failed fit changes nothing."""
-
-    def fitted() -> dict[str, Any]:
-        return {
-            name: value
-            for name, value in vars(estimator).items()
-            if name in ("_epochs", "_alpha") or (name.endswith("_") and not name.startswith("_"))
-        }
-
-    before = fitted()
-    try:
-        yield
-    except BaseException:
-        for name in fitted():
-            delattr(estimator, name)
-        for name, value in before.items():
-            setattr(estimator, name, value)
-        raise

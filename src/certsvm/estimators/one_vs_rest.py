@@ -1,7 +1,10 @@
-"""One binary problem for each class, made when it is needed."""
+"""One binary problem for each class, made when it is needed, and training them all."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +14,7 @@ from numpy.typing import NDArray
 from certsvm.problem import Problem
 from certsvm.rows import Rows
 from certsvm.solvers import Start
+from certsvm.training import INTERRUPTED, Result
 
 
 def positive_classes(classes: NDArray[Any]) -> list[int]:
@@ -64,3 +68,24 @@ class PreviousSolution:
         if self.alpha is None or self.alpha.shape[1] != problem.rows.n_rows:
             return Start(w, self.epochs)
         return Start(w, self.epochs, self.alpha[i])
+
+
+def run_all(
+    one: Callable[[int], Result], n: int, workers: int, stop: threading.Event
+) -> list[Result]:
+    """Run ``one(0) ... one(n - 1)``; after Ctrl-C, let each finish its pass and return."""
+    if workers == 1:
+        results = []
+        for i in range(n):
+            results.append(one(i))
+            if results[-1].reason == INTERRUPTED:
+                stop.set()
+        return results
+    with ThreadPoolExecutor(workers) as executor:
+        futures: list[Future[Result]] = [executor.submit(one, i) for i in range(n)]
+        try:
+            wait(futures)
+        except KeyboardInterrupt:
+            stop.set()
+            wait(futures)
+        return [future.result() for future in futures]

@@ -1,0 +1,29 @@
+"""A fit that fails leaves the estimator as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def unharmed_by_errors(estimator: Any) -> Iterator[None]:
+    """Put the fitted attributes back if an exception passes: a failed fit changes nothing."""
+
+    def fitted() -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in vars(estimator).items()
+            if name in ("_epochs", "_alpha") or (name.endswith("_") and not name.startswith("_"))
+        }
+
+    before = fitted()
+    try:
+        yield
+    except BaseException:
+        for name in fitted():
+            delattr(estimator, name)
+        for name, value in before.items():
+            setattr(estimator, name, value)
+        raise
