@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.bounds import Bound, DualPoint, Ledger, dual_bound, primal_bound
+from certsvm.bounds import Bound, DualPoint, Ledger, dual_bound, dual_point, primal_bound
 from certsvm.problem import Problem
 from certsvm.rows import Rows
 from tests.problems import Case, cases, exact_dual, exact_objective
@@ -47,6 +47,33 @@ def test_rounding_in_w_lowers_the_bound() -> None:
     bound, _ = dual_bound(point, scaled=False)
     assert bound.value == 5.5
     assert bound.low <= 10.0 - 0.5 * 3.5**2
+
+
+def test_a_sum_over_many_rows_is_within_its_allowance() -> None:
+    rng = np.random.default_rng(0)
+    case = Case(rng.standard_normal((3000, 2)), rng.choice([-1.0, 1.0], 3000), None, 1.0, 0.0,
+                "csr-float64-int32")  # fmt: skip
+    alpha = rng.random(3000)
+    point = dual_point(case.problem(), alpha, "a test")
+    errors = []
+    for j in range(2):
+        exact = sum(
+            (Fraction(float(a)) * Fraction(float(y)) for a, y in
+             zip(alpha, case.patterns()[:, j], strict=True)), Fraction(0),
+        )  # fmt: skip
+        errors.append(abs(Fraction(float(point.w[j])) - exact))
+    assert 0 < max(errors) <= Fraction(point.w_rounding)
+    assert point.w_rounding < 1e-9
+
+
+def test_a_row_just_short_of_its_margin_has_a_loss() -> None:
+    problem = Problem(Rows(np.ones((1, 1))), [1], C=1e6)
+    w = np.array([1.0 - 2.0**-40])
+    bound = primal_bound(problem, w)
+    exact = Fraction(float(w[0])) ** 2 / 2 + 10**6 * (1 - Fraction(float(w[0])))
+    assert abs(Fraction(bound.value) - exact) <= Fraction(bound.rounding)
+    beyond = primal_bound(problem, np.array([1.0 + 2.0**-40]))
+    assert beyond.rounding < 1e-13
 
 
 @pytest.mark.parametrize("threads", [2, 3, 7])

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import make_classification
-from sklearn.linear_model import SGDClassifier
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from sklearn.svm import LinearSVC as LiblinearSVC
 
@@ -73,6 +74,19 @@ def test_weights_and_classes() -> None:
         assert again.dual <= ours.primal
 
 
+def test_a_model_of_another_loss_is_told_apart() -> None:
+    with pytest.warns(UserWarning, match="LinearSVC was not trained on the hinge loss"):
+        bound(LiblinearSVC(C=C).fit(X, y), X, y)
+    with pytest.warns(UserWarning, match="LogisticRegression was not trained"):
+        bound(LogisticRegression(C=C).fit(X, y), X, y)
+
+
+def test_one_row_of_coefficients_is_a_weight_vector() -> None:
+    clf = LinearSVC(C=C, fit_intercept=False, random_state=0).fit(X, y)
+    assert bound(clf.coef_, X, y, C=C) == bound(clf.coef_[0], X, y, C=C)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -82,6 +96,8 @@ def test_weights_and_classes() -> None:
         (lambda: bound(SGDClassifier().fit(X, y), X, y), "has no parameter C"),
         (lambda: bound(np.zeros(10), X, y, C=1.0, max_iter=0), "max_iter"),
         (lambda: bound(np.zeros(10), X, y, C=1.0, tol=-1), "tol"),
+        (lambda: bound(make_pipeline(LinearSVC()).fit(X, y), X, y, C=1.0), "its last step"),
+        (lambda: bound(LiblinearSVC(), X, y, C=1.0), "has no coef_"),
         (lambda: bound(np.full(10, np.nan), X, y, C=1.0), "finite"),
         (lambda: bound(np.zeros(10), X, y, C=1.0, intercept_scaling=0.0), "intercept_scaling"),
         (lambda: bound(LiblinearSVC().fit(X, y), X, y, intercept=1.0), "its own intercept"),

@@ -45,6 +45,10 @@ def test_a_rate_that_suits_the_whole_is_not_refused_on_a_few_rows() -> None:
     assert list(comparison.results) == ["svmsgd(eta_0=5.0)"]
 
 
+def test_one_solver_by_its_name() -> None:
+    assert list(compare(X, y, solvers="dcd", C=0.01).results) == ["dcd"]
+
+
 def test_errors() -> None:
     with pytest.raises(ValueError, match="at least one solver"):
         compare(X, y, solvers=[])

@@ -130,6 +130,7 @@ def test_a_dual_bound_above_the_objective_is_refuted_even_without_alpha() -> Non
     [
         {"dual": np.inf},
         {"dual": np.nan},
+        {"dual": 15.0},
         {"dual": 180.0, "dual_rounding": 170.0},
         {"primal": 2.0, "primal_rounding": 20.0},
         {"dual_rounding": -1.0},

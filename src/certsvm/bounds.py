@@ -158,7 +158,6 @@ def primal_bound(problem: Problem, w: Vector, pool: Pool | None = None) -> Bound
     rounding = (
         problem.C * per_size * math.fsum(masses) * (1.0 + longest_chunk * UNIT_ROUNDOFF)
         + _SLACK * UNIT_ROUNDOFF * ((longest_chunk + 10) * loss + (w.size + 4) * squared_norm)
-        + _SLACK * UNIT_ROUNDOFF * problem.C * problem.largest_weight
         + (1.0 + problem.C) * _UNDERFLOW
     )
     return Bound(0.5 * squared_norm + loss, rounding)

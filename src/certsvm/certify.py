@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,6 +39,11 @@ def bound(
     J is computed as it is. For L, a feasible dual point is read off the margins and improved by
     dual coordinate descent, until the target is proved, or more passes could not help: the gap that
     remains is then the model's own.
+
+    It is measured on the hinge loss with an L2 penalty that includes the intercept. A model that
+    was trained on something else (the squared hinge, which is the default of scikit-learn's
+    ``LinearSVC``; an intercept without penalty, as ``SGDClassifier`` has) may be optimal for that
+    and not for this.
 
     Parameters
     ----------
@@ -88,7 +94,13 @@ def bound(
     if not (intercept_scaling is None or intercept_scaling > 0):
         raise ValueError(f"intercept_scaling must be > 0, got {intercept_scaling!r}")
     labels = np.asarray(y).ravel()
+    if hasattr(model, "fit") and not hasattr(model, "coef_"):
+        raise ValueError(
+            f"this {type(model).__name__} has no coef_: pass a fitted linear classifier; of a "
+            "pipeline, its last step with the transformed X"
+        )
     if hasattr(model, "coef_"):
+        _warn_of_other_loss(model)
         if intercept is not None:
             raise ValueError("a classifier brings its own intercept; leave intercept out")
         n_problems = 1 if len(model.classes_) == 2 else len(model.classes_)
@@ -123,7 +135,9 @@ def bound(
         classes = np.unique(labels)
         if classes.size != 2:
             raise ValueError(f"a weight vector separates two classes, y has {classes.size}")
-        parts = iter([(classes[1], np.asarray(model, dtype=np.float64), intercept or 0.0)])
+        w = np.asarray(model, dtype=np.float64)
+        # One row of a classifier's coef_ is welcome as it is.
+        parts = iter([(classes[1], w[0] if w.shape[:-1] == (1,) else w, intercept or 0.0)])
     certificates = []
     for positive, coef, b in parts:
         if coef.shape != (rows.n_columns,):
@@ -167,14 +181,26 @@ def certify(
     return ledger.certificate()
 
 
+def _warn_of_other_loss(model: Any) -> None:
+    parameters = model.get_params() if hasattr(model, "get_params") else {}
+    if not hasattr(model, "certificates_") and parameters.get("loss") != "hinge":
+        warnings.warn(
+            f"{type(model).__name__} was not trained on the hinge loss. The certificate is about "
+            "the hinge loss with an L2 penalty (the intercept's included), and so is the gap: a "
+            "model may be optimal for its own loss and far from optimal for this one.",
+            stacklevel=3,
+        )
+
+
 def _weights(
     model: Any, labels: NDArray[Any], sample_weight: ArrayLike | None, n_rows: int
 ) -> NDArray[np.float64] | None:
     factors = getattr(model, "class_weight_", None)
     if factors is None and getattr(model, "class_weight", None) is not None:
         raise ValueError(
-            f"{type(model).__name__} was trained with class_weight; pass the weights of the rows "
-            "as sample_weight, and a copy of its coefficients instead of the classifier"
+            f"{type(model).__name__} was trained with class_weight; pass the resulting weights of "
+            "the rows as sample_weight, and instead of the classifier coef_[i] with intercept_[i], "
+            "for the i-th class against the rest"
         )
     weights = None
     if sample_weight is not None:

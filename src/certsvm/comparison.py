@@ -89,7 +89,10 @@ class Comparison:
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.results)
-        lines = [f"{'solver':{width}}  passes  seconds        primal     proved   accuracy  ended"]
+        certificate = next(iter(self.results.values())).certificate
+        bias = f"intercept of scale {certificate.bias:g}" if certificate.bias else "no intercept"
+        lines = [f"C = {certificate.C:g}, {bias}, target {percent(self.target)}"]
+        lines += [f"{'solver':{width}}  passes  seconds        primal     proved   accuracy  ended"]
         for row in self.table:
             gap, accuracy = (
                 percent(row[key]) if math.isfinite(row[key]) else "-"
@@ -107,7 +110,7 @@ def compare(
     X: Any,
     y: ArrayLike,
     *,
-    solvers: Sequence[str | Solver] = ("sgd-s", "sgd-m", "dcd", "mpu", "ocas"),
+    solvers: str | Solver | Sequence[str | Solver] = ("auto", "dcd", "ocas", "sgd-m"),
     C: float = 1.0,
     tol: float = 0.01,
     fit_intercept: bool = False,
@@ -128,7 +131,7 @@ def compare(
         The data.
     y : array-like of shape (n_samples,)
         Two labels.
-    solvers : sequence of str or Solver
+    solvers : str, Solver or sequence of these
         Names, or configured objects.
     C, tol, fit_intercept, intercept_scaling, sample_weight, max_iter, max_time
         As for ``LinearSVC``, but without an intercept by default.
@@ -153,11 +156,13 @@ def compare(
     >>> comparison.dual <= comparison.primal
     True
     """
+    if isinstance(solvers, str | Solver):
+        solvers = [solvers]
     if not solvers:
         raise ValueError("name at least one solver")
     classes = np.unique(np.asarray(y))
     if classes.size != 2:
-        raise ValueError(f"compare needs two classes, y has {classes.size}")
+        raise ValueError(f"compare needs two classes, y has {classes.size}; pass y == label")
     reflection = np.where(np.asarray(y).ravel() == classes[1], 1.0, -1.0)
     rows = Rows(X, bias=intercept_scaling if fit_intercept else 0.0)
     problem = Problem(rows, reflection, C=C, weights=sample_weight)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from certsvm.certificate import Certificate, percent
+from certsvm.certificate import PRIMAL_ONLY, Certificate, percent
 
 _ROWS_AT_ONCE = 8192
 # Both paths round differently: beyond the stated allowance for one, this much is for the other.
@@ -62,7 +62,11 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing that was recomputed contradicts the certificate."""
+        """Whether nothing that was recomputed contradicts the certificate.
+
+        It says nothing about what could not be recomputed (see ``dual_verified``), nor whether
+        the certificate meets its target.
+        """
         c = self.claimed
         sane = all(map(math.isfinite, (c.primal, c.dual, c.primal_rounding, c.dual_rounding)))
         if not (sane and c.primal_rounding >= 0 and c.dual_rounding >= 0):
@@ -86,11 +90,12 @@ class Verification:
         )
 
     def __str__(self) -> str:
-        dual = (
-            f"dual {self.claimed.dual:.6g} claimed, not verified (fit with store_dual=True)"
-            if self.dual is None
-            else f"dual {self.dual:.6g} recomputed from alpha"
+        how = (
+            "no dual bound (certsvm.bound finds one)"
+            if self.claimed.bound == PRIMAL_ONLY
+            else f"dual {self.claimed.dual:.6g} claimed, not verified (fit with store_dual=True)"
         )
+        dual = how if self.dual is None else f"dual {self.dual:.6g} recomputed from alpha"
         parts = [f"class {self.label}: primal {self.primal:.6g} recomputed", dual]
         if self.box_violation > 0:
             parts.append(f"alpha leaves its box by {self.box_violation:.3g}")

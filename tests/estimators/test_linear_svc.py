@@ -169,6 +169,16 @@ def test_missing_the_target_is_told_with_numbers(binary: Any) -> None:
     assert record[0].filename == __file__
 
 
+def test_the_limit_of_double_precision_is_told(binary: Any) -> None:
+    with pytest.warns(ConvergenceWarning, match="limit of double precision"):
+        LinearSVC(C=0.1, tol=1e-15, max_iter=300, random_state=0).fit(*binary)
+
+
+def test_the_warning_names_c_and_the_solver(binary: Any) -> None:
+    with pytest.warns(ConvergenceWarning, match=r"at C = 3 by sgd-s: .* try solver='auto'"):
+        LinearSVC(C=3.0, solver="sgd-s", tol=1e-5, max_iter=3, random_state=0).fit(*binary)
+
+
 def test_the_warning_counts_classes(several: Any) -> None:
     with pytest.warns(ConvergenceWarning, match="for 4 of 4 classes"):
         LinearSVC(tol=1e-9, max_iter=2, random_state=0).fit(*several)
@@ -464,7 +474,9 @@ def test_partial_fit_errors(binary: Any) -> None:
 
 def test_verbose_prints_the_gap(binary: Any, capsys: Any) -> None:
     LinearSVC(C=0.1, random_state=0, verbose=2).fit(*binary)
-    lines = capsys.readouterr().err.splitlines()
+    out, err = capsys.readouterr()
+    assert "target 1 % met" in out
+    lines = err.splitlines()
     assert lines[0].startswith("pass     1")
     assert all("primal" in line and "dual" in line and "gap" in line for line in lines)
 

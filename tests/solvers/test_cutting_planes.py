@@ -84,6 +84,17 @@ def test_the_published_tolerance_bounds_the_objective() -> None:
         assert result.certificate.primal - best.dual <= 0.1 * 500 * eps * 1.1
 
 
+def test_mass_beyond_c_is_taken_back() -> None:
+    problem = noisy()
+    master = Master(problem, idle_rounds=50, keep_alpha=True)
+    master.add_cut(np.zeros(500))
+    master.beta[:] = problem.C * (1 + 1e-9)
+    point = master.dual("a test")
+    assert point.alpha is not None
+    assert (point.alpha() <= problem.C).all()
+    assert point.alpha_sum <= problem.C * 500
+
+
 def test_idle_cuts_are_dropped() -> None:
     run = SVMperf(idle_rounds=3).start(noisy(), Options(np.random.default_rng(0), keep_alpha=True))
     for _ in range(60):

@@ -284,6 +284,9 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             previous = None
         results = self._train(data, solver, previous, tasks, n_jobs)
         self._take(data, results, factors)
+        if self.verbose:
+            for label, result in zip(data.labels, results, strict=True):
+                print(f"class {label}: {result.passes} passes, {result.certificate}")
         tasks.end_fit({name: getattr(self, name) for name in ("coef_", "intercept_", "classes_")})
         self._warn_if_missed(results, solver)
         return self
@@ -562,13 +565,19 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if not (missed and solver.certifies):
             return
         worst = max(missed, key=lambda r: r.certificate.proved_gap)
+        certificate = worst.certificate
+        if certificate.relative_gap <= max(self.tol, 0.5 * certificate.proved_gap):
+            advice = "This is the limit of double precision: no more can be proved."
+        else:
+            advice = "To get closer, raise max_iter or max_time, scale the columns to similar size"
+            advice += "" if self.solver == "auto" else ", try solver='auto'"
+            advice += ", or lower C; or accept a larger tol."
         of = f" for {len(missed)} of {len(results)} classes" if len(results) > 1 else ""
         warnings.warn(
-            f"The target accuracy was not reached{of}: {worst.reason} after {worst.passes} passes "
-            f"with a relative gap of {percent(worst.certificate.proved_gap)} "
-            f"(tol asks for {percent(self.tol)}). The model is valid and certificate_ states its "
-            "accuracy. To get closer, raise max_iter or max_time, scale the columns to similar "
-            "size, or lower C; or accept a larger tol.",
+            f"The target accuracy was not reached{of} at C = {self.C:g} by {worst.solver}: "
+            f"{worst.reason} after {worst.passes} passes with a relative gap of "
+            f"{percent(certificate.proved_gap)} (tol asks for {percent(self.tol)}). The model is "
+            f"valid and certificate_ states its accuracy. {advice}",
             ConvergenceWarning,
             stacklevel=5,  # past _fit, fit and its wrapper, to the caller of fit
         )
