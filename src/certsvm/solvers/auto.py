@@ -11,8 +11,8 @@ stored values in m rows and d columns, and q the sum of the squares of the rows'
 
 in nanoseconds on the machine where this was measured; only the ratio matters. So DCD begins, and
 when it has cost as much as Newton is expected to cost in all, Newton takes over, from DCD's alpha.
-That is at most about twice as much as the better of the two would have cost alone. Where there are
-too many columns for Newton, DCD goes on.
+If the estimate were right, that would be at most twice as much as the better of the two alone; in
+practice it is two to three times at worst. With too many columns for Newton, DCD goes on.
 """
 
 from __future__ import annotations

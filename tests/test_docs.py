@@ -1,0 +1,37 @@
+"""What the texts say: links lead somewhere, snippets print what they claim."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(text: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", text.read_text()):
+        if "://" not in target:
+            assert (text.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
+def test_nothing_is_left_to_be_filled_in(text: Path) -> None:
+    assert not re.search(r"@[A-Z]+@|TODO|TBD", text.read_text())
+
+
+def test_the_first_snippet_prints_what_it_says() -> None:
+    readme = (ROOT / "README.md").read_text()
+    found = re.search(r"```python\n(.*?)```", readme, re.DOTALL)
+    assert found is not None
+    snippet = found.group(1)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(snippet, {})
+    claimed = [line.removeprefix("# ") for line in snippet.splitlines() if line.startswith("# ")]
+    assert out.getvalue().splitlines() == claimed
