@@ -169,6 +169,15 @@ def test_missing_the_target_is_told_with_numbers(binary: Any) -> None:
     assert record[0].filename == __file__
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_warning_that_is_an_error_does_not_cost_the_model(binary: Any) -> None:
+    clf = LinearSVC(tol=1e-9, max_iter=2, random_state=0)
+    with pytest.raises(ConvergenceWarning):
+        clf.fit(*binary)
+    assert clf.n_iter_ == 2
+    assert not clf.certificate_.met
+
+
 def test_the_limit_of_double_precision_is_told(binary: Any) -> None:
     with pytest.warns(ConvergenceWarning, match="limit of double precision"):
         LinearSVC(C=0.1, tol=1e-15, max_iter=300, random_state=0).fit(*binary)

@@ -246,7 +246,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             The data. CSR and C-ordered dense arrays of type float32 or float64 are used in
             place.
         y : array-like of shape (n_samples,)
-            Labels of any kind.
+            Labels: strings, booleans, integers, ...
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows. A row of weight zero counts as absent.
 
@@ -256,9 +256,12 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Fitted.
         """
         with unharmed_by_errors(self):
-            return self._fit(X, y, sample_weight)
+            results, solver = self._fit(X, y, sample_weight)
+        # Outside: where warnings are errors, a missed target must not cost the model.
+        self._warn_if_missed(results, solver)
+        return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> LinearSVC:
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[list[Result], Solver]:
         solver = make_solver(self.solver)
         if self.store_dual and not solver.certifies:
             raise ValueError(
@@ -288,8 +291,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             for label, result in zip(data.labels, results, strict=True):
                 print(f"class {label}: {result.passes} passes, {result.certificate}")
         tasks.end_fit({name: getattr(self, name) for name in ("coef_", "intercept_", "classes_")})
-        self._warn_if_missed(results, solver)
-        return self
+        return results, solver
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -579,5 +581,5 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             f"{percent(certificate.proved_gap)} (tol asks for {percent(self.tol)}). The model is "
             f"valid and certificate_ states its accuracy. {advice}",
             ConvergenceWarning,
-            stacklevel=5,  # past _fit, fit and its wrapper, to the caller of fit
+            stacklevel=4,  # past fit and its wrapper, to the caller of fit
         )
