@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections.abc import Sequence
@@ -289,7 +290,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self._take(data, results, factors)
         if self.verbose:
             for label, result in zip(data.labels, results, strict=True):
-                print(f"class {label}: {result.passes} passes, {result.certificate}")
+                summary = f"class {label}: {result.passes} passes, {result.certificate}"
+                print(summary, file=sys.stderr, flush=True)
         tasks.end_fit({name: getattr(self, name) for name in ("coef_", "intercept_", "classes_")})
         return results, solver
 
