@@ -9,7 +9,8 @@ stored values in m rows and d columns, and q the sum of the squares of the rows'
     all of Newton     15 steps of 6 n + d^3 / 3, and 2 q: its rows come in order, and about four
                       times all of them are in the band
 
-in nanoseconds on the machine where this was measured; only the ratio matters. So DCD begins, and
+in nanoseconds; only the ratio matters. The numbers were fitted to times of both solvers on five
+sets (a9a, w8a, ijcnn1, kdd99, covtype) on one machine, and may suit other data less. So DCD begins, and
 when it has cost as much as Newton is expected to cost in all, Newton takes over, from DCD's alpha.
 If the estimate were right, that would be at most twice as much as the better of the two alone; in
 practice it is two to three times at worst. With too many columns for Newton, DCD goes on.

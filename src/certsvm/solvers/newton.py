@@ -18,7 +18,7 @@ When |grad|^2 / 2 is small against the gap J - L, the smooth problem is solved w
 * then alpha_hat <- alpha(w), the method of multipliers, in which sigma need not grow without bound:
   this goes on to high accuracy.
 
-The number of steps hardly depends on C or on how alike the columns are. A step costs three readings
+The number of steps grows slowly with C and with the accuracy. A step costs three readings
 of the rows, the Gram matrix of the band, and the solution of a system as large as the number of
 columns.
 
