@@ -6,8 +6,8 @@ Two decisions live here and nowhere else.
   counting on, passing rows as a named tuple costs more than the row itself.
 * ``fastmath={"contract"}``: fused multiply-add is welcome (it rounds once instead of
   twice); reordering is not, except where a function asks for it. Reordering lets LLVM
-  turn sparse inner products into vector gathers, which we measured to be three to seven
-  times slower than the plain loop on processors with costly gathers. No option that
+  turn sparse inner products into vector gathers, which are several times slower than
+  the plain loop on processors with costly gathers. No option that
   assumes away NaN or infinity is ever used.
 """
 

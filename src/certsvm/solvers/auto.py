@@ -14,7 +14,8 @@ sets (a9a, w8a, ijcnn1, kdd99, covtype) on one machine, and may suit other data 
 
 So DCD begins, and when it has cost as much as Newton is expected to cost in all, Newton takes over,
 from DCD's alpha. If the estimate were right, that would be at most twice as much as the better of
-the two alone; ratios of 2.4 to 2.7 have been seen. With too many columns for Newton, DCD goes on.
+the two alone; it is only an estimate, and more has been seen. With too many columns for Newton, DCD
+goes on.
 """
 
 from __future__ import annotations

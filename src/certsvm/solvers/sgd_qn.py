@@ -20,10 +20,10 @@ Given:      C, s, the rows; t0, skip, the precision.
 Result:     the last w. Primal only.
 Difference: the published program counts the rows up to ``skip`` anew in each pass. With more
             columns than 1/16 of the nonzeros, skip exceeds m, and the regulariser never acts. Here
-            the count lives across passes. Programs that followed change the rates at each
-            comparison, also when both or neither are margin errors; here, as in the erratum's
-            text, only when they differ. The regulariser never turns a coordinate around, and
-            where w1 = w the largest b_j is taken.
+            the count lives across passes. The rates change only when just one of w, w1 is a
+            margin error, which is how we understand the correction (its own program was not at
+            hand). The regulariser never turns a coordinate around, and where w1 = w the largest
+            b_j is taken.
 
 Reference: A. Bordes, L. Bottou and P. Gallinari, SGD-QN: Careful Quasi-Newton Stochastic Gradient
 Descent, JMLR 10 (2009), with the erratum of 2010.

@@ -12,10 +12,10 @@ rows: 1, doubled or halved while that helps.
 
 Given:      C, s, the rows; eta_0, the precision.
 Result:     the last w. Primal only.
-Difference: the published search, when it goes downwards, ends with half of the best rate it saw;
-            here it ends with the best, and never tries more than half of 1/lambda. The published
-            bias has a rate of its own and is not regularised; here it is a column like the
-            others. Single precision is a parameter.
+Difference: as far as we know the published program, its search, when it goes downwards, ends with
+            half of the best rate it saw; here it ends with the best, and never tries more than
+            half of 1/lambda. Its bias has a rate of its own and is not regularised; here it is a
+            column like the others. Single precision is a parameter.
 
 Reference: L. Bottou, Stochastic Gradient Descent Examples, version 2.
 """
