@@ -1,6 +1,5 @@
 """J and L against exact rational arithmetic: the rounding allowances are honest."""
 
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.bounds import Bound, DualPoint, Ledger, dual_bound, dual_point, primal_bound
+from certsvm.parallel import Team
 from certsvm.problem import Problem
 from certsvm.rows import Rows
 from tests.problems import Case, cases, exact_dual, exact_objective
@@ -81,8 +81,8 @@ def test_threads_do_not_change_a_bit(threads: int) -> None:
     rng = np.random.default_rng(0)
     problem = Problem(Rows(rng.standard_normal((20_001, 40))), rng.choice([-1, 1], 20_001))
     w = rng.standard_normal(40)
-    with ThreadPoolExecutor(threads) as executor:
-        assert primal_bound(problem, w, (executor, threads)) == primal_bound(problem, w)
+    with Team(threads) as team:
+        assert primal_bound(problem, w, team) == primal_bound(problem, w)
 
 
 def test_the_ledger_keeps_the_best_of_each_kind() -> None:

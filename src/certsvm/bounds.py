@@ -7,23 +7,18 @@ how far rounding can have moved it.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificate import PRIMAL_ONLY, Certificate
-from certsvm.kernels.objective import hinge_sums, weighted_sum
+from certsvm.kernels.objective import hinge_sums, losses, margins, mix, weighted_sum
+from certsvm.parallel import ALONE, Team
 from certsvm.problem import Problem
 from certsvm.rows import Vector
-
-Pool: TypeAlias = tuple[Executor, int]
-"""Threads to share the computation of J, and their number."""
 
 UNIT_ROUNDOFF = 2.0**-53
 # First-order error bounds are used below; this covers their higher orders.
@@ -87,21 +82,31 @@ def total(alpha: Vector) -> Bound:
     return Bound(value, 64.0 * UNIT_ROUNDOFF * value)
 
 
-def sum_of_rows(problem: Problem, coefficients: Vector) -> tuple[Vector, int]:
+def sum_of_rows(problem: Problem, coefficients: Vector, team: Team = ALONE) -> tuple[Vector, int]:
     """sum_k coefficients_k [x_k, rho], and through how many additions an entry goes at most."""
     rows = problem.rows
     # As long as the number of chunks, or long enough that clearing and adding a vector for each
     # costs little beside its rows.
     per_row = max(1, rows.n_stored // max(1, rows.n_rows))
     chunk = max(math.isqrt(rows.n_rows) + 1, 4 * rows.dimension // per_row)
-    out = np.zeros(rows.dimension)
-    weighted_sum(rows.arrays, coefficients, chunk, np.empty(rows.dimension), out)
-    return out, min(chunk, rows.n_rows) + -(-rows.n_rows // chunk)
+    chunks = -(-rows.n_rows // chunk)
+
+    def add_up(first: int, last: int) -> Vector:
+        partial, out = np.zeros((2, rows.dimension))
+        begin, end = first * chunk, min(last * chunk, rows.n_rows)
+        weighted_sum(rows.arrays, coefficients, begin, end, chunk, partial, out)
+        return out
+
+    parts = team.share(add_up, chunks)
+    out = parts[0]
+    for part in parts[1:]:
+        out += part
+    return out, min(chunk, rows.n_rows) + chunks + len(parts)
 
 
-def dual_point(problem: Problem, alpha: Vector, source: str) -> DualPoint:
+def dual_point(problem: Problem, alpha: Vector, source: str, team: Team = ALONE) -> DualPoint:
     """The point of a feasible alpha, from scratch: one reading of the rows it weighs."""
-    w, additions = sum_of_rows(problem, np.sign(problem.signed_weights) * alpha)
+    w, additions = sum_of_rows(problem, problem.labels * alpha, team)
     # Entry j goes through so many additions of products: its error is at most that many units,
     # and one, of sum_k alpha_k |y_kj|, which is no longer than sum_k alpha_k |y_k|.
     path = float(alpha @ problem.rows.norms)
@@ -126,41 +131,133 @@ class DualBound:
     alpha: Vector | None = None
 
 
-def primal_bound(problem: Problem, w: Vector, pool: Pool | None = None) -> Bound:
+def primal_bound(problem: Problem, w: Vector, team: Team = ALONE) -> Bound:
     """J(w), exactly: one reading of all rows.
 
     The rows are summed in chunks that depend on the data alone, so the result has the same
     bits for any number of threads.
     """
-    starts = _chunk_starts(problem)
-    n_chunks = starts.size - 1
-    sums, masses = np.empty((2, n_chunks))
-    squared_norm = float(w @ w)
-    per_size = _SLACK * UNIT_ROUNDOFF * math.sqrt(squared_norm)
-    blur = 2.0 * (per_size * float(problem.rows.product_roundings.max()) + UNIT_ROUNDOFF)
+    sums = _LossSums(problem, float(w @ w), math.sqrt(float(w @ w)))
 
     def sum_chunks(first: int, last: int) -> None:
         hinge_sums(
-            problem.rows.arrays, problem.signed_weights, w, starts, first, last,
-            blur, problem.loss_roundings, sums, masses,
+            problem.rows.arrays, problem.signed_weights, w, sums.starts, first, last,
+            sums.blur, problem.loss_roundings, sums.sums, sums.masses,
         )  # fmt: skip
 
-    if pool is None or n_chunks == 1:
-        sum_chunks(0, n_chunks)
-    else:
-        executor, workers = pool
-        edges = [n_chunks * i // workers for i in range(workers + 1)]
-        for done in [executor.submit(sum_chunks, a, b) for a, b in itertools.pairwise(edges)]:
-            done.result()
-    loss = problem.C * math.fsum(sums)
-    longest_chunk = int(np.diff(starts).max())
-    # A row beyond the margin by more than rounding has no loss, and no error in it either.
-    rounding = (
-        problem.C * per_size * math.fsum(masses) * (1.0 + longest_chunk * UNIT_ROUNDOFF)
-        + _SLACK * UNIT_ROUNDOFF * ((longest_chunk + 10) * loss + (w.size + 4) * squared_norm)
-        + (1.0 + problem.C) * _UNDERFLOW
-    )
-    return Bound(0.5 * squared_norm + loss, rounding)
+    team.share(sum_chunks, sums.starts.size - 1)
+    return sums.bound()
+
+
+class Products:
+    """w.y_k for all rows, and how far rounding can have moved them.
+
+    With them J takes no reading of the rows, and neither do the products of a combination of
+    two vectors whose products are known.
+
+    Attributes
+    ----------
+    w : ndarray of shape (dimension,)
+        The weight vector.
+    values : ndarray of shape (n_rows,)
+        w.y_k; 1 for rows of weight zero.
+    error : float
+        Each value is off by at most this many unit roundoffs of (n_k + 2) |y_k|.
+    """
+
+    def __init__(self, problem: Problem, w: Vector, team: Team = ALONE) -> None:
+        self._problem = problem
+        self.w = w
+        self.values = np.empty(problem.rows.n_rows)
+        self.compute(team)
+
+    def compute(self, team: Team = ALONE) -> None:
+        """Compute the products with w as it is now: one reading of all rows."""
+        problem = self._problem
+        starts = _chunk_starts(problem)
+        if not self.w.any():
+            self.values[:] = problem.signed_weights == 0.0
+            self.error = 0.0
+            return
+
+        def multiply(first: int, last: int) -> None:
+            margins(
+                problem.rows.arrays, problem.signed_weights, self.w,
+                starts[first], starts[last], self.values,
+            )  # fmt: skip
+
+        team.share(multiply, starts.size - 1)
+        self.error = _SLACK * self._length()
+
+    def copy(self) -> Products:
+        """The same, in memory of its own."""
+        other = object.__new__(Products)
+        other._problem, other.error = self._problem, self.error
+        other.w, other.values = self.w.copy(), self.values.copy()
+        return other
+
+    def mix(self, a: float, b: float, other: Products) -> None:
+        """Become a times this plus b times the other.
+
+        An entry of w, and likewise a product, goes through two products and a sum: it is off by
+        two roundoffs of |a| |w| + |b| |other w|, times |y_k|. That makes four, of which (n_k + 2)
+        |y_k| holds half.
+        """
+        lengths = abs(a) * self._length() + abs(b) * other._length()
+        mix(a, self.w, b, other.w)
+        mix(a, self.values, b, other.values)
+        idle = self._problem.m < self.values.size
+        if idle:
+            self.values[self._problem.signed_weights == 0.0] = 1.0
+        self.error = _SLACK * (abs(a) * self.error + abs(b) * other.error + 2.0 * lengths)
+
+    def primal_bound(self, team: Team = ALONE) -> Bound:
+        """J(w)."""
+        problem = self._problem
+        sums = _LossSums(problem, float(self.w @ self.w), self.error)
+
+        def sum_chunks(first: int, last: int) -> None:
+            losses(
+                self.values, problem.weights, sums.starts, first, last,
+                sums.blur, problem.loss_roundings, sums.sums, sums.masses,
+            )  # fmt: skip
+
+        team.share(sum_chunks, sums.starts.size - 1)
+        return sums.bound()
+
+    def _length(self) -> float:
+        return math.sqrt(float(self.w @ self.w))
+
+
+class _LossSums:
+    """The hinge losses of chunks of rows, and J from them.
+
+    A product is off by at most ``error`` unit roundoffs of (n_k + 2) |y_k|: a row beyond the margin
+    by more than ``blur`` has no loss, and no error in it either.
+    """
+
+    def __init__(self, problem: Problem, squared_norm: float, error: float) -> None:
+        self._problem = problem
+        self._squared_norm = squared_norm
+        self._per_size = _SLACK * UNIT_ROUNDOFF * error
+        self.starts = _chunk_starts(problem)
+        self.sums, self.masses = np.empty((2, self.starts.size - 1))
+        largest = float(problem.rows.product_roundings.max())
+        self.blur = 2.0 * (self._per_size * largest + UNIT_ROUNDOFF)
+
+    def bound(self) -> Bound:
+        """J."""
+        C, squared_norm = self._problem.C, self._squared_norm
+        loss = C * math.fsum(self.sums)
+        longest_chunk = int(np.diff(self.starts).max())
+        rounding = (
+            C * self._per_size * math.fsum(self.masses) * (1.0 + longest_chunk * UNIT_ROUNDOFF)
+            + _SLACK
+            * UNIT_ROUNDOFF
+            * ((longest_chunk + 10) * loss + (self._problem.rows.dimension + 4) * squared_norm)
+            + (1.0 + C) * _UNDERFLOW
+        )
+        return Bound(0.5 * squared_norm + loss, rounding)
 
 
 def best_scale(A: float, B: float) -> float:

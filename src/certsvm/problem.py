@@ -97,6 +97,12 @@ class Problem:
             )
 
     @cached_property
+    def labels(self) -> Vector:
+        """+1 or -1; 0 for rows of weight zero."""
+        labels: Vector = np.sign(self.signed_weights)
+        return labels
+
+    @cached_property
     def weights(self) -> Vector:
         """The row weights s_k."""
         weights: Vector = np.abs(self.signed_weights)
@@ -116,6 +122,17 @@ class Problem:
     def loss_roundings(self) -> Vector:
         """s_k (n_k + 2) |y_k|, what rounding in the loss of row k is proportional to."""
         return self.weights * self.rows.product_roundings
+
+    def sample(self, which: NDArray[np.int64]) -> Problem:
+        """The problem on some of the rows, with C raised so that they stand for all."""
+        weights = self.weights[which]
+        share = float(weights.sum()) / self.weight_sum
+        return Problem(
+            self.rows.take(which),
+            self.labels[which],
+            C=self.C / share,
+            weights=None if bool((weights == 1.0).all()) else weights,
+        )
 
     def slices(self, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """Cut an order of presentation into pieces short enough to interrupt between."""

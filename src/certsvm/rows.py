@@ -80,6 +80,17 @@ class Rows:
         return np.full(self.n_rows, self.n_columns + extra, dtype=np.int64)
 
     @cached_property
+    def squared_lengths(self) -> float:
+        """Sum of the squares of the rows' lengths: what Gram matrices cost."""
+        lengths = self.lengths.astype(np.float64)
+        return float(lengths @ lengths)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the data in memory."""
+        return sum(a.nbytes for a in self.arrays if isinstance(a, np.ndarray))
+
+    @cached_property
     def norms(self) -> Vector:
         """Norms of the augmented rows."""
         norms: Vector = np.sqrt(self.squared_norms)
@@ -90,6 +101,25 @@ class Rows:
         """(n_k + 2) |y_k|, what rounding in an inner product with row k is proportional to."""
         roundings: Vector = self.norms * (self.lengths + 2.0)
         return roundings
+
+    @cached_property
+    def ascending(self) -> bool:
+        """Whether the columns of every sparse row ascend."""
+        if not isinstance(self.arrays, CsrRows):
+            return True
+        return survey(self.arrays.indptr, self.arrays.indices)[1]
+
+    def take(self, which: NDArray[np.int64]) -> Rows:
+        """Some of the rows, copied."""
+        if not isinstance(self.arrays, CsrRows):
+            return Rows(self.arrays.values[which], bias=self.bias)
+        indices = self.arrays.indices
+        signed = np.int32 if indices.dtype == np.uint32 else np.int64
+        X = sp.csr_array(
+            (self.arrays.values, indices.view(signed), self.arrays.indptr),
+            shape=(self.n_rows, self.n_columns),
+        )
+        return Rows(X[which], bias=self.bias)
 
     def row(self, k: int) -> tuple[NDArray[Any], NDArray[np.floating[Any]]]:
         """Columns and values stored in row ``k``, without the bias."""
@@ -168,6 +198,12 @@ def _csr_rows(X: Any, bias: float) -> CsrRows:
     )
 
 
+def survey(indptr: NDArray[np.int64], indices: NDArray[Any]) -> tuple[int, bool]:
+    """The largest column index, and whether the columns of every row ascend."""
+    largest, ascending = checks.survey_indices(indptr, indices[indptr[0] : indptr[-1]])
+    return int(largest), bool(ascending)
+
+
 def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> bool:
     """Raise if reading X could leave its arrays; tell whether a row repeats a column."""
     n_rows, n_columns = X.shape
@@ -183,6 +219,10 @@ def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> b
             f"X is a broken CSR matrix: row {k} extends from {indptr[k]} to {indptr[k + 1]}, "
             f"but {stored} values are stored."
         )
+    unsigned = indices.view(np.uint32 if indices.dtype == np.int32 else np.uint64)
+    largest, ascending = survey(indptr, unsigned)
+    if ascending and largest < n_columns:
+        return False
     nothing_seen = np.empty(0, dtype=np.int64)
     code, k, j = checks.inspect_indices(indptr, indices, n_columns, nothing_seen)
     if code == checks.DUPLICATE_COLUMN:

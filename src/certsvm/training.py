@@ -6,16 +6,15 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from certsvm.bounds import Ledger, Pool, primal_bound
+from certsvm.bounds import Ledger, primal_bound
 from certsvm.certificate import Certificate
 from certsvm.history import History, Record
+from certsvm.parallel import Team, blas_threads
 from certsvm.problem import Problem
 from certsvm.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
@@ -110,13 +109,14 @@ def train(
     max_time : float, default=None
         Limit in seconds, looked at after each pass.
     seed : int or SeedSequence, default=None
-        Of the random orders. The same seed gives the same bits, for any number of threads.
+        Of the random orders. The same seed and number of threads give the same bits.
     start : Start, default=None
         Where to begin; None means at zero.
     keep_alpha : bool, default=False
         Whether to return the dual point behind the certificate.
     threads : int, default=1
-        Threads for computing J.
+        Threads to work with, for J and, in some solvers, for the rest. BLAS has one: what is
+        worth sharing is shared above it.
     callbacks : sequence of callables
         Called after each pass with a ``Progress``; a true answer ends training.
     stop : threading.Event, default=None
@@ -148,13 +148,10 @@ def train(
     history = History()
     ledger = Ledger(problem, tol, keep_best=not solver.published)
     done: Epoch | None = None
-    with ExitStack() as stack:
-        pool: Pool | None = None
-        if threads > 1:
-            pool = stack.enter_context(ThreadPoolExecutor(threads)), threads
-        options = Options(np.random.default_rng(seed), tol, start, keep_alpha)
+    with blas_threads(1), Team(threads) as team:
+        options = Options(np.random.default_rng(seed), tol, start, keep_alpha, team)
         run = solver.start(problem, options)
-        checks = ExactChecks(problem, solver, run, ledger, pool)
+        checks = ExactChecks(problem, solver, run, ledger, team)
 
         def best_w() -> Vector:
             # A copy: what a callback does to it must not reach the certified one.
@@ -187,7 +184,7 @@ def train(
                 )
                 done = latest
                 asked_to_stop = [c(Progress(history[-1], best_w)) for c in callbacks]
-                if certificate.met and checks.current(passes):
+                if certificate.met and checks.current(passes) and not latest.refining:
                     reason = TARGET_MET
                 elif latest.finished:
                     reason = SOLVER_FINISHED
@@ -206,6 +203,9 @@ def train(
             reason = INTERRUPTED
         if ledger.w is None:
             checks.now()
+        if reason == OUT_OF_PASSES and ledger.certificate().met and not solver.published:
+            # It was refining what was good enough already.
+            reason = TARGET_MET
         if ledger.w is None:
             # No candidate had a finite J.
             ledger.offer_zero()
@@ -232,24 +232,33 @@ class ExactChecks:
     was off at the last computation, and J is also computed now and then (at geometrically
     spaced passes, so that it costs little), both to keep the correction honest and to have an
     answer at hand if training is cut short.
+
+    Some runs compute J themselves, as they need the products with all rows; theirs is taken.
     """
 
     _SPACING = 1.5
 
     def __init__(
-        self, problem: Problem, solver: Solver, run: Run, ledger: Ledger, pool: Pool | None
+        self, problem: Problem, solver: Solver, run: Run, ledger: Ledger, team: Team
     ) -> None:
         self._problem = problem
         self._solver = solver
         self._run = run
         self._ledger = ledger
-        self._pool = pool
+        self._team = team
         self._correction = 1.0
         self._next_scheduled = 1
         self._computed_after = 0
 
     def after(self, passes: int, epoch: Epoch, *, last: bool) -> float:
         """Compute J if it is time to; return the least J found, or NaN."""
+        if self._run.computes_primal:
+            point = self._run.primal()
+            if point is not None:
+                self._ledger.offer_primal(*point)
+                self._computed_after = passes
+                return point[1].value
+            return self.now() if last else math.nan
         scheduled = not self._solver.published and passes >= self._next_scheduled
         if not (last or scheduled or self._may_be_met(epoch)):
             return math.nan
@@ -272,7 +281,7 @@ class ExactChecks:
         """Compute J for the solver's candidates; return the least."""
         least = math.inf
         for w in self._run.candidates():
-            bound = primal_bound(self._problem, w, self._pool)
+            bound = primal_bound(self._problem, w, self._team)
             self._ledger.offer_primal(w, bound)
             least = min(least, bound.value)
         return least

@@ -1,4 +1,4 @@
-"""DCD first, Newton when that has cost as much."""
+"""Which solver it takes, and when it changes."""
 
 import numpy as np
 import pytest
@@ -6,55 +6,105 @@ import scipy.sparse as sp
 
 from certsvm.problem import Problem
 from certsvm.rows import Rows
-from certsvm.solvers import DCD, Auto, Options
-from certsvm.solvers.auto import patience
+from certsvm.solvers import Auto, Newton, Options, WorkingSet
+from certsvm.solvers.auto import Refinement, is_small, newton_cost, step_cost, visit_cost
 from certsvm.training import train
 
 
-def noisy(C: float) -> Problem:
+def noisy(C: float, rows: int = 20_000) -> Problem:
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((500, 10))
-    return Problem(Rows(X), np.where(X[:, 0] + rng.standard_normal(500) > 0, 1, -1), C=C)
+    X = rng.standard_normal((rows, 10))
+    return Problem(Rows(X), np.where(X[:, 0] + rng.standard_normal(rows) > 0, 1, -1), C=C)
 
 
-def test_an_easy_problem_stays_with_dcd() -> None:
-    result = train(noisy(1e-3), Auto(), tol=0.01, seed=0)
-    assert result.solver == "dcd"
-    same = train(noisy(1e-3), DCD(), tol=0.01, seed=0)
+def test_a_small_problem_is_solved_to_the_end() -> None:
+    problem = noisy(1.0, rows=200)
+    assert is_small(problem)
+    result = train(problem, Auto(), tol=0.01, seed=0)
+    assert (result.solver, result.reason) == ("newton", "target met")
+    assert result.certificate.relative_gap < 1e-12
+    once = train(problem, Newton(), tol=0.01, seed=0)
+    assert once.passes < result.passes
+
+
+def test_a_limit_on_passes_cuts_refinement_short() -> None:
+    problem = noisy(1.0, rows=200)
+    needed = train(problem, Newton(), tol=0.01, seed=0).passes
+    result = train(problem, Auto(), tol=0.01, max_iter=needed + 1, seed=0)
+    assert (result.passes, result.reason) == (needed + 1, "target met")
+
+
+def test_an_easy_problem_stays_with_working_sets() -> None:
+    problem = noisy(1e-3)
+    assert not is_small(problem)
+    result = train(problem, Auto(), tol=0.01, seed=0)
+    assert result.solver == "working-set"
+    same = train(problem, WorkingSet(), tol=0.01, seed=0)
     np.testing.assert_array_equal(result.w, same.w)
 
 
 def test_a_hard_problem_goes_over_to_newton() -> None:
+    result = train(noisy(1e3), Auto(), tol=1e-6, seed=0)
+    assert result.solver == "working-set, then newton"
+    assert result.certificate.met
+    assert result.passes < 80
+
+
+def test_a_bound_survives_the_change() -> None:
     problem = noisy(1e3)
     result = train(problem, Auto(), tol=1e-6, seed=0)
-    assert result.solver == "dcd, then newton"
-    assert result.certificate.met
-    assert result.passes < patience(problem) + 60
+    assert (np.diff(result.history["dual"]) >= 0).all()
 
 
-def test_the_switch_keeps_alpha() -> None:
-    problem = noisy(10.0)
-    run = Auto().start(problem, Options(np.random.default_rng(0)))
-    duals = []
-    for _ in range(patience(problem) + 3):
-        run.epoch()
-        point = run.dual()
-        assert point is not None
-        duals.append(point.alpha_sum - 0.5 * float(point.w @ point.w))
-    assert duals[-1] >= 0.9 * duals[-4]
+def test_rows_that_would_have_to_be_waited_for_are_left_to_newton() -> None:
+    """Sorted by class and alike: working sets would visit them in random order."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([1.0, -1.0], 60_000)
+    X = 0.1 * rng.standard_normal((120_000, 8))
+    X[labels > 0, 0] += 1.0
+    X[labels < 0, 1] += 1.0
+    problem = Problem(Rows(sp.csr_matrix(X)), labels, C=1.0)
+    assert train(problem, Auto(), tol=0.01, max_iter=1, seed=0).solver == "newton"
+    assert train(problem, Auto(shuffled=True), tol=0.01, max_iter=1, seed=0).solver == "working-set"
 
 
 @pytest.mark.parametrize("columns", [6000, 100_000])
-def test_many_columns_stay_with_dcd(columns: int) -> None:
+def test_many_columns_stay_with_working_sets(columns: int) -> None:
     X = sp.random(50, columns, density=0.01, format="csr", random_state=0)
     problem = Problem(Rows(X), np.where(np.arange(50) % 2, 1, -1), C=100)
-    assert patience(problem) == -1
-    assert train(problem, Auto(), tol=1e-8, max_iter=50, seed=0).solver == "dcd"
+    assert newton_cost(problem, 0.01) == np.inf
+    assert train(problem, Auto(), tol=1e-8, max_iter=50, seed=0).solver == "working-set"
 
 
-def test_dearer_columns_mean_more_patience() -> None:
+def test_costs_grow_with_what_they_should() -> None:
     rng = np.random.default_rng(0)
-    few, many = (
-        patience(Problem(Rows(rng.standard_normal((200, d))), np.ones(200))) for d in (5, 200)
-    )
-    assert 0 < few < many
+    few, many = (Problem(Rows(rng.standard_normal((200, d))), np.ones(200)) for d in (5, 200))
+    assert step_cost(few) < step_cost(many)
+    assert newton_cost(few, 0.01) < newton_cost(few, 1e-6)
+    assert visit_cost(few, in_order=True) < visit_cost(few, in_order=False)
+    assert visit_cost(few, in_order=True) < visit_cost(many, in_order=True)
+
+
+def test_the_outlook() -> None:
+    problem = noisy(10.0)
+    run = WorkingSet().start(problem, Options(np.random.default_rng(0), target=0.01))
+    for _ in range(4):
+        run.epoch()
+    near = run.outlook()
+    run._target = 1e-6
+    assert near < run.outlook()
+    run._visits.append((run.visited + 1, 0.0))
+    assert run.outlook() == 0.0
+    run._visits.append((run.visited + 1, 1e9))
+    assert run.outlook() == np.inf
+
+
+def test_refinement_ends() -> None:
+    refinement = Refinement()
+    assert all(refinement.goes_on(10.0**-i) for i in range(15))
+    assert not refinement.goes_on(0.0)
+    stuck = Refinement()
+    steps = 0
+    while stuck.goes_on(1e-3):
+        steps += 1
+    assert 3 < steps < 30

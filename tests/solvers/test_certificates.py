@@ -24,6 +24,7 @@ from certsvm.solvers import (
     Solver,
     Start,
     SVMperf,
+    WorkingSet,
 )
 from certsvm.training import train
 from tests.problems import Case, cases, exact_dual, exact_objective, optimum
@@ -43,6 +44,8 @@ CERTIFYING: list[Solver] = [
     OCAS(),
     OCAS(idle_rounds=2),
     SVMperf(),
+    WorkingSet(),
+    WorkingSet(omega=1.0, shuffled=True),
     Newton(),
     Auto(),
 ]
@@ -148,8 +151,8 @@ def test_half_a_pass_has_no_dual_point(solver: Solver, case: Case, seed: int) ->
     inner = getattr(run, "_run", run)
     if hasattr(inner, "_master"):
         inner._master.margins = interrupt
-    elif hasattr(inner, "_products"):
-        inner._products = interrupt
+    elif hasattr(inner, "_solve"):
+        inner._solve = interrupt
     else:
         inner._problem.slices = interrupt
     with pytest.raises(KeyboardInterrupt):
@@ -174,7 +177,9 @@ def test_bounds_at_extreme_scales(solver: Solver, scale: float) -> None:
     assert Fraction(certificate.primal) + Fraction(certificate.primal_rounding) >= exact
 
 
-@pytest.mark.parametrize("solver", [DCD(), MPU(), OCAS(), SVMperf()], ids=lambda s: s.label)
+@pytest.mark.parametrize(
+    "solver", [DCD(), WorkingSet(), MPU(), OCAS(), SVMperf()], ids=lambda s: s.label
+)
 def test_dual_methods_reach_high_accuracy(solver: Solver) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 8))

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certsvm.parallel import Team
 from certsvm.problem import Problem
 from certsvm.rows import Rows
 from certsvm.solvers import DCD, Newton, Options, Start
@@ -77,7 +78,8 @@ def test_the_gram_matrix(case: Case, seed: int) -> None:
     which = np.flatnonzero(rng.random(problem.rows.n_rows) < 0.7)
     weights = rng.random(which.size)
     patterns = case.patterns()[which]
-    G = gram(problem.rows.arrays, which, weights, problem.rows.dimension)
+    with Team(3) as team:
+        G = gram(problem, which, weights, team)
     expected = patterns.T @ (weights[:, None] * patterns)
     np.testing.assert_allclose(np.tril(G), np.tril(expected), rtol=1e-9, atol=1e-12)
 

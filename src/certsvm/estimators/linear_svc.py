@@ -28,6 +28,7 @@ from certsvm.estimators.class_weights import (
 from certsvm.estimators.one_vs_rest import (
     OneVsRest,
     PreviousSolution,
+    classes_of,
     positive_classes,
     run_all,
 )
@@ -273,7 +274,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         previous = self._previous_solution()
         X, y, weights = self._validate(X, y, sample_weight, reset=True)
         check_classification_targets(y)
-        classes, y_index = np.unique(y, return_inverse=True)
+        classes, y_index = classes_of(y)
         factors = class_weights(self.class_weight, classes, y_index, weights)
         row_weights = weights_of_rows(factors, y_index, weights)
         require_two_classes(classes, y_index, row_weights)

@@ -17,6 +17,15 @@ from certsvm.solvers import Start
 from certsvm.training import INTERRUPTED, Result
 
 
+def classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The labels that occur, and the position of each row's label among them."""
+    classes = np.unique(y)
+    if classes.size == 2:
+        # Much faster than a search, and the usual case.
+        return classes, (y == classes[1]).astype(np.intp)
+    return classes, np.searchsorted(classes, y)
+
+
 def positive_classes(classes: NDArray[Any]) -> list[int]:
     """The class on the positive side of each binary problem, by position."""
     return [1] if classes.size == 2 else list(range(classes.size))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.kernels.jit import kernel, row_operation
+from certsvm.kernels.jit import kernel, reordering_kernel, row_operation
 from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, add, dot
 
 
@@ -48,9 +48,11 @@ def hinge_sums(
 
 
 @kernel
-def margins(rows: RowArrays, signed_weights: Vector, w: Vector, out: Vector) -> None:
-    """w.y_k for all rows of positive weight; the others get 1, which is no loss."""
-    for k in range(out.size):
+def margins(
+    rows: RowArrays, signed_weights: Vector, w: Vector, first: int, last: int, out: Vector
+) -> None:
+    """w.y_k for the rows from first to last; those of weight zero get 1, which is no loss."""
+    for k in range(first, last):
         if signed_weights[k] > 0.0:
             out[k] = dot(rows, k, w)
         elif signed_weights[k] < 0.0:
@@ -60,17 +62,54 @@ def margins(rows: RowArrays, signed_weights: Vector, w: Vector, out: Vector) -> 
 
 
 @kernel
-def weighted_sum(
-    rows: RowArrays, coefficients: Vector, chunk: int, partial: Vector, out: Vector
+def losses(
+    products: Vector,
+    weights: Vector,
+    chunk_starts: NDArray[np.int64],
+    first: int,
+    last: int,
+    blur: float,
+    sizes: Vector,
+    sums: Vector,
+    masses: Vector,
 ) -> None:
-    """Add ``coefficients[k]`` times the augmented row k, for all k, to ``out``.
+    """What ``hinge_sums`` computes, from products that are known already."""
+    for c in range(first, last):
+        total = 0.0
+        mass = 0.0
+        for k in range(chunk_starts[c], chunk_starts[c + 1]):
+            if weights[k] > 0.0 and products[k] < 1.0 + blur:
+                mass += sizes[k]
+                total += weights[k] * max(0.0, 1.0 - products[k])
+        sums[c] = total
+        masses[c] = mass
+
+
+@reordering_kernel
+def mix(a: float, x: Vector, b: float, y: Vector) -> None:
+    """Replace x by a x + b y."""
+    for i in range(x.size):
+        x[i] = a * x[i] + b * y[i]
+
+
+@kernel
+def weighted_sum(
+    rows: RowArrays,
+    coefficients: Vector,
+    first: int,
+    last: int,
+    chunk: int,
+    partial: Vector,
+    out: Vector,
+) -> None:
+    """Add ``coefficients[k]`` times the augmented row k, for k from first to last, to ``out``.
 
     Chunks of rows are summed into ``partial`` first: an entry then goes through as many
     additions as a chunk is long, plus one for each chunk, instead of one for each row.
     """
-    for start in range(0, coefficients.size, chunk):
+    for start in range(first, last, chunk):
         partial[:] = 0.0
-        for k in range(start, min(start + chunk, coefficients.size)):
+        for k in range(start, min(start + chunk, last)):
             if coefficients[k] != 0.0:
                 add(rows, k, coefficients[k], partial)
         for j in range(out.size):
@@ -86,25 +125,38 @@ def squared_norm(rows: RowArrays, k: int) -> float:
     return float(x @ x) + rows.bias * rows.bias
 
 
+@row_operation(squared_norm)
+def _squared_norm_csr(rows: Any, k: Any) -> Any:
+    if rows.instance_class is not CsrRows:
+        return None
+
+    def implementation(rows: CsrRows, k: int) -> float:
+        # Two sums, so that one need not wait for the other; rows are too short for more.
+        even, odd = 0.0, 0.0
+        j, end = rows.indptr[k], rows.indptr[k + 1]
+        while j + 1 < end:
+            even += np.float64(rows.values[j]) * np.float64(rows.values[j])
+            odd += np.float64(rows.values[j + 1]) * np.float64(rows.values[j + 1])
+            j += 2
+        if j < end:
+            even += np.float64(rows.values[j]) * np.float64(rows.values[j])
+        return even + odd + rows.bias * rows.bias
+
+    return implementation
+
+
 @row_operation(squared_norm, reorder=True)
-def _squared_norm(rows: Any, k: Any) -> Any:
-    if rows.instance_class is CsrRows:
+def _squared_norm_dense(rows: Any, k: Any) -> Any:
+    if rows.instance_class is not DenseRows:
+        return None
 
-        def sparse(rows: CsrRows, k: int) -> float:
-            total = 0.0
-            for j in range(rows.indptr[k], rows.indptr[k + 1]):
-                total += np.float64(rows.values[j]) * np.float64(rows.values[j])
-            return total + rows.bias * rows.bias
-
-        return sparse
-
-    def dense(rows: DenseRows, k: int) -> float:
+    def implementation(rows: DenseRows, k: int) -> float:
         total = 0.0
         for j in range(rows.values.shape[1]):
             total += np.float64(rows.values[k, j]) * np.float64(rows.values[k, j])
         return total + rows.bias * rows.bias
 
-    return dense
+    return implementation
 
 
 @kernel

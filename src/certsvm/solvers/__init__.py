@@ -16,10 +16,25 @@ from certsvm.solvers.sgd_r import SGDr
 from certsvm.solvers.sgd_s import SGDs
 from certsvm.solvers.svmperf import SVMperf
 from certsvm.solvers.svmsgd import SvmSgd
+from certsvm.solvers.working_set import WorkingSet
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
-    for solver in (SGDr, SGDs, SGDm, DCD, Newton, MPU, OCAS, SVMperf, Pegasos, NORMA, SvmSgd, SGDQN)
+    for solver in (
+        SGDr,
+        SGDs,
+        SGDm,
+        WorkingSet,
+        DCD,
+        Newton,
+        MPU,
+        OCAS,
+        SVMperf,
+        Pegasos,
+        NORMA,
+        SvmSgd,
+        SGDQN,
+    )
 }
 
 
@@ -62,5 +77,6 @@ __all__ = [
     "Solver",
     "Start",
     "SvmSgd",
+    "WorkingSet",
     "make_solver",
 ]  # fmt: skip

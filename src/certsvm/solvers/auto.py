@@ -1,50 +1,59 @@
-"""Auto: dual coordinate descent, and Newton when that has taken long enough.
+"""Auto: working sets, or Newton, by what they are expected to cost.
 
-Which of the two is faster depends on what cannot be known beforehand: the passes that DCD will
-need, a handful at small C, thousands at large. What a pass and a step cost can be estimated. With n
-stored values in m rows and d columns, and q the sum of the squares of the rows' lengths:
+What Newton costs hardly depends on anything but the shape of the data and the accuracy; what dual
+coordinate descent on working sets costs depends on C and on the data in ways that cannot be known
+beforehand, from a handful of passes to thousands. So working sets begin, and after each pass
+the visits to rows that they still need are predicted from how their guess at the gap has fallen.
+When that exceeds what Newton would cost in all, or when as much has been spent already, Newton
+takes over: from a sample of the rows, or from the alpha at hand if that is good. Where even the
+three passes that working sets always need cost more than Newton, it is Newton from the beginning.
 
-    a pass of DCD     4 n, plus 250 m if the data does not fit into a cache: its rows come in random
-                      order, and each then has to be waited for;
-    all of Newton     15 steps of 6 n + d^3 / 3, and 2 q: its rows come in order, and about four
-                      times all of them are in the band
+With n stored values in m rows and d columns, and q the sum of the squares of the rows' lengths,
+in nanoseconds (only ratios matter):
 
-in nanoseconds; only the ratio matters. The numbers were fitted to times of both solvers on five
-sets (a9a, w8a, ijcnn1, kdd99, covtype) on one machine, and may suit other data less.
+    a visit to a row      4 n / m + 30, and 250 more if rows beyond the caches come in random order
+    a step of Newton      2 (1.5 n + 5 m) + 20 m + 0.1 q + 0.02 d^3,
+                          7 of them to one per cent and 8 more for each further digit
 
-So DCD begins, and when it has cost as much as Newton is expected to cost in all, Newton takes over,
-from DCD's alpha. If the estimate were right, that would be at most twice as much as the better of
-the two alone; it is only an estimate, and more has been seen. With too many columns for Newton, DCD
-goes on.
+The numbers are times on one machine, rounded, and averages over sets of data that differ; so the
+choice is not always the better one.
+
+Problems so small that all this takes less than a few milliseconds are solved by Newton at once, and
+to the end: until the gap falls no more, or to machine precision.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
-from certsvm.bounds import DualPoint
+from certsvm.bounds import Bound, DualPoint
 from certsvm.kernels.rows import Vector
 from certsvm.problem import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
-from certsvm.solvers.dcd import DCD
-from certsvm.solvers.newton import Newton
+from certsvm.solvers.newton import Newton, NewtonRun
+from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
 
-_STEPS = 15
-# The memory for the matrix, in columns.
+# The memory for Newton's matrix, in columns.
 _MOST_COLUMNS = 5000
-# Bytes that fit into a cache, more or less.
-_CACHE = 32_000_000
-# Beyond so many passes of DCD it is not worth thinking about.
-_MOST_PATIENCE = 100_000
+# What a problem may cost per step of Newton, in nanoseconds, to be solved to the end.
+_SMALL = 300_000
+_MOST_REFINEMENTS, _PATIENCE = 100, 15
+# Below this gap, alpha is a better start than a sample.
+_GOOD_ALPHA = 0.05
+_LEAST_PASSES = 3
 
 
 @dataclass(frozen=True)
 class Auto(Solver):
-    """Dual coordinate descent, then Newton if that takes too long.
+    """Dual coordinate descent on working sets, or Newton's method, or the one after the other.
+
+    Parameters
+    ----------
+    shuffled : bool, default=None
+        Passed on to ``WorkingSet``.
 
     Examples
     --------
@@ -55,63 +64,125 @@ class Auto(Solver):
     name: ClassVar[str] = "auto"
     goes_on_from_alpha: ClassVar[bool] = True
 
+    shuffled: bool | None = None
+
     def start(self, problem: Problem, options: Options) -> AutoRun:
-        """Begin with dual coordinate descent."""
-        return AutoRun(problem, options)
+        """Begin with the one or the other."""
+        return AutoRun(problem, options, self.shuffled)
 
 
 class AutoRun(Run):
-    """Both, one after the other, on one problem."""
+    """The one, or the one after the other, on one problem."""
 
-    def __init__(self, problem: Problem, options: Options) -> None:
+    computes_primal = True
+
+    def __init__(self, problem: Problem, options: Options, shuffled: bool | None = None) -> None:
         self._problem = problem
         self._options = options
-        # Newton will want alpha.
-        self._run: Run = DCD().start(problem, replace(options, keep_alpha=True))
         self._passes = 0
-        self._switch_after = patience(problem)
-        self.solver_name = DCD.name
+        self._refinement: Refinement | None = None
+        self._run: WorkingSetRun | NewtonRun
+        if is_small(problem):
+            self._run = Newton(max_columns=_MOST_COLUMNS).start(problem, options)
+            self._refinement = Refinement()
+            self.solver_name = Newton.name
+        else:
+            # Newton may want alpha.
+            run = WorkingSet(shuffled=shuffled).start(problem, replace(options, keep_alpha=True))
+            self._run = run
+            self.solver_name = WorkingSet.name
+            self._visit_cost = visit_cost(problem, in_order=run.in_order)
+            self._newton_cost = newton_cost(problem, options.target)
+            if _LEAST_PASSES * problem.m * self._visit_cost > self._newton_cost:
+                self._run = Newton(max_columns=_MOST_COLUMNS).start(problem, options)
+                self.solver_name = Newton.name
 
     def epoch(self) -> Epoch:
         """A pass of the one, or a step of the other."""
-        if self._passes == self._switch_after:
-            point = self._run.dual()
-            if point is not None and point.alpha is not None:
-                start = Start(next(self._run.candidates()).copy(), 1, point.alpha())
-                self._run = Newton(max_columns=_MOST_COLUMNS).start(
-                    self._problem, replace(self._options, start=start)
-                )
-                self.solver_name = f"{DCD.name}, then {Newton.name}"
+        if isinstance(self._run, WorkingSetRun) and self._is_time_for_newton(self._run):
+            self._turn_to_newton(self._run)
         self._passes += 1
-        return replace(self._run.epoch(), epochs=self._passes)
+        epoch = replace(self._run.epoch(), epochs=self._passes)
+        if self._refinement is not None and isinstance(self._run, NewtonRun):
+            epoch = replace(epoch, refining=self._refinement.goes_on(self._run.relative_gap))
+        return epoch
+
+    def _is_time_for_newton(self, run: WorkingSetRun) -> bool:
+        if self._passes < _LEAST_PASSES:
+            # The first guesses mean little.
+            return False
+        return max(run.outlook(), run.visited) * self._visit_cost > self._newton_cost
+
+    def _turn_to_newton(self, run: WorkingSetRun) -> None:
+        start = None
+        point = run.dual()
+        if run.gap <= _GOOD_ALPHA and point is not None and point.alpha is not None:
+            start = Start(next(run.candidates()).copy(), 1, point.alpha())
+        newton = Newton(max_columns=_MOST_COLUMNS)
+        self._run = newton.start(self._problem, replace(self._options, start=start))
+        self.solver_name = f"{WorkingSet.name}, then {Newton.name}"
 
     def candidates(self) -> Iterator[Vector]:
         """Those of the one at work."""
         yield from self._run.candidates()
+
+    def primal(self) -> tuple[Vector, Bound] | None:
+        """That of the one at work."""
+        return self._run.primal()
 
     def dual(self) -> DualPoint | None:
         """That of the one at work."""
         return self._run.dual()
 
 
-def patience(problem: Problem) -> int:
-    """After how many passes of DCD Newton takes over; -1 if never.
+class Refinement:
+    """Whether it is worth going on once the target is met."""
+
+    def __init__(self) -> None:
+        self._best = math.inf
+        self._since = 0
+        self._steps = 0
+
+    def goes_on(self, gap: float) -> bool:
+        """Whether the gap has fallen lately, and can still fall."""
+        self._steps += 1
+        self._since += 1
+        if gap < 0.5 * self._best:
+            self._best, self._since = gap, 0
+        return gap > 1e-15 and self._since < _PATIENCE and self._steps < _MOST_REFINEMENTS
+
+
+def visit_cost(problem: Problem, *, in_order: bool) -> float:
+    """What a visit of working sets to a row costs, on average."""
+    waiting = 0.0 if in_order else 250.0
+    return 4.0 * problem.rows.n_stored / problem.rows.n_rows + 30.0 + waiting
+
+
+def step_cost(problem: Problem) -> float:
+    """What a step of Newton costs."""
+    rows = problem.rows
+    n, m, d = float(rows.n_stored), float(rows.n_rows), float(rows.dimension)
+    return 2.0 * (1.5 * n + 5.0 * m) + 20.0 * m + 0.1 * rows.squared_lengths + 0.02 * d**3
+
+
+def newton_cost(problem: Problem, target: float) -> float:
+    """What all of Newton costs, to the accuracy ``target``; infinite if it is out of question."""
+    if problem.rows.dimension > _MOST_COLUMNS:
+        return math.inf
+    digits = math.log10(0.01 / max(target, 1e-10)) if target < 0.01 else 0.0
+    return (7.0 + 8.0 * digits) * step_cost(problem)
+
+
+def is_small(problem: Problem) -> bool:
+    """Whether Newton costs next to nothing.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from certsvm.rows import Rows
-    >>> patience(Problem(Rows(np.ones((10_000, 10))), np.ones(10_000)))
-    27
-    >>> patience(Problem(Rows(np.ones((10, 10_000))), np.ones(10)))
-    -1
+    >>> is_small(Problem(Rows(np.ones((100, 10))), np.ones(100)))
+    True
+    >>> is_small(Problem(Rows(np.ones((100_000, 10))), np.ones(100_000)))
+    False
     """
-    rows = problem.rows
-    if rows.dimension > _MOST_COLUMNS:
-        return -1
-    n, m, d = float(rows.n_stored + rows.n_rows), float(rows.n_rows), float(rows.dimension)
-    lengths = rows.lengths.astype(np.float64)
-    bytes_per_value = rows.arrays.values.itemsize + 4
-    one_pass = 4.0 * n + (250.0 * m if bytes_per_value * rows.n_stored > _CACHE else 0.0)
-    newton = _STEPS * (6.0 * n + d**3 / 3.0) + 2.0 * float(lengths @ lengths)
-    passes = round(newton / one_pass)
-    return passes if passes <= _MOST_PATIENCE else -1
+    return problem.rows.dimension <= _MOST_COLUMNS and step_cost(problem) <= _SMALL

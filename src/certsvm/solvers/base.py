@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from certsvm.bounds import DualPoint
+from certsvm.bounds import Bound, DualPoint
+from certsvm.parallel import ALONE, Team
 from certsvm.problem import Problem
 from certsvm.rows import Vector
 
@@ -56,12 +57,15 @@ class Options:
     keep_alpha : bool, default=False
         Whether dual points must be able to return their alpha, which costs at least a number
         per row.
+    team : Team, default=ALONE
+        Threads to share work with.
     """
 
     rng: np.random.Generator
     target: float = 0.01
     start: Start | None = None
     keep_alpha: bool = False
+    team: Team = ALONE
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,8 @@ class Epoch:
         a guess, the loop asks for the point only when it computes J too.
     finished : bool, default=False
         Whether the algorithm has ended by its own rule.
+    refining : bool, default=False
+        Whether to go on even if the target is met, since it costs next to nothing.
     """
 
     epochs: int
@@ -88,6 +94,7 @@ class Epoch:
     primal_estimate: float | None = None
     dual_estimate: float | None = None
     finished: bool = False
+    refining: bool = False
 
 
 class Run(ABC):
@@ -95,6 +102,9 @@ class Run(ABC):
 
     solver_name: str = ""
     """Who is at work, where that is not the solver by its name."""
+
+    computes_primal: bool = False
+    """Whether ``primal`` is to be asked instead of computing J for the candidates."""
 
     @abstractmethod
     def epoch(self) -> Epoch:
@@ -109,6 +119,10 @@ class Run(ABC):
 
     def dual(self) -> DualPoint | None:
         """A feasible dual point after the last complete pass, or None."""
+        return None
+
+    def primal(self) -> tuple[Vector, Bound] | None:
+        """A weight vector and its J, if the pass computed one, by way of ``Products``."""
         return None
 
 

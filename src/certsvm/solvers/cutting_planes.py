@@ -71,7 +71,8 @@ class Master:
     def margins(self, w: Vector) -> Vector:
         """w.y_k for all rows."""
         products = np.empty(self._problem.rows.n_rows)
-        margins(self._problem.rows.arrays, self._problem.signed_weights, w, products)
+        rows = self._problem.rows
+        margins(rows.arrays, self._problem.signed_weights, w, 0, rows.n_rows, products)
         return products
 
     def add_cut(self, products: Vector) -> None:

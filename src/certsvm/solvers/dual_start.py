@@ -36,7 +36,7 @@ def alpha_from_margins(problem: Problem, w: Vector) -> Vector:
     """The best feasible alpha of the family above, already scaled."""
     box = problem.C * problem.weights
     products = np.empty(problem.rows.n_rows)
-    margins(problem.rows.arrays, problem.signed_weights, w, products)
+    margins(problem.rows.arrays, problem.signed_weights, w, 0, problem.rows.n_rows, products)
     best, best_alpha = -np.inf, np.zeros(problem.rows.n_rows)
     for delta in _WIDTHS:
         alpha = box * np.clip((1.0 + delta - products) / (2.0 * delta), 0.0, 1.0)

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from certsvm.bounds import UNIT_ROUNDOFF
 from certsvm.kernels.jit import kernel
+from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem import Problem
 
@@ -200,6 +201,8 @@ def present(
     updates = 0
     loss = 0.0
     for i in range(order.size):
+        if i + AHEAD < order.size:
+            prefetch_row(rows, order[i + AHEAD])
         k = order[i]
         signed_weight = signed_weights[k]
         weight = abs(signed_weight)

@@ -18,9 +18,13 @@ When |grad|^2 / 2 is small against the gap J - L, the smooth problem is solved w
 * then alpha_hat <- alpha(w), the method of multipliers, in which sigma need not grow without bound:
   this goes on to high accuracy.
 
-The number of steps grows slowly with C and with the accuracy. A step costs three readings
-of the rows, the Gram matrix of the band, and the solution of a system as large as the number of
-columns.
+Most steps are spent on coming near, and for that a part of the rows is as good as all: where there
+are many more rows than columns, the same is first done on a random sample, and on a sample of
+that, and so on; the w and the width of the smoothing found there start the next larger one.
+
+The number of steps grows slowly with C and with the accuracy. A step costs two readings of the
+rows, the Gram matrix of the band, and the solution of a system as large as the number of columns.
+J comes with each step, since the products of w with all rows are at hand.
 
 Given:      C, s, the rows; at most ``max_columns`` columns.
 Result:     w, and alpha(w).
@@ -32,18 +36,20 @@ Proximal Point Algorithm in Convex Programming, Mathematics of Operations Resear
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from certsvm.bounds import DualPoint, dual_bound, dual_point
+from certsvm.bounds import Bound, DualPoint, Products, dual_bound, dual_point
+from certsvm.kernels.gram import scaled_rows, sparse_gram
 from certsvm.kernels.jit import kernel, reordering_kernel
-from certsvm.kernels.objective import margins
-from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, add
+from certsvm.kernels.rows import CsrRows, Vector
+from certsvm.parallel import Team
 from certsvm.problem import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 from certsvm.solvers.dual_start import alpha_from_margins
@@ -54,9 +60,18 @@ _INNER = 0.05
 _NEAR = 0.02
 _SMOOTHING_STAGES = 3
 _GROWTH_SMOOTHING, _GROWTH_MULTIPLIERS = 4.0, 3.0
+# sigma is this times C at first.
+_FIRST_SIGMA = 0.45
 # Steps on one smooth problem after which it is left as it is.
 _MOST_INNER = 25
-_ROWS_AT_ONCE = 4096
+# A sample has this share of the rows, and not fewer for each column, nor in all.
+_SAMPLE, _SAMPLE_PER_COLUMN, _SMALLEST_SAMPLE = 1 / 12, 20, 1000
+# It is left at this gap, or after so many steps.
+_SAMPLE_GAP, _SAMPLE_STEPS = 0.03, 30
+# Rounding may take this share of the gap before the products are computed anew.
+_ROUNDING = 0.05
+# Rows of a dense block, and what an entry of a dense product costs relative to one of a sparse.
+_ROWS_AT_ONCE, _DENSE_COST = 2048, 0.07
 
 
 @dataclass(frozen=True)
@@ -68,6 +83,8 @@ class Newton(Solver):
     max_columns : int, default=5000
         With more columns than this, refuse: the memory grows with their square, the time of a
         step with their cube.
+    samples : bool, default=True
+        Whether to begin on samples of the rows.
 
     Examples
     --------
@@ -79,6 +96,7 @@ class Newton(Solver):
     goes_on_from_alpha: ClassVar[bool] = True
 
     max_columns: int = 5000
+    samples: bool = True
 
     def __post_init__(self) -> None:
         require(self.max_columns > 0, self, f"max_columns must be > 0, got {self.max_columns}")
@@ -90,56 +108,77 @@ class Newton(Solver):
             self,
             f"X has {problem.rows.dimension} columns (the intercept included), more than "
             f"max_columns = {self.max_columns}: a square matrix of that size would be too dear. "
-            "Use another solver, such as 'dcd', or raise max_columns.",
+            "Use another solver, such as 'working-set', or raise max_columns.",
         )
-        return NewtonRun(problem, options)
+        return NewtonRun(problem, options, samples=self.samples)
 
 
 class NewtonRun(Run):
     """The second-order method on one problem."""
 
-    def __init__(self, problem: Problem, options: Options) -> None:
+    computes_primal = True
+
+    def __init__(self, problem: Problem, options: Options, *, samples: bool = True) -> None:
         self._problem = problem
+        self._team = options.team
         self._box = problem.C * problem.weights
         self._steps = 0
         self._stages = 0
         self._inner = 0
         self._best_dual = 0.0
-        self._best_primal = np.inf
-        self._smoothing = True
-        self._sigma = 0.45 * problem.C
+        self._best_primal = math.inf
+        self._smoothing = options.start is None
+        self._sigma = _FIRST_SIGMA * problem.C
         start = options.start
-        if start is None:
-            self._w = np.zeros(problem.rows.dimension)
-            self._alpha_hat = 0.5 * self._box
-        else:
-            self._w = start.w.copy()
+        if start is not None:
+            w = start.w.copy()
             self._alpha_hat = (
-                alpha_from_margins(problem, start.w)
+                alpha_from_margins(problem, w)
                 if start.alpha is None
                 else np.clip(start.alpha, 0.0, self._box)
             )
-            self._smoothing = False
-        self._margins = self._products(self._w)
+        else:
+            w = np.zeros(problem.rows.dimension)
+            self._alpha_hat = 0.5 * self._box
+            if samples:
+                w, share = from_a_sample(problem, options)
+                self._sigma = share * problem.C
+        self._products = Products(problem, w, self._team)
         self._evaluate()
         self._complete = True
 
-    def _products(self, w: Vector) -> Vector:
-        out = np.empty(self._problem.rows.n_rows)
-        margins(self._problem.rows.arrays, self._problem.signed_weights, w, out)
-        return out
+    @property
+    def w(self) -> Vector:
+        """The weight vector."""
+        return self._products.w
+
+    @property
+    def smoothing(self) -> float:
+        """The kink is rounded off over C / (2 sigma) to both sides; this is sigma / C."""
+        return self._sigma / self._problem.C
+
+    @property
+    def relative_gap(self) -> float:
+        """Between the best values so far."""
+        return self._best_primal / self._best_dual - 1.0 if self._best_dual > 0.0 else math.inf
 
     def _evaluate(self) -> None:
-        """alpha(w), its dual point, and the objective, from w and its margins."""
+        """alpha(w), its dual point, and the objective, from w and its products."""
         problem = self._problem
-        self._unclipped = self._alpha_hat + (self._sigma * problem.weights) * (1.0 - self._margins)
-        self._alpha = np.clip(self._unclipped, 0.0, self._box)
-        self._point = dual_point(problem, self._alpha, "multipliers")
-        losses = np.maximum(0.0, 1.0 - self._margins)
-        self._primal = 0.5 * float(self._w @ self._w) + float(self._box @ losses)
-        self._best_primal = min(self._best_primal, self._primal)
+        self._unclipped = np.empty(problem.rows.n_rows)
+        self._alpha = np.empty(problem.rows.n_rows)
+        respond(
+            self._products.values, problem.weights, self._alpha_hat, self._sigma, problem.C,
+            self._unclipped, self._alpha,
+        )  # fmt: skip
+        self._point = dual_point(problem, self._alpha, "multipliers", self._team)
+        self._primal = self._products.primal_bound(self._team)
+        self._best_primal = min(self._best_primal, self._primal.value)
         self._best_dual = max(self._best_dual, dual_bound(self._point)[0].value)
-        self._gradient = self._w - self._point.w
+        if self._primal.rounding > _ROUNDING * max(self._best_primal - self._best_dual, 0.0):
+            self._products.compute(self._team)
+            self._primal = self._products.primal_bound(self._team)
+        self._gradient = self.w - self._point.w
 
     def epoch(self) -> Epoch:
         """One step of Newton's method, after a new stage if the last one is done."""
@@ -149,18 +188,17 @@ class NewtonRun(Run):
             self._next_stage()
         band = np.flatnonzero((self._unclipped > 0.0) & (self._unclipped < self._box))
         direction = -self._solve(band, self._gradient)
-        products = self._products(direction)
-        products[self._problem.signed_weights == 0.0] = 0.0
-        step = self._line_search(direction, products)
-        self._w = self._w + step * direction
-        # Combining margins is as good as computing them anew, but rounding adds up.
-        self._margins = (
-            self._margins + step * products if self._steps % 8 else self._products(self._w)
-        )
+        products = Products(self._problem, direction, self._team)
+        if self._problem.m < products.values.size:
+            products.values[self._problem.signed_weights == 0.0] = 0.0
+        step = self._line_search(direction, products.values)
+        self._products.mix(1.0, step, products)
         self._inner += 1
         self._evaluate()
         self._complete = True
-        return Epoch(epochs=self._steps, margin_errors=int(band.size), primal_estimate=self._primal)
+        return Epoch(
+            epochs=self._steps, margin_errors=int(band.size), primal_estimate=self._primal.value
+        )
 
     def _solved_well_enough(self) -> bool:
         gap = max(self._best_primal - self._best_dual, 0.0)
@@ -172,9 +210,7 @@ class NewtonRun(Run):
     def _next_stage(self) -> None:
         self._stages += 1
         self._inner = 0
-        if self._best_primal <= (1.0 + _NEAR) * self._best_dual or (
-            self._stages > _SMOOTHING_STAGES
-        ):
+        if self.relative_gap <= _NEAR or self._stages > _SMOOTHING_STAGES:
             self._smoothing = False
         if self._smoothing:
             self._sigma *= _GROWTH_SMOOTHING
@@ -185,8 +221,7 @@ class NewtonRun(Run):
 
     def _solve(self, band: NDArray[np.intp], right: Vector) -> Vector:
         """Solve with the Hessian."""
-        weights = self._sigma * self._problem.weights[band]
-        H = gram(self._problem.rows.arrays, band, weights, self._problem.rows.dimension)
+        H = gram(self._problem, band, self._sigma * self._problem.weights[band], self._team)
         H[np.diag_indices_from(H)] += 1.0
         try:
             factor = scipy.linalg.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
@@ -198,11 +233,11 @@ class NewtonRun(Run):
 
     def _line_search(self, direction: Vector, products: Vector) -> float:
         """The minimum along the direction: where the derivative, which rises, is zero."""
-        slope, curvature = float(self._w @ direction), float(direction @ direction)
-        rates = self._sigma * self._problem.weights
+        slope, curvature = float(self.w @ direction), float(direction @ direction)
+        weights, sigma, C = self._problem.weights, self._sigma, self._problem.C
 
         def derivative(t: float) -> float:
-            inside = clipped_sum(self._unclipped, rates, products, self._box, t)
+            inside = clipped_sum(self._unclipped, weights, sigma, C, products, t)
             return slope + t * curvature - float(inside)
 
         first = derivative(0.0)
@@ -230,59 +265,97 @@ class NewtonRun(Run):
         return low if low > 0.0 else high
 
     def candidates(self) -> Iterator[Vector]:
-        """w, then w_alpha scaled as its bound is."""
-        yield self._w
+        """The present w, then w_alpha scaled as its bound is."""
+        yield self.w
         if self._point.w.any():
             yield dual_bound(self._point)[1] * self._point.w
+
+    def primal(self) -> tuple[Vector, Bound] | None:
+        """W and J(w)."""
+        return (self.w, self._primal) if self._complete else None
 
     def dual(self) -> DualPoint | None:
         """alpha(w)."""
         return self._point if self._complete else None
 
 
+def from_a_sample(problem: Problem, options: Options) -> tuple[Vector, float]:
+    """Find w and sigma / C from a sample of the rows; zero and the first sigma if all are few."""
+    size = max(
+        int(_SAMPLE * problem.m), _SAMPLE_PER_COLUMN * problem.rows.dimension, _SMALLEST_SAMPLE
+    )
+    if 3 * size > problem.m:
+        return np.zeros(problem.rows.dimension), _FIRST_SIGMA
+    which = np.sort(options.rng.choice(problem.active, size, replace=False))
+    run = NewtonRun(problem.sample(which), replace(options, start=None, keep_alpha=False))
+    for _ in range(_SAMPLE_STEPS):
+        if run.relative_gap <= _SAMPLE_GAP:
+            break
+        run.epoch()
+    return run.w, run.smoothing
+
+
 @reordering_kernel
-def clipped_sum(unclipped: Vector, rates: Vector, products: Vector, box: Vector, t: float) -> float:
-    """sum_k clip(unclipped_k - t rates_k products_k, 0, box_k) products_k."""
+def clipped_sum(
+    unclipped: Vector, weights: Vector, sigma: float, C: float, products: Vector, t: float
+) -> float:
+    """sum_k clip(unclipped_k - t sigma s_k products_k, 0, C s_k) products_k."""
     total = 0.0
     for k in range(unclipped.size):
-        value = unclipped[k] - t * rates[k] * products[k]
-        total += min(max(value, 0.0), box[k]) * products[k]
+        value = unclipped[k] - t * sigma * weights[k] * products[k]
+        total += min(max(value, 0.0), C * weights[k]) * products[k]
     return total
 
 
+@kernel
+def respond(
+    products: Vector,
+    weights: Vector,
+    alpha_hat: Vector,
+    sigma: float,
+    C: float,
+    unclipped: Vector,
+    alpha: Vector,
+) -> None:
+    """alpha_hat_k + sigma s_k (1 - w.y_k), as it is and clipped to the box."""
+    for k in range(alpha.size):
+        value = alpha_hat[k] + sigma * weights[k] * (1.0 - products[k])
+        unclipped[k] = value
+        alpha[k] = min(max(value, 0.0), C * weights[k])
+
+
 def gram(
-    rows: RowArrays, which: NDArray[np.intp], weights: Vector, dimension: int
+    problem: Problem, which: NDArray[np.intp], weights: Vector, team: Team
 ) -> NDArray[np.float64]:
     """sum_k weights_k y_k y_k' over the rows ``which``: the lower triangle, at least."""
-    G = np.zeros((dimension, dimension))
-    if isinstance(rows, CsrRows):
-        sparse_gram(rows, which, weights, G)
+    rows = problem.rows
+    d = rows.dimension
+    per_row = rows.n_stored / max(1, rows.n_rows)
+    sparse = rows.arrays if isinstance(rows.arrays, CsrRows) else None
+    if per_row + _DENSE_COST * d**2 < 0.5 * per_row**2:
+        # Not sparse enough.
+        sparse = None
+    ascending = sparse is not None and rows.ascending
+
+    def part(first: int, last: int) -> NDArray[np.float64]:
+        G = np.zeros((d, d))
+        if sparse is not None:
+            sparse_gram(sparse, which, weights, ascending, first, last, G)
+            return G
+        block = np.empty((min(_ROWS_AT_ONCE, last - first), d))
+        for start in range(first, last, _ROWS_AT_ONCE):
+            some = slice(start, min(start + _ROWS_AT_ONCE, last))
+            filled = block[: some.stop - some.start]
+            scaled_rows(rows.arrays, which[some], np.sqrt(weights[some]), filled)
+            G += filled.T @ filled
         return G
-    assert isinstance(rows, DenseRows)
-    for start in range(0, which.size, _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
-        block = rows.values[which[part]].astype(np.float64)
-        if rows.bias:
-            block = np.column_stack([block, np.full(len(block), rows.bias)])
-        block *= np.sqrt(weights[part])[:, None]
-        G += block.T @ block
-    return G
 
-
-@kernel
-def sparse_gram(
-    rows: CsrRows, which: NDArray[np.intp], weights: Vector, G: NDArray[np.float64]
-) -> None:
-    """Add the lower triangle of sum_k weights_k y_k y_k' to ``G``, row by row."""
-    last = G.shape[0] - 1
-    for i in range(which.size):
-        k = which[i]
-        weight = weights[i]
-        for j in range(rows.indptr[k], rows.indptr[k + 1]):
-            column = rows.indices[j]
-            value = weight * rows.values[j]
-            for other in range(rows.indptr[k], rows.indptr[k + 1]):
-                if rows.indices[other] <= column:
-                    G[column, rows.indices[other]] += value * rows.values[other]
-        if rows.bias != 0.0:
-            add(rows, k, weight * rows.bias, G[last])
+    # A short band is not worth a second matrix.
+    pieces = which.size if which.size * per_row > 4 * d * team.threads else min(1, which.size)
+    if pieces == 1:
+        return part(0, which.size)
+    parts = team.share(part, which.size)
+    total: NDArray[np.float64] = parts[0]
+    for other in parts[1:]:
+        total += other
+    return total

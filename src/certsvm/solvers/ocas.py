@@ -142,7 +142,7 @@ def line_search(
     slope = float(w @ direction) - float(weights[losing] @ change[losing])
     if slope >= 0.0 or curvature == 0.0:
         return 0.0
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         kinks = (1.0 - products) / change
     ahead = np.flatnonzero(kinks > 0.0)
     ahead = ahead[np.argsort(kinks[ahead])]

@@ -1,0 +1,73 @@
+"""Gram matrices of some of the rows: sum_k weights_k y_k y_k'."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.kernels.jit import kernel, row_operation
+from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, add
+
+
+@kernel
+def sparse_gram(
+    rows: CsrRows,
+    which: NDArray[np.int64],
+    weights: Vector,
+    ascending: bool,
+    first: int,
+    last: int,
+    G: NDArray[np.float64],
+) -> None:
+    """Add the lower triangle for the rows ``which[first:last]`` to ``G``, row by row."""
+    bias_row = G[G.shape[0] - 1]
+    for i in range(first, last):
+        k = which[i]
+        weight = weights[i]
+        begin, end = rows.indptr[k], rows.indptr[k + 1]
+        for j in range(begin, end):
+            column = rows.indices[j]
+            value = weight * rows.values[j]
+            if ascending:
+                for other in range(begin, j + 1):
+                    G[column, rows.indices[other]] += value * rows.values[other]
+            else:
+                for other in range(begin, end):
+                    if rows.indices[other] <= column:
+                        G[column, rows.indices[other]] += value * rows.values[other]
+        if rows.bias != 0.0:
+            add(rows, k, weight * rows.bias, bias_row)
+
+
+def scaled_row(rows: RowArrays, k: int, scale: float, out: Vector) -> None:
+    """Write ``scale`` times the augmented row ``k`` into ``out``."""
+    out[:] = 0.0
+    add(rows, k, scale, out)
+
+
+@row_operation(scaled_row)
+def _scaled_row(rows: Any, k: Any, scale: Any, out: Any) -> Any:
+    if rows.instance_class is CsrRows:
+
+        def sparse(rows: CsrRows, k: int, scale: float, out: Vector) -> None:
+            out[:] = 0.0
+            add(rows, k, scale, out)
+
+        return sparse
+
+    def dense(rows: DenseRows, k: int, scale: float, out: Vector) -> None:
+        for j in range(rows.values.shape[1]):
+            out[j] = scale * rows.values[k, j]
+        if rows.bias != 0.0:
+            out[out.size - 1] = scale * rows.bias
+
+    return dense
+
+
+@kernel
+def scaled_rows(
+    rows: RowArrays, which: NDArray[np.int64], scales: Vector, out: NDArray[np.float64]
+) -> None:
+    """The augmented rows ``which``, times ``scales``, as a dense matrix."""
+    for i in range(which.size):
+        scaled_row(rows, which[i], scales[i], out[i])

@@ -1,0 +1,64 @@
+"""Telling the processor which row comes next.
+
+Rows visited in an order other than that of memory have to be waited for, a hundred nanoseconds
+each. A prefetch asks for a row some visits ahead, while others are worked on.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from certsvm.kernels.jit import row_operation
+from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays
+
+AHEAD = 4
+"""How many visits ahead a row is asked for."""
+
+# Of a longer row the beginning is enough: the processor sees where it leads.
+_MOST_VALUES = 256
+_VALUES_PER_LINE = 8
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _prefetch(typing_context: Any, array: Any, i: Any) -> Any:
+    """Ask for the cache line of ``array[i]``, to be read."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        int8_pointer, int32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), int8_pointer)
+        kind = ir.FunctionType(ir.VoidType(), [int8_pointer, int32, int32, int32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        for_reading, keep_near, data_cache = int32(0), int32(3), int32(1)
+        builder.call(function, [address, for_reading, keep_near, data_cache])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+def prefetch_row(rows: RowArrays, k: int) -> None:
+    """Ask for row ``k``; it changes nothing but the time until it is there."""
+
+
+@row_operation(prefetch_row)
+def _prefetch_row(rows: Any, k: Any) -> Any:
+    if rows.instance_class is CsrRows:
+
+        def sparse(rows: CsrRows, k: int) -> None:
+            first = rows.indptr[k]
+            last = min(rows.indptr[k + 1], first + _MOST_VALUES)
+            for j in range(first, last, _VALUES_PER_LINE):
+                _prefetch(rows.values, j)
+                _prefetch(rows.indices, j)
+
+        return sparse
+
+    def dense(rows: DenseRows, k: int) -> None:
+        columns = rows.values.shape[1]
+        for j in range(0, min(columns, _MOST_VALUES), _VALUES_PER_LINE):
+            _prefetch(rows.values, k * columns + j)
+
+    return dense

@@ -1,0 +1,421 @@
+"""Working sets: dual coordinate descent where there is something left to do.
+
+Maximises    L(alpha) = sum_k alpha_k - 1/2 |w|^2,   w = sum_k alpha_k y_k,   0 <= alpha_k <= C s_k
+
+by the coordinate steps of DCD (``dcd``), made a little longer than to the maximum,
+
+    alpha_k <- clip(alpha_k - omega G / |y_k|^2, 0, C s_k),     G = w.y_k - 1,     w follows,
+
+in sweeps over a working set. A row leaves it when a visit finds it at an end of its box, and beyond
+the margin, or short of it, by more than ``sleep``: it will hardly move soon. The sum of
+
+    C s_k max(0, -G) + alpha_k G,
+
+each row's part of the gap at the moment of its visit, guesses the gap for free. When the guess is
+small enough to end, or has fallen a good deal, the products of w with all rows are computed: they
+give J exactly, wake the rows that were wrong to sleep, and go into a search in the plane of the
+best w so far and the present one (``plane_search``).
+
+Rows that lie together in memory are visited together, in blocks whose order is random: a sweep then
+reads memory nearly in order, which is several times faster than a random order for data beyond the
+caches. Where neighbours are alike (data sorted by class, say) blocks converge badly; a sample of
+neighbours tells, and then the order is random throughout.
+
+Given:      C, s, the rows; optionally alpha to start from, or w.
+Result:     the best combination found of the w of the evaluations, and alpha.
+Difference: from DCD, all of the above. A pass is as many sweeps as one reading of the data would
+            take, or those up to an evaluation.
+
+References: C.-J. Hsieh et al. (2008), as for ``dcd``; T. Joachims, Making Large-Scale SVM Learning
+Practical (1999), for working sets and shrinking.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.bounds import UNIT_ROUNDOFF, Bound, DualPoint, Products, dual_point, total
+from certsvm.kernels.jit import kernel
+from certsvm.kernels.prefetch import AHEAD, prefetch_row
+from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.problem import Problem
+from certsvm.solvers.base import Epoch, Options, Run, Solver, require
+from certsvm.solvers.dual_start import starting_alpha
+from certsvm.solvers.plane_search import best_combination
+
+_BLOCK = 32
+_CACHE = 8_000_000
+# Neighbours count as alike when their mean cosine exceeds that of random pairs by this.
+_ALIKE, _PAIRS = 0.25, 256
+# An evaluation is due when the guess has fallen to this share of what it was at the last one.
+_FALL = 0.2
+# Where the guess says that the target is met: it must at least have fallen this much.
+_LEAST_FALL = 0.9
+# After so many rows' visits, relative to all, it is due in any case.
+_MOST_WORK = 8
+# Rounding in w, and in the best products, may take this share of the gap before they are redone.
+_ROUNDING = 0.05
+
+
+@dataclass(frozen=True)
+class WorkingSet(Solver):
+    """Dual coordinate descent on working sets.
+
+    Parameters
+    ----------
+    omega : float, default=1.2
+        Length of a step, relative to the one that goes to the maximum; between 0 and 2.
+    sleep : float, default=0.1
+        How far from the margin a row at an end of its box must be to leave the working set.
+    shuffled : bool, default=None
+        Whether neighbouring rows are as unlike as any two, so that they may be visited
+        together. None looks at a sample.
+
+    Examples
+    --------
+    >>> WorkingSet(shuffled=True).name
+    'working-set'
+    """
+
+    name: ClassVar[str] = "working-set"
+    goes_on_from_alpha: ClassVar[bool] = True
+
+    omega: float = 1.2
+    sleep: float = 0.1
+    shuffled: bool | None = None
+
+    def __post_init__(self) -> None:
+        require(0 < self.omega < 2, self, f"omega must be between 0 and 2, got {self.omega}")
+        require(self.sleep > 0, self, f"sleep must be > 0, got {self.sleep}")
+
+    def start(self, problem: Problem, options: Options) -> WorkingSetRun:
+        """Begin a run."""
+        return WorkingSetRun(self, problem, options)
+
+
+class WorkingSetRun(Run):
+    """Dual coordinate descent on working sets, on one problem."""
+
+    computes_primal = True
+
+    def __init__(self, solver: WorkingSet, problem: Problem, options: Options) -> None:
+        self._solver = solver
+        self._problem = problem
+        self._rng = options.rng
+        self._team = options.team
+        self._target = options.target
+        self._keep_alpha = options.keep_alpha
+        self._alpha = starting_alpha(problem, options.start)
+        self._passes = 0
+        self._sweeps = 0 if options.start is None else 1
+        self._active = problem.active.copy()
+        in_cache = problem.rows.nbytes <= _CACHE
+        together = solver.shuffled
+        if together is None:
+            # In a cache, any order is as good, and the most random one converges best.
+            together = not in_cache and not neighbours_are_alike(problem, self._rng)
+        self._block = _BLOCK if together else 1
+        self.in_order = together or in_cache
+        """Whether rows need not be waited for."""
+        self._take_w_from_alpha()
+        self._dual_value = 0.0
+        self._products: Products | None = None
+        self._best: Products | None = None
+        self._best_bound = Bound(math.inf, 0.0)
+        # What a guess at the gap is to be held against, and how much too large guesses are.
+        self._last_guess = math.inf
+        self._excess = 2.0
+        self._work = 0
+        self._visits: list[tuple[int, float]] = []
+        self._computed = False
+        self._complete = True
+
+    def _take_w_from_alpha(self) -> None:
+        point = dual_point(self._problem, self._alpha, "start")
+        self._w, self._rounding = point.w, point.w_rounding
+
+    def epoch(self) -> Epoch:
+        """Sweep until one reading's worth of work is done, or an evaluation was due."""
+        self._passes += 1
+        self._complete = self._computed = False
+        updates, work = 0, 0
+        guess = math.inf
+        while work < self._problem.m:
+            visited = self._active.size
+            guess, sweep_updates = self._sweep()
+            updates += sweep_updates
+            work += visited
+            self._work += visited
+            self._visits.append((self.visited + visited, guess))
+            if self._due(guess):
+                self._evaluate(guess)
+                break
+        self._complete = True
+        return Epoch(
+            epochs=self._passes, margin_errors=updates, primal_estimate=self._dual_value + guess
+        )
+
+    @property
+    def visited(self) -> int:
+        """How many rows were visited so far."""
+        return self._visits[-1][0] if self._visits else 0
+
+    @property
+    def gap(self) -> float:
+        """Relative, as far as it is known."""
+        if not self._dual_value > 0.0:
+            return math.inf
+        return max(self._best_bound.value / self._dual_value - 1.0, 0.0)
+
+    def outlook(self) -> float:
+        """How many more visits the target will take, if guesses go on to fall as they did lately.
+
+        They fall more slowly later on, so it will rather be more.
+        """
+        now, guess = self._visits[-1]
+        enough = self._excess * self._target * self._dual_value
+        if guess <= enough:
+            return 0.0
+        # Since half of the work was done; but the first sweep's guess means nothing.
+        earlier = [v for v in self._visits[1:-1] if v[0] <= max(0.5 * now, self._visits[1][0])]
+        if not (earlier and earlier[-1][1] > guess and enough > 0.0):
+            return math.inf
+        then, before = earlier[-1]
+        return math.log(guess / enough) * (now - then) / math.log(before / guess)
+
+    def _sweep(self) -> tuple[float, int]:
+        """Visit the working set; return the guess at the gap, and the number of updates."""
+        problem = self._problem
+        order = in_blocks(self._active, self._block, self._rng)
+        length = math.sqrt(float(self._w @ self._w))
+        # Nothing is known before the first sweep.
+        sleep = self._solver.sleep if self._sweeps else math.inf
+        kept, updates = 0, 0
+        guess, path = 0.0, 0.0
+        for part in problem.slices(order):
+            part_kept, part_updates, part_guess, part_path = sweep(
+                problem.rows.arrays,
+                problem.signed_weights,
+                problem.rows.squared_norms,
+                problem.C,
+                self._solver.omega,
+                sleep,
+                part,
+                self._alpha,
+                self._w,
+            )
+            order[kept : kept + part_kept] = part[:part_kept]
+            kept += part_kept
+            updates += part_updates
+            guess += part_guess
+            path += part_path
+        self._active = np.sort(order[:kept])
+        self._sweeps += 1
+        # As in DCD: w stayed in the ball of its length before plus the path; an update rounds
+        # the step, its product with the row, and the sum.
+        self._rounding += 3.0 * UNIT_ROUNDOFF * updates * (length + path)
+        squared_norm = float(self._w @ self._w)
+        self._dual_value = max(self._dual_value, float(self._alpha.sum()) - 0.5 * squared_norm)
+        return max(guess, 0.0), updates
+
+    def _due(self, guess: float) -> bool:
+        if self._active.size == 0:
+            return True
+        if self._sweeps < 2:
+            return False
+        if self._sweeps == 2 and math.isinf(self._last_guess):
+            # The first guess worth the name: w was near zero during the first sweep.
+            self._last_guess = guess / _LEAST_FALL
+        enough = self._excess * self._target * self._dual_value
+        return (
+            guess <= _FALL * self._last_guess
+            or (guess <= enough and guess <= _LEAST_FALL * self._last_guess)
+            or self._work >= _MOST_WORK * self._problem.m
+        )
+
+    def _evaluate(self, guess: float) -> None:
+        """J at w and at the best combination; wake the rows that have something to do."""
+        problem = self._problem
+        if self._products is None:
+            self._products = Products(problem, self._w, self._team)
+        else:
+            self._products.w = self._w
+            self._products.compute(self._team)
+        if self._best is None:
+            self._best = self._products.copy()
+        a, b = best_combination(problem, self._best, self._products)
+        if (a, b) != (1.0, 0.0):
+            self._best.mix(a, b, self._products)
+        self._best_bound = self._best.primal_bound(self._team)
+        gap = max(self._best_bound.value - self._dual_value, 0.0)
+        self._last_guess = guess
+        self._work = 0
+        if gap > 0.0:
+            self._excess = min(max(0.8 * guess / gap, 0.5), 4.0)
+        if self._best_bound.rounding > _ROUNDING * gap:
+            self._best.compute(self._team)
+            self._best_bound = self._best.primal_bound(self._team)
+        if self._rounding * math.sqrt(float(self._w @ self._w)) > _ROUNDING * gap:
+            self._take_w_from_alpha()
+        active = np.empty(problem.m, dtype=np.int64)
+        size = awake(
+            self._products.values,
+            problem.weights,
+            problem.C,
+            0.5 * self._solver.sleep,
+            problem.active,
+            self._alpha,
+            active,
+        )
+        self._active = active[:size]
+        self._computed = True
+
+    def candidates(self) -> Iterator[Vector]:
+        """W."""
+        yield self._w
+
+    def primal(self) -> tuple[Vector, Bound] | None:
+        """The best combination, after an evaluation."""
+        if not (self._computed and self._complete) or self._best is None:
+            return None
+        return self._best.w, self._best_bound
+
+    def dual(self) -> DualPoint | None:
+        """Alpha, as it is after a complete pass."""
+        if not self._complete:
+            return None
+        alpha_sum = total(self._alpha)
+        return DualPoint(
+            alpha_sum=alpha_sum.value,
+            w=self._w,
+            source="dual coordinates",
+            alpha_sum_rounding=alpha_sum.rounding,
+            w_rounding=self._rounding,
+            alpha=self._alpha.copy if self._keep_alpha else None,
+        )
+
+
+def in_blocks(rows: NDArray[np.int64], block: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The rows in blocks of neighbours, the blocks in random order.
+
+    Examples
+    --------
+    >>> sorted(in_blocks(np.arange(5), 2, np.random.default_rng(0)).tolist())
+    [0, 1, 2, 3, 4]
+    """
+    blocks = rows.size // block
+    if block == 1 or blocks < 8:
+        return rng.permutation(rows)
+    whole = rows[: blocks * block].reshape(blocks, block)
+    return np.concatenate([whole[rng.permutation(blocks)].ravel(), rows[blocks * block :]])
+
+
+def neighbours_are_alike(problem: Problem, rng: np.random.Generator) -> bool:
+    """Whether y_k.y_(k+1) / (|y_k| |y_(k+1)|) is, on average, much larger than for random pairs."""
+    active = problem.active
+    if active.size < 4:
+        return False
+    first = active[rng.integers(active.size - 1, size=_PAIRS)]
+    second = active[np.searchsorted(active, first) + 1]
+    some, others = active[rng.integers(active.size, size=(2, _PAIRS))]
+    scratch = np.zeros(problem.rows.dimension)
+    arguments = problem.rows.arrays, problem.signed_weights, problem.rows.norms
+    near = sum_of_cosines(*arguments, first, second, scratch)
+    far = sum_of_cosines(*arguments, some, others, scratch)
+    return near - far > _ALIKE * _PAIRS
+
+
+@kernel
+def sum_of_cosines(
+    rows: RowArrays,
+    signed_weights: Vector,
+    norms: Vector,
+    some: NDArray[np.int64],
+    others: NDArray[np.int64],
+    scratch: Vector,
+) -> float:
+    """Over the pairs of rows, labels reflected into them; ``scratch`` is zero before and after."""
+    total = 0.0
+    for i in range(some.size):
+        k, other = some[i], others[i]
+        size = norms[k] * norms[other]
+        if size > 0.0:
+            add(rows, k, 1.0, scratch)
+            sign = 1.0 if signed_weights[k] * signed_weights[other] > 0.0 else -1.0
+            total += sign * dot(rows, other, scratch) / size
+            add(rows, k, -1.0, scratch)
+    return total
+
+
+@kernel
+def sweep(
+    rows: RowArrays,
+    signed_weights: Vector,
+    squared_norms: Vector,
+    C: float,
+    omega: float,
+    sleep: float,
+    order: NDArray[np.int64],
+    alpha: Vector,
+    w: Vector,
+) -> tuple[int, int, float, float]:
+    """One step on each row of ``order``; rows that stay awake are moved to its front.
+
+    Writes ``order``, ``alpha`` and ``w``. Returns how many rows stay, the number of updates, the
+    guess at the gap, and sum |step| |y_k|.
+    """
+    kept = 0
+    updates = 0
+    guess, path = 0.0, 0.0
+    for i in range(order.size):
+        if i + AHEAD < order.size:
+            prefetch_row(rows, order[i + AHEAD])
+        k = order[i]
+        signed_weight = signed_weights[k]
+        box = C * abs(signed_weight)
+        label = 1.0 if signed_weight > 0.0 else -1.0
+        G = label * dot(rows, k, w) - 1.0
+        old = alpha[k]
+        if (old <= 0.0 and sleep < G) or (old >= box and sleep < -G):
+            continue
+        order[kept] = k
+        kept += 1
+        guess += old * G + box * max(0.0, -G)
+        # An empty row has no curvature: its alpha goes straight to the end of the box.
+        new = box
+        if squared_norms[k] > 0.0:
+            new = min(max(old - omega * G / squared_norms[k], 0.0), box)
+        step = new - old
+        if step != 0.0:
+            alpha[k] = new
+            add(rows, k, label * step, w)
+            updates += 1
+            path += abs(step) * math.sqrt(squared_norms[k])
+    return kept, updates, guess, path
+
+
+@kernel
+def awake(
+    products: Vector,
+    weights: Vector,
+    C: float,
+    sleep: float,
+    rows: NDArray[np.int64],
+    alpha: Vector,
+    out: NDArray[np.int64],
+) -> int:
+    """Which of ``rows`` are not both at an end of the box and beyond ``sleep``; how many."""
+    n = 0
+    for i in range(rows.size):
+        k = rows[i]
+        G = products[k] - 1.0
+        if not ((alpha[k] <= 0.0 and sleep < G) or (alpha[k] >= C * weights[k] and sleep < -G)):
+            out[n] = k
+            n += 1
+    return n
