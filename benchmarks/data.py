@@ -26,6 +26,9 @@ OPTIMA: dict[str, dict[float, tuple[float, float]]] = {
     "debian": {0.05: (1557.490, 1557.502), 1: (14907.92, 14909.29), 10: (75434.5, 75441.6)},
 }
 
+# Sets without an optimum that is known from other methods.
+OTHERS = ("mushrooms",)
+
 
 class DataSet(NamedTuple):
     """Rows and labels +1 or -1."""

@@ -1,0 +1,85 @@
+"""What answers are measured against: an interval that is proved to contain the optimum."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.data import DataSet
+from benchmarks.peers.adapters import NO_LIMIT, Array
+from benchmarks.peers.store import Store
+from certsvm.problem import Problem
+from certsvm.rows import Rows
+from certsvm.solvers import make_solver
+from certsvm.training import INTERRUPTED, train
+
+FINER = 0.01
+"""The interval is made narrower than the finest accuracy asked for by this factor."""
+
+
+class Reference:
+    """J(w) of the best w and L of the best dual point for one data set and one C."""
+
+    def __init__(self, primal: float, dual: float, seconds: float) -> None:
+        self.primal = primal
+        self.dual = dual
+        self.seconds = seconds
+
+    @property
+    def gap(self) -> float:
+        """The relative width of the interval."""
+        return self.primal / self.dual - 1
+
+    def accuracy(self, objective: float) -> float:
+        """How far above the optimum an objective value is, at most."""
+        return objective / self.dual - 1
+
+    def describe(self) -> dict[str, float]:
+        """For the record."""
+        return {"primal": self.primal, "dual": self.dual, "seconds": self.seconds}
+
+
+def objective(data: DataSet, C: float, w: Array) -> float:
+    """J(w) with SciPy, the same for all systems."""
+    losses = np.maximum(0.0, 1.0 - data.y * (data.X @ w))
+    return float(0.5 * w @ w + C * losses.sum())
+
+
+def reference(
+    data: DataSet, C: float, finest: float, max_seconds: float, store: Store
+) -> Reference:
+    """Compute the interval, unless one is known that is narrow enough or took as long."""
+    key = f"{data.name} {fingerprint(data.X, data.y)} C={C:g}"
+    known: dict[str, Any] | None = store.get("references", key)
+    if known is not None:
+        found = Reference(known["primal"], known["dual"], known["seconds"])
+        if found.gap <= finest * FINER or found.seconds >= max_seconds:
+            return found
+    print(f"{data.name}, C = {C:g}: reference", end=" ", file=sys.stderr, flush=True)
+    began = time.perf_counter()
+    result = train(
+        Problem(Rows(data.X), data.y, C=C), make_solver("auto"), tol=finest * FINER, seed=0,
+        max_iter=NO_LIMIT, max_time=max_seconds,
+    )  # fmt: skip
+    if result.reason == INTERRUPTED:
+        raise KeyboardInterrupt
+    c = result.certificate
+    found = Reference(
+        c.primal + c.primal_rounding, c.dual - c.dual_rounding, time.perf_counter() - began
+    )
+    store.put("references", key, found.describe())
+    print(f"to {found.gap:.1e} in {found.seconds:.1f} s", file=sys.stderr, flush=True)
+    return found
+
+
+def fingerprint(X: sp.csr_matrix, y: Array) -> str:
+    """Of the data, so that a set of the same name with other rows is another one."""
+    digest = hashlib.sha256(repr(X.shape).encode())
+    for array in (X.data, X.indices, X.indptr, y):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:12]
