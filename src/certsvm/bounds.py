@@ -82,8 +82,8 @@ def total(alpha: Vector) -> Bound:
     return Bound(value, 64.0 * UNIT_ROUNDOFF * value)
 
 
-def sum_of_rows(problem: Problem, coefficients: Vector, team: Team = ALONE) -> tuple[Vector, int]:
-    """sum_k coefficients_k [x_k, rho], and through how many additions an entry goes at most."""
+def sum_of_rows(problem: Problem, alpha: Vector, team: Team = ALONE) -> tuple[Vector, int]:
+    """sum_k alpha_k y_k, and through how many additions an entry goes at most."""
     rows = problem.rows
     # As long as the number of chunks, or long enough that clearing and adding a vector for each
     # costs little beside its rows.
@@ -94,7 +94,7 @@ def sum_of_rows(problem: Problem, coefficients: Vector, team: Team = ALONE) -> t
     def add_up(first: int, last: int) -> Vector:
         partial, out = np.zeros((2, rows.dimension))
         begin, end = first * chunk, min(last * chunk, rows.n_rows)
-        weighted_sum(rows.arrays, coefficients, begin, end, chunk, partial, out)
+        weighted_sum(rows.arrays, problem.signed_weights, alpha, begin, end, chunk, partial, out)
         return out
 
     parts = team.share(add_up, chunks)
@@ -106,7 +106,7 @@ def sum_of_rows(problem: Problem, coefficients: Vector, team: Team = ALONE) -> t
 
 def dual_point(problem: Problem, alpha: Vector, source: str, team: Team = ALONE) -> DualPoint:
     """The point of a feasible alpha, from scratch: one reading of the rows it weighs."""
-    w, additions = sum_of_rows(problem, problem.labels * alpha, team)
+    w, additions = sum_of_rows(problem, alpha, team)
     # Entry j goes through so many additions of products: its error is at most that many units,
     # and one, of sum_k alpha_k |y_kj|, which is no longer than sum_k alpha_k |y_k|.
     path = float(alpha @ problem.rows.norms)

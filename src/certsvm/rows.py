@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from certsvm.kernels import checks
 from certsvm.kernels.objective import squared_norms
-from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector
+from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, copy_rows
 
 
 class Rows:
@@ -42,6 +42,8 @@ class Rows:
         Number of stored values.
     squared_norms : ndarray of shape (n_rows,)
         Squared norms of the augmented rows.
+    ascending : bool
+        Whether the columns of every sparse row ascend.
 
     Examples
     --------
@@ -59,11 +61,11 @@ class Rows:
         self.bias = float(bias)
         self.arrays: RowArrays
         if sp.issparse(X):
-            self.arrays = _csr_rows(X, self.bias)
+            self.arrays, self.ascending = _csr_rows(X, self.bias)
             self.n_stored = int(self.arrays.indptr[-1] - self.arrays.indptr[0])
             self.n_rows, self.n_columns = (int(n) for n in X.shape)
         else:
-            self.arrays = _dense_rows(X, self.bias)
+            self.arrays, self.ascending = _dense_rows(X, self.bias), True
             self.n_stored = self.arrays.values.size
             self.n_rows, self.n_columns = self.arrays.values.shape
         self.dimension = self.n_columns + (self.bias > 0)
@@ -102,24 +104,26 @@ class Rows:
         roundings: Vector = self.norms * (self.lengths + 2.0)
         return roundings
 
-    @cached_property
-    def ascending(self) -> bool:
-        """Whether the columns of every sparse row ascend."""
-        if not isinstance(self.arrays, CsrRows):
-            return True
-        return survey(self.arrays.indptr, self.arrays.indices)[1]
-
     def take(self, which: NDArray[np.int64]) -> Rows:
-        """Some of the rows, copied."""
-        if not isinstance(self.arrays, CsrRows):
-            return Rows(self.arrays.values[which], bias=self.bias)
-        indices = self.arrays.indices
-        signed = np.int32 if indices.dtype == np.uint32 else np.int64
-        X = sp.csr_array(
-            (self.arrays.values, indices.view(signed), self.arrays.indptr),
-            shape=(self.n_rows, self.n_columns),
-        )
-        return Rows(X[which], bias=self.bias)
+        """Some of the rows, copied; what is known of them need not be found out again."""
+        some = object.__new__(Rows)
+        some.bias, some.n_columns, some.dimension = self.bias, self.n_columns, self.dimension
+        some.ascending, some.n_rows = self.ascending, which.size
+        some.squared_norms = self.squared_norms[which]
+        if isinstance(self.arrays, CsrRows):
+            indptr = np.zeros(which.size + 1, dtype=np.int64)
+            np.cumsum(self.arrays.indptr[which + 1] - self.arrays.indptr[which], out=indptr[1:])
+            values = np.empty(indptr[-1], dtype=self.arrays.values.dtype)
+            indices = np.empty(indptr[-1], dtype=self.arrays.indices.dtype)
+            copy_rows(self.arrays, which, indptr, values, indices)
+            some.arrays = CsrRows(
+                _read_only(values), _read_only(indices), _read_only(indptr), self.bias
+            )
+            some.n_stored = int(indptr[-1])
+        else:
+            some.arrays = DenseRows(_read_only(self.arrays.values[which]), self.bias)
+            some.n_stored = some.arrays.values.size
+        return some
 
     def row(self, k: int) -> tuple[NDArray[Any], NDArray[np.floating[Any]]]:
         """Columns and values stored in row ``k``, without the bias."""
@@ -175,7 +179,7 @@ def _dense_rows(X: Any, bias: float) -> DenseRows:
     return DenseRows(_read_only(np.ascontiguousarray(_float_values(values))), bias)
 
 
-def _csr_rows(X: Any, bias: float) -> CsrRows:
+def _csr_rows(X: Any, bias: float) -> tuple[CsrRows, bool]:
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions (rows, columns), got shape {X.shape}")
     if X.format != "csr":
@@ -184,28 +188,30 @@ def _csr_rows(X: Any, bias: float) -> CsrRows:
     indices = np.ascontiguousarray(
         X.indices if X.indices.dtype in (np.int32, np.int64) else X.indices.astype(np.int64)
     )
-    if refuse_broken(X, indptr, indices):
+    ascending, repeating = refuse_broken(X, indptr, indices)
+    if repeating:
         # A column stored twice in a row means the sum of both; add them up, in a copy.
         X = X.copy()
         X.sum_duplicates()
         return _csr_rows(X, bias)
     unsigned = np.uint32 if indices.dtype == np.int32 else np.uint64
-    return CsrRows(
+    rows = CsrRows(
         _read_only(_float_values(X.data)),
         _read_only(indices.view(unsigned)),
         _read_only(indptr),
         bias,
     )
+    return rows, ascending
 
 
-def survey(indptr: NDArray[np.int64], indices: NDArray[Any]) -> tuple[int, bool]:
-    """The largest column index, and whether the columns of every row ascend."""
-    largest, ascending = checks.survey_indices(indptr, indices[indptr[0] : indptr[-1]])
-    return int(largest), bool(ascending)
+def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> tuple[bool, bool]:
+    """Raise if reading X could leave its arrays.
 
-
-def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> bool:
-    """Raise if reading X could leave its arrays; tell whether a row repeats a column."""
+    Returns
+    -------
+    ascending, repeating : bool
+        Whether the columns of every row ascend, and whether a row has a column twice.
+    """
     n_rows, n_columns = X.shape
     if indptr.size != n_rows + 1:
         raise ValueError(
@@ -219,10 +225,10 @@ def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> b
             f"X is a broken CSR matrix: row {k} extends from {indptr[k]} to {indptr[k + 1]}, "
             f"but {stored} values are stored."
         )
-    unsigned = indices.view(np.uint32 if indices.dtype == np.int32 else np.uint64)
-    largest, ascending = survey(indptr, unsigned)
+    unsigned: NDArray[Any] = indices.view(np.uint32 if indices.dtype == np.int32 else np.uint64)
+    largest, ascending = checks.survey_indices(indptr, unsigned[indptr[0] : indptr[-1]])
     if ascending and largest < n_columns:
-        return False
+        return True, False
     nothing_seen = np.empty(0, dtype=np.int64)
     code, k, j = checks.inspect_indices(indptr, indices, n_columns, nothing_seen)
     if code == checks.DUPLICATE_COLUMN:
@@ -233,7 +239,7 @@ def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> b
             f"X is a broken CSR matrix: row {k} has column index {indices[j]}, "
             f"but X has {n_columns} columns."
         )
-    return bool(code == checks.DUPLICATE_COLUMN)
+    return False, bool(code == checks.DUPLICATE_COLUMN)
 
 
 __all__ = ["Rows", "Vector", "refuse_broken"]

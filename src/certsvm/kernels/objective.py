@@ -95,14 +95,15 @@ def mix(a: float, x: Vector, b: float, y: Vector) -> None:
 @kernel
 def weighted_sum(
     rows: RowArrays,
-    coefficients: Vector,
+    signed_weights: Vector,
+    alpha: Vector,
     first: int,
     last: int,
     chunk: int,
     partial: Vector,
     out: Vector,
 ) -> None:
-    """Add ``coefficients[k]`` times the augmented row k, for k from first to last, to ``out``.
+    """Add alpha_k y_k, for k from first to last, to ``out``; weights give y_k its sign only.
 
     Chunks of rows are summed into ``partial`` first: an entry then goes through as many
     additions as a chunk is long, plus one for each chunk, instead of one for each row.
@@ -110,8 +111,8 @@ def weighted_sum(
     for start in range(first, last, chunk):
         partial[:] = 0.0
         for k in range(start, min(start + chunk, last)):
-            if coefficients[k] != 0.0:
-                add(rows, k, coefficients[k], partial)
+            if alpha[k] != 0.0:
+                add(rows, k, alpha[k] if signed_weights[k] > 0.0 else -alpha[k], partial)
         for j in range(out.size):
             out[j] += partial[j]
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.kernels.jit import row_operation
+from certsvm.kernels.jit import kernel, row_operation
 
 Vector: TypeAlias = NDArray[np.float64]
 
@@ -160,3 +160,19 @@ def _add_scaled_dense(rows: Any, k: Any, step: Any, scale: Any, v: Any) -> Any:
             v[v.size - 1] += step * scale[v.size - 1] * rows.bias
 
     return implementation
+
+
+@kernel
+def copy_rows(
+    rows: CsrRows,
+    which: NDArray[np.int64],
+    indptr: NDArray[np.int64],
+    values: NDArray[np.floating[Any]],
+    indices: NDArray[np.unsignedinteger[Any]],
+) -> None:
+    """Copy the rows ``which``, one after the other, to where ``indptr`` says."""
+    for i in range(which.size):
+        source = rows.indptr[which[i]]
+        for j in range(indptr[i + 1] - indptr[i]):
+            values[indptr[i] + j] = rows.values[source + j]
+            indices[indptr[i] + j] = rows.indices[source + j]

@@ -79,9 +79,8 @@ class Master:
         """Add the cut of the rows whose product, v.y_k, is less than one."""
         problem = self._problem
         inside = products < 1.0
-        signed = np.where(inside, problem.signed_weights, 0.0)
-        h, additions = sum_of_rows(problem, signed)
-        sizes = np.abs(signed)
+        sizes = np.where(inside, problem.weights, 0.0)
+        h, additions = sum_of_rows(problem, sizes)
         length = float(sizes @ problem.rows.norms)
         rounding = UNIT_ROUNDOFF * (additions + 1) * length
         row = self.h @ h

@@ -37,9 +37,9 @@ Proximal Point Algorithm in Convex Programming, Mathematics of Operations Resear
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -70,6 +70,8 @@ _SAMPLE, _SAMPLE_PER_COLUMN, _SMALLEST_SAMPLE = 1 / 12, 20, 1000
 _SAMPLE_GAP, _SAMPLE_STEPS = 0.03, 30
 # Rounding may take this share of the gap before the products are computed anew.
 _ROUNDING = 0.05
+# Fewer rows are not worth sharing among threads.
+_LEAST_SHARED = 20_000
 # Rows of a dense block, and what an entry of a dense product costs relative to one of a sparse.
 _ROWS_AT_ONCE, _DENSE_COST = 2048, 0.07
 
@@ -143,7 +145,13 @@ class NewtonRun(Run):
             if samples:
                 w, share = from_a_sample(problem, options)
                 self._sigma = share * problem.C
+        self._keep_alpha = options.keep_alpha
+        # Fresh memory costs as much as working on it, so all arrays as long as the data are kept.
+        self._rows = np.empty(problem.rows.n_rows, dtype=np.int64)
+        self._unclipped = np.empty(problem.rows.n_rows)
+        self._alpha = np.empty(problem.rows.n_rows)
         self._products = Products(problem, w, self._team)
+        self._along = self._products.copy()
         self._evaluate()
         self._complete = True
 
@@ -165,13 +173,18 @@ class NewtonRun(Run):
     def _evaluate(self) -> None:
         """alpha(w), its dual point, and the objective, from w and its products."""
         problem = self._problem
-        self._unclipped = np.empty(problem.rows.n_rows)
-        self._alpha = np.empty(problem.rows.n_rows)
-        respond(
-            self._products.values, problem.weights, self._alpha_hat, self._sigma, problem.C,
-            self._unclipped, self._alpha,
-        )  # fmt: skip
+
+        def respond_in(first: int, last: int) -> None:
+            part = slice(first, last)
+            respond(
+                self._products.values[part], problem.weights[part], self._alpha_hat[part],
+                self._sigma, problem.C, self._unclipped[part], self._alpha[part],
+            )  # fmt: skip
+
+        self._share(respond_in)
         self._point = dual_point(problem, self._alpha, "multipliers", self._team)
+        # alpha is overwritten by the next step; whoever keeps it needs a copy.
+        self._point = replace(self._point, alpha=self._alpha.copy if self._keep_alpha else None)
         self._primal = self._products.primal_bound(self._team)
         self._best_primal = min(self._best_primal, self._primal.value)
         self._best_dual = max(self._best_dual, dual_bound(self._point)[0].value)
@@ -186,19 +199,25 @@ class NewtonRun(Run):
         self._complete = False
         if self._solved_well_enough():
             self._next_stage()
-        band = np.flatnonzero((self._unclipped > 0.0) & (self._unclipped < self._box))
+        band = self._band()
         direction = -self._solve(band, self._gradient)
-        products = Products(self._problem, direction, self._team)
-        if self._problem.m < products.values.size:
-            products.values[self._problem.signed_weights == 0.0] = 0.0
-        step = self._line_search(direction, products.values)
-        self._products.mix(1.0, step, products)
+        self._along.w = direction
+        self._along.compute(self._team)
+        if self._problem.m < self._along.values.size:
+            self._along.values[self._problem.signed_weights == 0.0] = 0.0
+        step = self._line_search(direction, self._along.values)
+        self._products.mix(1.0, step, self._along)
         self._inner += 1
         self._evaluate()
         self._complete = True
         return Epoch(
             epochs=self._steps, margin_errors=int(band.size), primal_estimate=self._primal.value
         )
+
+    def _band(self) -> NDArray[np.int64]:
+        """The rows whose alpha is strictly inside its box."""
+        size = inside(self._unclipped, self._problem.weights, self._problem.C, self._rows)
+        return self._rows[:size]
 
     def _solved_well_enough(self) -> bool:
         gap = max(self._best_primal - self._best_dual, 0.0)
@@ -215,11 +234,22 @@ class NewtonRun(Run):
         if self._smoothing:
             self._sigma *= _GROWTH_SMOOTHING
         else:
-            self._alpha_hat = self._alpha
+            self._alpha_hat, self._alpha = self._alpha, self._alpha_hat
             self._sigma *= _GROWTH_MULTIPLIERS
         self._evaluate()
 
-    def _solve(self, band: NDArray[np.intp], right: Vector) -> Vector:
+    def _share(self, task: Callable[[int, int], Any]) -> list[Any]:
+        """Share what is done row by row; few rows are not worth it.
+
+        Tasks pass slices to kernels: a loop over a whole array is compiled into vector
+        instructions, one from a given first to a given last element is not.
+        """
+        rows = self._problem.rows.n_rows
+        if rows < _LEAST_SHARED:
+            return [task(0, rows)]
+        return self._team.share(task, rows)
+
+    def _solve(self, band: NDArray[np.int64], right: Vector) -> Vector:
         """Solve with the Hessian."""
         H = gram(self._problem, band, self._sigma * self._problem.weights[band], self._team)
         H[np.diag_indices_from(H)] += 1.0
@@ -237,8 +267,13 @@ class NewtonRun(Run):
         weights, sigma, C = self._problem.weights, self._sigma, self._problem.C
 
         def derivative(t: float) -> float:
-            inside = clipped_sum(self._unclipped, weights, sigma, C, products, t)
-            return slope + t * curvature - float(inside)
+            def inside(first: int, last: int) -> float:
+                part = slice(first, last)
+                return clipped_sum(
+                    self._unclipped[part], weights[part], sigma, C, products[part], t
+                )
+
+            return slope + t * curvature - float(sum(self._share(inside)))
 
         first = derivative(0.0)
         if not first < 0.0:
@@ -297,7 +332,12 @@ def from_a_sample(problem: Problem, options: Options) -> tuple[Vector, float]:
 
 @reordering_kernel
 def clipped_sum(
-    unclipped: Vector, weights: Vector, sigma: float, C: float, products: Vector, t: float
+    unclipped: Vector,
+    weights: Vector,
+    sigma: float,
+    C: float,
+    products: Vector,
+    t: float,
 ) -> float:
     """sum_k clip(unclipped_k - t sigma s_k products_k, 0, C s_k) products_k."""
     total = 0.0
@@ -305,6 +345,16 @@ def clipped_sum(
         value = unclipped[k] - t * sigma * weights[k] * products[k]
         total += min(max(value, 0.0), C * weights[k]) * products[k]
     return total
+
+
+@kernel
+def inside(unclipped: Vector, weights: Vector, C: float, out: NDArray[np.int64]) -> int:
+    """Which rows have 0 < unclipped_k < C s_k, into the front of ``out``; how many."""
+    n = 0
+    for k in range(unclipped.size):
+        out[n] = k
+        n += 1 if 0.0 < unclipped[k] < C * weights[k] else 0
+    return n
 
 
 @kernel
@@ -325,7 +375,7 @@ def respond(
 
 
 def gram(
-    problem: Problem, which: NDArray[np.intp], weights: Vector, team: Team
+    problem: Problem, which: NDArray[np.int64], weights: Vector, team: Team
 ) -> NDArray[np.float64]:
     """sum_k weights_k y_k y_k' over the rows ``which``: the lower triangle, at least."""
     rows = problem.rows

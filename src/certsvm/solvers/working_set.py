@@ -137,7 +137,7 @@ class WorkingSetRun(Run):
         self._complete = True
 
     def _take_w_from_alpha(self) -> None:
-        point = dual_point(self._problem, self._alpha, "start")
+        point = dual_point(self._problem, self._alpha, "start", self._team)
         self._w, self._rounding = point.w, point.w_rounding
 
     def epoch(self) -> Epoch:
