@@ -7,13 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import kernels, machine, master, optima, startup, systems
+from benchmarks import auto, kernels, machine, master, optima, startup, systems
 
 BENCHMARKS = {
     "startup": startup,
     "kernels": kernels,
     "optima": optima,
     "systems": systems,
+    "auto": auto,
     "master": master,
 }
 RESULTS = Path(__file__).parent / "results"

@@ -105,7 +105,7 @@ class Ours(Adapter):
         few = sp.csr_matrix(X[:, :50])
         few.indices, few.indptr = (a.astype(X.indices.dtype) for a in (few.indices, few.indptr))
         self.prepare(few, y)
-        for solver in ("dcd", "newton", "auto"):
+        for solver in ("working-set", "newton", "auto"):
             self._estimator(0.01, 1e-3).set_params(solver=solver).fit(few, y)
 
     def fit(self, C: float, variant: str, setting: float) -> Any:

@@ -25,7 +25,7 @@ from certsvm.training import train
 
 FACTORS = (1, 2, 4, 8)
 SIZES: dict[str, dict[str, int]] = {
-    "dcd": {"n_documents": 20_000, "n_words": 10_000, "length": 85},
+    "working-set": {"n_documents": 20_000, "n_words": 10_000, "length": 85},
     "newton": {"n_documents": 20_000, "n_words": 100, "length": 20},
 }
 PASSES = 10

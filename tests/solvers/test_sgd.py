@@ -68,7 +68,6 @@ class Paper:
         self.C = case.C
         self.m = len(self.patterns)
         self.rng = np.random.default_rng(seed)
-        self.order = np.arange(self.m)
         self.multiple = multiple
         self.a = np.zeros(self.patterns.shape[1])
         self.t = self.M = self.T = self.passes = 0
@@ -76,8 +75,7 @@ class Paper:
     def epoch(self) -> tuple[np.ndarray, int, int, float]:  # type: ignore[type-arg]
         self.passes += 1
         ell = 5 if self.multiple and 0 < self.passes % 9 < 5 else 1
-        self.rng.shuffle(self.order)
-        for k in self.order:
+        for k in self.rng.permutation(self.m):
             for _ in range(ell):
                 if self.a @ self.patterns[k] <= self.t / (self.C * self.m):
                     self.a = self.a + self.patterns[k]

@@ -68,13 +68,13 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         certain. It has no unit and is relative to the optimal objective value, so 0.01 means
         one per cent for any data, any scaling and any C.
     solver : str or Solver, default="auto"
-        A name from ``certsvm.solvers.SOLVERS``: ``"dcd"``, ``"newton"``, ``"mpu"``,
-        ``"ocas"``, ``"svmperf"``, ``"sgd-s"``, ``"sgd-m"`` certify; ``"sgd-r"``, ``"pegasos"``,
-        ``"norma"``, ``"svmsgd"``, ``"sgd-qn"`` have no dual bound, so they cannot tell when
+        A name from ``certsvm.solvers.SOLVERS``: ``"working-set"``, ``"newton"``,
+        ``"dcd"``, ``"mpu"``, ``"ocas"``, ``"svmperf"``, ``"sgd-s"``, ``"sgd-m"`` certify;
+        ``"sgd-r"``, ``"pegasos"``, ``"norma"``, ``"svmsgd"``, ``"sgd-qn"`` have no dual bound, so they cannot tell when
         ``tol`` is reached, and run until a limit (``certsvm.bound`` certifies their answer
         afterwards). Or a configured object such as ``certsvm.solvers.SGDs(published=True)``.
-        ``"auto"`` begins with "dcd" and goes over to "newton" where that will not have taken
-        longer; see ``solver_``.
+        ``"auto"`` takes "working-set" or "newton", or the one after the other, by what they are
+        expected to cost; ``solver_`` tells. It solves small problems to machine precision.
     fit_intercept : bool, default=True
         Whether to learn an intercept.
     intercept_scaling : float, default=1.0
@@ -88,11 +88,13 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     max_time : float, default=None
         Limit in seconds, for each binary problem; looked at after each pass.
     n_jobs : int, default=None
-        Threads: for several classes at once, or for computing the objective. None means 1
-        unless in a ``joblib.parallel_config`` context, -1 all processors. The result does not
-        depend on it.
+        Threads: for several classes at once, or inside one fit ("newton" shares most of its
+        work among them, the others only the computation of the objective). None means 1
+        unless in a ``joblib.parallel_config`` context, -1 all processors. BLAS is held to one
+        thread during a fit.
     random_state : int, RandomState instance or None, default=None
-        Of the order in which rows are presented. An int gives the same bits each time.
+        Of the order in which rows are presented. An int gives the same bits each time, for the
+        same number of threads.
     warm_start : bool, default=False
         Whether ``fit`` goes on from the previous solution, if the shapes still agree.
     store_dual : bool, default=False

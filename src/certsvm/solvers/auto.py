@@ -6,14 +6,15 @@ beforehand, from a handful of passes to thousands. So working sets begin, and af
 the visits to rows that they still need are predicted from how their guess at the gap has fallen.
 When that exceeds what Newton would cost in all, or when as much has been spent already, Newton
 takes over: from a sample of the rows, or from the alpha at hand if that is good. Where even the
-three passes that working sets always need cost more than Newton, it is Newton from the beginning.
+three passes that working sets always need cost more than Newton to one per cent, it is Newton from
+the beginning.
 
 With n stored values in m rows and d columns, and q the sum of the squares of the rows' lengths,
 in nanoseconds (only ratios matter):
 
     a visit to a row      4 n / m + 30, and 250 more if rows beyond the caches come in random order
     a step of Newton      2 (1.5 n + 5 m) + 20 m + 0.1 q + 0.02 d^3,
-                          7 of them to one per cent and 8 more for each further digit
+                          7 of them to one per cent and 5 more for each further digit
 
 The numbers are times on one machine, rounded, and averages over sets of data that differ; so the
 choice is not always the better one.
@@ -44,6 +45,8 @@ _MOST_REFINEMENTS, _PATIENCE = 100, 15
 # Below this gap, alpha is a better start than a sample.
 _GOOD_ALPHA = 0.05
 _LEAST_PASSES = 3
+# Guesses at the gap fall more slowly later on.
+_OPTIMISM = 2.0
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class AutoRun(Run):
             self.solver_name = WorkingSet.name
             self._visit_cost = visit_cost(problem, in_order=run.in_order)
             self._newton_cost = newton_cost(problem, options.target)
-            if _LEAST_PASSES * problem.m * self._visit_cost > self._newton_cost:
+            if _LEAST_PASSES * problem.m * self._visit_cost > newton_cost(problem, 0.01):
                 self._run = Newton(max_columns=_MOST_COLUMNS).start(problem, options)
                 self.solver_name = Newton.name
 
@@ -111,7 +114,8 @@ class AutoRun(Run):
         if self._passes < _LEAST_PASSES:
             # The first guesses mean little.
             return False
-        return max(run.outlook(), run.visited) * self._visit_cost > self._newton_cost
+        outlook = _OPTIMISM * run.outlook()
+        return max(outlook, run.visited) * self._visit_cost > self._newton_cost
 
     def _turn_to_newton(self, run: WorkingSetRun) -> None:
         start = None
@@ -170,7 +174,7 @@ def newton_cost(problem: Problem, target: float) -> float:
     if problem.rows.dimension > _MOST_COLUMNS:
         return math.inf
     digits = math.log10(0.01 / max(target, 1e-10)) if target < 0.01 else 0.0
-    return (7.0 + 8.0 * digits) * step_cost(problem)
+    return (7.0 + 5.0 * digits) * step_cost(problem)
 
 
 def is_small(problem: Problem) -> bool:

@@ -26,7 +26,7 @@ class SGDm(SGDs):
 
     Parameters
     ----------
-    f, T_max, published, windows, spacing
+    f, T_max, published, windows, spacing, precision, shuffled
         As for ``SGDs``.
     multiplicity : int, default=5
         How often a row is presented in a multiple pass.

@@ -16,10 +16,7 @@ small enough to end, or has fallen a good deal, the products of w with all rows 
 give J exactly, wake the rows that were wrong to sleep, and go into a search in the plane of the
 best w so far and the present one (``plane_search``).
 
-Rows that lie together in memory are visited together, in blocks whose order is random: a sweep then
-reads memory nearly in order, which is several times faster than a random order for data beyond the
-caches. Where neighbours are alike (data sorted by class, say) blocks converge badly; a sample of
-neighbours tells, and then the order is random throughout.
+Rows are visited in blocks of neighbours, where that is faster and does no harm (``order``).
 
 Given:      C, s, the rows; optionally alpha to start from, or w.
 Result:     the best combination found of the w of the evaluations, and alpha.
@@ -47,12 +44,9 @@ from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 from certsvm.solvers.dual_start import starting_alpha
+from certsvm.solvers.order import Order
 from certsvm.solvers.plane_search import best_combination
 
-_BLOCK = 32
-_CACHE = 8_000_000
-# Neighbours count as alike when their mean cosine exceeds that of random pairs by this.
-_ALIKE, _PAIRS = 0.25, 256
 # An evaluation is due when the guess has fallen to this share of what it was at the last one.
 _FALL = 0.2
 # Where the guess says that the target is met: it must at least have fallen this much.
@@ -115,14 +109,8 @@ class WorkingSetRun(Run):
         self._passes = 0
         self._sweeps = 0 if options.start is None else 1
         self._active = problem.active.copy()
-        in_cache = problem.rows.nbytes <= _CACHE
-        together = solver.shuffled
-        if together is None:
-            # In a cache, any order is as good, and the most random one converges best.
-            together = not in_cache and not neighbours_are_alike(problem, self._rng)
-        self._block = _BLOCK if together else 1
-        self.in_order = together or in_cache
-        """Whether rows need not be waited for."""
+        self._order = Order(problem, self._rng, shuffled=solver.shuffled)
+        self.in_order = self._order.in_order
         self._take_w_from_alpha()
         self._dual_value = 0.0
         self._products: Products | None = None
@@ -192,7 +180,7 @@ class WorkingSetRun(Run):
     def _sweep(self) -> tuple[float, int]:
         """Visit the working set; return the guess at the gap, and the number of updates."""
         problem = self._problem
-        order = in_blocks(self._active, self._block, self._rng)
+        order = self._order.permuted(self._active)
         length = math.sqrt(float(self._w @ self._w))
         # Nothing is known before the first sweep.
         sleep = self._solver.sleep if self._sweeps else math.inf
@@ -299,58 +287,6 @@ class WorkingSetRun(Run):
             w_rounding=self._rounding,
             alpha=self._alpha.copy if self._keep_alpha else None,
         )
-
-
-def in_blocks(rows: NDArray[np.int64], block: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The rows in blocks of neighbours, the blocks in random order.
-
-    Examples
-    --------
-    >>> sorted(in_blocks(np.arange(5), 2, np.random.default_rng(0)).tolist())
-    [0, 1, 2, 3, 4]
-    """
-    blocks = rows.size // block
-    if block == 1 or blocks < 8:
-        return rng.permutation(rows)
-    whole = rows[: blocks * block].reshape(blocks, block)
-    return np.concatenate([whole[rng.permutation(blocks)].ravel(), rows[blocks * block :]])
-
-
-def neighbours_are_alike(problem: Problem, rng: np.random.Generator) -> bool:
-    """Whether y_k.y_(k+1) / (|y_k| |y_(k+1)|) is, on average, much larger than for random pairs."""
-    active = problem.active
-    if active.size < 4:
-        return False
-    first = active[rng.integers(active.size - 1, size=_PAIRS)]
-    second = active[np.searchsorted(active, first) + 1]
-    some, others = active[rng.integers(active.size, size=(2, _PAIRS))]
-    scratch = np.zeros(problem.rows.dimension)
-    arguments = problem.rows.arrays, problem.signed_weights, problem.rows.norms
-    near = sum_of_cosines(*arguments, first, second, scratch)
-    far = sum_of_cosines(*arguments, some, others, scratch)
-    return near - far > _ALIKE * _PAIRS
-
-
-@kernel
-def sum_of_cosines(
-    rows: RowArrays,
-    signed_weights: Vector,
-    norms: Vector,
-    some: NDArray[np.int64],
-    others: NDArray[np.int64],
-    scratch: Vector,
-) -> float:
-    """Over the pairs of rows, labels reflected into them; ``scratch`` is zero before and after."""
-    total = 0.0
-    for i in range(some.size):
-        k, other = some[i], others[i]
-        size = norms[k] * norms[other]
-        if size > 0.0:
-            add(rows, k, 1.0, scratch)
-            sign = 1.0 if signed_weights[k] * signed_weights[other] > 0.0 else -1.0
-            total += sign * dot(rows, other, scratch) / size
-            add(rows, k, -1.0, scratch)
-    return total
 
 
 @kernel
