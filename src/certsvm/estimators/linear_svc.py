@@ -68,11 +68,12 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         certain. It has no unit and is relative to the optimal objective value, so 0.01 means
         one per cent for any data, any scaling and any C.
     solver : str or Solver, default="auto"
-        A name from ``certsvm.solvers.SOLVERS``: ``"working-set"``, ``"newton"``,
-        ``"dcd"``, ``"mpu"``, ``"ocas"``, ``"svmperf"``, ``"sgd-s"``, ``"sgd-m"`` certify;
-        ``"sgd-r"``, ``"pegasos"``, ``"norma"``, ``"svmsgd"``, ``"sgd-qn"`` have no dual bound, so they cannot tell when
-        ``tol`` is reached, and run until a limit (``certsvm.bound`` certifies their answer
-        afterwards). Or a configured object such as ``certsvm.solvers.SGDs(published=True)``.
+        A name from ``certsvm.solvers.SOLVERS``. Of these, ``"working-set"``, ``"newton"``,
+        ``"dcd"``, ``"mpu"``, ``"ocas"``, ``"svmperf"``, ``"sgd-s"`` and ``"sgd-m"`` certify;
+        ``"sgd-r"``, ``"pegasos"``, ``"norma"``, ``"svmsgd"`` and ``"sgd-qn"`` have no dual bound,
+        so they cannot tell when ``tol`` is reached, and run until a limit (``certsvm.bound``
+        certifies their answer afterwards). Or a configured object such as
+        ``certsvm.solvers.SGDs(published=True)``.
         ``"auto"`` takes "working-set" or "newton", or the one after the other, by what they are
         expected to cost; ``solver_`` tells. It solves small problems to machine precision.
     fit_intercept : bool, default=True
