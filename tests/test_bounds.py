@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.bounds import Bound, DualPoint, Ledger, dual_bound, dual_point, primal_bound
+from certsvm.bounds import (
+    Bound,
+    DualPoint,
+    Ledger,
+    Products,
+    dual_bound,
+    dual_point,
+    primal_bound,
+)
 from certsvm.parallel import Team
 from certsvm.problem import Problem
 from certsvm.rows import Rows
@@ -24,6 +32,39 @@ def test_primal_is_within_its_allowance_of_the_exact_value(
     error = abs(Fraction(bound.value) - exact_objective(case, w))
     assert error <= Fraction(bound.rounding)
     assert bound.rounding <= 1e-12 * (bound.value + size)
+
+
+@given(cases(), st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6), st.integers(0, 12))
+def test_primal_from_products_that_were_mixed_many_times(
+    case: Case, seed: int, size: float, mixtures: int
+) -> None:
+    """Coefficients of both signs and several sizes: cancellation must be paid for."""
+    problem = case.problem()
+    rng = np.random.default_rng(seed)
+    products = Products(problem, size * rng.standard_normal(problem.rows.dimension))
+    for _ in range(mixtures):
+        other = Products(problem, size * rng.standard_normal(problem.rows.dimension))
+        a, b = rng.standard_normal(2) * rng.choice([1e-3, 1.0, 30.0], 2)
+        products.mix(a, b, other)
+    bound = products.primal_bound()
+    exact = exact_objective(case, products.w)
+    assert abs(Fraction(bound.value) - exact) <= Fraction(bound.rounding)
+    for value, pattern, s in zip(products.values, case.patterns(), problem.weights, strict=True):
+        expected = sum(
+            (
+                Fraction(float(x)) * Fraction(float(v))
+                for x, v in zip(pattern, products.w, strict=True)
+            ),
+            Fraction(0),
+        )
+        if s > 0:
+            allowed = products.error * 2.0**-53 * (np.count_nonzero(pattern) + 3)
+            assert (
+                abs(float(Fraction(float(value)) - expected))
+                <= allowed * np.linalg.norm(pattern) + 1e-300
+            )
+        else:
+            assert value == 1.0
 
 
 @given(cases(), st.integers(0, 2**32 - 1))
@@ -81,8 +122,17 @@ def test_threads_do_not_change_a_bit(threads: int) -> None:
     rng = np.random.default_rng(0)
     problem = Problem(Rows(rng.standard_normal((20_001, 40))), rng.choice([-1, 1], 20_001))
     w = rng.standard_normal(40)
+    alpha = rng.random(20_001)
+    alone = dual_point(problem, alpha, "a test")
     with Team(threads) as team:
         assert primal_bound(problem, w, team) == primal_bound(problem, w)
+        products = Products(problem, w, team)
+        assert products.primal_bound(team) == Products(problem, w).primal_bound()
+        # A sum of vectors is put together from as many parts as there are threads.
+        shared = dual_point(problem, alpha, "a test", team)
+        again = dual_point(problem, alpha, "a test", team)
+    np.testing.assert_array_equal(shared.w, again.w)
+    assert np.linalg.norm(shared.w - alone.w) <= shared.w_rounding + alone.w_rounding
 
 
 def test_the_ledger_keeps_the_best_of_each_kind() -> None:

@@ -6,8 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
+from certsvm.kernels import checks
 from certsvm.rows import Rows
+from tests.problems import Case, cases
 
 
 def csr(**changes: Any) -> sp.csr_matrix:
@@ -147,3 +151,33 @@ def test_values_that_are_not_real_numbers(X: Any) -> None:
 def test_bad_bias(bias: float) -> None:
     with pytest.raises(ValueError, match="bias"):
         Rows(np.eye(2), bias=bias)
+
+
+@given(cases(), st.integers(0, 2**32 - 1))
+def test_some_of_the_rows(case: Case, seed: int) -> None:
+    rows = Rows(case.matrix(), bias=case.bias)
+    which = np.random.default_rng(seed).integers(rows.n_rows, size=5)
+    some = rows.take(which)
+    X = case.matrix()
+    fresh = Rows(X[which], bias=case.bias)
+    assert (some.n_rows, some.n_columns, some.dimension) == (5, fresh.n_columns, fresh.dimension)
+    assert some.n_stored == fresh.n_stored
+    assert some.arrays.values.dtype == fresh.arrays.values.dtype
+    np.testing.assert_array_equal(some.squared_norms, fresh.squared_norms)
+    for k in range(5):
+        for a, b in zip(some.row(k), fresh.row(k), strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert not some.arrays.values.flags.writeable
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=1, max_size=6),
+    st.integers(0, 3),
+)
+def test_the_survey_of_indices(rows: list[list[int]], before: int) -> None:
+    """Also where the first row does not begin at the first index."""
+    indptr = before + np.cumsum([0, *map(len, rows)])
+    flat = np.array([9] * before + [j for row in rows for j in row], dtype=np.uint32)
+    largest, ascending = checks.survey_indices(indptr, flat[before:])
+    assert largest == max((j for row in rows for j in row), default=0)
+    assert ascending == all(sorted(set(row)) == row for row in rows)

@@ -202,7 +202,7 @@ def test_more_passes_are_given_up_when_they_do_not_help() -> None:
 
 def test_growth(tmp_path: Path) -> None:
     sizes = {
-        "dcd": {"n_documents": 50, "n_words": 40, "length": 10},
+        "working-set": {"n_documents": 50, "n_words": 40, "length": 10},
         "newton": {"n_documents": 50, "n_words": 10, "length": 5},
     }
     growth.write(tmp_path, 1, sizes)

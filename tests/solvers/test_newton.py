@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certsvm.bounds import dual_bound, dual_point, primal_bound
 from certsvm.parallel import Team
 from certsvm.problem import Problem
 from certsvm.rows import Rows
@@ -115,3 +116,63 @@ def test_too_many_columns() -> None:
         train(problem, Newton(max_columns=3))
     with pytest.raises(ValueError, match="Newton: max_columns must be > 0"):
         Newton(max_columns=0)
+
+
+def many_rows(rows: int = 8000) -> Problem:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, 6))
+    labels = np.where(X[:, 0] + rng.standard_normal(rows) > 0, 1, -1)
+    return Problem(Rows(X), labels, C=1.0, weights=rng.choice([0.0, 1.0, 2.5], rows))
+
+
+def test_a_sample_saves_steps_and_changes_no_optimum() -> None:
+    problem = many_rows()
+    with_sample = train(problem, Newton(), tol=1e-8, seed=0)
+    without = train(problem, Newton(samples=False), tol=1e-8, seed=0)
+    assert with_sample.certificate.met
+    assert without.certificate.met
+    np.testing.assert_allclose(with_sample.w, without.w, atol=1e-4)
+    assert train(problem, Newton(), tol=0.01, seed=0).passes < (
+        train(problem, Newton(samples=False), tol=0.01, seed=0).passes
+    )
+
+
+def test_a_sample_stands_for_all_rows() -> None:
+    problem = many_rows()
+    part = problem.sample(problem.active[::4])
+    assert part.C * part.weight_sum == pytest.approx(problem.C * problem.weight_sum)
+    assert part.m == problem.active[::4].size
+
+
+def test_threads_give_the_same_bits_each_time_and_a_true_certificate() -> None:
+    problem = many_rows(50_000)
+    alone, first, second = (
+        train(problem, Newton(), tol=1e-7, seed=0, threads=n) for n in (1, 2, 2)
+    )
+    np.testing.assert_array_equal(first.w, second.w)
+    assert first.certificate == second.certificate
+    assert first.certificate.met
+    np.testing.assert_allclose(alone.w, first.w, atol=1e-4)
+    fresh = primal_bound(problem, first.w)
+    assert fresh.low <= first.certificate.primal + first.certificate.primal_rounding
+
+
+def test_alpha_that_was_kept_is_not_overwritten() -> None:
+    problem = many_rows()
+    result = train(problem, Newton(), tol=1e-6, seed=0, keep_alpha=True)
+    assert result.alpha is not None
+    point = dual_point(problem, result.alpha, "a test")
+    bound, _ = dual_bound(point)
+    assert bound.value == pytest.approx(result.certificate.dual, rel=1e-12)
+
+
+@pytest.mark.parametrize("density", [0.05, 0.9])
+def test_sparse_rows_dense_enough_are_multiplied_as_dense(density: float) -> None:
+    rng = np.random.default_rng(0)
+    X = sp.random(300, 40, density=density, format="csr", random_state=rng)
+    problem = Problem(Rows(X, bias=0.5), np.ones(300))
+    which, weights = np.arange(0, 300, 2), rng.random(150)
+    rows = np.column_stack([X.toarray(), np.full(300, 0.5)])[which]
+    with Team(2) as team:
+        G = gram(problem, which, weights, team)
+    np.testing.assert_allclose(np.tril(G), np.tril(rows.T @ (weights[:, None] * rows)), atol=1e-12)

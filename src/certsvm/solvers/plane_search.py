@@ -7,8 +7,8 @@ one, and with the products of both with all rows it takes no reading of the data
 
     f(a, b) = 1/2 |a u + b v|^2 + C sum_k s_k max(0, 1 - a u.y_k - b v.y_k).
 
-Newton's method on f with its kinks rounded off over a width that shrinks in each step; the best
-point met on the way, by f itself, is the answer.
+Newton's method on f with its kinks rounded off over a width that shrinks with each step that is a
+success, and steps halved that are none; the best point met on the way, by f itself, is the answer.
 """
 
 from __future__ import annotations
@@ -46,6 +46,10 @@ def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float,
             continue
         if step >= _PATIENCE and gain <= _GAIN * abs(now):
             break
+        if gain < 0.0 and step > 0:
+            # Too far: half of it, with the same width.
+            a, b = 0.5 * (a + best[0]), 0.5 * (b + best[1])
+            continue
         g0, g1 = a * uu + b * uv - C * g0, a * uv + b * vv - C * g1
         curvature = C / (2.0 * width)
         h00, h01, h11 = uu + curvature * h00, uv + curvature * h01, vv + curvature * h11

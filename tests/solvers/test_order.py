@@ -1,0 +1,62 @@
+"""Orders of visits: always a permutation, in blocks where that does no harm."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.problem import Problem
+from certsvm.rows import Rows
+from certsvm.solvers.order import Order, in_blocks, neighbours_are_alike
+from tests.problems import Case, cases
+
+
+@given(st.integers(0, 400), st.integers(1, 40), st.integers(0, 2**32 - 1))
+def test_blocks_are_a_permutation(size: int, block: int, seed: int) -> None:
+    rows = 3 * np.arange(size)
+    order = in_blocks(rows, block, np.random.default_rng(seed))
+    np.testing.assert_array_equal(np.sort(order), rows)
+
+
+def test_rows_of_a_block_stay_together() -> None:
+    order = in_blocks(np.arange(320), 32, np.random.default_rng(0))
+    assert (np.diff(order.reshape(10, 32), axis=1) == 1).all()
+    assert order[0] != 0 or order[32] != 32
+
+
+def large(sorted_by_class: bool) -> Problem:
+    rng = np.random.default_rng(0)
+    labels = np.repeat([1.0, -1.0], 50_000)
+    X = 0.1 * rng.standard_normal((100_000, 8))
+    X[labels > 0, 0] += 1.0
+    X[labels < 0, 1] += 1.0
+    order = np.arange(100_000) if sorted_by_class else rng.permutation(100_000)
+    return Problem(Rows(sp.csr_matrix(X[order])), labels[order])
+
+
+@pytest.mark.parametrize("sorted_by_class", [True, False])
+def test_a_sample_tells_whether_neighbours_are_alike(sorted_by_class: bool) -> None:
+    problem = large(sorted_by_class)
+    for seed in range(5):
+        assert neighbours_are_alike(problem, np.random.default_rng(seed)) == sorted_by_class
+    order = Order(problem, np.random.default_rng(0))
+    assert order.in_order != sorted_by_class
+    together = np.mean(np.diff(order.permuted(problem.active)) == 1)
+    assert together < 0.01 if sorted_by_class else together > 0.9
+
+
+def test_what_is_said_counts_more_than_the_sample() -> None:
+    problem = large(sorted_by_class=True)
+    order = Order(problem, np.random.default_rng(0), shuffled=True)
+    assert order.in_order
+    assert np.mean(np.diff(order.permuted(problem.active)) == 1) > 0.9
+    assert not Order(large(False), np.random.default_rng(0), shuffled=False).in_order
+
+
+@given(cases(), st.integers(0, 2**32 - 1))
+def test_any_problem_can_be_asked(case: Case, seed: int) -> None:
+    problem = case.problem()
+    assert neighbours_are_alike(problem, np.random.default_rng(seed)) in (True, False)
+    order = Order(problem, np.random.default_rng(seed))
+    np.testing.assert_array_equal(np.sort(order.permuted(problem.active)), problem.active)

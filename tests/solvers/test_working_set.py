@@ -1,0 +1,161 @@
+"""Working sets: sleeping and waking, evaluations, the search in the plane."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.bounds import Products, dual_point, primal_bound
+from certsvm.problem import Problem
+from certsvm.rows import Rows
+from certsvm.solvers import DCD, Options, Start, WorkingSet
+from certsvm.solvers.plane_search import best_combination
+from certsvm.solvers.working_set import WorkingSetRun, sweep
+from certsvm.training import train
+from tests.problems import Case, cases, optimum
+
+
+def text(C: float, rows: int = 2000) -> Problem:
+    rng = np.random.default_rng(0)
+    X = sp.random(rows, 3000, density=0.01, format="csr", random_state=rng)
+    w = rng.standard_normal(3000)
+    labels = np.where(X @ w + 0.3 * rng.standard_normal(rows) > 0, 1, -1)
+    return Problem(Rows(X), labels, C=C)
+
+
+def run_on(problem: Problem, target: float = 0.01) -> WorkingSetRun:
+    return WorkingSet().start(problem, Options(np.random.default_rng(0), target=target))
+
+
+@given(case=cases())
+def test_it_reaches_the_optimum_of_small_problems(case: Case) -> None:
+    low, high = optimum(case)
+    result = train(case.problem(), WorkingSet(), tol=1e-6, max_iter=20_000, seed=0)
+    assert result.certificate.met
+    assert low * (1 - 1e-9) - 1e-12 <= result.certificate.primal <= high * (1 + 2e-6) + 1e-12
+
+
+def test_settled_rows_sleep_and_an_evaluation_wakes_those_that_are_not() -> None:
+    problem = text(C=1.0)
+    run = run_on(problem, target=1e-4)
+    sizes = []
+    while not run._computed:
+        run.epoch()
+        sizes.append(run._active.size)
+    assert min(sizes) < 0.9 * problem.m
+    G = run._products.values - 1.0
+    box = problem.C * problem.weights
+    wrong = ((run._alpha <= 0) & (G < 0)) | ((run._alpha >= box) & (G > 0))
+    assert set(np.flatnonzero(wrong)) <= set(run._active)
+    asleep = np.setdiff1d(problem.active, run._active)
+    assert (np.abs(G[asleep]) > 0.5 * 0.1 - 1e-12).all()
+
+
+def test_j_comes_from_the_solver_and_is_true() -> None:
+    problem = text(C=10.0)
+    run = run_on(problem, target=1e-3)
+    seen = 0
+    for _ in range(40):
+        run.epoch()
+        point = run.primal()
+        if point is None:
+            continue
+        seen += 1
+        w, bound = point
+        fresh = primal_bound(problem, w)
+        assert bound.low <= fresh.high
+        assert fresh.low <= bound.high
+        assert bound.rounding < 1e-9 * bound.value
+    assert seen >= 3
+
+
+def test_w_belongs_to_alpha() -> None:
+    problem = text(C=10.0)
+    run = run_on(problem, target=1e-6)
+    for _ in range(30):
+        run.epoch()
+    exact = dual_point(problem, run._alpha, "a test")
+    assert np.linalg.norm(run._w - exact.w) <= run._rounding + exact.w_rounding
+    assert (run._alpha >= 0).all()
+    assert (run._alpha <= problem.C * problem.weights).all()
+
+
+def test_rounding_is_cleared_before_it_matters() -> None:
+    problem = text(C=1.0, rows=300)
+    run = run_on(problem, target=1e-9)
+    for _ in range(3):
+        run.epoch()
+    run._rounding = 1.0
+    while not run._computed:
+        run.epoch()
+    assert run._rounding < 1e-6
+
+
+def test_a_warm_start_goes_on_from_alpha() -> None:
+    problem = text(C=1.0)
+    cold = train(problem, WorkingSet(), tol=1e-4, seed=0, keep_alpha=True)
+    warm = train(problem, WorkingSet(), tol=1e-4, seed=0, start=Start(cold.w, 1, cold.alpha))
+    assert warm.certificate.met
+    assert warm.passes < cold.passes
+
+
+def test_fewer_passes_than_dcd_at_large_c() -> None:
+    problem = text(C=10.0)
+    ours = train(problem, WorkingSet(), tol=0.01, seed=0).passes
+    assert ours < 0.7 * train(problem, DCD(), tol=0.01, seed=0).passes
+
+
+@pytest.mark.parametrize("parameter", [{"omega": 0}, {"omega": 2}, {"sleep": 0}])
+def test_bad_parameters(parameter: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=f"WorkingSet: {next(iter(parameter))} must be"):
+        WorkingSet(**parameter)  # type: ignore[arg-type]
+
+
+@given(case=cases(), seed=st.integers(0, 2**32 - 1))
+def test_the_compiled_sweep_does_what_the_python_text_says(case: Case, seed: int) -> None:
+    problem = case.problem()
+    rng = np.random.default_rng(seed)
+    box = problem.C * problem.weights
+    start = box * rng.choice([0.0, 0.3, 1.0], box.size)
+    results = []
+    for function in (sweep, sweep.py_func):
+        alpha, order = start.copy(), problem.active.copy()
+        w = dual_point(problem, alpha, "a test").w
+        sums = function(
+            problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, problem.C,
+            1.3, 0.1, order, alpha, w,
+        )  # fmt: skip
+        results.append((sums, order[: sums[0]], alpha, w))
+    (sums, order, alpha, w), (sums2, order2, alpha2, w2) = results
+    np.testing.assert_allclose(sums, sums2, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(order, order2)
+    np.testing.assert_allclose(alpha, alpha2, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(w, w2, rtol=1e-9, atol=1e-9)
+
+
+@given(case=cases(), seed=st.integers(0, 2**32 - 1))
+def test_a_combination_is_not_worse_than_its_parts(case: Case, seed: int) -> None:
+    problem = case.problem()
+    rng = np.random.default_rng(seed)
+    u, v = (Products(problem, rng.standard_normal(problem.rows.dimension)) for _ in range(2))
+    a, b = best_combination(problem, u, v)
+    parts = min(p.primal_bound().value for p in (u, v))
+    mixed = u.copy()
+    mixed.mix(a, b, v)
+    assert mixed.primal_bound().value <= parts * (1 + 1e-9) + 1e-12
+
+
+def test_a_combination_finds_the_best_multiple() -> None:
+    """One row, u = v = the optimum times two: half of it is best."""
+    problem = Problem(Rows(np.array([[1.0, 0.0], [0.0, 0.0]])), [1, 1], C=10.0)
+    u = Products(problem, np.array([2.0, 0.0]))
+    a, b = best_combination(problem, u, u.copy())
+    assert (a + b) * 2.0 == pytest.approx(1.0, abs=0.02)
+
+
+def test_zero_vectors_can_be_combined() -> None:
+    problem = text(C=1.0, rows=50)
+    zero = Products(problem, np.zeros(problem.rows.dimension))
+    a, b = best_combination(problem, zero, zero.copy())
+    assert np.isfinite([a, b]).all()

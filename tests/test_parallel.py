@@ -1,0 +1,59 @@
+"""Threads: nothing is left out, nothing is hidden, nothing stays changed."""
+
+import itertools
+import threading
+
+import pytest
+from threadpoolctl import threadpool_info
+
+from certsvm.parallel import ALONE, Team, blas_threads
+
+
+def blas() -> list[int]:
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("pieces", [0, 1, 2, 7])
+def test_every_piece_is_done_once(threads: int, pieces: int) -> None:
+    with Team(threads) as team:
+        done = team.share(lambda first, last: list(range(first, last)), pieces)
+    assert list(itertools.chain(*done)) == list(range(pieces))
+    assert len(done) <= max(1, min(threads, pieces))
+
+
+def test_a_team_uses_threads_and_leaves_none_behind() -> None:
+    names = set()
+    barrier = threading.Barrier(2, timeout=10)
+
+    def task(first: int, last: int) -> None:
+        barrier.wait()
+        names.add(threading.current_thread().name)
+
+    with Team(2) as team:
+        team.share(task, 2)
+    assert len(names) == 2
+    assert not any(thread.name.startswith("certsvm") for thread in threading.enumerate())
+    ALONE.share(lambda first, last: names.add(threading.current_thread().name), 5)
+    assert threading.current_thread().name in names
+
+
+def test_an_error_in_a_thread_is_raised() -> None:
+    def task(first: int, last: int) -> None:
+        raise ValueError(f"piece {first}")
+
+    with Team(2) as team, pytest.raises(ValueError, match="piece"):
+        team.share(task, 2)
+
+
+def test_blas_has_its_threads_back_when_the_last_fit_ends() -> None:
+    before = blas()
+    with blas_threads(1):
+        assert set(blas()) <= {1}
+        with blas_threads(3):
+            assert set(blas()) <= {1}
+        assert set(blas()) <= {1}
+    assert blas() == before
+    with pytest.raises(RuntimeError), blas_threads(1):
+        raise RuntimeError
+    assert blas() == before
