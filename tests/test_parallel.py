@@ -6,7 +6,7 @@ import threading
 import pytest
 from threadpoolctl import threadpool_info
 
-from certsvm.parallel import ALONE, Team, blas_threads
+from certsvm.parallel import ALONE, Team, single_threaded_blas
 
 
 def blas() -> list[int]:
@@ -48,12 +48,12 @@ def test_an_error_in_a_thread_is_raised() -> None:
 
 def test_blas_has_its_threads_back_when_the_last_fit_ends() -> None:
     before = blas()
-    with blas_threads(1):
+    with single_threaded_blas():
         assert set(blas()) <= {1}
-        with blas_threads(3):
+        with single_threaded_blas():
             assert set(blas()) <= {1}
         assert set(blas()) <= {1}
     assert blas() == before
-    with pytest.raises(RuntimeError), blas_threads(1):
+    with pytest.raises(RuntimeError), single_threaded_blas():
         raise RuntimeError
     assert blas() == before

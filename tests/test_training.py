@@ -10,7 +10,7 @@ from certsvm.bounds import DualPoint, dual_point
 from certsvm.history import History
 from certsvm.problem import Problem
 from certsvm.rows import Rows, Vector
-from certsvm.solvers import Epoch, Options, Run, SGDm, SGDs, Solver
+from certsvm.solvers import Auto, Epoch, Newton, Options, Run, SGDm, SGDs, Solver
 from certsvm.training import Progress, train
 
 
@@ -260,3 +260,17 @@ def test_separable_and_empty_rows() -> None:
     result = train(problem, SGDs(), tol=1e-12, seed=0)
     assert result.certificate.primal == result.certificate.dual == 8.0
     assert result.certificate.met
+
+
+def test_a_limit_during_refinement_is_no_failure() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 3))
+    problem = Problem(Rows(X), np.where(X[:, 0] > 0, 1, -1))
+    met_after = train(problem, Newton(), tol=0.5, seed=0).passes
+
+    def slow(progress: Progress) -> None:
+        if progress.record.passes == met_after + 1:
+            time.sleep(0.3)
+
+    result = train(problem, Auto(), tol=0.5, max_time=0.25, seed=0, callbacks=[slow])
+    assert result.reason == "target met"

@@ -1,8 +1,8 @@
 """J and L, computed, with bounds on the rounding in them.
 
-J is computed over all rows, in float64, from scratch; a guess never enters a certificate. L
-comes from what a solver knows of a feasible alpha. Each value carries an allowance: a bound on
-how far rounding can have moved it.
+J is computed over all rows, in float64, from the products of w with them; a guess never enters a
+certificate. L comes from what a solver knows of a feasible alpha. Each value carries an allowance:
+a bound on how far rounding can have moved it.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def sum_of_rows(problem: Problem, alpha: Vector, team: Team = ALONE) -> tuple[Ve
     chunks = -(-rows.n_rows // chunk)
 
     def add_up(first: int, last: int) -> Vector:
-        partial, out = np.zeros((2, rows.dimension))
+        partial, out = np.zeros(rows.dimension), np.zeros(rows.dimension)
         begin, end = first * chunk, min(last * chunk, rows.n_rows)
         weighted_sum(rows.arrays, problem.signed_weights, alpha, begin, end, chunk, partial, out)
         return out
@@ -242,7 +242,7 @@ class _LossSums:
         self._per_size = _SLACK * UNIT_ROUNDOFF * error
         self.starts = _chunk_starts(problem)
         self.sums, self.masses = np.empty((2, self.starts.size - 1))
-        largest = float(problem.rows.product_roundings.max())
+        largest = problem.largest_rounding
         self.blur = 2.0 * (self._per_size * largest + UNIT_ROUNDOFF)
 
     def bound(self) -> Bound:

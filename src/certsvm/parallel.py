@@ -1,7 +1,8 @@
 """Threads: sharing work among them, and keeping libraries from adding their own.
 
-Kernels run without the GIL, so plain threads suffice. Work is cut into pieces by the data, not by
-the number of threads, wherever the order of additions could be seen in the result.
+Kernels run without the GIL, so plain threads suffice. J has the same bits for any number of
+threads; sums of vectors and matrices are put together from as many parts as there are threads,
+so that results depend on their number, but on nothing else about them.
 """
 
 from __future__ import annotations
@@ -87,14 +88,14 @@ def _controller() -> ThreadpoolController:
 
 
 @contextmanager
-def blas_threads(threads: int) -> Iterator[None]:
-    """Let BLAS use so many threads at most; the first of several concurrent fits decides.
+def single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS to one thread: what is worth sharing is shared above it.
 
     The setting belongs to the process. It is restored when the last fit that relies on it ends.
     """
     with _limits.lock:
         if _limits.users == 0:
-            _limits.limiter = _controller().limit(limits=threads, user_api="blas")
+            _limits.limiter = _controller().limit(limits=1, user_api="blas")
         _limits.users += 1
     try:
         yield

@@ -119,6 +119,11 @@ class Problem:
         return float(self.weights.max())
 
     @cached_property
+    def largest_rounding(self) -> float:
+        """The largest (n_k + 2) |y_k| of an active row."""
+        return float(self.rows.product_roundings[self.active].max())
+
+    @cached_property
     def loss_roundings(self) -> Vector:
         """s_k (n_k + 2) |y_k|, what rounding in the loss of row k is proportional to."""
         return self.weights * self.rows.product_roundings

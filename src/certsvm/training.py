@@ -14,7 +14,7 @@ import numpy as np
 from certsvm.bounds import Ledger, primal_bound
 from certsvm.certificate import Certificate
 from certsvm.history import History, Record
-from certsvm.parallel import Team, blas_threads
+from certsvm.parallel import Team, single_threaded_blas
 from certsvm.problem import Problem
 from certsvm.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
@@ -148,7 +148,7 @@ def train(
     history = History()
     ledger = Ledger(problem, tol, keep_best=not solver.published)
     done: Epoch | None = None
-    with blas_threads(1), Team(threads) as team:
+    with single_threaded_blas(), Team(threads) as team:
         options = Options(np.random.default_rng(seed), tol, start, keep_alpha, team)
         run = solver.start(problem, options)
         checks = ExactChecks(problem, solver, run, ledger, team)
@@ -203,7 +203,8 @@ def train(
             reason = INTERRUPTED
         if ledger.w is None:
             checks.now()
-        if reason == OUT_OF_PASSES and ledger.certificate().met and not solver.published:
+        limits = (OUT_OF_PASSES, OUT_OF_TIME)
+        if reason in limits and ledger.certificate().met and not solver.published:
             # It was refining what was good enough already.
             reason = TARGET_MET
         if ledger.w is None:
@@ -251,7 +252,7 @@ class ExactChecks:
         self._computed_after = 0
 
     def after(self, passes: int, epoch: Epoch, *, last: bool) -> float:
-        """Compute J if it is time to; return the least J found, or NaN."""
+        """Compute J if it is time to; return the least J found now, or NaN."""
         if self._run.computes_primal:
             point = self._run.primal()
             if point is not None:

@@ -507,3 +507,11 @@ def test_grid_search(binary: Any) -> None:
     X, y = binary
     search = GridSearchCV(LinearSVC(random_state=0), {"C": [0.01, 0.1]}, cv=3, n_jobs=2).fit(X, y)
     assert search.best_estimator_.certificate_.met
+
+
+def test_alpha_is_not_kept_unless_it_is_asked_for() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30_000, 5))
+    y = X[:, 0] + rng.standard_normal(30_000) > 0
+    assert LinearSVC(C=0.01, random_state=0).fit(X, y)._alpha is None
+    assert LinearSVC(C=0.01, random_state=0, warm_start=True).fit(X, y)._alpha is not None

@@ -77,9 +77,9 @@ def test_proposition_1(case: Case, ell: int, seed: int) -> None:
     for _ in range(4):
         for k in rng.permutation(problem.active):
             state.present(np.array([k]), ell)
-            bound = math.sqrt(
-                (S + (S**2 * problem.R**2 / problem.lambda_ - S) / state.t) / problem.lambda_
-            )
+            # S + (S^2 R^2 / lambda - S) / t, written without the cancellation.
+            inner = S * (state.t - 1) / state.t + S**2 * problem.R**2 / problem.lambda_ / state.t
+            bound = math.sqrt(inner / problem.lambda_)
             assert np.linalg.norm(state.w) <= bound * (1 + 1e-12)
             assert np.linalg.norm(state.a) <= state.largest_norm() * (1 + 1e-12)
 

@@ -176,3 +176,21 @@ def test_sparse_rows_dense_enough_are_multiplied_as_dense(density: float) -> Non
     with Team(2) as team:
         G = gram(problem, which, weights, team)
     np.testing.assert_allclose(np.tril(G), np.tril(rows.T @ (weights[:, None] * rows)), atol=1e-12)
+
+
+def test_a_sample_without_the_heavy_rows_is_not_taken() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((8000, 3))
+    weights = np.full(8000, 1e-50)
+    weights[17] = 1e80
+    problem = Problem(Rows(X), np.where(X[:, 0] > 0, 1, -1), weights=weights)
+    assert train(problem, Newton(), tol=0.01, max_iter=100, seed=0).certificate.primal > 0
+
+
+def test_sigma_stays_finite() -> None:
+    X, y = degenerate()["noisy"]
+    run = Newton().start(Problem(Rows(X), y), Options(np.random.default_rng(0)))
+    for _ in range(900):
+        run.epoch()
+    assert np.isfinite(run._sigma)
+    assert np.isfinite(run.w).all()

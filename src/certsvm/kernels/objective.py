@@ -40,9 +40,10 @@ def hinge_sums(
                 product = dot(rows, k, w)
                 if signed_weights[k] < 0.0:
                     product = -product
-                if product < 1.0 + blur:
+                # Written so that a product that is not a number does not pass for no loss.
+                if not product >= 1.0 + blur:
                     mass += sizes[k]
-                    total += weight * max(0.0, 1.0 - product)
+                    total += weight * (0.0 if product >= 1.0 else 1.0 - product)
         sums[c] = total
         masses[c] = mass
 
@@ -78,9 +79,9 @@ def losses(
         total = 0.0
         mass = 0.0
         for k in range(chunk_starts[c], chunk_starts[c + 1]):
-            if weights[k] > 0.0 and products[k] < 1.0 + blur:
+            if weights[k] > 0.0 and not products[k] >= 1.0 + blur:
                 mass += sizes[k]
-                total += weights[k] * max(0.0, 1.0 - products[k])
+                total += weights[k] * (0.0 if products[k] >= 1.0 else 1.0 - products[k])
         sums[c] = total
         masses[c] = mass
 

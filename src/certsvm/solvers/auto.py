@@ -35,6 +35,7 @@ from certsvm.kernels.rows import Vector
 from certsvm.problem import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.newton import Newton, NewtonRun
+from certsvm.solvers.order import Order
 from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
 
 # The memory for Newton's matrix, in columns.
@@ -90,15 +91,15 @@ class AutoRun(Run):
             self._refinement = Refinement()
             self.solver_name = Newton.name
         else:
-            # Newton may want alpha.
-            run = WorkingSet(shuffled=shuffled).start(problem, replace(options, keep_alpha=True))
-            self._run = run
-            self.solver_name = WorkingSet.name
-            self._visit_cost = visit_cost(problem, in_order=run.in_order)
+            order = Order(problem, options.rng, shuffled=shuffled)
+            self._visit_cost = visit_cost(problem, in_order=order.in_order)
             self._newton_cost = newton_cost(problem, options.target)
             if _LEAST_PASSES * problem.m * self._visit_cost > newton_cost(problem, 0.01):
                 self._run = Newton(max_columns=_MOST_COLUMNS).start(problem, options)
                 self.solver_name = Newton.name
+            else:
+                self._run = WorkingSetRun(WorkingSet(), problem, options, order)
+                self.solver_name = WorkingSet.name
 
     def epoch(self) -> Epoch:
         """A pass of the one, or a step of the other."""
@@ -119,9 +120,8 @@ class AutoRun(Run):
 
     def _turn_to_newton(self, run: WorkingSetRun) -> None:
         start = None
-        point = run.dual()
-        if run.gap <= _GOOD_ALPHA and point is not None and point.alpha is not None:
-            start = Start(next(run.candidates()).copy(), 1, point.alpha())
+        if run.gap <= _GOOD_ALPHA:
+            start = Start(next(run.candidates()).copy(), 1, run.alpha)
         newton = Newton(max_columns=_MOST_COLUMNS)
         self._run = newton.start(self._problem, replace(self._options, start=start))
         self.solver_name = f"{WorkingSet.name}, then {Newton.name}"

@@ -75,7 +75,8 @@ class Epoch:
     Attributes
     ----------
     epochs : int
-        T, the number of times each row has been presented so far.
+        T, the number of times each row has been presented so far; where rows are not presented
+        equally often, the passes made.
     margin_errors : int
         Margin errors made in this pass.
     primal_estimate : float, default=None

@@ -60,8 +60,8 @@ _INNER = 0.05
 _NEAR = 0.02
 _SMOOTHING_STAGES = 3
 _GROWTH_SMOOTHING, _GROWTH_MULTIPLIERS = 4.0, 3.0
-# sigma is this times C at first.
-_FIRST_SIGMA = 0.45
+# sigma is this times C at first, and this at last.
+_FIRST_SIGMA, _LARGEST_SIGMA = 0.45, 1e12
 # Steps on one smooth problem after which it is left as it is.
 _MOST_INNER = 25
 # A sample has this share of the rows, and not fewer for each column, nor in all.
@@ -86,7 +86,8 @@ class Newton(Solver):
         With more columns than this, refuse: the memory grows with their square, the time of a
         step with their cube.
     samples : bool, default=True
-        Whether to begin on samples of the rows.
+        Whether to begin on samples of the rows. Steps on samples are not counted as passes, and
+        limits are looked at only after them.
 
     Examples
     --------
@@ -123,7 +124,7 @@ class NewtonRun(Run):
     def __init__(self, problem: Problem, options: Options, *, samples: bool = True) -> None:
         self._problem = problem
         self._team = options.team
-        self._box = problem.C * problem.weights
+        box = problem.C * problem.weights
         self._steps = 0
         self._stages = 0
         self._inner = 0
@@ -137,11 +138,11 @@ class NewtonRun(Run):
             self._alpha_hat = (
                 alpha_from_margins(problem, w)
                 if start.alpha is None
-                else np.clip(start.alpha, 0.0, self._box)
+                else np.clip(start.alpha, 0.0, box)
             )
         else:
             w = np.zeros(problem.rows.dimension)
-            self._alpha_hat = 0.5 * self._box
+            self._alpha_hat = 0.5 * box
             if samples:
                 w, share = from_a_sample(problem, options)
                 self._sigma = share * problem.C
@@ -235,7 +236,7 @@ class NewtonRun(Run):
             self._sigma *= _GROWTH_SMOOTHING
         else:
             self._alpha_hat, self._alpha = self._alpha, self._alpha_hat
-            self._sigma *= _GROWTH_MULTIPLIERS
+            self._sigma = min(self._sigma * _GROWTH_MULTIPLIERS, _LARGEST_SIGMA * self._problem.C)
         self._evaluate()
 
     def _share(self, task: Callable[[int, int], Any]) -> list[Any]:
@@ -267,13 +268,13 @@ class NewtonRun(Run):
         weights, sigma, C = self._problem.weights, self._sigma, self._problem.C
 
         def derivative(t: float) -> float:
-            def inside(first: int, last: int) -> float:
+            def sum_of(first: int, last: int) -> float:
                 part = slice(first, last)
                 return clipped_sum(
                     self._unclipped[part], weights[part], sigma, C, products[part], t
                 )
 
-            return slope + t * curvature - float(sum(self._share(inside)))
+            return slope + t * curvature - float(sum(self._share(sum_of)))
 
         first = derivative(0.0)
         if not first < 0.0:
@@ -300,10 +301,8 @@ class NewtonRun(Run):
         return low if low > 0.0 else high
 
     def candidates(self) -> Iterator[Vector]:
-        """The present w, then w_alpha scaled as its bound is."""
+        """The present w."""
         yield self.w
-        if self._point.w.any():
-            yield dual_bound(self._point)[1] * self._point.w
 
     def primal(self) -> tuple[Vector, Bound] | None:
         """W and J(w)."""
@@ -322,6 +321,10 @@ def from_a_sample(problem: Problem, options: Options) -> tuple[Vector, float]:
     if 3 * size > problem.m:
         return np.zeros(problem.rows.dimension), _FIRST_SIGMA
     which = np.sort(options.rng.choice(problem.active, size, replace=False))
+    share = float(problem.weights[which].sum()) / problem.weight_sum
+    if share < 0.1 * size / problem.m:
+        # Few rows have most of the weight, and the sample has none of them.
+        return np.zeros(problem.rows.dimension), _FIRST_SIGMA
     run = NewtonRun(problem.sample(which), replace(options, start=None, keep_alpha=False))
     for _ in range(_SAMPLE_STEPS):
         if run.relative_gap <= _SAMPLE_GAP:
@@ -400,9 +403,9 @@ def gram(
             G += filled.T @ filled
         return G
 
-    # A short band is not worth a second matrix.
-    pieces = which.size if which.size * per_row > 4 * d * team.threads else min(1, which.size)
-    if pieces == 1:
+    work = which.size * (min(0.5 * per_row**2, _DENSE_COST * d**2) + per_row)
+    if work < 4 * team.threads * d**2:
+        # A short band is not worth a matrix for each thread.
         return part(0, which.size)
     parts = team.share(part, which.size)
     total: NDArray[np.float64] = parts[0]

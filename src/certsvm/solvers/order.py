@@ -58,7 +58,7 @@ class Order:
 
 
 def in_blocks(rows: NDArray[np.int64], block: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The rows in blocks of neighbours, the blocks in random order.
+    """The rows in blocks of neighbours, the blocks in random order, what is left over last.
 
     Examples
     --------

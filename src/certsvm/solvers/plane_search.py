@@ -8,7 +8,8 @@ one, and with the products of both with all rows it takes no reading of the data
     f(a, b) = 1/2 |a u + b v|^2 + C sum_k s_k max(0, 1 - a u.y_k - b v.y_k).
 
 Newton's method on f with its kinks rounded off over a width that shrinks with each step that is a
-success, and steps halved that are none; the best point met on the way, by f itself, is the answer.
+success; early steps that are none are halved. The best point met on the way, by f itself, is the
+answer.
 """
 
 from __future__ import annotations

@@ -53,6 +53,8 @@ _FALL = 0.2
 _LEAST_FALL = 0.9
 # After so many rows' visits, relative to all, it is due in any case.
 _MOST_WORK = 8
+# So many numbers are added up in the time of a visit to a row.
+_VISIT = 32
 # Rounding in w, and in the best products, may take this share of the gap before they are redone.
 _ROUNDING = 0.05
 
@@ -98,7 +100,9 @@ class WorkingSetRun(Run):
 
     computes_primal = True
 
-    def __init__(self, solver: WorkingSet, problem: Problem, options: Options) -> None:
+    def __init__(
+        self, solver: WorkingSet, problem: Problem, options: Options, order: Order | None = None
+    ) -> None:
         self._solver = solver
         self._problem = problem
         self._rng = options.rng
@@ -109,8 +113,8 @@ class WorkingSetRun(Run):
         self._passes = 0
         self._sweeps = 0 if options.start is None else 1
         self._active = problem.active.copy()
-        self._order = Order(problem, self._rng, shuffled=solver.shuffled)
-        self.in_order = self._order.in_order
+        self._order = order or Order(problem, self._rng, shuffled=solver.shuffled)
+        self._least_work = (problem.rows.n_rows + problem.rows.dimension) // _VISIT
         self._take_w_from_alpha()
         self._dual_value = 0.0
         self._products: Products | None = None
@@ -135,15 +139,16 @@ class WorkingSetRun(Run):
         updates, work = 0, 0
         guess = math.inf
         while work < self._problem.m:
-            visited = self._active.size
+            # A sweep over few rows still costs its sums over all rows and columns.
+            visited = max(self._active.size, self._least_work)
             guess, sweep_updates = self._sweep()
             updates += sweep_updates
             work += visited
             self._work += visited
-            self._visits.append((self.visited + visited, guess))
             if self._due(guess):
                 self._evaluate(guess)
                 break
+        self._visits.append((self.visited + work, guess))
         self._complete = True
         return Epoch(
             epochs=self._passes, margin_errors=updates, primal_estimate=self._dual_value + guess
@@ -151,8 +156,13 @@ class WorkingSetRun(Run):
 
     @property
     def visited(self) -> int:
-        """How many rows were visited so far."""
+        """How many rows were visited so far, or what took as long."""
         return self._visits[-1][0] if self._visits else 0
+
+    @property
+    def alpha(self) -> Vector:
+        """The dual point, copied."""
+        return self._alpha.copy()
 
     @property
     def gap(self) -> float:
@@ -170,7 +180,7 @@ class WorkingSetRun(Run):
         enough = self._excess * self._target * self._dual_value
         if guess <= enough:
             return 0.0
-        # Since half of the work was done; but the first sweep's guess means nothing.
+        # Since half of the work was done; but the first pass's guess means nothing.
         earlier = [v for v in self._visits[1:-1] if v[0] <= max(0.5 * now, self._visits[1][0])]
         if not (earlier and earlier[-1][1] > guess and enough > 0.0):
             return math.inf
