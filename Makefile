@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Test processes in parallel; compiled kernels are shared through the cache.
 JOBS ?= 2
 
-.PHONY: help demo test lint check bench clean
+.PHONY: help demo test lint check bench peers clean
 
 help:
 	@echo "make demo   train on a text-like problem, verify the proof, compare"
@@ -13,6 +13,7 @@ help:
 	@echo "make lint   ruff, mypy --strict, import rules"
 	@echo "make check  lint and test"
 	@echo "make bench  measure; DATA=folder names a folder of libsvm files"
+	@echo "make peers  compare with other solvers; needs DATA=folder, takes hours"
 	@echo "make clean  remove the environment and all caches"
 
 $(BIN)/python:
@@ -44,6 +45,10 @@ check: lint test
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA))
+
+peers: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.peers --install --environments .benchmark-cache/environments \
+	  $(if $(DATA),--data $(DATA))
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache .import_linter_cache

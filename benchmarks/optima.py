@@ -1,6 +1,6 @@
 """Certified intervals against known optima: auto, and SGD with and without windows.
 
-To a proved 1 % unless it says otherwise, for 20 seconds and 5000 passes at most, on one thread.
+To a proved 1 % unless it says otherwise, for 5 seconds and 5000 passes at most, on one thread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SOLVERS: dict[str, tuple[Solver, float]] = {
     "sgd-s, published": (SGDs(published=True), 0.01),
     "sgd-m, published": (SGDm(published=True), 0.01),
 }
-MAX_SECONDS = 20.0
+MAX_SECONDS = 5.0
 
 
 def run(folder: Path | None) -> list[dict[str, Any]]:

@@ -120,9 +120,9 @@ def test_a_row_just_short_of_its_margin_has_a_loss() -> None:
 @pytest.mark.parametrize("threads", [2, 3, 7])
 def test_threads_do_not_change_a_bit(threads: int) -> None:
     rng = np.random.default_rng(0)
-    problem = Problem(Rows(rng.standard_normal((20_001, 40))), rng.choice([-1, 1], 20_001))
+    problem = Problem(Rows(rng.standard_normal((60_001, 40))), rng.choice([-1, 1], 60_001))
     w = rng.standard_normal(40)
-    alpha = rng.random(20_001)
+    alpha = rng.random(60_001)
     alone = dual_point(problem, alpha, "a test")
     with Team(threads) as team:
         assert primal_bound(problem, w, team) == primal_bound(problem, w)

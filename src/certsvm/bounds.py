@@ -30,6 +30,8 @@ _UNDERFLOW = 1e-300
 
 _VALUES_PER_CHUNK = 1 << 16
 _MOST_CHUNKS = 1024
+# A reading of fewer stored values is not worth sharing among threads.
+_LEAST_SHARED = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def sum_of_rows(problem: Problem, alpha: Vector, team: Team = ALONE) -> tuple[Ve
         weighted_sum(rows.arrays, problem.signed_weights, alpha, begin, end, chunk, partial, out)
         return out
 
-    parts = team.share(add_up, chunks)
+    parts = _worth_it(problem, team).share(add_up, chunks)
     out = parts[0]
     for part in parts[1:]:
         out += part
@@ -145,7 +147,7 @@ def primal_bound(problem: Problem, w: Vector, team: Team = ALONE) -> Bound:
             sums.blur, problem.loss_roundings, sums.sums, sums.masses,
         )  # fmt: skip
 
-    team.share(sum_chunks, sums.starts.size - 1)
+    _worth_it(problem, team).share(sum_chunks, sums.starts.size - 1)
     return sums.bound()
 
 
@@ -186,7 +188,7 @@ class Products:
                 starts[first], starts[last], self.values,
             )  # fmt: skip
 
-        team.share(multiply, starts.size - 1)
+        _worth_it(problem, team).share(multiply, starts.size - 1)
         self.error = _SLACK * self._length()
 
     def copy(self) -> Products:
@@ -222,7 +224,7 @@ class Products:
                 sums.blur, problem.loss_roundings, sums.sums, sums.masses,
             )  # fmt: skip
 
-        team.share(sum_chunks, sums.starts.size - 1)
+        _worth_it(problem, team).share(sum_chunks, sums.starts.size - 1)
         return sums.bound()
 
     def _length(self) -> float:
@@ -354,6 +356,11 @@ class Ledger:
             C=self._problem.C,
             bias=self._problem.rows.bias,
         )
+
+
+def _worth_it(problem: Problem, team: Team) -> Team:
+    """The team, unless waking its threads takes as long as the work."""
+    return team if problem.rows.n_stored >= _LEAST_SHARED else ALONE
 
 
 def _chunk_starts(problem: Problem) -> NDArray[np.int64]:

@@ -145,7 +145,7 @@ def test_a_sample_stands_for_all_rows() -> None:
 
 
 def test_threads_give_the_same_bits_each_time_and_a_true_certificate() -> None:
-    problem = many_rows(50_000)
+    problem = many_rows(400_000)
     alone, first, second = (
         train(problem, Newton(), tol=1e-7, seed=0, threads=n) for n in (1, 2, 2)
     )

@@ -70,8 +70,8 @@ _SAMPLE, _SAMPLE_PER_COLUMN, _SMALLEST_SAMPLE = 1 / 12, 20, 1000
 _SAMPLE_GAP, _SAMPLE_STEPS = 0.03, 30
 # Rounding may take this share of the gap before the products are computed anew.
 _ROUNDING = 0.05
-# Fewer rows are not worth sharing among threads.
-_LEAST_SHARED = 20_000
+# Fewer rows, and fewer products of a Gram matrix, are not worth sharing among threads.
+_LEAST_SHARED, _LEAST_SHARED_PRODUCTS = 200_000, 2_000_000
 # Rows of a dense block, and what an entry of a dense product costs relative to one of a sparse.
 _ROWS_AT_ONCE, _DENSE_COST = 2048, 0.07
 
@@ -404,7 +404,7 @@ def gram(
         return G
 
     work = which.size * (min(0.5 * per_row**2, _DENSE_COST * d**2) + per_row)
-    if work < 4 * team.threads * d**2:
+    if work < max(4 * team.threads * d**2, _LEAST_SHARED_PRODUCTS):
         # A short band is not worth a matrix for each thread.
         return part(0, which.size)
     parts = team.share(part, which.size)
