@@ -59,8 +59,8 @@ def test_a_bound_survives_the_change() -> None:
 def test_rows_that_would_have_to_be_waited_for_are_left_to_newton() -> None:
     """Sorted by class and alike: working sets would visit them in random order."""
     rng = np.random.default_rng(0)
-    labels = np.repeat([1.0, -1.0], 60_000)
-    X = 0.1 * rng.standard_normal((120_000, 8))
+    labels = np.repeat([1.0, -1.0], 200_000)
+    X = 0.1 * rng.standard_normal((400_000, 8))
     X[labels > 0, 0] += 1.0
     X[labels < 0, 1] += 1.0
     problem = Problem(Rows(sp.csr_matrix(X)), labels, C=1.0)

@@ -27,11 +27,11 @@ def test_rows_of_a_block_stay_together() -> None:
 
 def large(sorted_by_class: bool) -> Problem:
     rng = np.random.default_rng(0)
-    labels = np.repeat([1.0, -1.0], 50_000)
-    X = 0.1 * rng.standard_normal((100_000, 8))
+    labels = np.repeat([1.0, -1.0], 200_000)
+    X = 0.1 * rng.standard_normal((400_000, 8))
     X[labels > 0, 0] += 1.0
     X[labels < 0, 1] += 1.0
-    order = np.arange(100_000) if sorted_by_class else rng.permutation(100_000)
+    order = np.arange(400_000) if sorted_by_class else rng.permutation(400_000)
     return Problem(Rows(sp.csr_matrix(X[order])), labels[order])
 
 

@@ -17,8 +17,10 @@ from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem import Problem
 
 _BLOCK = 32
-# In a cache, any order is as fast, and the most random one converges best.
-_CACHE = 8_000_000
+# Up to this size, in bytes, any order is as fast, and the most random one converges best.
+_SMALL = 8_000_000
+# Up to this size a prefetch is as good as the right order: the data is in some cache.
+_CACHE = 32_000_000
 # Neighbours count as alike when their mean cosine exceeds that of random pairs by this.
 _ALIKE, _PAIRS = 0.25, 256
 
@@ -46,11 +48,11 @@ class Order:
         self, problem: Problem, rng: np.random.Generator, *, shuffled: bool | None = None
     ) -> None:
         self._rng = rng
-        in_cache = problem.rows.nbytes <= _CACHE
+        size = problem.rows.nbytes
         if shuffled is None:
-            shuffled = not in_cache and not neighbours_are_alike(problem, rng)
+            shuffled = size > _SMALL and not neighbours_are_alike(problem, rng)
         self._block = _BLOCK if shuffled else 1
-        self.in_order = shuffled or in_cache
+        self.in_order = shuffled or size <= _CACHE
 
     def permuted(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """A permutation of ``rows``, which ascend."""
