@@ -15,6 +15,7 @@ def test_lines_come_at_intervals() -> None:
     assert out.getvalue().count("\n") == 1
     assert out.getvalue().startswith("class a: pass     1")
     assert "gap none yet" in out.getvalue()
+    assert "primal none yet" in out.getvalue()
 
 
 def test_interval_zero_prints_every_pass() -> None:

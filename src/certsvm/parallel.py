@@ -31,7 +31,7 @@ class Team:
     --------
     >>> done = []
     >>> with Team(1) as team:
-    ...     team.share(lambda first, last: done.extend(range(first, last)), 3)
+    ...     _ = team.share(lambda first, last: done.extend(range(first, last)), 3)
     >>> done
     [0, 1, 2]
     """
