@@ -194,3 +194,15 @@ def test_sigma_stays_finite() -> None:
         run.epoch()
     assert np.isfinite(run._sigma)
     assert np.isfinite(run.w).all()
+
+
+@pytest.mark.parametrize("C", [1e-4, 1.0, 1e2, 1e4])
+def test_a_bad_sample_is_got_over(C: float) -> None:
+    """Few positive rows, rare columns: what a sample says of them is far off at large C."""
+    rng = np.random.default_rng(0)
+    popularity = 0.3 / np.arange(1, 81)
+    X = sp.csr_matrix((rng.random((12_000, 80)) < popularity).astype(float))
+    scores = X @ rng.standard_normal(80) + rng.standard_normal(12_000)
+    problem = Problem(Rows(X), np.where(scores > np.quantile(scores, 0.97), 1, -1), C=C)
+    result = train(problem, Newton(), tol=1e-6, max_iter=400, seed=0)
+    assert result.certificate.met

@@ -68,6 +68,8 @@ _MOST_INNER = 25
 _SAMPLE, _SAMPLE_PER_COLUMN, _SMALLEST_SAMPLE = 1 / 12, 20, 1000
 # It is left at this gap, or after so many steps.
 _SAMPLE_GAP, _SAMPLE_STEPS = 0.03, 30
+# Steps after which the smooth problem that began with a sample's answer is given up.
+_MOST_FROM_SAMPLE = 10
 # Rounding may take this share of the gap before the products are computed anew.
 _ROUNDING = 0.05
 # Fewer rows, and fewer products of a Gram matrix, are not worth sharing among threads.
@@ -131,6 +133,7 @@ class NewtonRun(Run):
         self._best_dual = 0.0
         self._best_primal = math.inf
         self._smoothing = options.start is None
+        self._from_sample = False
         self._sigma = _FIRST_SIGMA * problem.C
         start = options.start
         if start is not None:
@@ -146,6 +149,7 @@ class NewtonRun(Run):
             if samples:
                 w, share = from_a_sample(problem, options)
                 self._sigma = share * problem.C
+                self._from_sample = share > _FIRST_SIGMA
         self._keep_alpha = options.keep_alpha
         # Fresh memory costs as much as working on it, so all arrays as long as the data are kept.
         self._rows = np.empty(problem.rows.n_rows, dtype=np.int64)
@@ -200,6 +204,12 @@ class NewtonRun(Run):
         self._complete = False
         if self._solved_well_enough():
             self._next_stage()
+        elif self._from_sample and self._smoothing and self._inner >= _MOST_FROM_SAMPLE:
+            # The sample was no good start: from here, but as smooth as if there had been none.
+            self._from_sample = False
+            self._inner = 0
+            self._sigma = _FIRST_SIGMA * self._problem.C
+            self._evaluate()
         band = self._band()
         direction = -self._solve(band, self._gradient)
         self._along.w = direction
