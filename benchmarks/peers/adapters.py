@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -27,7 +28,7 @@ NO_LIMIT = 10**8
 """Iterations, for systems that insist on a limit: only the tolerance is to end a fit."""
 
 
-class Adapter:
+class Adapter(ABC):
     """What the benchmark asks of a system."""
 
     name: ClassVar[str]
@@ -68,9 +69,9 @@ class Adapter:
         """Take the data; this is not timed."""
         self.X, self.y = X, y
 
+    @abstractmethod
     def fit(self, C: float, variant: str, setting: float) -> Any:
         """Train; this is what is timed."""
-        raise NotImplementedError
 
     def weights(self, model: Any) -> Array:
         """The weight vector of what ``fit`` returned; not timed."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from certsvm.bounds import dual_bound
 from certsvm.problem import Problem
 from certsvm.rows import Rows
 from certsvm.solvers import Auto, Newton, Options, WorkingSet
@@ -50,10 +51,17 @@ def test_a_hard_problem_goes_over_to_newton() -> None:
     assert result.passes < 80
 
 
-def test_a_bound_survives_the_change() -> None:
-    problem = noisy(1e3)
-    result = train(problem, Auto(), tol=1e-6, seed=0)
-    assert (np.diff(result.history["dual"]) >= 0).all()
+def test_newton_goes_on_from_a_good_alpha() -> None:
+    problem = noisy(0.1)
+    run = Auto().start(problem, Options(np.random.default_rng(0), target=1e-8))
+    while run._run.gap > 0.01:
+        run.epoch()
+    before = run.dual()
+    run._turn_to_newton(run._run)
+    run.epoch()
+    after = run.dual()
+    assert after.source == "multipliers"
+    assert dual_bound(after)[0].value > 0.98 * dual_bound(before)[0].value
 
 
 def test_rows_that_would_have_to_be_waited_for_are_left_to_newton() -> None:

@@ -252,3 +252,8 @@ def test_rows_without_weight_are_absent(case: Case, seed: int) -> None:
 def test_bad_parameters(make: type[Solver], arguments: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=f"{make.__name__}: {next(iter(arguments))} must be"):
         make(**arguments)
+
+
+def test_an_order_cannot_be_asked_of_the_published_algorithm() -> None:
+    with pytest.raises(ValueError, match="SGDs: shuffled has no effect with published=True"):
+        SGDs(published=True, shuffled=True)

@@ -62,14 +62,13 @@ _SMOOTHING_STAGES = 3
 _GROWTH_SMOOTHING, _GROWTH_MULTIPLIERS = 4.0, 3.0
 # sigma is this times C at first, and this at last.
 _FIRST_SIGMA, _LARGEST_SIGMA = 0.45, 1e12
-# Steps on one smooth problem after which it is left as it is.
-_MOST_INNER = 25
+# Steps on one smooth problem after which it is left as it is, and after which, while smoothing, a
+# smoother one is taken.
+_MOST_INNER, _MOST_SMOOTHING = 25, 10
 # A sample has this share of the rows, and not fewer for each column, nor in all.
 _SAMPLE, _SAMPLE_PER_COLUMN, _SMALLEST_SAMPLE = 1 / 12, 20, 1000
 # It is left at this gap, or after so many steps.
 _SAMPLE_GAP, _SAMPLE_STEPS = 0.03, 30
-# Steps after which the smooth problem that began with a sample's answer is given up.
-_MOST_FROM_SAMPLE = 10
 # Rounding may take this share of the gap before the products are computed anew.
 _ROUNDING = 0.05
 # Fewer rows, and fewer products of a Gram matrix, are not worth sharing among threads.
@@ -133,7 +132,6 @@ class NewtonRun(Run):
         self._best_dual = 0.0
         self._best_primal = math.inf
         self._smoothing = options.start is None
-        self._from_sample = False
         self._sigma = _FIRST_SIGMA * problem.C
         start = options.start
         if start is not None:
@@ -149,7 +147,6 @@ class NewtonRun(Run):
             if samples:
                 w, share = from_a_sample(problem, options)
                 self._sigma = share * problem.C
-                self._from_sample = share > _FIRST_SIGMA
         self._keep_alpha = options.keep_alpha
         # Fresh memory costs as much as working on it, so all arrays as long as the data are kept.
         self._rows = np.empty(problem.rows.n_rows, dtype=np.int64)
@@ -204,9 +201,8 @@ class NewtonRun(Run):
         self._complete = False
         if self._solved_well_enough():
             self._next_stage()
-        elif self._from_sample and self._smoothing and self._inner >= _MOST_FROM_SAMPLE:
-            # The sample was no good start: from here, but as smooth as if there had been none.
-            self._from_sample = False
+        elif self._smoothing and self._inner >= _MOST_SMOOTHING and self.smoothing > _FIRST_SIGMA:
+            # Too steep for where it began (a sample's answer, say): on from here, but smoother.
             self._inner = 0
             self._sigma = _FIRST_SIGMA * self._problem.C
             self._evaluate()

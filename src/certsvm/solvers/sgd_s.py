@@ -65,7 +65,7 @@ class SGDs(Solver):
         precision nothing could be proved, so its runs count margin errors by row.
     shuffled : bool, default=None
         Whether neighbouring rows are as unlike as any two, so that they may be presented one
-        after the other, which is faster. None looks at a sample.
+        after the other, which is faster. None looks at a sample. Not for ``published``.
 
     Examples
     --------
@@ -88,6 +88,11 @@ class SGDs(Solver):
         require(self.T_max is None or self.T_max > 0, self, f"T_max must be > 0, got {self.T_max}")
         require(self.windows >= 0, self, f"windows must be >= 0, got {self.windows}")
         float_type(self, self.precision)
+        require(
+            not (self.published and self.shuffled),
+            self,
+            "shuffled has no effect with published=True, whose order is random throughout",
+        )
         require(self.spacing > 1, self, f"spacing must be > 1, got {self.spacing}")
 
     def ell(self, passes: int) -> int:
