@@ -164,3 +164,11 @@ def test_the_ledger_ignores_what_is_no_number(value: float) -> None:
     assert ledger.certificate().dual == 0.0
     ledger.offer_primal(np.zeros(2), Bound(value, 0.0))
     assert not ledger.certificate().met
+
+
+def test_mixing_pays_for_both_parts_and_for_itself() -> None:
+    problem = Problem(Rows(np.eye(2)), [1, -1])
+    one, other = Products(problem, np.array([3.0, 4.0])), Products(problem, np.array([0.0, 2.0]))
+    expected = 2.0 * one.error + 0.5 * other.error + 2.0 * (2.0 * 5.0 + 0.5 * 2.0)
+    one.mix(2.0, -0.5, other)
+    assert expected <= one.error <= 1.02 * expected

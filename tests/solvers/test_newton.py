@@ -164,6 +164,11 @@ def test_alpha_that_was_kept_is_not_overwritten() -> None:
     point = dual_point(problem, result.alpha, "a test")
     bound, _ = dual_bound(point)
     assert bound.value == pytest.approx(result.certificate.dual, rel=1e-12)
+    run = Newton().start(problem, Options(np.random.default_rng(0), keep_alpha=True))
+    kept = run.dual().alpha()
+    before = kept.copy()
+    run.epoch()
+    np.testing.assert_array_equal(kept, before)
 
 
 @pytest.mark.parametrize("density", [0.05, 0.9])
@@ -182,7 +187,7 @@ def test_a_sample_without_the_heavy_rows_is_not_taken() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((8000, 3))
     weights = np.full(8000, 1e-50)
-    weights[17] = 1e80
+    weights[17] = 1e95
     problem = Problem(Rows(X), np.where(X[:, 0] > 0, 1, -1), weights=weights)
     assert train(problem, Newton(), tol=0.01, max_iter=100, seed=0).certificate.primal > 0
 
@@ -190,10 +195,10 @@ def test_a_sample_without_the_heavy_rows_is_not_taken() -> None:
 def test_sigma_stays_finite() -> None:
     X, y = degenerate()["noisy"]
     run = Newton().start(Problem(Rows(X), y), Options(np.random.default_rng(0)))
-    for _ in range(900):
-        run.epoch()
-    assert np.isfinite(run._sigma)
-    assert np.isfinite(run.w).all()
+    run._smoothing = False
+    for _ in range(60):
+        run._next_stage()
+    assert run.smoothing == pytest.approx(1e12)
 
 
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e2, 1e4])
@@ -206,3 +211,14 @@ def test_a_bad_sample_is_got_over(C: float) -> None:
     problem = Problem(Rows(X), np.where(scores > np.quantile(scores, 0.97), 1, -1), C=C)
     result = train(problem, Newton(), tol=1e-6, max_iter=400, seed=0)
     assert result.certificate.met
+
+
+def test_a_problem_that_is_too_steep_gives_way_to_a_smoother_one() -> None:
+    problem = many_rows()
+    run = Newton(samples=False).start(problem, Options(np.random.default_rng(0)))
+    run._sigma = 1e5 * problem.C
+    run._evaluate()
+    run._solved_well_enough = lambda: False
+    for _ in range(11):
+        run.epoch()
+    assert run.smoothing == pytest.approx(0.45)

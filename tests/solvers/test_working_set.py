@@ -159,3 +159,10 @@ def test_zero_vectors_can_be_combined() -> None:
     zero = Products(problem, np.zeros(problem.rows.dimension))
     a, b = best_combination(problem, zero, zero.copy())
     assert np.isfinite([a, b]).all()
+
+
+def test_every_update_adds_to_the_rounding() -> None:
+    run = run_on(text(C=1.0))
+    assert run._rounding == 0.0
+    updates = run.epoch().margin_errors
+    assert run._rounding >= 3.0 * 2.0**-53 * updates * float(np.linalg.norm(run._w))
