@@ -165,7 +165,9 @@ def test_alpha_that_was_kept_is_not_overwritten() -> None:
     bound, _ = dual_bound(point)
     assert bound.value == pytest.approx(result.certificate.dual, rel=1e-12)
     run = Newton().start(problem, Options(np.random.default_rng(0), keep_alpha=True))
-    kept = run.dual().alpha()
+    alpha = run.dual().alpha
+    assert alpha is not None
+    kept = alpha()
     before = kept.copy()
     run.epoch()
     np.testing.assert_array_equal(kept, before)
@@ -213,12 +215,14 @@ def test_a_bad_sample_is_got_over(C: float) -> None:
     assert result.certificate.met
 
 
-def test_a_problem_that_is_too_steep_gives_way_to_a_smoother_one() -> None:
+def test_a_problem_that_is_too_steep_gives_way_to_a_smoother_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     problem = many_rows()
     run = Newton(samples=False).start(problem, Options(np.random.default_rng(0)))
     run._sigma = 1e5 * problem.C
     run._evaluate()
-    run._solved_well_enough = lambda: False
+    monkeypatch.setattr(run, "_solved_well_enough", lambda: False)
     for _ in range(11):
         run.epoch()
     assert run.smoothing == pytest.approx(0.45)
