@@ -1,0 +1,246 @@
+"""Bytes of a file, whether it is compressed or not.
+
+What a file is compressed with is told by its first bytes, not by its name. Several streams in a
+row, as parallel compressors write them, are one text. Whatever does not add up is an error: a
+stream that ends early, a wrong checksum, or something else behind the last stream, which may be
+the rest of the data.
+
+Little is held in memory at a time. Only zstd cannot be asked for a part of what it has: a hostile
+file makes it produce 128 MiB from 4 KiB.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+Readable = Any
+"""A binary file object: anything with ``read(size) -> bytes``."""
+
+
+class DamagedFileError(ValueError):
+    """A compressed file that cannot be decompressed to its end.
+
+    Attributes
+    ----------
+    file : str
+        Its name.
+    """
+
+    def __init__(self, file: str, what: str) -> None:
+        super().__init__(f"{file}: {what}")
+        self.file = file
+
+
+class ByteSource(Protocol):
+    """Where text comes from."""
+
+    def read(self, size: int) -> bytes:
+        """At least one byte and at most ``size``; none at the end."""
+        ...
+
+
+class _Stream(Protocol):
+    """One compressed stream."""
+
+    eof: bool
+    unused_data: bytes
+    needs_input: bool
+
+    def decompress(self, data: bytes, most: int) -> bytes: ...
+
+
+class _GzipStream:
+    """zlib's decompressor, used like those of bz2 and lzma."""
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(wbits=31)
+        self._full = False
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    @property
+    def needs_input(self) -> bool:
+        # All input may have been taken in while there was no room for all that it gives.
+        return not (self._full or self._inner.unconsumed_tail)
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        text = self._inner.decompress(self._inner.unconsumed_tail + data, most)
+        self._full = len(text) == most
+        return text
+
+
+class _ZstdStream:
+    """The decompressor of the zstandard package, used like those of bz2 and lzma."""
+
+    needs_input = True
+
+    def __init__(self) -> None:
+        try:
+            import zstandard
+        except ImportError:
+            raise ModuleNotFoundError(
+                "this file is compressed with zstd; to read it: pip install zstandard"
+            ) from None
+        self._inner: Any = zstandard.ZstdDecompressor().decompressobj()
+        self._error: type[Exception] = zstandard.ZstdError
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._inner.eof)
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._inner.unused_data)
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        try:
+            return bytes(self._inner.decompress(data))
+        except self._error as error:
+            raise OSError(str(error)) from error
+
+
+class _Format(NamedTuple):
+    name: str
+    magic: bytes
+    stream: Callable[[], Any]
+    read_size: int
+    padded: bool  # Whether zeros may follow a stream.
+
+
+_FORMATS = (
+    _Format("gzip", b"\x1f\x8b", _GzipStream, 1 << 16, True),
+    _Format("bzip2", b"BZh", bz2.BZ2Decompressor, 1 << 16, False),
+    _Format("xz", b"\xfd7zXZ\x00", lzma.LZMADecompressor, 1 << 16, True),
+    _Format("zstd", b"\x28\xb5\x2f\xfd", _ZstdStream, 1 << 12, False),
+)
+_LONGEST_MAGIC = max(len(form.magic) for form in _FORMATS)
+
+
+class _Pushback:
+    """A file whose first bytes were looked at and are to be read all the same."""
+
+    def __init__(self, file: Readable, first: bytes) -> None:
+        self._file = file
+        self._first = first
+
+    def read(self, size: int) -> bytes:
+        if self._first:
+            some, self._first = self._first[:size], self._first[size:]
+            return some
+        return _read(self._file, size)
+
+
+class _Decompressed:
+    """The text of the streams in a compressed file."""
+
+    def __init__(self, file: ByteSource, form: _Format, name: str) -> None:
+        self._file = file
+        self._form = form
+        self._name = name
+        self._stream: _Stream = form.stream()
+        self._left = b""  # Text that was not asked for yet.
+        self._rest = b""  # What was read behind the end of a stream.
+
+    def read(self, size: int) -> bytes:
+        while not self._left:
+            if self._stream.eof and not self._next_stream():
+                return b""
+            data = b""
+            if self._stream.needs_input and not (data := self._compressed()):
+                raise DamagedFileError(
+                    self._name,
+                    f"the {self._form.name} stream ends early: the file is truncated. "
+                    "Copy or download it again.",
+                )
+            self._left = self._decompress(data, size)
+        some, self._left = self._left[:size], self._left[size:]
+        return some
+
+    def _compressed(self) -> bytes:
+        if self._rest:
+            rest, self._rest = self._rest, b""
+            return rest
+        return self._file.read(self._form.read_size)
+
+    def _decompress(self, data: bytes, size: int) -> bytes:
+        try:
+            return self._stream.decompress(data, size)
+        except (zlib.error, OSError, lzma.LZMAError) as error:
+            raise DamagedFileError(
+                self._name, f"the {self._form.name} stream is damaged ({error})"
+            ) from error
+
+    def _next_stream(self) -> bool:
+        """Begin the stream behind the one that has ended; False if there is none."""
+        rest = self._stream.unused_data
+        while True:
+            if self._form.padded:
+                rest = rest.lstrip(b"\0")
+            if len(rest) >= len(self._form.magic) or not (more := self._compressed()):
+                break
+            rest += more
+        if not rest:
+            return False
+        if not rest.startswith(self._form.magic):
+            raise DamagedFileError(
+                self._name,
+                f"something else follows the {self._form.name} stream; the file is damaged",
+            )
+        self._rest = rest
+        self._stream = self._form.stream()
+        return True
+
+
+def _read(file: Readable, size: int) -> bytes:
+    data = file.read(size)
+    if data is None:
+        raise BlockingIOError("the file has no data yet; it must be in blocking mode")
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(
+            f"a binary file is needed, but reading gave {type(data).__name__}; "
+            'open it with mode "rb", or use sys.stdin.buffer'
+        )
+    return bytes(data)
+
+
+def compression_of(first: bytes) -> str | None:
+    """What a file that begins like this is compressed with, if it is.
+
+    >>> compression_of(b"BZh91AY")
+    'bzip2'
+    >>> compression_of(b"+1 1:0.5")
+    """
+    for form in _FORMATS:
+        if first.startswith(form.magic):
+            return form.name
+    return None
+
+
+def open_source(file: Readable, name: str) -> ByteSource:
+    """The text of a binary file, decompressed if need be.
+
+    Parameters
+    ----------
+    file : binary file object
+        Read from where it is, once; it need not be seekable.
+    name : str
+        For error messages.
+    """
+    first = b""
+    while len(first) < _LONGEST_MAGIC and (more := _read(file, _LONGEST_MAGIC - len(first))):
+        first += more
+    source = _Pushback(file, first)
+    for form in _FORMATS:
+        if form.name == compression_of(first):
+            return _Decompressed(source, form, name)
+    return source

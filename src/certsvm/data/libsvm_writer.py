@@ -1,0 +1,171 @@
+"""Writing files in the format of libsvm and SVMlight.
+
+Every number is written with as few digits as read back to the same float. A file appears under its
+name only when all of it is on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+_VALUES_AT_ONCE = 1 << 16
+
+
+def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) -> None:
+    """Write rows and their labels.
+
+    Parameters
+    ----------
+    path_or_file : path or binary file object
+        A file at this path is replaced once the new one is complete; if anything fails, it
+        stays as it is.
+    X : array or SciPy sparse matrix of shape (n_rows, n_features)
+        Zeros that are stored in a sparse matrix are written as ``index:0``; those of an array
+        are left out. Float32 values take only as many digits as float32 needs: read them back
+        with ``dtype=np.float32``.
+    y : array-like of shape (n_rows,)
+        The labels.
+    zero_based : bool, default=False
+        Count columns from zero. If no row uses the first column, the file does not show it: read
+        it back with ``zero_based=True``.
+
+    Examples
+    --------
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> save_libsvm(file, [[0.5, 0.0, 1e-7], [0.0, 3.0, 0.0]], [1, -1])
+    >>> print(file.getvalue().decode(), end="")
+    1 1:0.5 3:1e-07
+    -1 2:3
+    """
+    rows = _csr(X)
+    labels = _labels(y, rows.shape[0])
+    chunks = _chunks(rows, labels, 0 if zero_based else 1)
+    if hasattr(path_or_file, "write"):
+        for chunk in chunks:
+            _write_all(path_or_file, chunk)
+        return
+    _write_atomically(os.fsdecode(path_or_file), chunks)
+
+
+def _csr(X: Any) -> Any:
+    if not sp.issparse(X):
+        X = np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"X must have two dimensions, got shape {X.shape}")
+        return sp.csr_matrix(_floats(X, "X"))
+    rows = X.tocsr()
+    rows.check_format(full_check=True)
+    if not rows.has_canonical_format:
+        rows = rows.copy() if rows is X else rows
+        rows.sum_duplicates()
+    return sp.csr_matrix((_floats(rows.data, "X"), rows.indices, rows.indptr), shape=rows.shape)
+
+
+def _floats(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """The values as float32 or float64, none of them changed, all of them finite."""
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, got dtype {values.dtype}")
+    floats = values
+    if values.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+        floats = values.astype(np.float64)
+    if not np.isfinite(floats).all():
+        raise ValueError(f"{name} contains NaN or infinity, which the format does not have")
+    if floats is not values and values.dtype.kind != "b":
+        back = floats.astype(values.dtype) if np.abs(floats).max(initial=0) < 2.0**63 else None
+        if back is None or not np.array_equal(back, values):
+            raise ValueError(f"{name} has numbers of type {values.dtype} that are not float64")
+    return floats
+
+
+def _labels(y: Any, n_rows: int) -> NDArray[np.float64]:
+    y = np.asarray(y)
+    if y.shape != (n_rows,):
+        raise ValueError(f"y must have one label for each of {n_rows} rows, got shape {y.shape}")
+    if n_rows == 0:
+        raise ValueError("there are no rows to write")
+    return _floats(y, "y").astype(np.float64)
+
+
+def _texts(values: NDArray[Any]) -> list[str]:
+    """The shortest texts that read back to the same values."""
+    if values.dtype == np.float64:
+        texts = map(repr, values.tolist())
+    else:
+        texts = map(str, values.astype("U32").tolist())
+    return [text[:-2] if text.endswith(".0") else text for text in texts]
+
+
+def _chunks(rows: Any, labels: NDArray[np.float64], base: int) -> Iterator[bytes]:
+    """The text, many values at a time."""
+    indptr = rows.indptr
+    first = 0
+    while first < labels.size:
+        until = np.searchsorted(indptr, indptr[first] + _VALUES_AT_ONCE, side="right") - 1
+        last = min(max(first + 1, int(until)), first + _VALUES_AT_ONCE, labels.size)
+        part = slice(indptr[first], indptr[last])
+        columns = (rows.indices[part].astype(np.int64) + base).tolist()
+        pairs = [f" {j}:{v}" for j, v in zip(columns, _texts(rows.data[part]), strict=True)]
+        ends = (indptr[first : last + 1] - indptr[first]).tolist()
+        lines = [
+            f"{label}{''.join(pairs[ends[k] : ends[k + 1]])}\n"
+            for k, label in enumerate(_texts(labels[first:last]))
+        ]
+        yield "".join(lines).encode("ascii")
+        first = last
+
+
+def _write_all(file: Any, data: bytes) -> None:
+    """Write everything, also to files that take a part at a time."""
+    view = memoryview(data)
+    while view:
+        written = file.write(view)
+        if not isinstance(written, int):
+            return
+        view = view[written:]
+
+
+def _write_atomically(path: str, chunks: Iterator[bytes]) -> None:
+    path = os.path.realpath(path)
+    mode = None
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.stat(path).st_mode
+    if mode is not None and not stat.S_ISREG(mode):
+        # A pipe or a device is not to be replaced by a file.
+        with open(path, "wb") as file:
+            file.writelines(chunks)
+        return
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            if mode is not None:
+                os.chmod(temporary, stat.S_IMODE(mode))
+            file.writelines(chunks)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: str) -> None:
+    """Make the new name durable, where the system lets folders be synced."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,379 @@
+"""Decimal text to the nearest double, exactly.
+
+A number is read as ``m * 10**q`` with up to 19 digits in m. If both fit a double, one product or
+quotient is the nearest double (Clinger). Otherwise the product of m with the leading 128 bits of
+10**q is bounded from both sides (the idea of Eisel and Lemire); nearly always both bounds round
+to the same double. What is left is reported as unsettled, for the caller to settle with Python's
+``float``.
+
+Text is read eight bytes at a time. Functions that read ``text`` from position i stop at a byte
+that is no digit, and read at most eight bytes from there: a line feed followed by seven more bytes
+keeps them within the array.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from certsvm.kernels.jit import kernel
+
+SETTLED = 0
+UNSETTLED = 1
+MALFORMED = 2
+TOO_LARGE = 3
+
+PADDING = 8
+"""Bytes that must follow a text's last line feed, or stand in for it."""
+
+_SMALLEST_POWER, _LARGEST_POWER = -342, 308
+_U = np.uint64
+_INFINITY_BITS = _U(0x7FF0000000000000)
+_TOP_BIT = _U(1 << 63)
+_MOST_EXACT = _U(1 << 53)
+_ALL_ONES = _U(2**64 - 1)
+_ZEROS = _U(0x3030303030303030)
+_SEVEN_BITS = _U(0x7F7F7F7F7F7F7F7F)
+_OVER_NINE = _U(0x7676767676767676)
+_HIGH_BITS = _U(0x8080808080808080)
+
+
+class DecimalTables(NamedTuple):
+    """Powers of ten, as kernels need them.
+
+    Attributes
+    ----------
+    powers : ndarray of shape (651, 2)
+        The leading 128 bits of 10**q, rounded down, for q from -342 to 308; high half first.
+    tens : ndarray of shape (23,)
+        The powers of ten that are doubles.
+    whole_tens : ndarray of shape (9,)
+        The powers of ten up to eight digits.
+    """
+
+    powers: NDArray[np.uint64]
+    tens: NDArray[np.float64]
+    whole_tens: NDArray[np.uint64]
+
+
+@cache
+def decimal_tables() -> DecimalTables:
+    """The tables; made once."""
+    powers = np.empty((_LARGEST_POWER - _SMALLEST_POWER + 1, 2), dtype=np.uint64)
+    for q in range(_SMALLEST_POWER, _LARGEST_POWER + 1):
+        if q >= 0:
+            bits = 10**q << 128 >> ((10**q).bit_length())
+        else:
+            # Between 2**127 and 2**128, as 10**-q has one bit more than its logarithm's floor.
+            bits = (1 << 127 + (10**-q).bit_length()) // 10**-q
+        powers[q - _SMALLEST_POWER] = bits >> 64, bits & (2**64 - 1)
+    tens = np.array([float(10**q) for q in range(23)])
+    whole_tens = np.array([10**q for q in range(9)], dtype=np.uint64)
+    for table in (powers, tens, whole_tens):
+        table.flags.writeable = False
+    return DecimalTables(powers, tens, whole_tens)
+
+
+def _load(context: Any, builder: Any, array_type: Any, arguments: Any, bits: int) -> Any:
+    data = context.make_array(array_type)(context, builder, arguments[0]).data
+    address = builder.gep(data, [arguments[1]])
+    pointer = builder.bitcast(address, ir.IntType(bits).as_pointer())
+    return builder.load(pointer, align=1)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def byte_at(typing_context: Any, text: Any, i: Any) -> Any:
+    """``text[i]`` for i >= 0, without the question whether i counts from the end."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte = _load(context, builder, signature.args[0], arguments, 8)
+        return builder.zext(byte, ir.IntType(64))
+
+    return types.int64(text, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def word_at(typing_context: Any, text: Any, i: Any) -> Any:
+    """The eight bytes from ``text[i]``, the first of them lowest (Numba has no big-endian host)."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _load(context, builder, signature.args[0], arguments, 64)
+
+    return types.uint64(text, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _high_product(typing_context: Any, a: Any, b: Any) -> Any:
+    """The upper 64 of the 128 bits of a product."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = ir.IntType(128)
+        factors = [builder.zext(argument, wide) for argument in arguments]
+        high = builder.lshr(builder.mul(*factors), wide(64))
+        return builder.trunc(high, ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+def _count_zeros(name: str) -> Any:
+    def typed(typing_context: Any, word: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            int64, int1 = ir.IntType(64), ir.IntType(1)
+            kind = ir.FunctionType(int64, [int64, int1])
+            function = cgutils.get_or_insert_function(builder.module, kind, name)
+            return builder.call(function, [arguments[0], int1(0)])
+
+        return types.uint64(types.uint64), generate
+
+    return intrinsic(typed)
+
+
+_zeros_above = _count_zeros("llvm.ctlz.i64")
+_zeros_below = _count_zeros("llvm.cttz.i64")
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _double_of(typing_context: Any, bits: Any) -> Any:
+    """The double that has these bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.uint64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _bits_of(typing_context: Any, value: Any) -> Any:
+    """The bits of a double."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.uint64(types.float64), generate
+
+
+@kernel
+def leading_digits(word: np.uint64) -> Any:
+    """How many of eight bytes are digits, up to the first that is none."""
+    x = word ^ _ZEROS
+    others = (((x & _SEVEN_BITS) + _OVER_NINE) | x) & _HIGH_BITS
+    return np.int64(_zeros_below(others) >> _U(3))
+
+
+@kernel
+def digits_value(word: np.uint64, n: int) -> np.uint64:
+    """The number that the first n of eight bytes, all digits, are."""
+    # Zeros move in at the front; in two shifts, as one by 64 bits is undefined.
+    half = _U(32 - 4 * n)
+    x = ((word ^ _ZEROS) << half) << half
+    pairs = x * _U(10) + (x >> _U(8))
+    low = (pairs & _U(0x000000FF000000FF)) * _U(0x000F424000000064)
+    high = ((pairs >> _U(16)) & _U(0x000000FF000000FF)) * _U(0x0000271000000001)
+    return (low + high) >> _U(32)
+
+
+@kernel
+def _more_digits(
+    text: NDArray[np.uint8], i: int, m: np.uint64, tables: DecimalTables
+) -> tuple[np.uint64, int]:
+    """Append the digits from i on to m, modulo 2**64; also return where they end."""
+    n = 8
+    while n == 8:
+        word = word_at(text, i)
+        n = leading_digits(word)
+        m = m * tables.whole_tens[n] + digits_value(word, n)
+        i += n
+    return m, i
+
+
+@kernel
+def _significant(text: NDArray[np.uint8], i: int) -> tuple[np.uint64, int, bool]:
+    """Digits from i on that do not fit 64 bits, or only because of zeros in front of them.
+
+    Returns
+    -------
+    m, q, cut : uint64, int, bool
+        The first 19 significant digits, and the power of ten to multiply them by. If ``cut``,
+        digits other than zero follow them.
+    """
+    m, q, kept, cut, after_point = _U(0), 0, 0, False, False
+    while True:
+        c = byte_at(text, i)
+        if c == 46 and not after_point:
+            after_point = True
+        elif 48 <= c <= 57:
+            if kept < 19:
+                m = m * _U(10) + _U(c - 48)
+                kept += m != _U(0)
+                q -= after_point
+            else:
+                cut = cut or c != 48
+                q += not after_point
+        else:
+            return m, q, cut
+        i += 1
+
+
+@kernel
+def _exponent(text: NDArray[np.uint8], i: int) -> tuple[int, int]:
+    """The exponent after the e at i, and where it ends; -1 if it has no digits.
+
+    It stops growing long after it has outweighed all digits there can be.
+    """
+    i += 1
+    sign = byte_at(text, i)
+    if sign == 43 or sign == 45:
+        i += 1
+    first = i
+    e = 0
+    while 48 <= byte_at(text, i) <= 57:
+        if e < 100_000_000_000_000_000:
+            e = e * 10 + byte_at(text, i) - 48
+        i += 1
+    return -e if sign == 45 else e, i if i > first else -1
+
+
+@kernel
+def _round_product(m: np.uint64, q: int, powers: NDArray[np.uint64]) -> tuple[np.uint64, int]:
+    """The bits of the double nearest to m * 10**q, for m > 0 and q within the table.
+
+    With m shifted up to 64 bits and 10**q to 128, their product f is known but for its end. In
+    units of the last bit of ``high``, it lies between ``high`` and ``high + 2`` at first, then,
+    with the table's other half, within 2**-63 above (high, low). Only where this leaves open on
+    which side of the middle between two doubles f lies is the result unsettled.
+    """
+    shift = _zeros_above(m)
+    m <<= shift
+    k = q - _SMALLEST_POWER
+    high, low = _high_product(m, powers[k, 0]), m * powers[k, 0]
+    top = np.int64(high >> _U(63))
+    # 217706 / 2**16 is log2(10), closely enough for the floor of all multiples in the table.
+    exponent: Any = 1086 - np.int64(shift) + ((217706 * q) >> 16) + top
+    drop = 10 + top
+    if exponent < 1:
+        drop += 1 - exponent
+        exponent = 1
+        if drop > 63:
+            return _U(0), UNSETTLED
+    middle = _U(1) << _U(drop - 1)
+    rest = high & ((middle << _U(1)) - _U(1))
+    exact = 0 <= q <= 27
+    if not exact and (rest == middle or rest == middle - _U(1)):
+        more = _high_product(m, powers[k, 1])
+        low += more
+        rest += _U(low < more)
+        if (rest == middle - _U(1) and low >= _ALL_ONES - _U(1)) or (
+            rest == middle and low == _U(0)
+        ):
+            return _U(0), UNSETTLED
+    kept = high >> _U(drop)
+    odd = (kept & _U(1)) == _U(1)
+    up = rest > middle or (rest == middle and (low > _U(0) or odd))
+    bits = (_U(exponent - 1) << _U(52)) + kept + _U(up)
+    return bits, TOO_LARGE if bits >= _INFINITY_BITS else SETTLED
+
+
+@kernel
+def nearest_double(m: np.uint64, q: int, cut: bool, tables: DecimalTables) -> tuple[float, int]:
+    """The double nearest to m * 10**q, or to a little more than that if ``cut``; and how sure."""
+    if m <= _MOST_EXACT and -22 <= q <= 22 and not cut:
+        if q < 0:
+            return np.float64(m) / tables.tens[-q], SETTLED
+        return np.float64(m) * tables.tens[q], SETTLED
+    if m == _U(0) or q < _SMALLEST_POWER:
+        # Not even 2**64 times 10**-343 is half the smallest double.
+        return 0.0, SETTLED
+    if q > _LARGEST_POWER:
+        return 0.0, TOO_LARGE
+    bits, status = _round_product(m, q, tables.powers)
+    if cut:
+        # The number lies between this and the next mantissa: settled if both round alike.
+        above, status_above = _round_product(m + _U(1), q, tables.powers)
+        if bits != above or status != status_above:
+            status = UNSETTLED
+    return _double_of(bits), status
+
+
+@kernel
+def read_number(text: NDArray[np.uint8], i: int, tables: DecimalTables) -> tuple[float, int, int]:
+    """Read ``[+-] digits [. digits] [e [+-] digits]`` from i on.
+
+    Returns
+    -------
+    value, end, status : float, int, int
+        The nearest double, the position behind the number, and whether that is settled.
+    """
+    c = byte_at(text, i)
+    negative = c == 45
+    i += c == 45 or c == 43
+    first = i
+    m, i = _more_digits(text, i, _U(0), tables)
+    digits = i - first
+    q = 0
+    if byte_at(text, i) == 46:
+        behind_point = i + 1
+        m, i = _more_digits(text, behind_point, m, tables)
+        q = behind_point - i
+        digits -= q
+    if digits == 0:
+        return 0.0, i, MALFORMED
+    cut = False
+    if digits > 19:
+        m, q, cut = _significant(text, first)
+    if byte_at(text, i) | 32 == 101:
+        e, i = _exponent(text, i)
+        if i < 0:
+            return 0.0, i, MALFORMED
+        q += e
+    value, status = nearest_double(m, q, cut, tables)
+    return -value if negative else value, i, status
+
+
+@kernel
+def read_short_number(text: NDArray[np.uint8], i: int, tables: DecimalTables) -> tuple[float, int]:
+    """Read the digits of most numbers there are: few, with a point or without, and no exponent.
+
+    It is small enough to become part of the loop that calls it, unlike :func:`read_number`.
+
+    Returns
+    -------
+    value, end : float, int
+        The nearest double, and the position behind the digits; -1 if this is no such number.
+    """
+    c = byte_at(text, i)
+    negative = c == 45
+    i += negative or c == 43
+    word = word_at(text, i)
+    whole = leading_digits(word)
+    m = digits_value(word, whole)
+    i += whole
+    parts = 0
+    if byte_at(text, i) == 46:
+        word = word_at(text, i + 1)
+        parts = leading_digits(word)
+        m = m * tables.whole_tens[parts] + digits_value(word, parts)
+        i += 1 + parts
+    if whole == 0 or whole == 8 or parts == 8:
+        i = -1
+    # At most 14 digits and 10**7: both are doubles.
+    value = np.float64(np.int64(m)) / tables.tens[parts]
+    return -value if negative else value, i
+
+
+@kernel
+def narrows_twice(value: float) -> Any:
+    """Whether a double lies halfway between two float32.
+
+    Only then is the float32 nearest to it perhaps not the one nearest to the decimal number that
+    the double was itself nearest to.
+    """
+    if abs(value) >= 2.0**-126:
+        return (_bits_of(value) & _U(0x1FFFFFFF)) == _U(0x10000000)
+    # Below, float32 are the multiples of 2**-149.
+    multiple = abs(value) * 2.0**149
+    return multiple - np.floor(multiple) == 0.5

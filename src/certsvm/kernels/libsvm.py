@@ -1,0 +1,361 @@
+"""Lines of ``label [qid:n] index:value ... [# comment]`` to arrays.
+
+Text is parsed by whole lines. The last line ends with a line feed within the text or right behind
+it, so that every loop over bytes, none of which passes a line feed, ends there: there are no
+questions about the end of the text in between, and no reading beyond it. ``parse_lines`` checks
+this when it begins, as well as the room for its results as it goes.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.kernels.decimal import (
+    MALFORMED,
+    PADDING,
+    SETTLED,
+    TOO_LARGE,
+    UNSETTLED,
+    DecimalTables,
+    byte_at,
+    digits_value,
+    leading_digits,
+    narrows_twice,
+    read_number,
+    read_short_number,
+    word_at,
+)
+from certsvm.kernels.jit import kernel
+
+PARSED = 0
+BAD_LABEL = 1
+LABEL_TOO_LARGE = 2
+BAD_ITEM = 3
+BAD_INDEX = 4
+NOT_ASCENDING = 5
+BAD_VALUE = 6
+VALUE_TOO_LARGE = 7
+BAD_COMMENT = 8
+WIDE_INDEX = 9
+NO_ROOM = 10
+BAD_BUFFER = 11
+
+LARGEST_INDEX = 2**63 - 2
+_TAB, _LF, _CR, _SPACE, _HASH, _COLON, _Q = 9, 10, 13, 32, 35, 58, 113
+_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+
+
+class IndexRules(NamedTuple):
+    """Which indices are welcome.
+
+    Attributes
+    ----------
+    base : int
+        Subtracted from every index that is stored.
+    low, high : int
+        The smallest and the largest index allowed.
+    notable : int
+        The first index of this size is reported, as it may turn out to be wrong later.
+    """
+
+    base: int
+    low: int
+    high: int
+    notable: int
+
+
+class Report(NamedTuple):
+    """What became of a piece of text, in the order of the array that ``parse_lines`` fills.
+
+    Attributes
+    ----------
+    code, position : int
+        ``PARSED``, or what is wrong and where.
+    rows, values : int
+        How many were stored.
+    smallest, largest : int
+        Index; ``LARGEST_INDEX`` and -1 if there is none.
+    queries : int
+        Lines with a qid.
+    deferred : int
+        Numbers that are left to the caller, listed as far as there was room.
+    notable : int
+        Position of the first notable index; -1 if there is none.
+    """
+
+    code: int
+    position: int
+    rows: int
+    values: int
+    smallest: int
+    largest: int
+    queries: int
+    deferred: int
+    notable: int
+
+
+@kernel
+def survey(text: NDArray[np.uint8]) -> tuple[int, int]:
+    """How many line feeds and colons there are."""
+    lines, colons = 0, 0
+    for j in range(text.size):
+        lines += text[j] == _LF
+        colons += text[j] == _COLON
+    return lines, colons
+
+
+@kernel
+def first_line_end(text: NDArray[np.uint8]) -> int:
+    """Position behind the first line feed; 0 if there is none."""
+    for j in range(text.size):
+        if text[j] == _LF:
+            return j + 1
+    return 0
+
+
+@kernel
+def last_line_end(text: NDArray[np.uint8]) -> int:
+    """Position behind the last line feed; 0 if there is none."""
+    for j in range(text.size, 0, -1):
+        if text[j - 1] == _LF:
+            return j
+    return 0
+
+
+@kernel
+def _ends_line(text: NDArray[np.uint8], i: int, end: int) -> bool:
+    """Whether a line feed is at i, or a carriage return with one."""
+    c = byte_at(text, i)
+    return c == _LF or (c == _CR and i + 1 < end and byte_at(text, i + 1) == _LF)
+
+
+@kernel
+def _ends_token(text: NDArray[np.uint8], i: int, end: int) -> bool:
+    c = byte_at(text, i)
+    return c in (_SPACE, _TAB, _HASH) or _ends_line(text, i, end)
+
+
+@kernel
+def _behind_blanks(text: NDArray[np.uint8], i: int) -> int:
+    while byte_at(text, i) == _SPACE or byte_at(text, i) == _TAB:
+        i += 1
+    return i
+
+
+@kernel
+def _behind_comment(text: NDArray[np.uint8], i: int, end: int) -> tuple[int, bool]:
+    """Where the comment ends, and whether without NUL and lone carriage return up to there."""
+    while not _ends_line(text, i, end):
+        c = byte_at(text, i)
+        if c == 0 or c == _CR:
+            return i, False
+        i += 1
+    return i, True
+
+
+@kernel
+def _behind_query(text: NDArray[np.uint8], i: int, end: int) -> int:
+    """Position behind ``qid:n`` at i; i itself if there is something else."""
+    if (
+        byte_at(text, i) != _Q
+        or byte_at(text, i + 1) != 105
+        or byte_at(text, i + 2) != 100
+        or byte_at(text, i + 3) != _COLON
+    ):
+        return i
+    j = i + 4
+    while 48 <= byte_at(text, j) <= 57:
+        j += 1
+    return j if j > i + 4 and _ends_token(text, j, end) else i
+
+
+@kernel
+def _read_index(text: NDArray[np.uint8], i: int) -> tuple[int, int]:
+    """The index whose digits begin at i, and where they end; -1 if it is too large."""
+    word = word_at(text, i)
+    n = leading_digits(word)
+    index: Any = np.int64(digits_value(word, n))
+    i += n
+    if n == 8:
+        while 48 <= byte_at(text, i) <= 57:
+            digit = byte_at(text, i) - 48
+            if index > (LARGEST_INDEX - digit) // 10:
+                index = -1
+            if index >= 0:
+                index = index * 10 + digit
+            i += 1
+    return index, i
+
+
+@kernel
+def _read_value(
+    text: NDArray[np.uint8], i: int, end: int, narrow: bool, tables: DecimalTables
+) -> tuple[float, int, int]:
+    """A number that ends where its token does, as :func:`read_number` returns it."""
+    value, i, status = read_number(text, i, tables)
+    if status == MALFORMED or not _ends_token(text, i, end):
+        return value, i, MALFORMED
+    if narrow and status == SETTLED:
+        if narrows_twice(value):
+            status = UNSETTLED
+        elif abs(np.float32(value)) > _LARGEST_FLOAT32:
+            status = TOO_LARGE
+    return value, i, status
+
+
+@kernel
+def _defer(deferred: NDArray[np.int64], count: int, slot: int, position: int) -> int:
+    """Note a number to be settled, if there is room; return how many there are now."""
+    if count < deferred.shape[0]:
+        deferred[count, 0] = slot
+        deferred[count, 1] = position
+    return count + 1
+
+
+@kernel
+def _parse_items(
+    text: NDArray[np.uint8],
+    i: int,
+    end: int,
+    k: int,
+    rules: IndexRules,
+    tables: DecimalTables,
+    values: NDArray[np.floating],
+    indices: NDArray[np.signedinteger],
+    deferred: NDArray[np.int64],
+    report: NDArray[np.int64],
+) -> tuple[int, int, int]:
+    """The pairs from i on, stored from k on; returns a code, the position, and k behind them.
+
+    If all is well the position is that of the first byte that cannot begin a pair, and
+    ``report`` knows about the indices.
+    """
+    narrow = values.itemsize == 4
+    previous, token, first_k = -1, i, k
+    while True:
+        i = _behind_blanks(text, i)
+        if not 48 <= byte_at(text, i) <= 57:
+            break
+        token = i
+        index, i = _read_index(text, i)
+        if byte_at(text, i) != _COLON:
+            return BAD_ITEM, token, k
+        if index < rules.low or index > rules.high:
+            return BAD_INDEX, token, k
+        if index <= previous:
+            return NOT_ASCENDING, token, k
+        if indices.itemsize == 4 and index > 2147483647:
+            return WIDE_INDEX, token, k
+        if k >= values.size:
+            return NO_ROOM, token, k
+        previous = index
+        begin = i + 1
+        value, i = read_short_number(text, begin, tables)
+        # So few digits are never so close to the middle between two float32 that the double hides
+        # on which side of it they are: it can be narrowed without a second look.
+        if i < 0 or (byte_at(text, i) != _SPACE and byte_at(text, i) != _LF):
+            value, i, status = _read_value(text, begin, end, narrow, tables)
+            if status == MALFORMED:
+                return BAD_VALUE, begin, k
+            if status == TOO_LARGE:
+                return VALUE_TOO_LARGE, begin, k
+            if status == UNSETTLED:
+                report[7] = _defer(deferred, report[7], k, begin)
+        values[k] = value
+        indices[k] = index - rules.base
+        k += 1
+    if k > first_k:
+        report[4] = min(report[4], np.int64(indices[first_k]) + rules.base)
+        report[5] = max(report[5], previous)
+        if previous == rules.notable and report[8] < 0:
+            report[8] = token
+    return PARSED, i, k
+
+
+@kernel
+def _parse_label(
+    text: NDArray[np.uint8],
+    i: int,
+    end: int,
+    row: int,
+    tables: DecimalTables,
+    labels: NDArray[np.float64],
+    deferred: NDArray[np.int64],
+    report: NDArray[np.int64],
+) -> tuple[int, int]:
+    """The label at i, and the qid that may follow; returns a code and the position behind."""
+    if row >= labels.size:
+        return NO_ROOM, i
+    value, behind = read_short_number(text, i, tables)
+    if behind < 0 or byte_at(text, behind) != _SPACE:
+        value, behind, status = _read_value(text, i, end, False, tables)
+        if status == MALFORMED:
+            return BAD_LABEL, i
+        if status == TOO_LARGE:
+            return LABEL_TOO_LARGE, i
+        if status == UNSETTLED:
+            report[7] = _defer(deferred, report[7], -1 - row, i)
+    labels[row] = value
+    i = _behind_blanks(text, behind)
+    behind = _behind_query(text, i, end)
+    report[6] += behind > i
+    return PARSED, behind
+
+
+@kernel
+def parse_lines(
+    text: NDArray[np.uint8],
+    end: int,
+    rules: IndexRules,
+    tables: DecimalTables,
+    values: NDArray[np.floating],
+    indices: NDArray[np.signedinteger],
+    labels: NDArray[np.float64],
+    row_ends: NDArray[np.int64],
+    first_value: int,
+    deferred: NDArray[np.int64],
+    report: NDArray[np.int64],
+) -> None:
+    """Parse ``text[:end]``.
+
+    Parameters
+    ----------
+    text : ndarray of uint8
+        ``PADDING`` bytes follow the end. Either the last byte before it or the first of these is
+        a line feed.
+    values, indices, labels, row_ends : ndarray
+        Results. ``row_ends`` gets how many values there are up to the end of each row,
+        ``first_value`` included.
+    deferred : ndarray of shape (n, 2)
+        Slots and positions of unsettled numbers; slot -1 - k is the label of row k.
+    report : ndarray
+        See ``Report``.
+    """
+    report[:] = 0
+    report[4], report[5], report[8] = LARGEST_INDEX, -1, -1
+    i, k, row, code = 0, 0, 0, BAD_BUFFER
+    if end > 0 and end + PADDING <= text.size and (text[end - 1] == _LF or text[end] == _LF):
+        code = PARSED
+    while code == PARSED and i < end:
+        i = _behind_blanks(text, i)
+        wrong = BAD_LABEL
+        if not (byte_at(text, i) == _HASH or _ends_line(text, i, end)):
+            wrong = BAD_ITEM
+            code, i = _parse_label(text, i, end, row, tables, labels, deferred, report)
+            if code == PARSED:
+                code, i, k = _parse_items(
+                    text, i, end, k, rules, tables, values, indices, deferred, report
+                )
+            if code != PARSED:
+                break
+            row_ends[row] = first_value + k
+            row += 1
+        if byte_at(text, i) == _HASH:
+            i, sound = _behind_comment(text, i, end)
+            wrong = PARSED if sound else BAD_COMMENT
+        if not _ends_line(text, i, end):
+            code = wrong
+            break
+        i += 1 + (byte_at(text, i) == _CR)
+    report[0], report[1], report[2], report[3] = code, i, row, k
