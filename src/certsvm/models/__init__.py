@@ -1,0 +1,27 @@
+"""Models in files: saved, loaded, verified later and elsewhere, without training anything."""
+
+from certsvm.models.atomic import WriteError, atomic_write
+from certsvm.models.container import Container, ModelFileError, read_container, write_container
+from certsvm.models.fingerprint import Fingerprint, FingerprintBuilder
+from certsvm.models.liblinear import load_liblinear, save_liblinear
+from certsvm.models.model import Model, witness_path
+from certsvm.models.witness import WeightsWitness, Witness, load_witness, save_witness
+
+__all__ = [
+    "Container",
+    "Fingerprint",
+    "FingerprintBuilder",
+    "Model",
+    "ModelFileError",
+    "WeightsWitness",
+    "Witness",
+    "WriteError",
+    "atomic_write",
+    "load_liblinear",
+    "load_witness",
+    "read_container",
+    "save_liblinear",
+    "save_witness",
+    "witness_path",
+    "write_container",
+]

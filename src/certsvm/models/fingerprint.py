@@ -1,0 +1,278 @@
+"""Telling whether data are those that a model was trained on.
+
+A fingerprint depends on what the rows and labels are, not on how they are stored: CSR or dense,
+float32 or float64 (where both hold the same values), with explicit zeros or without, in any
+order within a row, all at once or cut into blocks. It finds mistakes, not forgery: XXH3 is no
+cryptographic hash. No proof rests on it.
+
+Four streams are hashed with XXH3-128, all little-endian:
+
+* lengths: for each row the number of its values that are not zero, as int64;
+* columns: their columns, ascending within a row, as int64;
+* values: the values, as float64, each in the place of its column;
+* labels: numbers as float64, so 1, 1.0 and True are one label and -0.0 is 0.0; strings as
+  the XXH3-128 digest of their UTF-8 bytes. "1" is not 1.
+
+The digest is the XXH3-128 of the numbers of rows and values (as int64), of a byte for the kind of
+labels (``n`` for numbers, ``s`` for strings), and of the four digests in that order. The number
+of columns is kept beside it, not in it: with empty columns appended, rows keep their digest.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import xxhash
+from numpy.typing import ArrayLike, NDArray
+
+# Conversions stay in the processor's cache.
+_AT_ONCE = 1 << 16
+
+_Block = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What identifies a set of labelled rows.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+        Their shape.
+    n_values : int
+        How many values are not zero.
+    digest : str
+        32 hexadecimal digits.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 1.0], [2.0, 0.0]])
+    >>> sparse = sp.csr_array(X.astype(np.float32))
+    >>> Fingerprint.of(X, [1, -1]) == Fingerprint.of(sparse, [1.0, -1.0])
+    True
+    """
+
+    n_rows: int
+    n_columns: int
+    n_values: int
+    digest: str
+
+    def __post_init__(self) -> None:
+        for name in ("n_rows", "n_columns", "n_values"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 0:
+                raise ValueError(f"{name} of a fingerprint must be an integer >= 0, got {value!r}")
+        digits = self.digest
+        if not (isinstance(digits, str) and len(digits) == 32 and set(digits) <= _DIGITS):
+            raise ValueError(f"a fingerprint has 32 hexadecimal digits, got {digits!r}")
+
+    @classmethod
+    def of(cls, X: Any, labels: ArrayLike) -> Fingerprint:
+        """The fingerprint of rows that are all at hand.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_columns)
+            The rows.
+        labels : array-like of shape (n_rows,)
+            Numbers or strings.
+
+        Returns
+        -------
+        fingerprint : Fingerprint
+            Of these rows and labels.
+        """
+        X = X if sp.issparse(X) else np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"X must have two dimensions, got {X.ndim}")
+        builder = FingerprintBuilder(int(X.shape[1]))
+        builder.update(X, labels)
+        return builder.finish()
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_rows} rows, {self.n_columns} columns, {self.n_values} values, "
+            f"digest {self.digest}"
+        )
+
+
+_DIGITS = set("0123456789abcdef")
+
+
+class FingerprintBuilder:
+    """A fingerprint from rows that come in blocks.
+
+    Parameters
+    ----------
+    n_columns : int
+        Of all blocks; one that has fewer counts as if it ended in empty columns.
+
+    Examples
+    --------
+    >>> X, y = np.eye(3), ["a", "b", "a"]
+    >>> builder = FingerprintBuilder(3)
+    >>> builder.update(X[:1], y[:1])
+    >>> builder.update(X[1:], y[1:])
+    >>> builder.finish() == Fingerprint.of(X, y)
+    True
+    """
+
+    def __init__(self, n_columns: int) -> None:
+        self._n_columns = int(n_columns)
+        self._n_rows = 0
+        self._n_values = 0
+        self._lengths, self._columns, self._values = (xxhash.xxh3_128() for _ in range(3))
+        self._labels = _LabelHash()
+
+    def update(self, X: Any, labels: ArrayLike) -> None:
+        """Add rows and their labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_columns)
+            The next rows.
+        labels : array-like of shape (n_rows,)
+            Their labels: numbers or strings, of one kind throughout.
+        """
+        X = X if sp.issparse(X) else np.asarray(X)
+        labels = np.asarray(labels)
+        if X.ndim != 2 or labels.shape != (X.shape[0],):
+            raise ValueError(f"X of shape {X.shape} does not go with labels of {labels.shape}")
+        if X.shape[1] > self._n_columns:
+            raise ValueError(f"X has {X.shape[1]} columns, more than the {self._n_columns} stated")
+        encoded = self._labels.encode(labels)
+        for lengths, columns, values in _sparse(X) if sp.issparse(X) else _dense(X):
+            self._lengths.update(_bytes(lengths, "<i8"))
+            self._columns.update(_bytes(columns, "<i8"))
+            self._values.update(_bytes(values, "<f8"))
+            self._n_values += values.size
+        self._labels.update(encoded)
+        self._n_rows += labels.size
+
+    def finish(self) -> Fingerprint:
+        """The fingerprint of all rows so far."""
+        whole = xxhash.xxh3_128(struct.pack("<qq", self._n_rows, self._n_values))
+        whole.update(self._labels.kind)
+        for stream in (self._lengths, self._columns, self._values, self._labels):
+            whole.update(stream.digest())
+        return Fingerprint(self._n_rows, self._n_columns, self._n_values, whole.hexdigest())
+
+
+def _bytes(array: NDArray[Any], dtype: str) -> memoryview:
+    return np.ascontiguousarray(array, dtype=dtype).data
+
+
+class _LabelHash:
+    """The stream of labels, and of which kind they are."""
+
+    def __init__(self) -> None:
+        self.kind = b""
+        self._hash = xxhash.xxh3_128()
+        self._digests: dict[str, bytes] = {}
+
+    def encode(self, labels: NDArray[Any]) -> memoryview | bytes:
+        """The labels' part of the stream; fails before anything is changed."""
+        if labels.size == 0:
+            return b""
+        text = labels.dtype.kind == "U" or (
+            labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels)
+        )
+        kind = b"s" if text else b"n"
+        if self.kind not in (b"", kind):
+            raise ValueError("some labels are numbers and others strings; make them all the same")
+        encoded = self._strings(labels) if text else _numbers(labels)
+        self.kind = kind
+        return encoded
+
+    def _strings(self, labels: NDArray[Any]) -> bytes:
+        known, parts = self._digests, []
+        for label in labels.tolist():
+            if label not in known:
+                known[label] = xxhash.xxh3_128(label.encode()).digest()
+            parts.append(known[label])
+        return b"".join(parts)
+
+    def update(self, encoded: memoryview | bytes) -> None:
+        self._hash.update(encoded)
+
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+
+def _numbers(labels: NDArray[Any]) -> memoryview:
+    if labels.dtype.kind not in "biufO":
+        raise ValueError(f"labels must be numbers or strings, got {labels.dtype}")
+    if labels.dtype.kind == "O" and any(isinstance(label, str) for label in labels):
+        raise ValueError("some labels are numbers and others strings; make them all the same")
+    try:
+        # Adding zero turns -0.0 into 0.0.
+        numbers = labels.astype(np.float64) + 0.0
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"labels must be numbers or strings: {error}") from None
+    if np.isnan(numbers).any():
+        raise ValueError("a label is NaN; remove rows whose label is missing")
+    # Two integers this large may be the same float64.
+    if labels.dtype.kind in "iuO" and (np.abs(numbers) > 2.0**53).any():
+        raise ValueError("integer labels beyond 2**53 have no exact float64; use strings")
+    return _bytes(numbers, "<f8")
+
+
+def _sparse(X: Any) -> Iterator[_Block]:
+    """Lengths, columns and values of a few rows at a time, without zeros and in order."""
+    X = X if X.format == "csr" else X.tocsr()
+    indptr, indices, data = np.asarray(X.indptr, dtype=np.int64), X.indices, X.data
+    n_rows, n_columns = X.shape
+    if indptr.size != n_rows + 1 or not 0 <= indptr[0] <= indptr[-1] <= min(
+        indices.size, data.size
+    ):
+        raise ValueError("X is a broken CSR matrix: its indptr does not fit its other arrays")
+    if (np.diff(indptr) < 0).any():
+        raise ValueError("X is a broken CSR matrix: its indptr descends")
+    first = 0
+    while first < n_rows:
+        last = int(np.searchsorted(indptr, indptr[first] + _AT_ONCE, side="right")) - 1
+        last = max(first + 1, min(last, first + _AT_ONCE, n_rows))
+        starts = indptr[first : last + 1]
+        part = slice(int(starts[0]), int(starts[-1]))
+        yield _in_order(starts - starts[0], indices[part], data[part], n_columns)
+        first = last
+
+
+def _in_order(
+    starts: NDArray[np.int64], columns: NDArray[Any], values: NDArray[Any], n_columns: int
+) -> _Block:
+    if columns.size == 0:
+        return np.diff(starts), columns, values
+    if columns.min() < 0 or columns.max() >= n_columns:
+        raise ValueError("X is a broken CSR matrix: it has a column outside its shape")
+    misplaced = columns[1:] <= columns[:-1]
+    # A new row may begin anywhere.
+    inner = starts[(starts > 0) & (starts < columns.size)]
+    misplaced[inner - 1] = False
+    if misplaced.any() or np.count_nonzero(values) < values.size:
+        shape = (starts.size - 1, n_columns)
+        # The sum of what is stored twice is taken in float64, as training does.
+        block = sp.csr_array((values.astype(np.float64), columns, starts), shape=shape, copy=True)
+        block.sum_duplicates()
+        block.eliminate_zeros()
+        starts, columns, values = block.indptr, block.indices, block.data
+    return np.diff(starts), columns, values
+
+
+def _dense(X: NDArray[Any]) -> Iterator[_Block]:
+    n_rows, n_columns = X.shape
+    step = max(1, _AT_ONCE // max(1, n_columns))
+    all_columns = np.tile(np.arange(n_columns), min(step, n_rows))
+    for first in range(0, n_rows, step):
+        block = X[first : first + step].astype(np.float64)
+        columns, values = all_columns[: block.size], block.ravel()
+        lengths = np.count_nonzero(block, axis=1)
+        if lengths.sum() < block.size:
+            filled = values != 0
+            columns, values = columns[filled], values[filled]
+        yield lengths, columns, values

@@ -1,0 +1,257 @@
+"""Models in liblinear's text format, read and written.
+
+    solver_type L2R_L1LOSS_SVC_DUAL
+    nr_class 2
+    label 1 -1
+    nr_feature 2
+    bias 1
+    w
+    0.5
+    -0.25
+    0.125
+
+One line of ``w`` per column, one number per problem, and with bias >= 0 a last line for the weight
+of the constant column of that height. For two classes there is one problem, with the *first*
+label on the positive side; the labels may come in any order. Where scores tie, liblinear
+takes the label that comes later (of two) or first (of more), certsvm the smallest.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.models.atomic import atomic_write
+from certsvm.models.container import ModelFileError
+from certsvm.models.model import Model
+
+_LINES_AT_ONCE = 8192
+_OURS = "L2R_L1LOSS_SVC_DUAL"
+_ONE_PROBLEM_PER_CLASS = "MCSVM_CS"
+_CLASSIFIERS = {
+    _OURS,
+    _ONE_PROBLEM_PER_CLASS,
+    "L2R_LR",
+    "L2R_L2LOSS_SVC_DUAL",
+    "L2R_L2LOSS_SVC",
+    "L1R_L2LOSS_SVC",
+    "L1R_LR",
+    "L2R_LR_DUAL",
+}
+_OTHERS = {"L2R_L2LOSS_SVR", "L2R_L2LOSS_SVR_DUAL", "L2R_L1LOSS_SVR_DUAL", "ONECLASS_SVM"}
+
+
+def save_liblinear(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model for liblinear, atomically.
+
+    Numbers are written so that they read back exactly. The intercept becomes a weight times the
+    bias, so with a bias other than a power of two its last bit may differ. Certificates, names
+    and parameters have no place in this format.
+
+    Parameters
+    ----------
+    model : Model
+        Its classes must be integers (or floats or booleans that stand for integers) of 32 bits,
+        the only labels that liblinear has.
+    path : str or path-like
+        The file to write.
+    """
+    labels = _integers(model)
+    bias = model.bias
+    if bias == 0 and model.intercept.any():
+        raise ValueError("the model has intercepts but bias 0; liblinear needs a bias > 0")
+    weights = model.coef
+    if bias > 0:
+        weights = np.column_stack([weights, model.intercept / bias])
+    if len(labels) == 2:
+        labels = labels[::-1]
+    header = (
+        f"solver_type {_OURS}\nnr_class {len(labels)}\nlabel {' '.join(map(str, labels))}\n"
+        f"nr_feature {model.n_features}\nbias {bias if bias > 0 else -1}\nw\n"
+    )
+    with atomic_write(path, "w") as file:
+        file.write(header)
+        for start in range(0, weights.shape[1], _LINES_AT_ONCE):
+            lines = weights[:, start : start + _LINES_AT_ONCE].T.tolist()
+            file.write("".join(" ".join(map(repr, line)) + " \n" for line in lines))
+
+
+def _integers(model: Model) -> list[int]:
+    if model.classes.dtype.kind == "U":
+        raise ValueError(
+            f"liblinear's labels are integers, the model's strings ({model.classes[0]!r}, ...)"
+        )
+    labels = model.classes.tolist()
+    if not all(label == int(label) and abs(label) < 2**31 for label in labels):
+        raise ValueError(f"liblinear's labels are integers of 32 bits, the model's are {labels}")
+    return [int(label) for label in labels]
+
+
+def load_liblinear(path: str | os.PathLike[str]) -> Model:
+    """Read a model that liblinear has written.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A classifier of any of liblinear's linear solvers; not a regression or one-class model.
+
+    Returns
+    -------
+    model : Model
+        Without certificates: the file says nothing about how far from the optimum it is.
+
+    Raises
+    ------
+    ModelFileError
+        The file is something else; the message names the line.
+    """
+    return _Reader(os.fspath(path)).model()
+
+
+class _Reader:
+    """Reads one file, and knows on which line it is."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._line = 0
+        self._first = 0
+        with open(name, "rb") as file:
+            data = file.read()
+        try:
+            text = data.decode("ascii")
+        except UnicodeDecodeError:
+            raise ModelFileError(f"{name} is not a liblinear model: it is no plain text") from None
+        if text and not text.endswith("\n"):
+            # A number that was cut short is a number too.
+            raise ModelFileError(f"{name} is truncated: its last line has no end")
+        self._lines = [line.rstrip("\r") for line in text.split("\n")[:-1]]
+
+    def model(self) -> Model:
+        fields = self._fields()
+        solver = self._one_word(fields, "solver_type")
+        labels = self._labels(fields)
+        n_features = self._integer(fields, "nr_feature", 0)
+        bias = self._number(fields, "bias")
+        n_problems = 1 if len(labels) == 2 and solver != _ONE_PROBLEM_PER_CLASS else len(labels)
+        weights = self._weights(n_features + (bias >= 0), n_problems)
+        if len(labels) == 2:
+            # Ours is positive for the larger label, liblinear's for the first.
+            difference = weights[0] if n_problems == 1 else weights[0] - weights[1]
+            weights = (difference if labels[0] > labels[1] else -difference)[np.newaxis]
+        else:
+            weights = weights[np.argsort(labels)]
+        intercept = weights[:, -1] * bias if bias >= 0 else np.zeros(len(weights))
+        return self._made(solver, labels, weights[:, :n_features], intercept, max(bias, 0.0))
+
+    def _made(
+        self,
+        solver: str,
+        labels: list[int],
+        coef: NDArray[np.float64],
+        intercept: NDArray[np.float64],
+        bias: float,
+    ) -> Model:
+        try:
+            return Model(
+                coef=coef,
+                intercept=intercept,
+                classes=np.array(sorted(labels), dtype=np.int64),
+                class_weight=np.ones(len(labels)),
+                parameters={"solver": f"liblinear {solver}", "bias": bias},
+            )
+        except ValueError as error:
+            raise ModelFileError(f"{self._name} holds no valid model: {error}") from error
+
+    def _fields(self) -> dict[str, tuple[int, list[str]]]:
+        """The lines before ``w``, by their first word, with where they are."""
+        known = {"solver_type", "nr_class", "label", "nr_feature", "bias", "rho"}
+        fields: dict[str, tuple[int, list[str]]] = {}
+        for text in self._lines:
+            self._line += 1
+            words = text.split() or [""]
+            if words == ["w"]:
+                self._first = self._line
+                self._refuse_others(fields)
+                return fields
+            if words[0] not in known:
+                raise self._error(f"{words[0][:40]!r} does not belong into a liblinear model")
+            if words[0] in fields:
+                raise self._error(f"{words[0]!r} occurs twice")
+            fields[words[0]] = self._line, words[1:]
+        raise self._error("the file ends before its weights, which follow a line 'w'")
+
+    def _refuse_others(self, fields: dict[str, tuple[int, list[str]]]) -> None:
+        solver = self._one_word(fields, "solver_type")
+        if solver in _OTHERS:
+            raise self._error(f"{solver} is a regression or one-class model, not a classifier")
+        if solver not in _CLASSIFIERS:
+            raise self._error(f"there is no solver_type {solver[:40]!r}")
+
+    def _labels(self, fields: dict[str, tuple[int, list[str]]]) -> list[int]:
+        count = self._integer(fields, "nr_class", 2)
+        words = self._words(fields, "label")
+        labels = [self._to_int(word) for word in words]
+        if len(labels) != count:
+            raise self._error(f"nr_class is {count}, but there are {len(labels)} labels")
+        if len(set(labels)) != count:
+            raise self._error("a label occurs twice")
+        return labels
+
+    def _weights(self, n_rows: int, n_problems: int) -> NDArray[np.float64]:
+        self._line = len(self._lines)
+        rows = self._lines[self._first :]
+        if len(rows) != n_rows:
+            raise self._error(f"there are {len(rows)} lines of weights, not {n_rows}")
+        numbers: list[float] = []
+        for j, text in enumerate(rows):
+            self._line = self._first + j + 1
+            words = text.split()
+            if len(words) != n_problems:
+                raise self._error(f"there are {len(words)} numbers, not {n_problems}")
+            numbers += [self._to_float(word) for word in words]
+        return np.array(numbers, dtype=np.float64).reshape(n_rows, n_problems).T
+
+    def _words(self, fields: dict[str, tuple[int, list[str]]], key: str) -> list[str]:
+        if key not in fields:
+            self._line = self._first
+            raise self._error(f"there is no line {key!r} before the weights")
+        self._line, words = fields[key]
+        return words
+
+    def _one_word(self, fields: dict[str, tuple[int, list[str]]], key: str) -> str:
+        words = self._words(fields, key)
+        if len(words) != 1:
+            raise self._error(f"{key!r} needs one value")
+        return words[0]
+
+    def _number(self, fields: dict[str, tuple[int, list[str]]], key: str) -> float:
+        return self._to_float(self._one_word(fields, key))
+
+    def _integer(self, fields: dict[str, tuple[int, list[str]]], key: str, least: int) -> int:
+        value = self._to_int(self._one_word(fields, key))
+        if value < least:
+            raise self._error(f"{key} must be at least {least}, got {value}")
+        return value
+
+    def _to_int(self, word: str) -> int:
+        # int() alone would take "1_0", and thousands of digits.
+        if not re.fullmatch("[+-]?[0-9]{1,18}", word):
+            raise self._error(f"{word[:40]!r} is not an integer")
+        return int(word)
+
+    def _to_float(self, word: str) -> float:
+        try:
+            value = float(word)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or "_" in word:
+            raise self._error(f"{word[:40]!r} is not a finite number")
+        return value
+
+    def _error(self, what: Any) -> ModelFileError:
+        return ModelFileError(f"{self._name}, line {self._line}: {what}")

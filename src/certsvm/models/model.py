@@ -1,0 +1,505 @@
+"""A trained model, apart from the estimator that trained it.
+
+It predicts with NumPy and SciPy alone, says what is proved about it, and keeps in one file what is
+needed for both. A certificate in a file is what whoever wrote it says: to check it takes the
+data, and for the dual bound the witness, which lies in a file of its own beside the model's.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from certsvm._version import __version__
+from certsvm.certificate import Certificate
+from certsvm.models.container import (
+    Container,
+    ModelFileError,
+    encoded,
+    read_container,
+    write_container,
+)
+from certsvm.models.fingerprint import Fingerprint
+from certsvm.models.witness import WeightsWitness, Witness, load_witness, save_witness
+
+KIND = "model"
+
+_ROWS_AT_ONCE = 8192
+_MOST_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A linear classifier and what is proved about it.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_problems, n_features)
+        Weights of the columns: one row for two classes, else one per class.
+    intercept : ndarray of shape (n_problems,)
+        Intercepts.
+    classes : ndarray of shape (n_classes,)
+        Labels, ascending: int64, float64, bool or str.
+    class_weight : ndarray of shape (n_classes,)
+        The factors of the weights of each class's rows.
+    certificates : tuple of Certificate
+        One for each row of ``coef``; empty if nothing is proved.
+    parameters : dict
+        How it was trained, as far as known and as JSON can say it: "C", "tol", "solver",
+        "bias" (the augmentation rho; 0 for none), "class_weight", "seed", "passes", ...
+    feature_names : tuple of str, or None
+        Names of the columns.
+    fingerprint : Fingerprint or None
+        Of the training data.
+    witness : Witness, WeightsWitness or None
+        What the dual bounds can be recomputed from. Needs a fingerprint.
+    certsvm_version : str
+        What the model was made with.
+
+    Examples
+    --------
+    >>> model = Model(
+    ...     coef=np.array([[2.0, -1.0]]), intercept=np.array([0.5]),
+    ...     classes=np.array(["ham", "spam"]), class_weight=np.ones(2),
+    ... )
+    >>> model.predict([[1.0, 0.0], [0.0, 1.0]]).tolist()
+    ['spam', 'ham']
+    """
+
+    coef: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+    classes: NDArray[Any]
+    class_weight: NDArray[np.float64]
+    certificates: tuple[Certificate, ...] = ()
+    parameters: dict[str, Any] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
+    fingerprint: Fingerprint | None = None
+    witness: Witness | WeightsWitness | None = None
+    certsvm_version: str = __version__
+
+    def __post_init__(self) -> None:
+        for name in ("coef", "intercept", "class_weight"):
+            array = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} contains NaN or infinity")
+            object.__setattr__(self, name, _read_only(array))
+        object.__setattr__(self, "classes", _read_only(_known_labels(self.classes)))
+        object.__setattr__(self, "certificates", tuple(self.certificates))
+        object.__setattr__(self, "parameters", {**self.parameters})
+        if self.feature_names is not None:
+            object.__setattr__(self, "feature_names", tuple(self.feature_names))
+        self._check_shapes()
+        self._check_parameters()
+        for certificate in self.certificates:
+            _check_certificate(certificate)
+        self._check_data()
+
+    @property
+    def n_problems(self) -> int:
+        """Number of binary problems: 1 for two classes, else one per class."""
+        return int(self.coef.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.coef.shape[1])
+
+    def _check_shapes(self) -> None:
+        n_classes = self.classes.size
+        n_problems = 1 if n_classes == 2 else n_classes
+        if self.coef.ndim != 2 or self.coef.shape[0] != n_problems:
+            raise ValueError(
+                f"{n_classes} classes need coef of {n_problems} rows, got shape {self.coef.shape}"
+            )
+        for name, length in (("intercept", n_problems), ("class_weight", n_classes)):
+            shape = getattr(self, name).shape
+            if shape != (length,):
+                raise ValueError(f"{name} must have shape ({length},), got {shape}")
+        if (self.class_weight < 0).any():
+            raise ValueError("class_weight must not be negative")
+        if len(self.certificates) not in (0, n_problems):
+            raise ValueError(
+                f"{n_problems} problems need as many certificates or none, not "
+                f"{len(self.certificates)}"
+            )
+        names = self.feature_names
+        if names is None:
+            return
+        if len(names) != self.n_features or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"feature_names must be {self.n_features} strings")
+
+    def _check_parameters(self) -> None:
+        # Now, not when a model that took hours is to be saved.
+        encoded(self.parameters, "parameters")
+        for name, least in (("C", "> 0"), ("bias", ">= 0")):
+            value = self.parameters.get(name, 1.0)
+            good = _is_finite(value) and (value > 0 or (value == 0 and name == "bias"))
+            if not good:
+                raise ValueError(f"{name} must be a finite number {least}, got {value!r}")
+            for certificate in self.certificates:
+                if name in self.parameters and getattr(certificate, name) != value:
+                    raise ValueError(f"a certificate is about another {name} than the model")
+
+    def _check_data(self) -> None:
+        if self.fingerprint is not None and self.fingerprint.n_columns != self.n_features:
+            raise ValueError(
+                f"the fingerprint is of {self.fingerprint.n_columns} columns, the model has "
+                f"{self.n_features}"
+            )
+        if self.witness is None:
+            return
+        if self.fingerprint is None:
+            raise ValueError("a model with a witness needs the fingerprint of the data it is about")
+        if self.witness.n_problems != self.n_problems:
+            raise ValueError(
+                f"the witness is about {self.witness.n_problems} problems, the model about "
+                f"{self.n_problems}"
+            )
+
+    @classmethod
+    def from_estimator(cls, clf: Any, fingerprint: Fingerprint | None = None) -> Model:
+        """The model in a fitted estimator.
+
+        Parameters
+        ----------
+        clf : LinearSVC
+            Fitted, with ``fit`` or ``partial_fit``.
+        fingerprint : Fingerprint, default=None
+            Of the training data.
+
+        Returns
+        -------
+        model : Model
+            With copies of the estimator's arrays, and without certificates after
+            ``partial_fit``.
+        """
+        if not hasattr(clf, "coef_"):
+            raise ValueError(f"this {type(clf).__name__} is not fitted: call fit first")
+        names = getattr(clf, "feature_names_in_", None)
+        certificates = tuple(getattr(clf, "certificates_", None) or ())
+        return cls(
+            coef=np.array(clf.coef_, dtype=np.float64),
+            intercept=np.array(clf.intercept_, dtype=np.float64),
+            classes=np.array(clf.classes_),
+            class_weight=np.array(clf.class_weight_, dtype=np.float64),
+            certificates=certificates,
+            parameters=_parameters_of(clf, certificates),
+            feature_names=None if names is None else tuple(str(name) for name in names),
+            fingerprint=fingerprint,
+        )
+
+    def decision_function(self, X: Any, *, allow_fewer: bool = False) -> NDArray[np.float64]:
+        """Scores of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        allow_fewer : bool, default=False
+            Whether X may have fewer columns than the model, the rest being zero: a sparse text
+            file does not say how many columns there are beyond the last that occurs in it.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive where the row belongs to ``classes[1]``, or to the column's class.
+        """
+        X = _matrix(X)
+        n_columns = X.shape[1]
+        if n_columns > self.n_features or (n_columns < self.n_features and not allow_fewer):
+            hint = "" if n_columns > self.n_features else "; allow_fewer=True takes them as zero"
+            raise ValueError(f"X has {n_columns} columns, the model {self.n_features}{hint}")
+        weights = self.coef[:, :n_columns].T
+        scores = np.empty((X.shape[0], self.n_problems))
+        step = X.shape[0] if X.dtype == np.float64 else _ROWS_AT_ONCE
+        for start in range(0, X.shape[0], max(1, step)):
+            part = slice(start, start + step)
+            block = X if X.dtype == np.float64 else X[part].astype(np.float64)
+            scores[part] = block @ weights + self.intercept
+        if not np.isfinite(scores).all():
+            k = int(np.argmin(np.isfinite(scores).all(axis=1)))
+            raise ValueError(f"row {k} of X contains NaN, infinity, or values too large to add up")
+        return scores.ravel() if self.n_problems == 1 else scores
+
+    def predict(self, X: Any, *, allow_fewer: bool = False) -> NDArray[Any]:
+        """Labels of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        allow_fewer : bool, default=False
+            Whether X may have fewer columns than the model, the rest being zero.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Taken from ``classes``.
+        """
+        scores = self.decision_function(X, allow_fewer=allow_fewer)
+        index = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes[index]
+        return labels
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model, atomically; its witness, if it has one, beside it.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file. The witness goes to ``witness_path(path)``.
+        """
+        # First: were we stopped in between, the old model would have a witness for the same
+        # data, or one that its fingerprint gives away.
+        if self.witness is not None and self.fingerprint is not None:
+            save_witness(witness_path(path), self.witness, self.fingerprint)
+        content = {
+            "certsvm_version": self.certsvm_version,
+            "classes": self.classes.tolist() if self.classes.dtype.kind == "U" else None,
+            "certificates": [asdict(certificate) for certificate in self.certificates],
+            "parameters": self.parameters,
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
+            "fingerprint": None if self.fingerprint is None else asdict(self.fingerprint),
+        }
+        arrays = {name: getattr(self, name) for name in ("coef", "intercept", "class_weight")}
+        if self.classes.dtype.kind != "U":
+            arrays["classes"] = self.classes
+        write_container(path, KIND, content, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, witness: bool = False) -> Model:
+        """Read a model.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        witness : bool, default=False
+            Whether to read the witness beside it too, which may be far larger.
+
+        Returns
+        -------
+        model : Model
+            As it was saved.
+
+        Raises
+        ------
+        ModelFileError
+            The file is foreign or damaged, or the witness is about other data.
+        """
+        found = read_container(path, KIND)
+        proof, about = load_witness(witness_path(path)) if witness else (None, None)
+        try:
+            model = _restored(cls, found, proof)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(f"{os.fspath(path)} holds no valid model: {error}") from error
+        if about is not None and about != model.fingerprint:
+            raise ModelFileError(
+                f"{witness_path(path)} is about other data ({about}) than the model in "
+                f"{os.fspath(path)} ({model.fingerprint})"
+            )
+        return model
+
+    def to_sklearn(self) -> Any:
+        """A fitted ``sklearn.svm.LinearSVC`` that predicts the same.
+
+        Returns
+        -------
+        clf : sklearn.svm.LinearSVC
+            With ``loss="hinge"``, as if it had been fitted. What is proved is lost.
+        """
+        from sklearn.svm import LinearSVC
+
+        bias = self.bias
+        clf = LinearSVC(
+            loss="hinge",
+            C=self.parameters.get("C", 1.0),
+            fit_intercept=bias > 0,
+            intercept_scaling=bias if bias > 0 else 1.0,
+            random_state=self.parameters.get("seed"),
+        )
+        clf.coef_ = self.coef.copy()
+        clf.intercept_ = self.intercept.copy()
+        clf.classes_ = self.classes.copy()
+        clf.n_features_in_ = self.n_features
+        clf.n_iter_ = int(self.parameters.get("passes", 0))
+        if self.feature_names is not None:
+            clf.feature_names_in_ = np.array(self.feature_names, dtype=object)
+        return clf
+
+    @property
+    def bias(self) -> float:
+        """The augmentation rho; where it is not known, 1 if there are intercepts, else 0."""
+        return float(self.parameters.get("bias", bool(self.intercept.any())))
+
+    def __str__(self) -> str:
+        facts = [f"{self.classes.size} classes: {_listing(self.classes.tolist())}"]
+        facts.append(f"{self.n_features} features")
+        facts += [
+            f"{name} = {self.parameters[name]}" for name in ("C", "bias") if name in self.parameters
+        ]
+        lines = [f"linear model of certsvm {self.certsvm_version}; " + "; ".join(facts)]
+        if self.fingerprint is not None:
+            lines.append(f"trained on {self.fingerprint}")
+        if not self.certificates:
+            lines.append("no certificate: nothing is proved about the distance to the optimum")
+        positive = self.classes[1:] if self.n_problems == 1 else self.classes
+        lines += [
+            f"class {label}: {certificate}"
+            for label, certificate in zip(positive, self.certificates, strict=False)
+        ]
+        return "\n".join(lines)
+
+
+def witness_path(path: str | os.PathLike[str]) -> str:
+    """Where the witness of a model lies: beside it, with ``.witness`` appended.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The model's file.
+
+    Returns
+    -------
+    path : str
+        The witness's file.
+    """
+    return os.fspath(path) + ".witness"
+
+
+def _restored(
+    cls: type[Model], found: Container, witness: Witness | WeightsWitness | None
+) -> Model:
+    content, arrays = found.content, found.arrays
+    for name in ("coef", "intercept", "class_weight"):
+        if arrays[name].dtype != np.float64:
+            raise ValueError(f"{name} is not float64")
+    names, fingerprint = content["feature_names"], content["fingerprint"]
+    if not isinstance(content["certsvm_version"], str):
+        raise ValueError("certsvm_version is no string")
+    if not isinstance(content["parameters"], dict):
+        raise ValueError("parameters is no dict")
+    for what, value in (("feature_names", names), ("classes", content["classes"])):
+        if value is not None and not (
+            isinstance(value, list) and all(isinstance(item, str) for item in value)
+        ):
+            raise ValueError(f"{what} is no list of strings")
+    classes: Any = content["classes"]
+    return cls(
+        coef=arrays["coef"],
+        intercept=arrays["intercept"],
+        classes=arrays["classes"] if classes is None else np.array(classes, dtype=object),
+        class_weight=arrays["class_weight"],
+        certificates=tuple(Certificate(**claims) for claims in content["certificates"]),
+        parameters=content["parameters"],
+        feature_names=None if names is None else tuple(names),
+        fingerprint=None if fingerprint is None else Fingerprint(**fingerprint),
+        witness=witness,
+        certsvm_version=content["certsvm_version"],
+    )
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _known_labels(classes: Any) -> NDArray[Any]:
+    """Labels in one of the four types that files hold, distinct and ascending."""
+    found = np.asarray(classes)
+    if found.ndim != 1 or found.size < 2:
+        raise ValueError(f"a model needs two classes or more, got {found!r}")
+    kind = found.dtype.kind
+    if kind == "O" and all(isinstance(label, str) for label in found):
+        labels: NDArray[Any] = found.astype(np.str_)
+    elif kind in "Ub":
+        labels = found
+    elif kind in "iu":
+        labels = found.astype(np.int64)
+    elif kind == "f":
+        labels = found.astype(np.float64)
+    else:
+        raise ValueError(f"classes must be numbers, booleans or strings, got {found!r}")
+    # NumPy drops zeros at the end of a string, and int64 ends before uint64 does.
+    if labels.tolist() != found.tolist():
+        raise ValueError(f"classes cannot be kept exactly: {found!r}")
+    values = labels.tolist()
+    if not all(a < b for a, b in pairwise(values)):
+        raise ValueError(f"classes must be distinct and ascending, got {_listing(values)}")
+    return labels
+
+
+def _check_certificate(certificate: Certificate) -> None:
+    numbers = {name: value for name, value in asdict(certificate).items() if name != "bound"}
+    target = numbers.pop("target")
+    for name, value in numbers.items():
+        if not _is_finite(value):
+            raise ValueError(f"{name} of a certificate must be a finite number, got {value!r}")
+    if not (isinstance(target, float | int) and target >= 0):
+        raise ValueError(f"target of a certificate must be a number >= 0, got {target!r}")
+    if not isinstance(certificate.bound, str):
+        raise ValueError(f"bound of a certificate must be a string, got {certificate.bound!r}")
+    if min(certificate.primal_rounding, certificate.dual_rounding, certificate.bias) < 0:
+        raise ValueError("roundings and bias of a certificate must not be negative")
+    if not (certificate.C > 0 and 0 <= certificate.scale <= 1):
+        raise ValueError("a certificate needs C > 0 and a scale in [0, 1]")
+
+
+def _is_finite(value: Any) -> bool:
+    return type(value) in (float, int, np.float64) and math.isfinite(value)
+
+
+def _parameters_of(clf: Any, certificates: Sequence[Certificate]) -> dict[str, Any]:
+    """What an estimator knows of its training, as JSON can say it."""
+    found: dict[str, Any] = {"C": float(clf.C), "tol": float(clf.tol)}
+    found["bias"] = float(clf.intercept_scaling) if clf.fit_intercept else 0.0
+    if certificates:
+        # Parameters may have been changed since fit; what is proved has not.
+        first = certificates[0]
+        found |= {"C": first.C, "tol": first.target, "bias": first.bias}
+    found["solver"] = str(clf.solver_)
+    weights = clf.class_weight
+    if isinstance(weights, dict):
+        # Labels need not be strings, as JSON's keys have to be.
+        weights = [[_plain(label), float(weight)] for label, weight in weights.items()]
+    found["class_weight"] = weights
+    seed = clf.random_state
+    found["seed"] = int(seed) if isinstance(seed, int | np.integer) else None
+    found["max_iter"] = int(clf.max_iter)
+    found["passes"] = int(clf.n_iter_)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _matrix(X: Any) -> Any:
+    """X as CSR or a dense matrix of numbers, with nothing in it that leads outside."""
+    if not sp.issparse(X):
+        X = np.asarray(X)
+        if X.dtype.kind not in "biuf":
+            X = X.astype(np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, got {X.ndim}")
+    if not sp.issparse(X):
+        return X
+    X = X if X.format == "csr" else X.tocsr()
+    # The check may change the type of the indices it is given.
+    checked = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+    checked.check_format(full_check=True)
+    return checked
+
+
+def _listing(items: Sequence[Any]) -> str:
+    shown = ", ".join(str(item) for item in items[:_MOST_SHOWN])
+    return shown if len(items) <= _MOST_SHOWN else f"{shown}, ..."

@@ -1,0 +1,310 @@
+"""What a dual bound can be recomputed from, small enough to be kept.
+
+Any alpha in the box 0 <= alpha_k <= C s_k proves the bound L(alpha) <= J_opt, however it was come
+by. So alpha need not be kept exactly: a coarser one, still in the box, proves almost as much.
+
+* ``Witness`` keeps each alpha_k as a fraction of its box, in 8, 16 or 32 bits.
+* ``WeightsWitness`` keeps a weight vector, from which alpha is computed anew, row by row: its
+  size does not depend on the number of rows.
+
+Both are relative to the box. The box itself, and with it C and the weights of the rows, comes from
+whoever checks the proof, so nothing in a witness can make a false bound.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certsvm.models.container import Container, ModelFileError, read_container, write_container
+from certsvm.models.fingerprint import Fingerprint
+
+KIND = "witness"
+
+_CODES = {8: np.uint8, 16: np.uint16, 32: np.uint32}
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """alpha, quantised: alpha_k = scale * C s_k * code_k / (2**bits - 1).
+
+    Rounding never takes alpha out of the box: code / (2**bits - 1) and its product with a scale
+    <= 1 are at most 1, exactly, since rounding keeps order and 1 is a float64. The same holds for
+    the product of that with C s_k.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_problems, n_rows)
+        uint8, uint16 or uint32.
+    scale : ndarray of shape (n_problems,)
+        In (0, 1]. A multiple s alpha is feasible too, and may prove more.
+
+    Examples
+    --------
+    >>> box = np.array([0.5, 0.5, 2.0])
+    >>> witness = Witness.quantise([[0.0, 0.5, 0.7]], box, bits=8)
+    >>> witness.codes.tolist(), witness.alpha(0, box).round(3).tolist()
+    ([[0, 255, 89]], [0.0, 0.5, 0.698])
+    """
+
+    codes: NDArray[np.unsignedinteger[Any]]
+    scale: Vector
+
+    def __post_init__(self) -> None:
+        codes = np.asarray(self.codes)
+        scale = np.asarray(self.scale, dtype=np.float64)
+        if codes.ndim != 2 or codes.dtype not in (np.uint8, np.uint16, np.uint32):
+            raise ValueError(
+                "codes must be a matrix of uint8, uint16 or uint32, one row per problem; got "
+                f"{codes.dtype} of shape {codes.shape}"
+            )
+        if scale.shape != (codes.shape[0],):
+            raise ValueError(f"{codes.shape[0]} problems need as many scales, not {scale.shape}")
+        # Not the other way round: NaN compares as false.
+        if not ((scale > 0) & (scale <= 1)).all():
+            raise ValueError(f"scales must be in (0, 1], got {scale}")
+        object.__setattr__(self, "codes", _read_only(codes))
+        object.__setattr__(self, "scale", _read_only(scale))
+
+    @classmethod
+    def quantise(cls, alphas: ArrayLike, boxes: ArrayLike, bits: int = 8) -> Witness:
+        """Round each alpha_k to the nearest of 2**bits levels.
+
+        Zero stays zero and C s_k stays C s_k, exactly.
+
+        Parameters
+        ----------
+        alphas : array-like of shape (n_problems, n_rows)
+            In the box.
+        boxes : array-like of shape (n_rows,) or (n_problems, n_rows)
+            C s_k.
+        bits : {8, 16, 32}, default=8
+            For each alpha_k.
+
+        Returns
+        -------
+        witness : Witness
+            With scale 1.
+        """
+        if bits not in _CODES:
+            raise ValueError(f"bits must be 8, 16 or 32, got {bits!r}")
+        alpha = np.asarray(alphas, dtype=np.float64)
+        if alpha.ndim != 2:
+            raise ValueError(f"alphas must be a matrix, one row per problem; got {alpha.shape}")
+        box = np.broadcast_to(np.asarray(boxes, dtype=np.float64), alpha.shape)
+        if not (np.isfinite(box).all() and ((alpha >= 0) & (alpha <= box)).all()):
+            raise ValueError("alpha leaves its box 0 <= alpha_k <= C s_k, or the box is infinite")
+        codes = np.empty(alpha.shape, dtype=_CODES[bits])
+        for i in range(alpha.shape[0]):
+            fraction = np.zeros(alpha.shape[1])
+            np.divide(alpha[i], box[i], out=fraction, where=box[i] > 0)
+            codes[i] = np.rint(fraction * (2**bits - 1))
+        return cls(codes, np.ones(alpha.shape[0]))
+
+    @property
+    def n_problems(self) -> int:
+        """How many problems it is about."""
+        return int(self.codes.shape[0])
+
+    @property
+    def bits(self) -> int:
+        """Bits for each alpha_k."""
+        return 8 * self.codes.dtype.itemsize
+
+    def alpha(self, i: int, box: Vector) -> Vector:
+        """The i-th problem's alpha.
+
+        Parameters
+        ----------
+        i : int
+            Which problem.
+        box : ndarray of shape (n_rows,)
+            C s_k.
+
+        Returns
+        -------
+        alpha : ndarray of shape (n_rows,)
+            In the box, without exception.
+        """
+        box = _checked_box(box)
+        if box.size != self.codes.shape[1]:
+            raise ValueError(f"the witness is about {self.codes.shape[1]} rows, not {box.size}")
+        fraction = self.codes[i] / float(2**self.bits - 1)
+        alpha: Vector = np.minimum(box * (self.scale[i] * fraction), box)
+        return alpha
+
+
+@dataclass(frozen=True, eq=False)
+class WeightsWitness:
+    """alpha as a function of a weight vector v.
+
+    alpha_k = clip(C s_k / 2 + sigma s_k (1 - v.y_k), 0, C s_k): rows well inside the margin of v
+    are at the top of their box, rows well beyond it at the bottom.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (n_problems, dimension)
+        v, with the weight of the augmentation last, if there is one.
+    sigma : ndarray of shape (n_problems,)
+        How steep alpha is between the ends of the box; finite and >= 0.
+
+    Examples
+    --------
+    >>> witness = WeightsWitness(np.array([[1.0]]), np.array([2.0]))
+    >>> ones = np.ones(3)
+    >>> witness.alpha(0, ones, ones, margins=np.array([0.0, 0.9, 3.0])).round(3).tolist()
+    [1.0, 0.7, 0.0]
+    """
+
+    vectors: Vector
+    sigma: Vector
+
+    def __post_init__(self) -> None:
+        vectors = np.asarray(self.vectors, dtype=np.float64)
+        sigma = np.asarray(self.sigma, dtype=np.float64)
+        if vectors.ndim != 2 or sigma.shape != (vectors.shape[0],):
+            raise ValueError(
+                f"vectors of shape {vectors.shape} do not go with sigma of shape {sigma.shape}"
+            )
+        if not (np.isfinite(vectors).all() and np.isfinite(sigma).all() and (sigma >= 0).all()):
+            raise ValueError("vectors and sigma must be finite, and sigma not negative")
+        object.__setattr__(self, "vectors", _read_only(vectors))
+        object.__setattr__(self, "sigma", _read_only(sigma))
+
+    @property
+    def n_problems(self) -> int:
+        """How many problems it is about."""
+        return int(self.vectors.shape[0])
+
+    def alpha(self, i: int, box: Vector, weights: Vector, margins: Vector) -> Vector:
+        """The i-th problem's alpha, or that of some of its rows.
+
+        Parameters
+        ----------
+        i : int
+            Which problem.
+        box : ndarray of shape (n_rows,)
+            C s_k.
+        weights : ndarray of shape (n_rows,)
+            s_k.
+        margins : ndarray of shape (n_rows,)
+            v.y_k. Rounding in them moves alpha, but never out of the box.
+
+        Returns
+        -------
+        alpha : ndarray of shape (n_rows,)
+            In the box, without exception.
+        """
+        box = _checked_box(box)
+        weights, margins = np.asarray(weights, np.float64), np.asarray(margins, np.float64)
+        if not weights.shape == margins.shape == box.shape:
+            raise ValueError(
+                f"box, weights and margins have shapes {box.shape}, {weights.shape} and "
+                f"{margins.shape}; they need one entry per row"
+            )
+        if not (np.isfinite(margins).all() and np.isfinite(weights).all()):
+            raise ValueError("weights and margins must be finite")
+        with np.errstate(over="ignore", invalid="ignore"):
+            shift = self.sigma[i] * (weights * (1.0 - margins))
+        # Zero times what overflowed is zero.
+        shift[np.isnan(shift)] = 0.0
+        alpha: Vector = np.clip(0.5 * box + shift, 0.0, box)
+        return alpha
+
+
+def save_witness(
+    path: str | os.PathLike[str], witness: Witness | WeightsWitness, fingerprint: Fingerprint
+) -> None:
+    """Write a witness, with the fingerprint of the data it is about.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to write, atomically.
+    witness : Witness or WeightsWitness
+        The witness.
+    fingerprint : Fingerprint
+        Of the training data.
+    """
+    _check_about(witness, fingerprint)
+    arrays: dict[str, NDArray[Any]]
+    if isinstance(witness, Witness):
+        form, arrays = "quantised", {"codes": witness.codes, "scale": witness.scale}
+    else:
+        form, arrays = "weights", {"vectors": witness.vectors, "sigma": witness.sigma}
+    write_container(path, KIND, {"form": form, "fingerprint": asdict(fingerprint)}, arrays)
+
+
+def load_witness(path: str | os.PathLike[str]) -> tuple[Witness | WeightsWitness, Fingerprint]:
+    """Read a witness, and the fingerprint of the data it is about.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    witness : Witness or WeightsWitness
+        The witness.
+    fingerprint : Fingerprint
+        Of the training data.
+
+    Raises
+    ------
+    ModelFileError
+        The file is no witness, or a damaged one.
+    """
+    found = read_container(path, KIND)
+    try:
+        return _restored(found)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{os.fspath(path)} holds no valid witness: {error}") from error
+
+
+def _restored(found: Container) -> tuple[Witness | WeightsWitness, Fingerprint]:
+    form, arrays = found.content["form"], found.arrays
+    fingerprint = Fingerprint(**found.content["fingerprint"])
+    witness: Witness | WeightsWitness
+    if form == "quantised":
+        witness = Witness(arrays["codes"], arrays["scale"])
+    elif form == "weights":
+        witness = WeightsWitness(arrays["vectors"], arrays["sigma"])
+    else:
+        raise ValueError(f"there is no form {form!r}")
+    _check_about(witness, fingerprint)
+    return witness, fingerprint
+
+
+def _check_about(witness: Witness | WeightsWitness, fingerprint: Fingerprint) -> None:
+    if isinstance(witness, Witness):
+        if witness.codes.shape[1] != fingerprint.n_rows:
+            raise ValueError(
+                f"the witness is about {witness.codes.shape[1]} rows, the fingerprint about "
+                f"{fingerprint.n_rows}"
+            )
+    # One more for the augmentation.
+    elif witness.vectors.shape[1] - fingerprint.n_columns not in (0, 1):
+        raise ValueError(
+            f"the witness has {witness.vectors.shape[1]} weights, the fingerprint "
+            f"{fingerprint.n_columns} columns"
+        )
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def _checked_box(box: Vector) -> Vector:
+    box = np.asarray(box, dtype=np.float64)
+    if box.ndim != 1 or not (np.isfinite(box).all() and (box >= 0).all()):
+        raise ValueError("the box C s_k must be one finite number >= 0 for each row")
+    return box

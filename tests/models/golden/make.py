@@ -1,0 +1,64 @@
+"""Makes the golden files: ``python -m tests.models.golden.make FOLDER``.
+
+They are never made anew for a format that has been released: a version that cannot read them, or
+that writes other bytes for the same content, has changed the format and needs a new number.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from certsvm.certificate import Certificate
+from certsvm.models import Fingerprint, Model, WeightsWitness, Witness, save_witness
+
+FINGERPRINT = Fingerprint(4, 3, 5, "0123456789abcdef0123456789abcdef")
+QUANTISED = Witness(
+    np.array([[0, 1, 65535, 2], [65535, 0, 0, 7], [9, 8, 7, 6]], dtype=np.uint16),
+    np.array([1.0, 0.5, 0.75]),
+)
+WEIGHTS = WeightsWitness(
+    np.array([[0.1, -0.2, 0.3, 0.4], [1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0, 5e-324]]),
+    np.array([0.5, 0.0, 1e10]),
+)
+
+
+def certificate(primal: float, dual: float) -> Certificate:
+    return Certificate(
+        primal=primal, dual=dual, target=0.01, bound="an example", scale=0.999,
+        primal_rounding=1e-13, dual_rounding=2e-13, C=0.1, bias=1.0,
+    )  # fmt: skip
+
+
+MODEL = Model(
+    coef=np.array([[0.1, -0.2, 0.3], [1.0 / 3.0, 2.0, -0.0], [1e-300, 5e-324, -1e300]]),
+    intercept=np.array([0.25, -1.0, 0.1 + 0.2]),
+    classes=np.array(["blue", "green", "röd"]),
+    class_weight=np.array([1.0, 2.0, 0.5]),
+    certificates=(certificate(1.005, 1.0), certificate(2.5, 2.25), certificate(0.3, 0.0)),
+    parameters={"C": 0.1, "bias": 1.0, "solver": "dcd", "seed": None, "limits": [math.inf, 7]},
+    feature_names=("height", "width", "Größe"),
+    fingerprint=FINGERPRINT,
+    certsvm_version="0.1.0",
+)
+NUMBERED = Model(
+    coef=np.array([[0.5, -0.25]]),
+    intercept=np.array([0.0]),
+    classes=np.array([-1, 1]),
+    class_weight=np.ones(2),
+    certsvm_version="0.1.0",
+)
+
+
+def make(folder: Path) -> None:
+    MODEL.save(folder / "model-1.csvm")
+    NUMBERED.save(folder / "numbered-1.csvm")
+    save_witness(folder / "quantised-1.witness", QUANTISED, FINGERPRINT)
+    save_witness(folder / "weights-1.witness", WEIGHTS, FINGERPRINT)
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))

@@ -1,0 +1,118 @@
+"""Files of format 1 stay readable, and the document suffices to read them."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xxhash
+
+from certsvm.models import Model, WeightsWitness, Witness, load_witness
+from tests.models.golden import make
+
+GOLDEN = Path(__file__).parent / "golden"
+NAMES = ("model-1.csvm", "numbered-1.csvm", "quantised-1.witness", "weights-1.witness")
+CODES = {"f4": "f", "f8": "d", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I",
+         "i8": "q", "u8": "Q", "bool": "?"}  # fmt: skip
+
+
+def read_by_the_document(path: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """docs/model-format.md in Python, without NumPy and without certsvm."""
+    data = path.read_bytes()
+    magic, version, zero, H, N = struct.unpack_from("<8sIIQQ", data)
+    assert magic == bytes.fromhex("894353564D0D0A1A")
+    assert (version, zero, N) == (1, 0, len(data))
+    assert xxhash.xxh3_128_intdigest(data[:-16]) == int.from_bytes(data[-16:], "big")
+    header = json.loads(data[32 : 32 + H].decode())
+    D = (32 + H + 63) // 64 * 64
+    assert not any(data[32 + H : D])
+    end = 0
+    arrays = {}
+    for entry in header["arrays"]:
+        assert entry["offset"] == (end + 63) // 64 * 64
+        assert not any(data[D + end : D + entry["offset"]])
+        count = math.prod(entry["shape"])
+        form = f"<{count}{CODES[entry['dtype']]}"
+        assert struct.calcsize(form) == entry["nbytes"]
+        arrays[entry["name"]] = list(struct.unpack_from(form, data, D + entry["offset"]))
+        end = entry["offset"] + entry["nbytes"]
+    assert D + end == N - 16
+    return header["kind"], header["content"], arrays
+
+
+def test_a_reader_written_from_the_document() -> None:
+    kind, content, arrays = read_by_the_document(GOLDEN / "model-1.csvm")
+    assert kind == "model"
+    assert arrays["coef"] == [0.1, -0.2, 0.3, 1 / 3, 2.0, -0.0, 1e-300, 5e-324, -1e300]
+    assert arrays["intercept"] == [0.25, -1.0, 0.1 + 0.2]
+    assert arrays["class_weight"] == [1.0, 2.0, 0.5]
+    assert content["classes"] == ["blue", "green", "röd"]
+    assert content["feature_names"] == ["height", "width", "Größe"]
+    assert content["parameters"]["limits"] == [{"$float": "inf"}, 7]
+    assert content["certificates"][0] == {
+        "primal": 1.005, "dual": 1.0, "target": 0.01, "bound": "an example", "scale": 0.999,
+        "primal_rounding": 1e-13, "dual_rounding": 2e-13, "C": 0.1, "bias": 1.0,
+    }  # fmt: skip
+    assert content["fingerprint"]["digest"] == "0123456789abcdef" * 2
+    _, content, arrays = read_by_the_document(GOLDEN / "numbered-1.csvm")
+    assert content["classes"] is None
+    assert arrays["classes"] == [-1, 1]
+    kind, content, arrays = read_by_the_document(GOLDEN / "quantised-1.witness")
+    assert (kind, content["form"]) == ("witness", "quantised")
+    assert arrays["codes"] == [0, 1, 65535, 2, 65535, 0, 0, 7, 9, 8, 7, 6]
+    assert arrays["scale"] == [1.0, 0.5, 0.75]
+
+
+def test_golden_models_give_known_numbers() -> None:
+    model = Model.load(GOLDEN / "model-1.csvm")
+    assert model.classes.tolist() == ["blue", "green", "röd"]
+    assert model.predict([[0.0, 0.0, -1.0], [0.0, 9.0, 0.0], [0.0, 0.0, 0.0]]).tolist() == [
+        "röd", "green", "röd",
+    ]  # fmt: skip
+    assert model.decision_function([[1.0, 0.0, 0.0]])[0, 1] == 1 / 3 - 1.0
+    assert model.certificates[0].met
+    assert not model.certificates[1].met
+    assert model.certificates[2].proved_gap == math.inf
+    assert model.parameters["limits"] == [math.inf, 7]
+    numbered = Model.load(GOLDEN / "numbered-1.csvm")
+    assert numbered.predict([[1.0, 0.0], [0.0, 1.0]]).tolist() == [1, -1]
+    assert numbered.classes.dtype == np.int64
+
+
+def test_golden_witnesses_give_known_numbers() -> None:
+    witness, about = load_witness(GOLDEN / "quantised-1.witness")
+    assert isinstance(witness, Witness)
+    box = np.array([1.0, 65535.0, 2.0, 0.0])
+    assert witness.alpha(0, box).tolist() == [0.0, 1.0, 2.0, 0.0]
+    assert witness.alpha(1, box).tolist() == [0.5, 0.0, 0.0, 0.0]
+    assert about == make.FINGERPRINT
+    weights, _ = load_witness(GOLDEN / "weights-1.witness")
+    assert isinstance(weights, WeightsWitness)
+    alpha = weights.alpha(0, np.ones(3), np.ones(3), np.array([0.5, 1.0, 1.5]))
+    assert alpha.tolist() == [0.75, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_content_makes_the_same_bytes(name: str, tmp_path: Path) -> None:
+    make.make(tmp_path)
+    assert (tmp_path / name).read_bytes() == (GOLDEN / name).read_bytes()
+
+
+def test_models_need_neither_scikit_learn_nor_numba() -> None:
+    script = (
+        "import sys; from certsvm.models import Model; m = Model.load(sys.argv[1]); "
+        "print(m.predict([[1.0, 0.0]])[0]); "
+        "print(sorted({'sklearn', 'numba', 'llvmlite', 'joblib'} & set(sys.modules)))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script, str(GOLDEN / "numbered-1.csvm")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert run.stdout.split("\n")[:2] == ["1", "[]"]

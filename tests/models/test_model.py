@@ -1,0 +1,413 @@
+"""Models: what is saved is loaded, what cannot be is refused, and predictions agree."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import shutil
+import tempfile
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from certsvm import LinearSVC
+from certsvm.certificate import Certificate
+from certsvm.models import (
+    Fingerprint,
+    Model,
+    ModelFileError,
+    WeightsWitness,
+    Witness,
+    WriteError,
+    read_container,
+    save_witness,
+    witness_path,
+    write_container,
+)
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
+labels = st.one_of(
+    st.sets(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=5).map(sorted),
+    st.sets(st.floats(allow_nan=False), min_size=2, max_size=5).map(sorted),
+    st.sets(text, min_size=2, max_size=5).map(sorted),
+    st.just([False, True]),
+)
+
+
+@st.composite
+def models(draw: st.DrawFn) -> Model:
+    found = draw(labels)
+    classes = np.array(found, dtype=object if isinstance(found[0], str) else None)
+    n_problems = 1 if len(found) == 2 else len(found)
+    n_columns = draw(st.integers(0, 4))
+    positive = st.floats(1e-300, 1e300)
+    C, bias = draw(positive), draw(st.just(0.0) | positive)
+    certificate = st.builds(
+        Certificate, primal=finite, dual=finite, target=st.floats(0), bound=text,
+        scale=st.floats(0, 1), primal_rounding=st.floats(0, 1e300),
+        dual_rounding=st.floats(0, 1e300), C=st.just(C), bias=st.just(bias),
+    )  # fmt: skip
+    certificates = st.lists(certificate, min_size=n_problems, max_size=n_problems)
+    digest = st.text("0123456789abcdef", min_size=32, max_size=32)
+    size = st.integers(0, 2**40)
+    return Model(
+        coef=draw(hnp.arrays(np.float64, (n_problems, n_columns), elements=finite)),
+        intercept=draw(hnp.arrays(np.float64, n_problems, elements=finite)),
+        classes=classes,
+        class_weight=draw(hnp.arrays(np.float64, len(found), elements=st.floats(0, 1e300))),
+        certificates=tuple(draw(st.just([]) | certificates)),
+        parameters={"C": C, "bias": bias, "note": draw(text), "limit": draw(st.floats())},
+        feature_names=draw(
+            st.none() | st.lists(text, min_size=n_columns, max_size=n_columns).map(tuple)
+        ),
+        fingerprint=draw(
+            st.none() | st.builds(Fingerprint, size, st.just(n_columns), size, digest)
+        ),
+        certsvm_version=draw(text),
+    )
+
+
+def same(a: Model, b: Model) -> bool:
+    arrays = ("coef", "intercept", "classes", "class_weight")
+    return (
+        all(
+            getattr(a, name).dtype == getattr(b, name).dtype
+            and getattr(a, name).shape == getattr(b, name).shape
+            and getattr(a, name).tobytes() == getattr(b, name).tobytes()
+            for name in arrays
+        )
+        and repr((a.certificates, a.parameters)) == repr((b.certificates, b.parameters))
+        and a.feature_names == b.feature_names
+        and a.fingerprint == b.fingerprint
+        and a.certsvm_version == b.certsvm_version
+    )
+
+
+@given(models())
+def test_what_is_saved_is_loaded(model: Model) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        model.save(path)
+        assert same(Model.load(path), model)
+        assert os.listdir(folder) == ["model"]
+    assert str(model)
+
+
+def small(**changes: Any) -> Model:
+    certificate = Certificate(primal=1.0, dual=0.995, target=0.01, bound="test", C=0.5, bias=1.0)
+    made = Model(
+        coef=np.array([[1.0, -2.0]]), intercept=np.array([0.5]), classes=np.array([0, 1]),
+        class_weight=np.ones(2), certificates=(certificate,),
+        parameters={"C": 0.5, "bias": 1.0, "passes": 7, "seed": 3},
+        fingerprint=Fingerprint(3, 2, 4, "0" * 32),
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("saved") / "model"
+    small().save(path)
+    return path.read_bytes()
+
+
+def test_every_changed_byte_is_noticed(saved: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    rng = np.random.default_rng(0)
+    for i in range(len(saved)):
+        for change in {1 << int(rng.integers(8)), int(rng.integers(1, 256)), 0xFF}:
+            path.write_bytes(saved[:i] + bytes([saved[i] ^ change]) + saved[i + 1 :])
+            with pytest.raises(ModelFileError):
+                Model.load(path)
+
+
+def test_every_truncation_and_extension_is_noticed(saved: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    for i in range(len(saved)):
+        path.write_bytes(saved[:i])
+        with pytest.raises(ModelFileError, match="truncated" if i else "empty"):
+            Model.load(path)
+    path.write_bytes(saved + b"\0")
+    with pytest.raises(ModelFileError, match="1 bytes more"):
+        Model.load(path)
+    path.write_bytes(saved.replace(b"\r\n", b"\n"))
+    with pytest.raises(ModelFileError, match="transfer as text"):
+        Model.load(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"coef": np.array([[1.0, np.nan]])}, "coef contains NaN"),
+        ({"intercept": np.array([np.inf])}, "intercept contains NaN"),
+        ({"class_weight": np.array([1.0, np.nan])}, "class_weight contains NaN"),
+        ({"class_weight": np.array([1.0, -1.0])}, "negative"),
+        ({"class_weight": np.ones(3)}, "class_weight must have shape"),
+        ({"coef": np.ones((2, 2))}, "2 classes need coef of 1 rows"),
+        ({"coef": np.ones(2)}, "2 classes need coef of 1 rows"),
+        ({"classes": np.array([0, 1, 2])}, "3 classes need coef of 3 rows"),
+        ({"intercept": np.ones(2)}, "intercept must have shape"),
+        ({"classes": np.array([1])}, "two classes or more"),
+        ({"classes": np.array([1, 1])}, "distinct and ascending"),
+        ({"classes": np.array([1, 0])}, "distinct and ascending"),
+        ({"classes": np.array([0.0, np.nan])}, "classes"),
+        ({"classes": np.array(["a", "b\0"], dtype=object)}, "kept exactly"),
+        ({"classes": np.array([0, 2**64 - 1], dtype=np.uint64)}, "kept exactly"),
+        ({"classes": np.array([1, "a"], dtype=object)}, "numbers, booleans or strings"),
+        ({"certificates": small().certificates * 2}, "as many certificates or none"),
+        ({"parameters": {"C": 0.0}}, "C must be a finite number > 0"),
+        ({"parameters": {"C": True}}, "C must be a finite number > 0"),
+        ({"parameters": {"C": "1"}}, "C must be a finite number > 0"),
+        ({"parameters": {"bias": -1.0}}, "bias must be a finite number >= 0"),
+        ({"parameters": {"C": 0.7}}, "about another C"),
+        ({"parameters": {"bias": 0.7}}, "about another bias"),
+        ({"parameters": {"a": {1, 2}}}, "parameters.*set"),
+        ({"feature_names": ("a",)}, "2 strings"),
+        ({"feature_names": ("a", 1)}, "2 strings"),
+        ({"fingerprint": Fingerprint(3, 9, 4, "0" * 32)}, "9 columns"),
+        ({"fingerprint": None, "witness": Witness(np.zeros((1, 3), np.uint8), np.ones(1))},
+         "needs the fingerprint"),
+        ({"witness": Witness(np.zeros((2, 3), np.uint8), np.ones(2))}, "2 problems"),
+    ],
+)  # fmt: skip
+def test_models_that_cannot_be(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        small(**changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"primal": math.nan}, "primal of a certificate"),
+        ({"dual": "1"}, "dual of a certificate"),
+        ({"target": -1.0}, "target of a certificate"),
+        ({"target": math.nan}, "target of a certificate"),
+        ({"bound": 1}, "bound of a certificate"),
+        ({"dual_rounding": -1e-9}, "must not be negative"),
+        ({"scale": 1.5}, "scale in"),
+        ({"C": 0.0}, "C"),
+        ({"unknown": 1}, "unknown"),
+    ],
+)
+def test_certificates_that_cannot_be(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    path = tmp_path / "model"
+    small().save(path)
+    found = read_container(path, "model")
+    found.content["certificates"][0] |= change
+    write_container(path, "model", found.content, found.arrays)
+    with pytest.raises(ModelFileError, match=f"holds no valid model.*{message}"):
+        Model.load(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "arrays"),
+    [
+        ({"classes": ["a", 1]}, {}),
+        ({"classes": "ab"}, {}),
+        ({"classes": ["a", "b", "c"]}, {}),
+        ({"feature_names": "ab"}, {}),
+        ({"feature_names": [1, 2]}, {}),
+        ({"certsvm_version": 1}, {}),
+        ({"parameters": []}, {}),
+        ({"parameters": {"C": {}}}, {}),
+        ({"certificates": 1}, {}),
+        ({"certificates": [1]}, {}),
+        ({"fingerprint": {}}, {}),
+        ({"fingerprint": 1}, {}),
+        ({}, {"coef": np.ones((1, 2), dtype=np.float32)}),
+        ({}, {"coef": np.full((1, 2), np.nan)}),
+        ({}, {"classes": np.ones((2, 2))}),
+    ],
+)
+def test_right_digest_wrong_content(
+    tmp_path: Path, content: dict[str, Any], arrays: dict[str, Any]
+) -> None:
+    path = tmp_path / "model"
+    small().save(path)
+    found = read_container(path, "model")
+    write_container(path, "model", found.content | content, found.arrays | arrays)
+    with pytest.raises(ModelFileError, match="holds no valid model"):
+        Model.load(path)
+
+
+@pytest.mark.parametrize("missing", ["classes", "parameters", "fingerprint", "coef", "intercept"])
+def test_missing_parts(tmp_path: Path, missing: str) -> None:
+    path = tmp_path / "model"
+    small().save(path)
+    found = read_container(path, "model")
+    found.content.pop(missing, None)
+    found.arrays.pop(missing, None)
+    write_container(path, "model", found.content, found.arrays)
+    with pytest.raises(ModelFileError, match=missing):
+        Model.load(path)
+
+
+@pytest.fixture(scope="module", params=["two", "three", "names", "balanced"])
+def fitted(request: pytest.FixtureRequest) -> tuple[LinearSVC, Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 5)) * (rng.random((120, 5)) < 0.7)
+    score = X[:, 0] + 0.3 * rng.standard_normal(120)
+    settings: dict[str, Any] = {}
+    y: Any = (score > 0).astype(int)
+    if request.param == "three":
+        y = np.array(["low", "middle", "high"])[np.digitize(score, [-0.5, 0.5])]
+        settings = {"fit_intercept": False, "class_weight": {"low": 2.0}}
+    if request.param == "balanced":
+        y, settings = score > 0.3, {"class_weight": "balanced", "intercept_scaling": 0.3}
+    if request.param == "names":
+        pd = pytest.importorskip("pandas")
+        X = pd.DataFrame(X, columns=list("abcde"))
+        y = pd.Series(np.where(score > 0, "yes", "no"))
+    clf = LinearSVC(C=0.3, random_state=np.int64(4), **settings).fit(X, y)
+    return clf, X, y
+
+
+def test_a_fitted_estimator_survives_a_file(
+    fitted: tuple[LinearSVC, Any, Any], tmp_path: Path
+) -> None:
+    clf, X, y = fitted
+    values = np.asarray(X)
+    fingerprint = Fingerprint.of(values, y)
+    path = tmp_path / "model"
+    Model.from_estimator(clf, fingerprint).save(path)
+    model = Model.load(path)
+    assert list(model.certificates) == clf.certificates_
+    assert model.fingerprint == fingerprint
+    assert np.array_equal(model.class_weight, clf.class_weight_)
+    assert model.parameters["C"] == 0.3
+    assert model.parameters["seed"] == 4
+    assert model.parameters["passes"] == clf.n_iter_
+    for form in (values, sp.csr_matrix(values), sp.coo_array(values), values.tolist(), X):
+        assert np.allclose(model.decision_function(form), clf.decision_function(X), rtol=1e-13)
+        assert np.array_equal(model.predict(form), clf.predict(X))
+    assert str(clf.certificates_[0]) in str(model)
+    assert "C = 0.3" in str(model)
+
+
+def test_scikit_learn_takes_it_for_its_own(fitted: tuple[LinearSVC, Any, Any]) -> None:
+    clf, X, y = fitted
+    twin = Model.from_estimator(clf).to_sklearn()
+    check_is_fitted(twin)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of feature names that are missing
+        assert np.array_equal(twin.predict(X), clf.predict(X))
+        assert np.allclose(twin.decision_function(X), clf.decision_function(X), rtol=1e-13)
+        again = pickle.loads(pickle.dumps(twin))
+        assert np.array_equal(again.predict(X), clf.predict(X))
+        calibrated = CalibratedClassifierCV(FrozenEstimator(twin)).fit(X, y)
+        assert calibrated.predict_proba(X).shape == (120, len(clf.classes_))
+    assert twin.score(X, y) == clf.score(X, y)
+    assert twin.get_params()["loss"] == "hinge"
+    assert twin.get_params()["fit_intercept"] == clf.fit_intercept
+    assert twin.intercept_scaling == clf.intercept_scaling
+    twin.coef_ += 1.0  # a copy of its own, that may be changed
+    assert twin.n_features_in_ == 5
+    assert hasattr(twin, "feature_names_in_") == hasattr(clf, "feature_names_in_")
+
+
+def test_after_partial_fit_nothing_is_proved() -> None:
+    clf = LinearSVC().partial_fit(np.eye(2), [0, 1], classes=[0, 1])
+    model = Model.from_estimator(clf)
+    assert model.certificates == ()
+    assert "nothing is proved" in str(model)
+    with pytest.raises(ValueError, match="not fitted"):
+        Model.from_estimator(LinearSVC())
+
+
+def test_the_model_is_a_copy() -> None:
+    clf = LinearSVC().fit(np.eye(2), [0, 1])
+    model = Model.from_estimator(clf)
+    before = model.coef.copy()
+    clf.coef_ += 1.0
+    assert np.array_equal(model.coef, before)
+    with pytest.raises(ValueError, match="read-only"):
+        model.coef[0, 0] = 7.0
+
+
+def test_numbers_of_columns() -> None:
+    model = small()
+    for X in (np.ones((3, 1)), sp.csr_array(np.ones((3, 1)))):
+        with pytest.raises(ValueError, match=r"1 columns, the model 2; allow_fewer"):
+            model.decision_function(X)
+        assert model.decision_function(X, allow_fewer=True).tolist() == [1.5] * 3
+        assert model.predict(X, allow_fewer=True).tolist() == [1] * 3
+    with pytest.raises(ValueError, match=r"3 columns, the model 2$"):
+        model.predict(np.ones((3, 3)), allow_fewer=True)
+    with pytest.raises(ValueError, match="two dimensions"):
+        model.predict(np.ones(2))
+    assert model.predict(np.ones((0, 2))).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_, np.float64])
+def test_types_of_values(dtype: type) -> None:
+    X: Any = (np.arange(40_000).reshape(-1, 2) % 3).astype(dtype)
+    expected = X.astype(float) @ [1.0, -2.0] + 0.5
+    assert np.array_equal(small().decision_function(X), expected)
+    assert np.array_equal(small().decision_function(sp.csr_array(X)), expected)
+
+
+def test_rows_that_cannot_be_scored() -> None:
+    with pytest.raises(ValueError, match="row 1 of X contains NaN"):
+        small().predict([[1.0, 1.0], [np.nan, 1.0]])
+    broken = sp.csr_array(np.eye(2))
+    broken.indices[0] = 1_000_000_000
+    with pytest.raises(ValueError, match="indices"):
+        small().predict(broken)
+
+
+@pytest.mark.parametrize(
+    "witness",
+    [
+        Witness(np.array([[0, 9, 255]], dtype=np.uint8), np.array([0.5])),
+        WeightsWitness(np.array([[1.0, 2.0, 3.0]]), np.array([0.5])),
+    ],
+)
+def test_the_witness_lies_beside_the_model(
+    tmp_path: Path, witness: Witness | WeightsWitness
+) -> None:
+    path = tmp_path / "model"
+    small(witness=witness).save(path)
+    assert sorted(os.listdir(tmp_path)) == ["model", "model.witness"]
+    assert Model.load(path).witness is None
+    found = Model.load(path, witness=True).witness
+    assert type(found) is type(witness)
+    shutil.move(witness_path(path), tmp_path / "elsewhere")
+    with pytest.raises(FileNotFoundError):
+        Model.load(path, witness=True)
+
+
+def test_a_witness_for_other_data_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    small().save(path)
+    witness = Witness(np.zeros((1, 3), np.uint8), np.ones(1))
+    save_witness(witness_path(path), witness, Fingerprint(3, 2, 4, "1" * 32))
+    with pytest.raises(ModelFileError, match="about other data"):
+        Model.load(path, witness=True)
+    assert Model.load(path).n_features == 2
+
+
+def test_saving_where_there_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(WriteError, match="does not exist"):
+        small().save(tmp_path / "no" / "model")
+
+
+def test_the_summary() -> None:
+    model = small(coef=np.ones((7, 2)), intercept=np.ones(7), classes=np.arange(7),
+                  class_weight=np.ones(7), certificates=small().certificates * 7)  # fmt: skip
+    lines = str(model).splitlines()
+    assert "7 classes: 0, 1, 2, 3, 4, ..." in lines[0]
+    assert lines[-1].startswith("class 6: primal 1, dual 0.995: within 0.503 % of the optimum")
+    assert str(small()).splitlines()[-1].startswith("class 1: ")

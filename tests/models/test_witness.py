@@ -1,0 +1,232 @@
+"""Witnesses: in the box without exception, and back from a file as they were."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from certsvm.models import (
+    Fingerprint,
+    ModelFileError,
+    WeightsWitness,
+    Witness,
+    load_witness,
+    read_container,
+    save_witness,
+    write_container,
+)
+from tests.problems import Case, cases, objective, optimum
+
+BITS = st.sampled_from([8, 16, 32])
+sizes = st.just(0.0) | st.floats(5e-324, 1e300)
+fractions = st.sampled_from([0.0, 1.0]) | st.floats(0, 1)
+
+
+def fingerprint(n_rows: int, n_columns: int = 2) -> Fingerprint:
+    return Fingerprint(n_rows, n_columns, 0, "0" * 32)
+
+
+@given(st.lists(st.tuples(sizes, fractions), max_size=8), BITS, st.floats(5e-324, 1.0))
+def test_quantised_alphas_stay_in_the_box(
+    entries: list[tuple[float, float]], bits: int, scale: float
+) -> None:
+    box = np.array([b for b, _ in entries])
+    alpha = np.minimum(box, box * np.array([f for _, f in entries]))
+    witness = Witness.quantise(alpha[np.newaxis], box, bits)
+    assert witness.bits == bits
+    found = witness.alpha(0, box)
+    assert ((found >= 0) & (found <= box)).all()
+    assert (found[alpha == 0] == 0).all()
+    assert (found[alpha == box] == box[alpha == box]).all()
+    step = 0.5 / (2**bits - 1) + 1e-15
+    assert (np.abs(found - alpha) <= box * step + 5e-324).all()
+    scaled = replace(witness, scale=np.array([scale])).alpha(0, box)
+    assert ((scaled >= 0) & (scaled <= box)).all()
+    # Below, what the scale leaves has few bits.
+    assert scale < 1e-290 or np.allclose(scaled, scale * found, rtol=1e-15, atol=1e-323)
+
+
+@given(BITS, st.integers(0, 2**32 - 1), st.floats(0, 1e300), st.floats(5e-324, 1.0))
+def test_no_code_leaves_the_box(bits: int, code: int, box: float, scale: float) -> None:
+    codes = np.array([[code % 2**bits]], dtype=f"u{bits // 8}")
+    (alpha,) = Witness(codes, np.array([scale])).alpha(0, np.array([box]))
+    assert 0 <= alpha <= box
+
+
+@given(cases())
+def test_a_quantised_optimum_still_proves_something(case: Case) -> None:
+    box = case.C * case.row_weights()
+    Y = case.patterns()
+    best = np.zeros(len(Y))
+    for _ in range(300):
+        for k in range(len(Y)):
+            slope, curve = 1 - Y[k] @ (Y.T @ best), Y[k] @ Y[k]
+            best[k] = np.clip(best[k] + slope / curve, 0, box[k]) if curve > 0 else box[k]
+    alpha = Witness.quantise(best[np.newaxis], box, 32).alpha(0, box)
+
+    def dual(a: Any) -> float:
+        return float(a.sum() - 0.5 * (Y.T @ a) @ (Y.T @ a))
+
+    _, high = optimum(case, accuracy=1e-6)
+    assert dual(alpha) <= high * (1 + 1e-12)
+    assert dual(alpha) >= dual(best) - 1e-6 * objective(case, np.zeros(Y.shape[1])) - 1e-9
+    coarse = Witness.quantise(best[np.newaxis], box, 8).alpha(0, box)
+    assert dual(coarse) <= high * (1 + 1e-12)
+
+
+@given(cases(), st.floats(0, 1e308), st.floats(-1e150, 1e150), st.data())
+def test_alphas_from_weights_stay_in_the_box(
+    case: Case, sigma: float, size: float, data: st.DataObject
+) -> None:
+    Y, weights = case.patterns(), case.row_weights()
+    v = data.draw(hnp.arrays(np.float64, Y.shape[1], elements=st.floats(-1, 1))) * size
+    witness = WeightsWitness(v[np.newaxis], np.array([sigma]))
+    box = case.C * weights
+    alpha = witness.alpha(0, box, weights, Y @ v)
+    assert ((alpha >= 0) & (alpha <= box)).all()
+
+
+def test_alphas_from_weights_by_hand() -> None:
+    witness = WeightsWitness(np.array([[9.0], [1.0]]), np.array([0.0, 0.25]))
+    weights, margins = np.array([1.0, 2.0, 4.0, 0.0, 1.0]), np.array([0.0, 2.0, 1.0, 3.0, 9.0])
+    box = 0.5 * weights
+    assert witness.alpha(1, box, weights, margins).tolist() == [0.5, 0.0, 1.0, 0.0, 0.0]
+    assert witness.alpha(0, box, weights, margins).tolist() == [0.25, 0.5, 1.0, 0.0, 0.25]
+    huge = WeightsWitness(np.array([[1.0]]), np.array([1e308]))
+    large = np.array([1e10, 1e10, 1e10])
+    found = huge.alpha(0, large, large, np.array([1.0, 0.0, 2.0]))
+    assert found.tolist() == [5e9, 1e10, 0.0]
+    # What overflows before it is multiplied by zero is zero all the same.
+    flat = WeightsWitness(np.array([[1.0]]), np.array([0.0]))
+    assert flat.alpha(0, np.ones(1), np.array([1e300]), np.array([-1e300])).tolist() == [0.5]
+
+
+@given(
+    BITS.flatmap(
+        lambda bits: hnp.arrays(f"u{bits // 8}", st.tuples(st.just(2), st.integers(0, 5)))
+    ),
+    hnp.arrays(np.float64, 2, elements=st.floats(5e-324, 1.0)),
+)
+def test_quantised_round_trip(codes: Any, scale: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "witness"
+        about = fingerprint(codes.shape[1])
+        save_witness(path, Witness(codes, scale), about)
+        found, found_about = load_witness(path)
+        assert isinstance(found, Witness)
+        assert found_about == about
+        assert found.codes.dtype == codes.dtype
+        assert np.array_equal(found.codes, codes)
+        assert np.array_equal(found.scale, scale)
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_weights_round_trip(tmp_path: Path, dimension: int) -> None:
+    vectors = np.arange(2.0 * dimension).reshape(2, dimension) / 3
+    save_witness(tmp_path / "w", WeightsWitness(vectors, np.array([0.1, 0.0])), fingerprint(9))
+    found, about = load_witness(tmp_path / "w")
+    assert isinstance(found, WeightsWitness)
+    assert np.array_equal(found.vectors, vectors)
+    assert found.sigma.tolist() == [0.1, 0.0]
+    assert about == fingerprint(9)
+
+
+@pytest.mark.parametrize(
+    ("codes", "scale"),
+    [
+        (np.zeros((1, 2)), np.ones(1)),
+        (np.zeros((1, 2), np.int8), np.ones(1)),
+        (np.zeros((1, 2), np.uint64), np.ones(1)),
+        (np.zeros(2, np.uint8), np.ones(1)),
+        (np.zeros((1, 2), np.uint8), np.ones(2)),
+        (np.zeros((1, 2), np.uint8), np.zeros(1)),
+        (np.zeros((1, 2), np.uint8), np.array([1.0000001])),
+        (np.zeros((1, 2), np.uint8), np.array([np.nan])),
+    ],
+)
+def test_witnesses_that_cannot_be(codes: Any, scale: Any) -> None:
+    with pytest.raises(ValueError, match=r"codes|scales"):
+        Witness(codes, scale)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "sigma"),
+    [
+        (np.ones(2), np.ones(1)),
+        (np.ones((2, 2)), np.ones(1)),
+        (np.array([[np.nan]]), np.ones(1)),
+        (np.ones((1, 2)), np.array([np.inf])),
+        (np.ones((1, 2)), np.array([-1.0])),
+    ],
+)
+def test_weights_witnesses_that_cannot_be(vectors: Any, sigma: Any) -> None:
+    with pytest.raises(ValueError, match="vectors"):
+        WeightsWitness(vectors, sigma)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "box", "bits"),
+    [
+        ([[1.1]], [1.0], 8),
+        ([[-0.1]], [1.0], 8),
+        ([[np.nan]], [1.0], 8),
+        ([[1.0]], [np.inf], 8),
+        ([[1.0]], [1.0], 12),
+        ([1.0], [1.0], 8),
+    ],
+)
+def test_what_cannot_be_quantised(alpha: Any, box: Any, bits: int) -> None:
+    with pytest.raises(ValueError, match=r"box|bits|matrix"):
+        Witness.quantise(alpha, box, bits)
+
+
+def test_boxes_and_margins_that_do_not_fit() -> None:
+    witness = Witness(np.zeros((1, 2), np.uint8), np.ones(1))
+    for box in (np.ones(3), np.array([1.0, -1.0]), np.array([1.0, np.nan]), np.ones((1, 2))):
+        with pytest.raises(ValueError, match=r"rows|box"):
+            witness.alpha(0, box)
+    other = WeightsWitness(np.ones((1, 2)), np.ones(1))
+    with pytest.raises(ValueError, match="one entry per row"):
+        other.alpha(0, np.ones(2), np.ones(2), np.ones(3))
+    with pytest.raises(ValueError, match="finite"):
+        other.alpha(0, np.ones(2), np.ones(2), np.array([0.0, np.nan]))
+
+
+def test_a_witness_and_its_fingerprint_agree(tmp_path: Path) -> None:
+    quantised = Witness(np.zeros((1, 2), np.uint8), np.ones(1))
+    with pytest.raises(ValueError, match="2 rows, the fingerprint about 3"):
+        save_witness(tmp_path / "w", quantised, fingerprint(3))
+    with pytest.raises(ValueError, match="4 weights, the fingerprint 2 columns"):
+        save_witness(tmp_path / "w", WeightsWitness(np.ones((1, 4)), np.ones(1)), fingerprint(3))
+
+
+@pytest.mark.parametrize(
+    ("content", "arrays"),
+    [
+        ({"form": "other"}, {}),
+        ({"form": ["quantised"]}, {}),
+        ({"fingerprint": None}, {}),
+        ({"fingerprint": {"n_rows": 2}}, {}),
+        ({"form": "weights"}, {}),
+        ({}, {"scale": np.zeros(1)}),
+        ({}, {"codes": np.zeros((1, 3), np.uint8)}),
+        ({}, {"codes": np.zeros((1, 2), np.int64)}),
+    ],
+)
+def test_right_digest_wrong_content(
+    tmp_path: Path, content: dict[str, Any], arrays: dict[str, Any]
+) -> None:
+    path = tmp_path / "w"
+    save_witness(path, Witness(np.zeros((1, 2), np.uint8), np.ones(1)), fingerprint(2))
+    found = read_container(path, "witness")
+    write_container(path, "witness", found.content | content, found.arrays | arrays)
+    with pytest.raises(ModelFileError, match="holds no valid witness"):
+        load_witness(path)
