@@ -15,7 +15,7 @@ from certsvm.bounds import primal_bound
 from certsvm.demo import text_like
 from certsvm.problem import Problem
 from certsvm.rows import Rows
-from certsvm.solvers.growing_margin import GrowingMargin
+from certsvm.solvers.parts.growing_margin import GrowingMargin
 
 REPEATS = 15
 

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from certsvm.demo import text_like
 from certsvm.problem import Problem
 from certsvm.rows import Rows
-from certsvm.solvers import OCAS, Options, cutting_planes
+from certsvm.solvers import OCAS, Options
+from certsvm.solvers.parts import cutting_planes
 
 Array = NDArray[np.float64]
 Solve = Callable[[Array, Array, float, float], Array]

@@ -190,11 +190,11 @@ class InterruptedMidPass(SGDs):
         run = super().start(problem, options)
         whole = run._state.present
 
-        def half(order, ell=1):  # type: ignore[no-untyped-def]
+        def half(order, ell=1, part=None):  # type: ignore[no-untyped-def]
             if run._passes == 6:
-                whole(order[: order.size // 2], ell)
+                whole(order[: order.size // 2], ell, part)
                 raise KeyboardInterrupt
-            return whole(order, ell)
+            return whole(order, ell, part)
 
         run._state.present = half  # type: ignore[method-assign]
         return run
@@ -213,7 +213,7 @@ def test_an_interrupt_in_the_first_pass_is_raised(problem: Problem) -> None:
         def start(self, problem, options):  # type: ignore[no-untyped-def]
             run = super().start(problem, options)
 
-            def interrupt(order, ell=1):  # type: ignore[no-untyped-def]
+            def interrupt(order, ell=1, part=None):  # type: ignore[no-untyped-def]
                 raise KeyboardInterrupt
 
             run._state.present = interrupt  # type: ignore[method-assign]

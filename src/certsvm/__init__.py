@@ -20,36 +20,44 @@ if TYPE_CHECKING:
     from certsvm.certify import bound
     from certsvm.comparison import compare
     from certsvm.estimators import LinearSVC
+    from certsvm.fitting import fit_stream
     from certsvm.history import History
+    from certsvm.models import Model
     from certsvm.problem import Problem
     from certsvm.rows import Rows
     from certsvm.training import train
-    from certsvm.verification import verify
+    from certsvm.verification import verify, verify_model
 
 # Loaded when first used: the core does without scikit-learn, whose import takes a second.
 _HOMES = {
     "Certificate": "certsvm.certificate",
     "History": "certsvm.history",
     "LinearSVC": "certsvm.estimators",
+    "Model": "certsvm.models",
     "Problem": "certsvm.problem",
     "Rows": "certsvm.rows",
     "bound": "certsvm.certify",
     "compare": "certsvm.comparison",
+    "fit_stream": "certsvm.fitting",
     "train": "certsvm.training",
     "verify": "certsvm.verification",
+    "verify_model": "certsvm.verification",
 }
 
 __all__ = [
     "Certificate",
     "History",
     "LinearSVC",
+    "Model",
     "Problem",
     "Rows",
     "__version__",
     "bound",
     "compare",
+    "fit_stream",
     "train",
     "verify",
+    "verify_model",
 ]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from certsvm.certificate import PRIMAL_ONLY, Certificate
 from certsvm.kernels.objective import hinge_sums, losses, margins, mix, weighted_sum
 from certsvm.parallel import ALONE, Team
-from certsvm.problem import Problem
+from certsvm.problem import AnyProblem, Part, Problem
 from certsvm.rows import Vector
 
 UNIT_ROUNDOFF = 2.0**-53
@@ -52,6 +53,16 @@ class Bound:
         return self.value + self.rounding
 
 
+class Response(NamedTuple):
+    """A feasible alpha as a function of a weight vector: a proof no longer than the vector.
+
+    alpha_k = clip(C s_k / 2 + sigma s_k (1 - w.y_k), 0, C s_k)
+    """
+
+    w: Vector
+    sigma: float
+
+
 @dataclass(frozen=True)
 class DualPoint:
     """A feasible alpha, as far as L needs to know it.
@@ -68,6 +79,8 @@ class DualPoint:
         Bounds on the errors of ``alpha_sum`` and, in norm, of ``w``.
     alpha : callable, default=None
         Returns alpha itself where the solver keeps it.
+    response : Response, default=None
+        What alpha is a function of, where it is one.
     """
 
     alpha_sum: float
@@ -76,17 +89,18 @@ class DualPoint:
     alpha_sum_rounding: float = 0.0
     w_rounding: float = 0.0
     alpha: Callable[[], Vector] | None = None
+    response: Response | None = None
 
 
 def total(alpha: Vector) -> Bound:
     """sum_k alpha_k for alpha >= 0. NumPy adds in pairs: the error grows with the log of n."""
     value = float(alpha.sum())
-    return Bound(value, 64.0 * UNIT_ROUNDOFF * value)
+    return Bound(value, 65.0 * UNIT_ROUNDOFF * value)
 
 
-def sum_of_rows(problem: Problem, alpha: Vector, team: Team = ALONE) -> tuple[Vector, int]:
-    """sum_k alpha_k y_k, and through how many additions an entry goes at most."""
-    rows = problem.rows
+def sum_of_part(part: Part, alpha: Vector, team: Team = ALONE) -> tuple[Vector, int]:
+    """sum_k alpha_k y_k over a part, and through how many additions an entry goes at most."""
+    rows = part.rows
     # As long as the number of chunks, or long enough that clearing and adding a vector for each
     # costs little beside its rows.
     per_row = max(1, rows.n_stored // max(1, rows.n_rows))
@@ -96,31 +110,63 @@ def sum_of_rows(problem: Problem, alpha: Vector, team: Team = ALONE) -> tuple[Ve
     def add_up(first: int, last: int) -> Vector:
         partial, out = np.zeros(rows.dimension), np.zeros(rows.dimension)
         begin, end = first * chunk, min(last * chunk, rows.n_rows)
-        weighted_sum(rows.arrays, problem.signed_weights, alpha, begin, end, chunk, partial, out)
+        weighted_sum(rows.arrays, part.signed_weights, alpha, begin, end, chunk, partial, out)
         return out
 
-    parts = _worth_it(problem, team).share(add_up, chunks)
-    out = parts[0]
-    for part in parts[1:]:
-        out += part
-    return out, min(chunk, rows.n_rows) + chunks + len(parts)
+    sums = worth_sharing(part, team).share(add_up, chunks)
+    out = sums[0]
+    for other in sums[1:]:
+        out += other
+    return out, min(chunk, rows.n_rows) + chunks + len(sums)
 
 
-def dual_point(problem: Problem, alpha: Vector, source: str, team: Team = ALONE) -> DualPoint:
+class RowSums:
+    """What L needs of a feasible alpha, from scratch, part by part."""
+
+    def __init__(self, dimension: int) -> None:
+        self.w = np.zeros(dimension)
+        self._parts = 0
+        self._additions = 0
+        self._path = 0.0
+        self._alpha_sums: list[Bound] = []
+
+    def add(self, part: Part, alpha: Vector, team: Team = ALONE) -> None:
+        """Count a part in; ``alpha`` is that of its rows."""
+        some, additions = sum_of_part(part, alpha, team)
+        self.w = some if self._parts == 0 else self.w + some
+        self._parts += 1
+        self._additions = max(self._additions, additions)
+        self._path += float(alpha @ part.rows.norms)
+        self._alpha_sums.append(total(alpha))
+
+    def point(
+        self,
+        source: str,
+        alpha: Callable[[], Vector] | None = None,
+        response: Response | None = None,
+    ) -> DualPoint:
+        """The dual point.
+
+        Entry j of w goes through so many additions of products: its error is at most that many
+        units, and one, of sum_k alpha_k |y_kj|, which is no longer than sum_k alpha_k |y_k|.
+        """
+        return DualPoint(
+            alpha_sum=math.fsum(s.value for s in self._alpha_sums),
+            w=self.w,
+            source=source,
+            alpha_sum_rounding=math.fsum(s.rounding for s in self._alpha_sums),
+            w_rounding=_SLACK * UNIT_ROUNDOFF * (self._additions + self._parts) * self._path,
+            alpha=alpha,
+            response=response,
+        )
+
+
+def dual_point(problem: AnyProblem, alpha: Vector, source: str, team: Team = ALONE) -> DualPoint:
     """The point of a feasible alpha, from scratch: one reading of the rows it weighs."""
-    w, additions = sum_of_rows(problem, alpha, team)
-    # Entry j goes through so many additions of products: its error is at most that many units,
-    # and one, of sum_k alpha_k |y_kj|, which is no longer than sum_k alpha_k |y_k|.
-    path = float(alpha @ problem.rows.norms)
-    alpha_sum = total(alpha)
-    return DualPoint(
-        alpha_sum=alpha_sum.value,
-        w=w,
-        source=source,
-        alpha_sum_rounding=alpha_sum.rounding,
-        w_rounding=_SLACK * UNIT_ROUNDOFF * (additions + 1) * path,
-        alpha=lambda: alpha,
-    )
+    sums = RowSums(problem.dimension)
+    for part in problem.parts():
+        sums.add(part, alpha[part.span], team)
+    return sums.point(source, lambda: alpha)
 
 
 @dataclass(frozen=True)
@@ -131,24 +177,45 @@ class DualBound:
     scale: float
     source: str
     alpha: Vector | None = None
+    response: Response | None = None
 
 
-def primal_bound(problem: Problem, w: Vector, team: Team = ALONE) -> Bound:
+def primal_bound(problem: AnyProblem, w: Vector, team: Team = ALONE) -> Bound:
     """J(w), exactly: one reading of all rows.
 
     The rows are summed in chunks that depend on the data alone, so the result has the same
     bits for any number of threads.
     """
-    sums = _LossSums(problem, float(w @ w), math.sqrt(float(w @ w)))
+    length = math.sqrt(float(w @ w))
+    sums = LossSums(problem.C, w, length)
+    for part in problem.parts():
 
-    def sum_chunks(first: int, last: int) -> None:
-        hinge_sums(
-            problem.rows.arrays, problem.signed_weights, w, sums.starts, first, last,
-            sums.blur, problem.loss_roundings, sums.sums, sums.masses,
-        )  # fmt: skip
+        def sum_chunks(first: int, last: int, part: Part = part) -> None:
+            hinge_sums(
+                part.rows.arrays, part.signed_weights, w, sums.starts, first, last,
+                sums.blur, part.loss_roundings, sums.sums, sums.masses,
+            )  # fmt: skip
 
-    _worth_it(problem, team).share(sum_chunks, sums.starts.size - 1)
+        sums.begin(part)
+        worth_sharing(part, team).share(sum_chunks, sums.starts.size - 1)
+        sums.end()
     return sums.bound()
+
+
+def multiply(part: Part, w: Vector, out: Vector, team: Team = ALONE) -> None:
+    """w.y_k for the rows of a part; 1 for those of weight zero."""
+    starts = chunk_starts(part)
+
+    def some(first: int, last: int) -> None:
+        arrays, signed = part.rows.arrays, part.signed_weights
+        margins(arrays, signed, w, starts[first], starts[last], out)
+
+    worth_sharing(part, team).share(some, starts.size - 1)
+
+
+def product_error(w: Vector) -> float:
+    """How far a product with w is off, in unit roundoffs of (n_k + 2) |y_k|."""
+    return _SLACK * math.sqrt(float(w @ w))
 
 
 class Products:
@@ -176,20 +243,12 @@ class Products:
     def compute(self, team: Team = ALONE) -> None:
         """Compute the products with w as it is now: one reading of all rows."""
         problem = self._problem
-        starts = _chunk_starts(problem)
         if not self.w.any():
             self.values[:] = problem.signed_weights == 0.0
             self.error = 0.0
             return
-
-        def multiply(first: int, last: int) -> None:
-            margins(
-                problem.rows.arrays, problem.signed_weights, self.w,
-                starts[first], starts[last], self.values,
-            )  # fmt: skip
-
-        _worth_it(problem, team).share(multiply, starts.size - 1)
-        self.error = _SLACK * self._length()
+        multiply(problem, self.w, self.values, team)
+        self.error = product_error(self.w)
 
     def copy(self) -> Products:
         """The same, in memory of its own."""
@@ -215,48 +274,67 @@ class Products:
 
     def primal_bound(self, team: Team = ALONE) -> Bound:
         """J(w)."""
-        problem = self._problem
-        sums = _LossSums(problem, float(self.w @ self.w), self.error)
-
-        def sum_chunks(first: int, last: int) -> None:
-            losses(
-                self.values, problem.weights, sums.starts, first, last,
-                sums.blur, problem.loss_roundings, sums.sums, sums.masses,
-            )  # fmt: skip
-
-        _worth_it(problem, team).share(sum_chunks, sums.starts.size - 1)
+        sums = LossSums(self._problem.C, self.w, self.error)
+        sums.begin(self._problem)
+        sums.of_products(self._problem, self.values, team)
+        sums.end()
         return sums.bound()
 
     def _length(self) -> float:
         return math.sqrt(float(self.w @ self.w))
 
 
-class _LossSums:
-    """The hinge losses of chunks of rows, and J from them.
+class LossSums:
+    """The hinge losses of chunks of rows, part by part, and J from them.
 
-    A product is off by at most ``error`` unit roundoffs of (n_k + 2) |y_k|: a row beyond the margin
-    by more than ``blur`` has no loss, and no error in it either.
+    A product with w is off by at most ``error`` unit roundoffs of (n_k + 2) |y_k|: a row beyond the
+    margin by more than ``blur`` has no loss, and no error in it either.
+
+    For each part, call ``begin``, have ``sums`` and ``masses`` filled, and call ``end``.
     """
 
-    def __init__(self, problem: Problem, squared_norm: float, error: float) -> None:
-        self._problem = problem
-        self._squared_norm = squared_norm
+    def __init__(self, C: float, w: Vector, error: float) -> None:
+        self._C = C
+        self._squared_norm = float(w @ w)
+        self._dimension = w.size
         self._per_size = _SLACK * UNIT_ROUNDOFF * error
-        self.starts = _chunk_starts(problem)
+        # A number for each part.
+        self._losses: list[float] = []
+        self._masses: list[float] = []
+        self._longest_chunk = 0
+
+    def begin(self, part: Part) -> None:
+        """Make room for the part's chunks."""
+        self.starts = chunk_starts(part)
         self.sums, self.masses = np.empty((2, self.starts.size - 1))
-        largest = problem.largest_rounding
-        self.blur = 2.0 * (self._per_size * largest + UNIT_ROUNDOFF)
+        self.blur = 2.0 * (self._per_size * part.largest_rounding + UNIT_ROUNDOFF)
+
+    def of_products(self, part: Part, products: Vector, team: Team) -> None:
+        """Fill in the chunks of the part whose products with w are known."""
+
+        def sum_chunks(first: int, last: int) -> None:
+            losses(
+                products, part.weights, self.starts, first, last,
+                self.blur, part.loss_roundings, self.sums, self.masses,
+            )  # fmt: skip
+
+        worth_sharing(part, team).share(sum_chunks, self.starts.size - 1)
+
+    def end(self) -> None:
+        """Take note of the part's chunks."""
+        self._losses.append(math.fsum(self.sums))
+        self._masses.append(math.fsum(self.masses))
+        self._longest_chunk = max(self._longest_chunk, int(np.diff(self.starts).max()))
 
     def bound(self) -> Bound:
         """J."""
-        C, squared_norm = self._problem.C, self._squared_norm
-        loss = C * math.fsum(self.sums)
-        longest_chunk = int(np.diff(self.starts).max())
+        C, squared_norm, longest = self._C, self._squared_norm, self._longest_chunk
+        loss = C * math.fsum(self._losses)
         rounding = (
-            C * self._per_size * math.fsum(self.masses) * (1.0 + longest_chunk * UNIT_ROUNDOFF)
+            C * self._per_size * math.fsum(self._masses) * (1.0 + longest * UNIT_ROUNDOFF)
             + _SLACK
             * UNIT_ROUNDOFF
-            * ((longest_chunk + 10) * loss + (self._problem.rows.dimension + 4) * squared_norm)
+            * ((longest + 11) * loss + (self._dimension + 4) * squared_norm)
             + (1.0 + C) * _UNDERFLOW
         )
         return Bound(0.5 * squared_norm + loss, rounding)
@@ -299,7 +377,7 @@ class Ledger:
     each kind counts. With ``keep_best=False`` only the latest does, as in the paper.
     """
 
-    def __init__(self, problem: Problem, target: float, *, keep_best: bool = True) -> None:
+    def __init__(self, problem: AnyProblem, target: float, *, keep_best: bool = True) -> None:
         self.target = target
         # One object, so that an interrupt cannot fall between w and its J.
         self._best: tuple[Vector | None, Bound] = (None, Bound(math.inf, 0.0))
@@ -326,7 +404,7 @@ class Ledger:
         """Take note of J at w = 0, which is C sum_k s_k without any computation."""
         value = self._problem.C * self._problem.weight_sum
         rounding = 128.0 * UNIT_ROUNDOFF * value
-        self.offer_primal(np.zeros(self._problem.rows.dimension), Bound(value, rounding))
+        self.offer_primal(np.zeros(self._problem.dimension), Bound(value, rounding))
 
     def offer_dual(self, point: DualPoint) -> None:
         """Take note of a feasible dual point."""
@@ -340,7 +418,7 @@ class Ledger:
             if point.alpha is not None:
                 box = self._problem.C * self._problem.weights
                 alpha = np.minimum(scale * point.alpha(), box)
-            self.dual = DualBound(bound, scale, point.source, alpha)
+            self.dual = DualBound(bound, scale, point.source, alpha, point.response)
 
     def certificate(self) -> Certificate:
         """What is proved now."""
@@ -354,16 +432,17 @@ class Ledger:
             primal_rounding=primal.rounding,
             dual_rounding=dual.bound.rounding,
             C=self._problem.C,
-            bias=self._problem.rows.bias,
+            bias=self._problem.bias,
         )
 
 
-def _worth_it(problem: Problem, team: Team) -> Team:
+def worth_sharing(part: Part, team: Team) -> Team:
     """The team, unless waking its threads takes as long as the work."""
-    return team if problem.rows.n_stored >= _LEAST_SHARED else ALONE
+    return team if part.rows.n_stored >= _LEAST_SHARED else ALONE
 
 
-def _chunk_starts(problem: Problem) -> NDArray[np.int64]:
-    n_rows = problem.rows.n_rows
-    n_chunks = min(_MOST_CHUNKS, n_rows, 1 + problem.rows.n_stored // _VALUES_PER_CHUNK)
+def chunk_starts(part: Part) -> NDArray[np.int64]:
+    """Where the chunks begin in which losses are summed, and the end; it depends on data alone."""
+    n_rows = part.rows.n_rows
+    n_chunks = min(_MOST_CHUNKS, n_rows, 1 + part.rows.n_stored // _VALUES_PER_CHUNK)
     return np.arange(n_chunks + 1, dtype=np.int64) * n_rows // n_chunks

@@ -15,7 +15,7 @@ from certsvm.problem import Problem
 from certsvm.rows import Rows, Vector
 from certsvm.solvers.base import Options, Start
 from certsvm.solvers.dcd import DCD
-from certsvm.solvers.dual_start import alpha_from_margins
+from certsvm.solvers.parts.dual_start import alpha_from_margins
 
 # Dual passes end when what they could still raise L by is this fraction of the gap.
 _WORTH_IT = 0.1

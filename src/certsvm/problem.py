@@ -3,10 +3,15 @@
     J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k),     y_k = label_k [x_k, rho]
 
 with rows x_k, labels +1 or -1, weights s_k >= 0 and the augmentation rho (0: no bias).
+
+The rows come in parts, each of which is in memory while it is worked on. A ``Problem`` is in memory
+as a whole, and its own only part; a ``StreamedProblem`` (``certsvm.streamed``) reads its parts anew
+in each pass. What can be done part by part is written for an ``AnyProblem``, and serves both.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -14,14 +19,150 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certsvm.rows import Rows, Vector
+from certsvm.rows import Rows, Vector, split
 
 # A kernel call cannot be interrupted; this many stored values take a tenth of a second or so.
 _VALUES_PER_CALL = 1 << 25
 
 
-class Problem:
-    """Rows, labels, weights and C.
+class Part:
+    """Rows in memory, with their labels and weights.
+
+    Parameters
+    ----------
+    rows : Rows
+        The validated data.
+    signed_weights : ndarray of shape (n_rows,)
+        label_k * s_k: the sign reflects the row, the size weighs it.
+    first : int, default=0
+        The number of rows in the parts before this one.
+    """
+
+    def __init__(self, rows: Rows, signed_weights: Vector, first: int = 0) -> None:
+        self.rows = rows
+        self.signed_weights = signed_weights
+        self.active = np.flatnonzero(signed_weights)
+        self.first = first
+
+    @property
+    def span(self) -> slice:
+        """Where its rows are among all rows."""
+        return slice(self.first, self.first + self.rows.n_rows)
+
+    @cached_property
+    def labels(self) -> Vector:
+        """+1 or -1; 0 for rows of weight zero."""
+        labels: Vector = np.sign(self.signed_weights)
+        return labels
+
+    @cached_property
+    def weights(self) -> Vector:
+        """The row weights s_k."""
+        weights: Vector = np.abs(self.signed_weights)
+        return weights
+
+    @cached_property
+    def largest_rounding(self) -> float:
+        """The largest (n_k + 2) |y_k| of an active row."""
+        return float(self.rows.product_roundings[self.active].max(initial=0.0))
+
+    @cached_property
+    def loss_roundings(self) -> Vector:
+        """s_k (n_k + 2) |y_k|, what rounding in the loss of row k is proportional to."""
+        return self.weights * self.rows.product_roundings
+
+    def slices(self, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        """Cut an order of presentation into pieces short enough to interrupt between."""
+        stored_per_row = max(1, self.rows.n_stored // self.rows.n_rows)
+        step = max(1, _VALUES_PER_CALL // stored_per_row)
+        for start in range(0, order.size, step):
+            yield order[start : start + step]
+
+
+class AnyProblem(ABC):
+    """What can be said of a problem without its rows.
+
+    Attributes
+    ----------
+    C : float
+        Weight of the loss against the regulariser.
+    bias : float
+        The augmentation rho.
+    dimension : int
+        Length of weight vectors.
+    n_rows : int
+        Number of rows.
+    m : int
+        Number of rows of positive weight.
+    lambda_ : float
+        1 / (C m), the regularisation of the equivalent mean-loss problem.
+    weight_sum, largest_weight : float
+        Of the row weights.
+    R : float
+        The largest norm of an active row.
+    """
+
+    C: float
+    bias: float
+    dimension: int
+    n_rows: int
+    m: int
+    lambda_: float
+    weight_sum: float
+
+    @property
+    @abstractmethod
+    def R(self) -> float:
+        """The largest norm of an active row."""
+
+    @property
+    @abstractmethod
+    def largest_weight(self) -> float:
+        """The largest row weight."""
+
+    @property
+    @abstractmethod
+    def weights(self) -> Vector:
+        """The row weights s_k, a number for each row."""
+
+    @abstractmethod
+    def parts(self) -> Iterator[Part]:
+        """All rows, in order: a pass. A part is not to be used once the next is asked for."""
+
+    def coefficients(self, w: Vector) -> tuple[Vector, float]:
+        """Split ``w`` into the coefficients of the columns and the intercept w_bias * rho."""
+        return split(w, self.bias)
+
+    def weight_vector(self, coefficients: Vector, intercept: float) -> Vector:
+        """Join what ``coefficients`` split."""
+        if self.bias > 0:
+            return np.append(coefficients, intercept / self.bias)
+        return np.array(coefficients, dtype=np.float64)
+
+
+def refuse_extremes(problem: AnyProblem, smallest_weight: float) -> None:
+    """Keep products of a problem's numbers, and their squares, inside float64 for ever."""
+    C, S, s = problem.C, problem.largest_weight, smallest_weight
+    with np.errstate(over="ignore", under="ignore"):
+        large = np.float64(max(C, 1.0)) * max(S, 1.0) * max(problem.R, 1.0) * problem.m
+        small = min(np.float64(C) * s, s, problem.lambda_)
+    if large > 1e140 or small < 1e-140 or problem.lambda_ > 1e140:
+        raise ValueError(
+            f"C = {C:g}, weights from {s:g} to {S:g} and rows as long as {problem.R:g} "
+            "together leave the range of numbers that can be computed with. Rescale them "
+            "(multiplying all weights and dividing C by the same number changes nothing)."
+        )
+
+
+def require_sensible(C: float) -> float:
+    """Return C, or raise."""
+    if not (np.isfinite(C) and C > 0):
+        raise ValueError(f"C must be a finite number > 0, got {C!r}")
+    return float(C)
+
+
+class Problem(Part, AnyProblem):
+    """Rows, labels, weights and C, in memory.
 
     Parameters
     ----------
@@ -59,54 +200,27 @@ class Problem:
     def __init__(
         self, rows: Rows, labels: ArrayLike, *, C: float = 1.0, weights: ArrayLike | None = None
     ) -> None:
-        if not (np.isfinite(C) and C > 0):
-            raise ValueError(f"C must be a finite number > 0, got {C!r}")
+        self.C = require_sensible(C)
         reflection = _one_per_row(labels, "labels", rows.n_rows)
         if not np.isin(reflection, (-1.0, 1.0)).all():
             raise ValueError("labels must be +1 or -1")
-        self.rows = rows
-        self.C = float(C)
-        if weights is None:
-            self.signed_weights = reflection
-            self.active = np.arange(rows.n_rows)
-        else:
+        if weights is not None:
             sizes = _one_per_row(weights, "weights", rows.n_rows)
             if not (np.isfinite(sizes).all() and (sizes >= 0).all()):
                 raise ValueError("weights must be finite and not negative")
-            self.signed_weights = reflection * sizes
-            self.active = np.flatnonzero(sizes > 0)
+            reflection = reflection * sizes
+        super().__init__(rows, reflection)
+        self.bias, self.dimension, self.n_rows = rows.bias, rows.dimension, rows.n_rows
         self.m = self.active.size
         if self.m == 0:
             raise ValueError("there is nothing to learn from: no row has a positive weight")
         self.lambda_ = 1.0 / (self.C * self.m)
         self.weight_sum = float(self.weights.sum())
-        self._refuse_extremes()
+        refuse_extremes(self, float(self.weights[self.active].min()))
 
-    def _refuse_extremes(self) -> None:
-        """Keep products of these numbers, and their squares, inside float64 for ever."""
-        weights = self.weights[self.active]
-        S, s = self.largest_weight, float(weights.min())
-        with np.errstate(over="ignore", under="ignore"):
-            large = np.float64(max(self.C, 1.0)) * max(S, 1.0) * max(self.R, 1.0) * self.m
-            small = min(np.float64(self.C) * s, s, self.lambda_)
-        if large > 1e140 or small < 1e-140 or self.lambda_ > 1e140:
-            raise ValueError(
-                f"C = {self.C:g}, weights from {s:g} to {S:g} and rows as long as {self.R:g} "
-                "together leave the range of numbers that can be computed with. Rescale them "
-                "(multiplying all weights and dividing C by the same number changes nothing)."
-            )
-
-    @cached_property
-    def labels(self) -> Vector:
-        """+1 or -1; 0 for rows of weight zero."""
-        labels: Vector = np.sign(self.signed_weights)
-        return labels
-
-    @cached_property
-    def weights(self) -> Vector:
-        """The row weights s_k."""
-        weights: Vector = np.abs(self.signed_weights)
-        return weights
+    def parts(self) -> Iterator[Part]:
+        """Itself."""
+        yield self
 
     @cached_property
     def R(self) -> float:
@@ -118,16 +232,6 @@ class Problem:
         """The largest row weight."""
         return float(self.weights.max())
 
-    @cached_property
-    def largest_rounding(self) -> float:
-        """The largest (n_k + 2) |y_k| of an active row."""
-        return float(self.rows.product_roundings[self.active].max())
-
-    @cached_property
-    def loss_roundings(self) -> Vector:
-        """s_k (n_k + 2) |y_k|, what rounding in the loss of row k is proportional to."""
-        return self.weights * self.rows.product_roundings
-
     def sample(self, which: NDArray[np.int64]) -> Problem:
         """The problem on some of the rows, with C raised so that they stand for all."""
         weights = self.weights[which]
@@ -138,23 +242,6 @@ class Problem:
             C=self.C / share,
             weights=None if bool((weights == 1.0).all()) else weights,
         )
-
-    def slices(self, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """Cut an order of presentation into pieces short enough to interrupt between."""
-        stored_per_row = max(1, self.rows.n_stored // self.rows.n_rows)
-        step = max(1, _VALUES_PER_CALL // stored_per_row)
-        for start in range(0, order.size, step):
-            yield order[start : start + step]
-
-    def coefficients(self, w: Vector) -> tuple[Vector, float]:
-        """Split ``w`` into the coefficients of the columns and the intercept w_bias * rho."""
-        return self.rows.split(w)
-
-    def weight_vector(self, coefficients: Vector, intercept: float) -> Vector:
-        """Join what ``coefficients`` split."""
-        if self.rows.bias > 0:
-            return np.append(coefficients, intercept / self.rows.bias)
-        return np.array(coefficients, dtype=np.float64)
 
 
 def _one_per_row(values: ArrayLike, name: str, n_rows: int) -> NDArray[Any]:

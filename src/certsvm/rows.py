@@ -134,9 +134,7 @@ class Rows:
 
     def split(self, w: Vector) -> tuple[Vector, float]:
         """Split ``w`` into the coefficients of the columns and the intercept w_bias * rho."""
-        if self.bias > 0:
-            return w[:-1].copy(), float(w[-1] * self.bias)
-        return w.copy(), 0.0
+        return split(w, self.bias)
 
     def _refuse_non_finite(self) -> None:
         bad = ~np.isfinite(self.squared_norms)
@@ -155,6 +153,13 @@ class Rows:
             f"Row {k} of X has values so large that its squared norm overflows "
             f"(largest {np.abs(values).max(initial=0.0):g}). Rescale the columns."
         )
+
+
+def split(w: Vector, bias: float) -> tuple[Vector, float]:
+    """Split ``w`` into the coefficients of the columns and the intercept w_bias * rho."""
+    if bias > 0:
+        return w[:-1].copy(), float(w[-1] * bias)
+    return w.copy(), 0.0
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -242,4 +247,4 @@ def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> t
     return False, bool(code == checks.DUPLICATE_COLUMN)
 
 
-__all__ = ["Rows", "Vector", "refuse_broken"]
+__all__ = ["Rows", "Vector", "refuse_broken", "split"]

@@ -7,16 +7,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from certsvm.bounds import Ledger, primal_bound
+from certsvm.bounds import Ledger, Response, primal_bound
 from certsvm.certificate import Certificate
+from certsvm.checkpoints import Checkpoint
 from certsvm.history import History, Record
 from certsvm.parallel import Team, single_threaded_blas
-from certsvm.problem import Problem
+from certsvm.problem import AnyProblem, Problem
 from certsvm.rows import Vector
+from certsvm.snapshots import restore, take
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 
 TARGET_MET = "target met"
@@ -68,6 +70,8 @@ class Result:
         The feasible dual point behind the certificate's bound, if it was asked for.
     solver : str
         The name of the solver, or of those that "auto" used.
+    response : Response or None
+        What the dual point is a function of, where it is one.
     """
 
     w: Vector
@@ -78,10 +82,11 @@ class Result:
     epochs: int
     alpha: Vector | None
     solver: str
+    response: Response | None = None
 
 
 def train(
-    problem: Problem,
+    problem: AnyProblem,
     solver: Solver,
     *,
     tol: float = 0.01,
@@ -93,6 +98,7 @@ def train(
     threads: int = 1,
     callbacks: Sequence[Callback] = (),
     stop: threading.Event | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Result:
     """Train until the relative gap is proved to be at most ``tol``, or a limit is reached.
 
@@ -121,6 +127,9 @@ def train(
         Called after each pass with a ``Progress``; a true answer ends training.
     stop : threading.Event, default=None
         Ends training after the pass in which it is set.
+    checkpoint : Checkpoint, default=None
+        Where to keep the state of training, and to go on from if there is one already. Whether it
+        is of the same run is for whoever makes the checkpoint to say.
 
     Returns
     -------
@@ -142,25 +151,33 @@ def train(
         raise ValueError(f"tol must be a number >= 0, got {tol!r}")
     if max_iter < 1:
         raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
+    if not (solver.streams or isinstance(problem, Problem)):
+        raise ValueError(
+            f"solver {solver.name!r} needs all rows in memory. From a stream, use 'sgd-s', 'sgd-m' "
+            "or, for few columns, 'newton'."
+        )
     if start is not None:
         start = _checked(start, problem)
     began = time.perf_counter()
-    history = History()
-    ledger = Ledger(problem, tol, keep_best=not solver.published)
-    done: Epoch | None = None
     with single_threaded_blas(), Team(threads) as team:
         options = Options(np.random.default_rng(seed), tol, start, keep_alpha, team)
-        run = solver.start(problem, options)
-        checks = ExactChecks(problem, solver, run, ledger, team)
+        around = {"problem": problem, "solver": solver, "options": options, "team": team}
+        state = None if checkpoint is None else _State.resumed(checkpoint, around)
+        if state is None:
+            state = _State.fresh(problem, solver, options)
+        run, ledger, checks, history = state.run, state.ledger, state.checks, state.history
+        began -= state.seconds
 
         def best_w() -> Vector:
             # A copy: what a callback does to it must not reach the certified one.
             w = next(run.candidates(), None) if ledger.w is None else ledger.w
-            return np.zeros(problem.rows.dimension) if w is None else w.copy()
+            return np.zeros(problem.dimension) if w is None else w.copy()
 
-        reason = OUT_OF_PASSES
+        reason = state.reason or OUT_OF_PASSES
+        whole = True
         try:
-            for passes in range(1, max_iter + 1):
+            for passes in range(len(history) + 1, 0 if state.reason else max_iter + 1):
+                whole = False
                 latest = run.epoch()
                 if latest.dual_estimate is None:
                     checks.dual()
@@ -182,7 +199,7 @@ def train(
                         relative_gap=certificate.relative_gap,
                     )
                 )
-                done = latest
+                state.done, whole = latest, True
                 asked_to_stop = [c(Progress(history[-1], best_w)) for c in callbacks]
                 if certificate.met and checks.current(passes) and not latest.refining:
                     reason = TARGET_MET
@@ -195,14 +212,22 @@ def train(
                 elif stop is not None and stop.is_set():
                     reason = INTERRUPTED
                 else:
+                    if checkpoint is not None and checkpoint.due():
+                        state.seconds = time.perf_counter() - began
+                        state.save(checkpoint, around)
                     continue
                 break
         except KeyboardInterrupt:
-            if done is None:
+            if state.done is None:
                 raise
             reason = INTERRUPTED
         if ledger.w is None:
             checks.now()
+        if checkpoint is not None and whole:
+            # With a reason, it is over; without one, a run with other limits may go on from here.
+            state.reason = reason if reason in (TARGET_MET, SOLVER_FINISHED) else ""
+            state.seconds = time.perf_counter() - began
+            state.save(checkpoint, around)
         limits = (OUT_OF_PASSES, OUT_OF_TIME)
         if reason in limits and ledger.certificate().met and not solver.published:
             # It was refining what was good enough already.
@@ -210,7 +235,7 @@ def train(
         if ledger.w is None:
             # No candidate had a finite J.
             ledger.offer_zero()
-    assert done is not None
+    assert state.done is not None
     assert ledger.w is not None
     return Result(
         w=ledger.w,
@@ -218,10 +243,50 @@ def train(
         history=history,
         reason=reason,
         passes=len(history),
-        epochs=done.epochs,
+        epochs=state.done.epochs,
         alpha=ledger.dual.alpha,
         solver=run.solver_name or solver.name,
+        response=ledger.dual.response,
     )
+
+
+@dataclass
+class _State:
+    """Everything that changes during training."""
+
+    run: Run
+    ledger: Ledger
+    checks: ExactChecks
+    history: History
+    done: Epoch | None = None
+    seconds: float = 0.0
+    reason: str = ""
+
+    @classmethod
+    def fresh(cls, problem: AnyProblem, solver: Solver, options: Options) -> _State:
+        """The beginning."""
+        # Whoever streams takes any problem.
+        run = solver.start(cast(Problem, problem), options)
+        ledger = Ledger(problem, options.target, keep_best=not solver.published)
+        checks = ExactChecks(problem, solver, run, ledger, options.team)
+        return cls(run, ledger, checks, History())
+
+    @classmethod
+    def resumed(cls, checkpoint: Checkpoint, around: dict[str, Any]) -> _State | None:
+        """What a checkpoint kept; None if there is none."""
+        snapshot = checkpoint.load()
+        if snapshot is None:
+            return None
+        rng = around["options"].rng
+        state, random = restore(snapshot, around | {"rng": rng})
+        rng.bit_generator.state = random
+        assert isinstance(state, _State)
+        return state
+
+    def save(self, checkpoint: Checkpoint, around: dict[str, Any]) -> None:
+        """Write it to a checkpoint."""
+        rng = around["options"].rng
+        checkpoint.save(take([self, rng.bit_generator.state], around | {"rng": rng}))
 
 
 class ExactChecks:
@@ -240,7 +305,7 @@ class ExactChecks:
     _SPACING = 1.5
 
     def __init__(
-        self, problem: Problem, solver: Solver, run: Run, ledger: Ledger, team: Team
+        self, problem: AnyProblem, solver: Solver, run: Run, ledger: Ledger, team: Team
     ) -> None:
         self._problem = problem
         self._solver = solver
@@ -302,22 +367,21 @@ class ExactChecks:
         return guess / dual - 1.0 <= self._solver.f * self._ledger.target
 
 
-def _checked(start: Start, problem: Problem) -> Start:
+def _checked(start: Start, problem: AnyProblem) -> Start:
     """The start in float64; kernels rely on its shapes, certificates on its type."""
     w = np.array(start.w, dtype=np.float64)
-    if w.shape != (problem.rows.dimension,) or not np.isfinite(w).all():
+    if w.shape != (problem.dimension,) or not np.isfinite(w).all():
         raise ValueError(
-            f"start.w must be {problem.rows.dimension} finite numbers, got an array of shape "
-            f"{w.shape}"
+            f"start.w must be {problem.dimension} finite numbers, got an array of shape {w.shape}"
         )
     if not (isinstance(start.epochs, int | np.integer) and 0 <= start.epochs < 2**40):
         raise ValueError(f"start.epochs must be a number of epochs, got {start.epochs!r}")
     if start.alpha is None:
         return Start(w, int(start.epochs))
     alpha = np.array(start.alpha, dtype=np.float64)
-    if alpha.shape != (problem.rows.n_rows,) or not np.isfinite(alpha).all():
+    if alpha.shape != (problem.n_rows,) or not np.isfinite(alpha).all():
         raise ValueError(
-            f"start.alpha must be {problem.rows.n_rows} finite numbers, got an array of shape "
+            f"start.alpha must be {problem.n_rows} finite numbers, got an array of shape "
             f"{alpha.shape}"
         )
     return Start(w, int(start.epochs), alpha)

@@ -2,21 +2,32 @@
 
 Nothing here is shared with training: no compiled code, no rows prepared for kernels, only
 NumPy and SciPy on the data as given. J is recomputed from the coefficients. If the model keeps
-its dual point alpha, the box is checked entry by entry, sum_k alpha_k y_k is rebuilt from the
-rows, and L follows; otherwise the dual bound can only be reported as claimed.
+its dual point alpha, or a witness from which alpha follows, the box is checked entry by entry,
+sum_k alpha_k y_k is rebuilt from the rows, and L follows; otherwise the dual bound can only be
+reported as claimed. The rows are taken a block at a time, so they need not fit in memory.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificate import PRIMAL_ONLY, Certificate, percent
+from certsvm.models.fingerprint import FingerprintBuilder
+from certsvm.models.model import Model
+from certsvm.models.witness import Witness
+
+Vector: TypeAlias = NDArray[np.float64]
+Blocks: TypeAlias = Iterable[tuple[Any, NDArray[Any], Vector | None]]
+"""Rows, labels and weights (None: all are 1), some at a time."""
+AlphaOf: TypeAlias = Callable[[Any, Vector, Vector, int], Vector]
+"""alpha of a block: called with the rows, +-1, their weights s_k and how many rows came before."""
 
 _ROWS_AT_ONCE = 8192
 # Both paths round differently: beyond the stated allowance for one, this much is for the other.
@@ -93,7 +104,7 @@ class Verification:
         how = (
             "no dual bound (certsvm.bound finds one)"
             if self.claimed.bound == PRIMAL_ONLY
-            else f"dual {self.claimed.dual:.6g} claimed, not verified (fit with store_dual=True)"
+            else f"dual {self.claimed.dual:.6g} claimed, not verified: that takes the dual point"
         )
         dual = how if self.dual is None else f"dual {self.dual:.6g} recomputed from alpha"
         parts = [f"class {self.label}: primal {self.primal:.6g} recomputed", dual]
@@ -110,7 +121,16 @@ class Verification:
 
 
 class VerificationReport(list[Verification]):
-    """One ``Verification`` for each binary problem."""
+    """One ``Verification`` for each binary problem.
+
+    Attributes
+    ----------
+    same_data : bool or None
+        Whether the data are those the model was trained on, by their fingerprint; None if the
+        model has none.
+    """
+
+    same_data: bool | None = None
 
     @property
     def ok(self) -> bool:
@@ -174,69 +194,182 @@ def verify(
     n_rows = X.shape[0]
     if labels.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but y has {labels.size} labels")
-    if X.shape[1] != clf.coef_.shape[1]:
-        raise ValueError(f"X has {X.shape[1]} columns, the model {clf.coef_.shape[1]}")
-    position = np.searchsorted(clf.classes_, labels)
-    if not np.array_equal(clf.classes_[np.minimum(position, clf.classes_.size - 1)], labels):
-        raise ValueError("y contains labels that the model was not trained on")
-    weights = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights is not None and weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
-    if weights.shape != (n_rows,):
+    if weights is not None and weights.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but sample_weight has shape {weights.shape}")
-    weights = weights * clf.class_weight_[position]
     alphas = getattr(clf, "dual_coef_", None)
-    report = VerificationReport()
-    for i, claimed in enumerate(certificates):
-        positive = 1 if clf.classes_.size == 2 else i
-        reflection = np.where(position == positive, 1.0, -1.0)
-        intercept = float(clf.intercept_[i])
-        primal = _primal(X, reflection, weights, clf.coef_[i], intercept, claimed)
-        dual, violation = None, 0.0
-        if alphas is not None:
-            dual, violation = _dual(X, reflection, weights, alphas[i], claimed)
-        report.append(Verification(claimed, primal, dual, violation, clf.classes_[positive]))
+    if alphas is not None and alphas.shape[1] != n_rows:
+        raise ValueError(f"the model keeps {alphas.shape[1]} dual variables, X has {n_rows} rows")
+    recounts = [
+        _Recount(clf.coef_[i], float(clf.intercept_[i]), claimed,
+                 None if alphas is None else _kept(alphas[i]))
+        for i, claimed in enumerate(certificates)
+    ]  # fmt: skip
+    for _ in _recounted(recounts, clf.classes_, clf.class_weight_, [(X, labels, weights)]):
+        pass
+    return _report(recounts, clf.classes_)
+
+
+def verify_model(model: Model, blocks: Blocks) -> VerificationReport:
+    """Recompute a saved model's certificate from the training data.
+
+    Parameters
+    ----------
+    model : Model
+        The model; with its witness, the dual bounds are recomputed too.
+    blocks : iterable of (X, labels, weights)
+        The training data, read once.
+
+    Returns
+    -------
+    report : VerificationReport
+        As from ``verify``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from certsvm import LinearSVC
+    >>> X, y = make_classification(random_state=0)
+    >>> model = Model.from_estimator(LinearSVC(C=0.1, random_state=0).fit(X, y))
+    >>> report = verify_model(model, [(X[:50], y[:50], None), (X[50:], y[50:], None)])
+    >>> report.ok, report.dual_verified
+    (True, False)
+    """
+    if not model.certificates:
+        raise ValueError("this model has no certificate to verify: nothing is proved about it")
+    recounts = [
+        _Recount(model.coef[i], float(model.intercept[i]), claimed, _witnessed(model, i))
+        for i, claimed in enumerate(model.certificates)
+    ]
+    fingerprint = FingerprintBuilder(model.n_features)
+    n_rows = 0
+    for X, labels in _recounted(recounts, model.classes, model.class_weight, blocks):
+        fingerprint.update(X, labels)
+        n_rows += X.shape[0]
+    if isinstance(model.witness, Witness) and model.witness.codes.shape[1] != n_rows:
+        raise ValueError(
+            f"the witness is about {model.witness.codes.shape[1]} rows, the data has {n_rows}"
+        )
+    report = _report(recounts, model.classes)
+    if model.fingerprint is not None:
+        report.same_data = fingerprint.finish() == model.fingerprint
     return report
 
 
-def _blocks(X: Any) -> Any:
-    """Rows as float64, a few at a time, with where they start."""
-    for start in range(0, X.shape[0], _ROWS_AT_ONCE):
-        yield start, X[start : start + _ROWS_AT_ONCE].astype(np.float64)
+class _Recount:
+    """J and L of one problem, from scratch."""
+
+    def __init__(
+        self, coef: Vector, intercept: float, claimed: Certificate, alpha: AlphaOf | None
+    ) -> None:
+        self._coef = coef
+        self._intercept = intercept
+        self.claimed = claimed
+        self._alpha = alpha
+        self._losses: list[float] = []
+        self._alpha_sums: list[float] = []
+        self._w = np.zeros(coef.size)
+        self._bias_sum: list[float] = []
+        self.violation = 0.0
+
+    def add(self, X: Any, reflection: Vector, weights: Vector, first: int) -> None:
+        """Count a block of rows in."""
+        margins = reflection * (X @ self._coef + self._intercept)
+        self._losses.append(float(weights @ np.maximum(0.0, 1.0 - margins)))
+        if self._alpha is None:
+            return
+        alpha = self._alpha(X, reflection, weights, first)
+        excess = np.maximum(-alpha, alpha - self.claimed.C * weights)
+        finite = bool(np.isfinite(alpha).all())
+        worst = float(np.max(excess, initial=0.0)) if finite else math.inf
+        self.violation = max(self.violation, worst)
+        signed = reflection * alpha
+        self._w += X.T @ signed
+        self._bias_sum.append(float(signed.sum()))
+        self._alpha_sums.append(math.fsum(alpha))
+
+    def primal(self) -> float:
+        """J."""
+        bias = self.claimed.bias
+        bias_weight = self._intercept / bias if bias > 0 else 0.0
+        squared_norm = float(self._coef @ self._coef) + bias_weight**2
+        return 0.5 * squared_norm + self.claimed.C * math.fsum(self._losses)
+
+    def dual(self) -> float | None:
+        """L; None without alpha."""
+        if self._alpha is None:
+            return None
+        bias_weight = self.claimed.bias * math.fsum(self._bias_sum)
+        squared_norm = float(self._w @ self._w) + bias_weight**2
+        return math.fsum(self._alpha_sums) - 0.5 * squared_norm
 
 
-def _primal(
-    X: Any,
-    reflection: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    coef: NDArray[np.float64],
-    intercept: float,
-    claimed: Certificate,
-) -> float:
-    losses = []
-    for start, block in _blocks(X):
-        part = slice(start, start + block.shape[0])
-        margins = reflection[part] * (block @ coef + intercept)
-        losses.append(float(weights[part] @ np.maximum(0.0, 1.0 - margins)))
-    bias_weight = intercept / claimed.bias if claimed.bias > 0 else 0.0
-    return 0.5 * (float(coef @ coef) + bias_weight**2) + claimed.C * math.fsum(losses)
+def _kept(alpha: Vector) -> AlphaOf:
+    """The dual point as a fitted estimator keeps it."""
+
+    def alpha_of(X: Any, reflection: Vector, weights: Vector, first: int) -> Vector:
+        return alpha[first : first + weights.size]
+
+    return alpha_of
 
 
-def _dual(
-    X: Any,
-    reflection: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    claimed: Certificate,
-) -> tuple[float, float]:
-    if alpha.shape != weights.shape:
-        raise ValueError(f"the model keeps {alpha.size} dual variables, X has {weights.size} rows")
-    excess = np.maximum(-alpha, alpha - claimed.C * weights)
-    violation = float(np.max(excess, initial=0.0)) if np.isfinite(alpha).all() else math.inf
-    w = np.zeros(X.shape[1])
-    signed = reflection * alpha
-    for start, block in _blocks(X):
-        w += block.T @ signed[start : start + block.shape[0]]
-    bias_weight = claimed.bias * float(signed.sum())
-    dual = math.fsum(alpha) - 0.5 * (float(w @ w) + bias_weight**2)
-    return dual, violation
+def _witnessed(model: Model, i: int) -> AlphaOf | None:
+    """The dual point that a witness stands for."""
+    witness, C, scale = model.witness, model.certificates[i].C, model.certificates[i].scale
+    if witness is None:
+        return None
+    if isinstance(witness, Witness):
+
+        def of_codes(X: Any, reflection: Vector, weights: Vector, first: int) -> Vector:
+            codes = witness.codes[:, first : first + weights.size]
+            if codes.shape[1] != weights.size:
+                raise ValueError(
+                    f"the witness is about {witness.codes.shape[1]} rows, the data has more"
+                )
+            return replace(witness, codes=codes).alpha(i, C * weights)
+
+        return of_codes
+
+    def of_weights(X: Any, reflection: Vector, weights: Vector, first: int) -> Vector:
+        v = witness.vectors[i]
+        products = X @ v[: X.shape[1]]
+        if v.size > X.shape[1]:
+            products = products + model.certificates[i].bias * v[-1]
+        alpha = witness.alpha(i, C * weights, weights, reflection * products)
+        return np.minimum(scale * alpha, C * weights)
+
+    return of_weights
+
+
+def _recounted(
+    recounts: Sequence[_Recount], classes: NDArray[Any], class_weight: Vector, blocks: Blocks
+) -> Iterator[tuple[Any, NDArray[Any]]]:
+    """Count all blocks in, and pass rows and labels on."""
+    first = 0
+    for X, labels, row_weights in blocks:
+        if X.shape[1] != recounts[0]._coef.size:
+            raise ValueError(f"X has {X.shape[1]} columns, the model {recounts[0]._coef.size}")
+        position = np.searchsorted(classes, labels)
+        if not np.array_equal(classes[np.minimum(position, classes.size - 1)], labels):
+            raise ValueError("y contains labels that the model was not trained on")
+        weights = class_weight[position] if row_weights is None else (
+            row_weights * class_weight[position])  # fmt: skip
+        for start in range(0, X.shape[0], _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            some = X[part].astype(np.float64)
+            for i, recount in enumerate(recounts):
+                positive = 1 if classes.size == 2 else i
+                reflection = np.where(position[part] == positive, 1.0, -1.0)
+                recount.add(some, reflection, weights[part], first + start)
+        first += X.shape[0]
+        yield X, labels
+
+
+def _report(recounts: Sequence[_Recount], classes: NDArray[Any]) -> VerificationReport:
+    positive = classes[1:] if classes.size == 2 else classes
+    return VerificationReport(
+        Verification(r.claimed, r.primal(), r.dual(), r.violation, label)
+        for r, label in zip(recounts, positive, strict=True)
+    )

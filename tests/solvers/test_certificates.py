@@ -21,6 +21,7 @@ from certsvm.solvers import (
     Options,
     SGDm,
     SGDs,
+    SmoothedNewton,
     Solver,
     Start,
     SVMperf,
@@ -47,6 +48,7 @@ CERTIFYING: list[Solver] = [
     WorkingSet(),
     WorkingSet(omega=1.0, shuffled=True),
     Newton(),
+    SmoothedNewton(),
     Auto(),
 ]
 certifying = pytest.mark.parametrize("solver", CERTIFYING, ids=lambda solver: solver.label)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from certsvm.problem import Problem
 from certsvm.rows import Rows
 from certsvm.solvers import OCAS, Options, SVMperf
-from certsvm.solvers.cutting_planes import Master, maximise
 from certsvm.solvers.ocas import line_search
+from certsvm.solvers.parts.cutting_planes import Master, maximise
 from certsvm.training import SOLVER_FINISHED, train
 from tests.problems import Case, cases, objective
 

@@ -15,7 +15,7 @@ from certsvm.parallel import Team
 from certsvm.problem import Problem
 from certsvm.rows import Rows
 from certsvm.solvers import DCD, Newton, Options, Start
-from certsvm.solvers.newton import gram
+from certsvm.solvers.parts.hessian import gram
 from certsvm.training import train
 from tests.problems import Case, cases, optimum
 

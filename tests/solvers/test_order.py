@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from certsvm.problem import Problem
 from certsvm.rows import Rows
-from certsvm.solvers.order import Order, in_blocks, neighbours_are_alike
+from certsvm.solvers.parts.order import Order, in_blocks, neighbours_are_alike
 from tests.problems import Case, cases
 
 

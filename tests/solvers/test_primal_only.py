@@ -15,7 +15,7 @@ from certsvm.certificate import PRIMAL_ONLY
 from certsvm.problem import Problem
 from certsvm.rows import Rows
 from certsvm.solvers import DCD, NORMA, SGDQN, SOLVERS, Options, Pegasos, SGDr, Solver, SvmSgd
-from certsvm.solvers.scaled_sgd import Rate, ScaledSGD, mean_objective, search_rate
+from certsvm.solvers.parts.scaled_sgd import Rate, ScaledSGD, mean_objective, search_rate
 from certsvm.training import train
 from tests.problems import Case, cases
 

@@ -10,7 +10,7 @@ from certsvm.bounds import Products, dual_point, primal_bound
 from certsvm.problem import Problem
 from certsvm.rows import Rows
 from certsvm.solvers import DCD, Options, Start, WorkingSet
-from certsvm.solvers.plane_search import best_combination
+from certsvm.solvers.parts.plane_search import best_combination
 from certsvm.solvers.working_set import WorkingSetRun, sweep
 from certsvm.training import train
 from tests.problems import Case, cases, optimum

@@ -20,26 +20,26 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from certsvm.certificate import Certificate, percent
-from certsvm.estimators.class_weights import (
+from certsvm.estimators.scores import scores_of
+from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
+from certsvm.estimators.unharmed import unharmed_by_errors
+from certsvm.history import History
+from certsvm.multiclass.class_weights import (
     class_weights,
     require_two_classes,
     weights_of_rows,
 )
-from certsvm.estimators.one_vs_rest import (
+from certsvm.multiclass.one_vs_rest import (
     OneVsRest,
     PreviousSolution,
     classes_of,
     positive_classes,
     run_all,
 )
-from certsvm.estimators.scores import scores_of
-from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
-from certsvm.estimators.unharmed import unharmed_by_errors
-from certsvm.history import History
 from certsvm.progress import PrintProgress
 from certsvm.rows import Rows
 from certsvm.solvers import SOLVERS, Solver, make_solver
-from certsvm.solvers.growing_margin import GrowingMargin
+from certsvm.solvers.parts.growing_margin import GrowingMargin
 from certsvm.training import Callback, Result, train
 
 
@@ -69,7 +69,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         one per cent for any data, any scaling and any C.
     solver : str or Solver, default="auto"
         A name from ``certsvm.solvers.SOLVERS``. Of these, ``"working-set"``, ``"newton"``,
-        ``"dcd"``, ``"mpu"``, ``"ocas"``, ``"svmperf"``, ``"sgd-s"`` and ``"sgd-m"`` certify;
+        ``"smoothed-newton"``, ``"dcd"``, ``"mpu"``, ``"ocas"``, ``"svmperf"``, ``"sgd-s"`` and ``"sgd-m"`` certify;
         ``"sgd-r"``, ``"pegasos"``, ``"norma"``, ``"svmsgd"`` and ``"sgd-qn"`` have no dual bound,
         so they cannot tell when ``tol`` is reached, and run until a limit (``certsvm.bound``
         certifies their answer afterwards). Or a configured object such as

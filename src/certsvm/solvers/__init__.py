@@ -14,6 +14,7 @@ from certsvm.solvers.sgd_m import SGDm
 from certsvm.solvers.sgd_qn import SGDQN
 from certsvm.solvers.sgd_r import SGDr
 from certsvm.solvers.sgd_s import SGDs
+from certsvm.solvers.smoothed_newton import SmoothedNewton
 from certsvm.solvers.svmperf import SVMperf
 from certsvm.solvers.svmsgd import SvmSgd
 from certsvm.solvers.working_set import WorkingSet
@@ -27,6 +28,7 @@ SOLVERS: dict[str, type[Solver]] = {
         WorkingSet,
         DCD,
         Newton,
+        SmoothedNewton,
         MPU,
         OCAS,
         SVMperf,
@@ -74,6 +76,7 @@ __all__ = [
     "SGDr",
     "SGDs",
     "SVMperf",
+    "SmoothedNewton",
     "Solver",
     "Start",
     "SvmSgd",

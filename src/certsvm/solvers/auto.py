@@ -21,6 +21,9 @@ choice is not always the better one.
 
 Problems so small that all this takes less than a few milliseconds are solved by Newton at once, and
 to the end: until the gap falls no more, or to machine precision.
+
+On a stream, rows have no numbers of their own: there it is the smoothed form of Newton's method
+up to 3000 columns, and SGD-s beyond.
 """
 
 from __future__ import annotations
@@ -32,14 +35,18 @@ from typing import ClassVar
 
 from certsvm.bounds import Bound, DualPoint
 from certsvm.kernels.rows import Vector
-from certsvm.problem import Problem
+from certsvm.problem import AnyProblem, Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.newton import Newton, NewtonRun
-from certsvm.solvers.order import Order
+from certsvm.solvers.parts.order import Order
+from certsvm.solvers.sgd_s import SGDs
+from certsvm.solvers.smoothed_newton import SmoothedNewton
 from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
 
 # The memory for Newton's matrix, in columns.
 _MOST_COLUMNS = 5000
+# On a stream, where a pass is dear and Newton's passes are few, but each solves a system.
+_MOST_COLUMNS_OF_STREAM = 3000
 # What a problem may cost per step of Newton, in nanoseconds, to be solved to the end.
 _SMALL = 300_000
 _MOST_REFINEMENTS, _PATIENCE = 100, 15
@@ -67,12 +74,17 @@ class Auto(Solver):
 
     name: ClassVar[str] = "auto"
     goes_on_from_alpha: ClassVar[bool] = True
+    streams: ClassVar[bool] = True
 
     shuffled: bool | None = None
 
-    def start(self, problem: Problem, options: Options) -> AutoRun:
+    def start(self, problem: AnyProblem, options: Options) -> Run:
         """Begin with the one or the other."""
-        return AutoRun(problem, options, self.shuffled)
+        if isinstance(problem, Problem):
+            return AutoRun(problem, options, self.shuffled)
+        if problem.dimension <= _MOST_COLUMNS_OF_STREAM:
+            return SmoothedNewton().start(problem, options)
+        return SGDs(shuffled=self.shuffled).start(problem, options)
 
 
 class AutoRun(Run):
@@ -87,7 +99,7 @@ class AutoRun(Run):
         self._refinement: Refinement | None = None
         self._run: WorkingSetRun | NewtonRun
         if is_small(problem):
-            self._run = Newton(max_columns=_MOST_COLUMNS).start(problem, options)
+            self._run = Newton(max_columns=_MOST_COLUMNS).start_in_memory(problem, options)
             self._refinement = Refinement()
             self.solver_name = Newton.name
         else:
@@ -95,7 +107,7 @@ class AutoRun(Run):
             self._visit_cost = visit_cost(problem, in_order=order.in_order)
             self._newton_cost = newton_cost(problem, options.target)
             if _LEAST_PASSES * problem.m * self._visit_cost > newton_cost(problem, 0.01):
-                self._run = Newton(max_columns=_MOST_COLUMNS).start(problem, options)
+                self._run = Newton(max_columns=_MOST_COLUMNS).start_in_memory(problem, options)
                 self.solver_name = Newton.name
             else:
                 self._run = WorkingSetRun(WorkingSet(), problem, options, order)
@@ -123,7 +135,7 @@ class AutoRun(Run):
         if run.gap <= _GOOD_ALPHA:
             start = Start(next(run.candidates()).copy(), 1, run.alpha)
         newton = Newton(max_columns=_MOST_COLUMNS)
-        self._run = newton.start(self._problem, replace(self._options, start=start))
+        self._run = newton.start_in_memory(self._problem, replace(self._options, start=start))
         self.solver_name = f"{WorkingSet.name}, then {Newton.name}"
 
     def candidates(self) -> Iterator[Vector]:

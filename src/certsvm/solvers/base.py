@@ -19,7 +19,7 @@ import numpy as np
 
 from certsvm.bounds import Bound, DualPoint
 from certsvm.parallel import ALONE, Team
-from certsvm.problem import Problem
+from certsvm.problem import AnyProblem, Problem
 from certsvm.rows import Vector
 
 
@@ -139,6 +139,9 @@ class Solver(ABC):
     goes_on_from_alpha: ClassVar[bool] = False
     """Whether a start's alpha is of use to it."""
 
+    streams: ClassVar[bool] = False
+    """Whether its runs take rows part by part, so that they need not all be in memory."""
+
     published: bool = False
     """Whether to follow the paper to the letter: latest bounds instead of best, unscaled."""
 
@@ -158,7 +161,7 @@ class Solver(ABC):
 
     @abstractmethod
     def start(self, problem: Problem, options: Options) -> Run:
-        """Begin a run on ``problem``."""
+        """Begin a run on ``problem``; where the solver ``streams``, on any problem."""
 
 
 def require(condition: bool, solver: Solver, message: str) -> None:
@@ -168,7 +171,7 @@ def require(condition: bool, solver: Solver, message: str) -> None:
 
 
 def float_type(
-    solver: Solver, precision: str, problem: Problem | None = None
+    solver: Solver, precision: str, problem: AnyProblem | None = None
 ) -> type[np.floating[Any]]:
     """The type of a solver's vectors, for ``precision`` "double" or "single".
 

@@ -41,7 +41,7 @@ from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.dual_start import starting_alpha
+from certsvm.solvers.parts.dual_start import starting_alpha
 
 # What liblinear's tolerance is by default. Without ``eps`` it only decides when shrunk rows
 # come back, and is lowered each time it is reached over all rows.

@@ -41,7 +41,7 @@ from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
-from certsvm.solvers.dual_start import starting_alpha
+from certsvm.solvers.parts.dual_start import starting_alpha
 
 _SMALLEST_DELTA = 1e-12
 _LARGEST_COUNT = 2.0**62

@@ -26,6 +26,8 @@ The number of steps grows slowly with C and with the accuracy. A step costs two 
 rows, the Gram matrix of the band, and the solution of a system as large as the number of columns.
 J comes with each step, since the products of w with all rows are at hand.
 
+A number for each row is kept. ``smoothed_newton`` is the form that does without, for streams.
+
 Given:      C, s, the rows; at most ``max_columns`` columns.
 Result:     w, and alpha(w).
 
@@ -42,17 +44,16 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from certsvm.bounds import Bound, DualPoint, Products, dual_bound, dual_point
-from certsvm.kernels.gram import scaled_rows, sparse_gram
-from certsvm.kernels.jit import kernel, reordering_kernel
-from certsvm.kernels.rows import CsrRows, Vector
-from certsvm.parallel import Team
-from certsvm.problem import Problem
+from certsvm.kernels.rows import Vector
+from certsvm.problem import AnyProblem, Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.dual_start import alpha_from_margins
+from certsvm.solvers.parts.dual_start import alpha_from_margins
+from certsvm.solvers.parts.hessian import gram, newton_direction
+from certsvm.solvers.parts.response import clipped_sum, inside, respond
+from certsvm.solvers.smoothed_newton import SmoothedNewton, require_few_columns
 
 # The smooth problem is solved well enough when |grad|^2 / 2 is this fraction of the gap.
 _INNER = 0.05
@@ -71,10 +72,8 @@ _SAMPLE, _SAMPLE_PER_COLUMN, _SMALLEST_SAMPLE = 1 / 12, 20, 1000
 _SAMPLE_GAP, _SAMPLE_STEPS = 0.03, 30
 # Rounding may take this share of the gap before the products are computed anew.
 _ROUNDING = 0.05
-# Fewer rows, and fewer products of a Gram matrix, are not worth sharing among threads.
-_LEAST_SHARED, _LEAST_SHARED_PRODUCTS = 200_000, 2_000_000
-# Rows of a dense block, and what an entry of a dense product costs relative to one of a sparse.
-_ROWS_AT_ONCE, _DENSE_COST = 2048, 0.07
+# Fewer rows are not worth sharing among threads.
+_LEAST_SHARED = 200_000
 
 
 @dataclass(frozen=True)
@@ -98,6 +97,7 @@ class Newton(Solver):
 
     name: ClassVar[str] = "newton"
     goes_on_from_alpha: ClassVar[bool] = True
+    streams: ClassVar[bool] = True
 
     max_columns: int = 5000
     samples: bool = True
@@ -105,15 +105,15 @@ class Newton(Solver):
     def __post_init__(self) -> None:
         require(self.max_columns > 0, self, f"max_columns must be > 0, got {self.max_columns}")
 
-    def start(self, problem: Problem, options: Options) -> NewtonRun:
-        """Begin a run; alpha is at hand in any case."""
-        require(
-            problem.rows.dimension <= self.max_columns,
-            self,
-            f"X has {problem.rows.dimension} columns (the intercept included), more than "
-            f"max_columns = {self.max_columns}: a square matrix of that size would be too dear. "
-            "Use another solver, such as 'working-set', or raise max_columns.",
-        )
+    def start(self, problem: AnyProblem, options: Options) -> Run:
+        """Begin a run; alpha is at hand in any case. On a stream, that of ``SmoothedNewton``."""
+        if not isinstance(problem, Problem):
+            return SmoothedNewton(self.max_columns, self.samples).start(problem, options)
+        return self.start_in_memory(problem, options)
+
+    def start_in_memory(self, problem: Problem, options: Options) -> NewtonRun:
+        """Begin a run on rows that are all at hand."""
+        require_few_columns(problem, self.max_columns, self)
         return NewtonRun(problem, options, samples=self.samples)
 
 
@@ -207,7 +207,8 @@ class NewtonRun(Run):
             self._sigma = _FIRST_SIGMA * self._problem.C
             self._evaluate()
         band = self._band()
-        direction = -self._solve(band, self._gradient)
+        H = gram(self._problem, band, self._sigma * self._problem.weights[band], self._team)
+        direction = newton_direction(H, self._gradient)
         self._along.w = direction
         self._along.compute(self._team)
         if self._problem.m < self._along.values.size:
@@ -255,18 +256,6 @@ class NewtonRun(Run):
         if rows < _LEAST_SHARED:
             return [task(0, rows)]
         return self._team.share(task, rows)
-
-    def _solve(self, band: NDArray[np.int64], right: Vector) -> Vector:
-        """Solve with the Hessian."""
-        H = gram(self._problem, band, self._sigma * self._problem.weights[band], self._team)
-        H[np.diag_indices_from(H)] += 1.0
-        try:
-            factor = scipy.linalg.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
-        except scipy.linalg.LinAlgError:
-            # Rounding made it indefinite; the gradient is a direction of descent in any case.
-            return right
-        solution: Vector = scipy.linalg.cho_solve(factor, right, check_finite=False)
-        return solution
 
     def _line_search(self, direction: Vector, products: Vector) -> float:
         """The minimum along the direction: where the derivative, which rises, is zero."""
@@ -337,84 +326,3 @@ def from_a_sample(problem: Problem, options: Options) -> tuple[Vector, float]:
             break
         run.epoch()
     return run.w, run.smoothing
-
-
-@reordering_kernel
-def clipped_sum(
-    unclipped: Vector,
-    weights: Vector,
-    sigma: float,
-    C: float,
-    products: Vector,
-    t: float,
-) -> float:
-    """sum_k clip(unclipped_k - t sigma s_k products_k, 0, C s_k) products_k."""
-    total = 0.0
-    for k in range(unclipped.size):
-        value = unclipped[k] - t * sigma * weights[k] * products[k]
-        total += min(max(value, 0.0), C * weights[k]) * products[k]
-    return total
-
-
-@kernel
-def inside(unclipped: Vector, weights: Vector, C: float, out: NDArray[np.int64]) -> int:
-    """Which rows have 0 < unclipped_k < C s_k, into the front of ``out``; how many."""
-    n = 0
-    for k in range(unclipped.size):
-        out[n] = k
-        n += 1 if 0.0 < unclipped[k] < C * weights[k] else 0
-    return n
-
-
-@kernel
-def respond(
-    products: Vector,
-    weights: Vector,
-    alpha_hat: Vector,
-    sigma: float,
-    C: float,
-    unclipped: Vector,
-    alpha: Vector,
-) -> None:
-    """alpha_hat_k + sigma s_k (1 - w.y_k), as it is and clipped to the box."""
-    for k in range(alpha.size):
-        value = alpha_hat[k] + sigma * weights[k] * (1.0 - products[k])
-        unclipped[k] = value
-        alpha[k] = min(max(value, 0.0), C * weights[k])
-
-
-def gram(
-    problem: Problem, which: NDArray[np.int64], weights: Vector, team: Team
-) -> NDArray[np.float64]:
-    """sum_k weights_k y_k y_k' over the rows ``which``: the lower triangle, at least."""
-    rows = problem.rows
-    d = rows.dimension
-    per_row = rows.n_stored / max(1, rows.n_rows)
-    sparse = rows.arrays if isinstance(rows.arrays, CsrRows) else None
-    if per_row + _DENSE_COST * d**2 < 0.5 * per_row**2:
-        # Not sparse enough.
-        sparse = None
-    ascending = sparse is not None and rows.ascending
-
-    def part(first: int, last: int) -> NDArray[np.float64]:
-        G = np.zeros((d, d))
-        if sparse is not None:
-            sparse_gram(sparse, which, weights, ascending, first, last, G)
-            return G
-        block = np.empty((min(_ROWS_AT_ONCE, last - first), d))
-        for start in range(first, last, _ROWS_AT_ONCE):
-            some = slice(start, min(start + _ROWS_AT_ONCE, last))
-            filled = block[: some.stop - some.start]
-            scaled_rows(rows.arrays, which[some], np.sqrt(weights[some]), filled)
-            G += filled.T @ filled
-        return G
-
-    work = which.size * (min(0.5 * per_row**2, _DENSE_COST * d**2) + per_row)
-    if work < max(4 * team.threads * d**2, _LEAST_SHARED_PRODUCTS):
-        # A short band is not worth a matrix for each thread.
-        return part(0, which.size)
-    parts = team.share(part, which.size)
-    total: NDArray[np.float64] = parts[0]
-    for other in parts[1:]:
-        total += other
-    return total

@@ -33,7 +33,7 @@ import numpy as np
 from certsvm.problem import Problem
 from certsvm.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.scaled_sgd import Rate, ScaledSGD, search_rate
+from certsvm.solvers.parts.scaled_sgd import Rate, ScaledSGD, search_rate
 
 _TRIAL_ROWS = 1000
 

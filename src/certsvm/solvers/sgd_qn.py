@@ -42,7 +42,7 @@ from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot
 from certsvm.problem import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
-from certsvm.solvers.scaled_sgd import mean_objective
+from certsvm.solvers.parts.scaled_sgd import mean_objective
 
 _POWERS_OF_TEN = range(1, 10)
 

@@ -23,7 +23,7 @@ from typing import ClassVar
 from certsvm.problem import Problem
 from certsvm.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.growing_margin import GrowingMargin
+from certsvm.solvers.parts.growing_margin import GrowingMargin
 
 
 @dataclass(frozen=True)

@@ -34,12 +34,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from certsvm.bounds import DualPoint
-from certsvm.problem import Problem
+from certsvm.problem import AnyProblem, Part, Problem
 from certsvm.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
-from certsvm.solvers.growing_margin import GrowingMargin
-from certsvm.solvers.order import Order
-from certsvm.solvers.windows import Snapshot, Windows
+from certsvm.solvers.parts.growing_margin import GrowingMargin
+from certsvm.solvers.parts.order import Order
+from certsvm.solvers.parts.windows import Snapshot, Windows
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ class SGDs(Solver):
     """
 
     name: ClassVar[str] = "sgd-s"
+    streams: ClassVar[bool] = True
 
     f: float = 1.2
     T_max: int | None = None
@@ -99,7 +100,7 @@ class SGDs(Solver):
         """How often each row is presented in the given pass, counted from 1."""
         return 1
 
-    def start(self, problem: Problem, options: Options) -> SGDsRun:
+    def start(self, problem: AnyProblem, options: Options) -> SGDsRun:
         """Begin a run; keeping alpha costs a count per row and snapshot."""
         return SGDsRun(self, problem, options)
 
@@ -107,14 +108,15 @@ class SGDs(Solver):
 class SGDsRun(Run):
     """SGD-s, or SGD-m, on one problem."""
 
-    def __init__(self, solver: SGDs, problem: Problem, options: Options) -> None:
+    def __init__(self, solver: SGDs, problem: AnyProblem, options: Options) -> None:
         self._solver = solver
+        self.solver_name = solver.name
         self._problem = problem
         self._rng = options.rng
         self._passes = 0
         # The paper's order is random throughout.
-        shuffled = False if solver.published else solver.shuffled
-        self._order = Order(problem, self._rng, shuffled=shuffled)
+        self._shuffled = False if solver.published else solver.shuffled
+        self._order = self._order_in(problem) if isinstance(problem, Problem) else None
         start = options.start
         self._T_start = self._T = 0 if start is None else start.epochs
         self._state = GrowingMargin(
@@ -138,18 +140,26 @@ class SGDsRun(Run):
         self._best = None
         self._passes += 1
         ell = self._solver.ell(self._passes)
-        sums = self._state.present(self._order.permuted(self._problem.active), ell)
+        margin_errors, loss = 0, 0.0
+        for part in self._problem.parts():
+            order = self._order or self._order_in(part)
+            sums = self._state.present(order.permuted(part.active), ell, part)
+            margin_errors += sums.margin_errors
+            loss += sums.loss
         self._T += ell
         self._best, dual = self._windows.best(self._T)
         self._windows.observe(self._T)
         T_max = self._solver.T_max
         return Epoch(
             epochs=self._T,
-            margin_errors=sums.margin_errors,
-            primal_estimate=0.5 * self._state.squared_norm + self._problem.C * sums.loss,
+            margin_errors=margin_errors,
+            primal_estimate=0.5 * self._state.squared_norm + self._problem.C * loss,
             dual_estimate=dual if self._solver.precision == "single" else None,
             finished=T_max is not None and self._T - self._T_start >= T_max,
         )
+
+    def _order_in(self, part: Part) -> Order:
+        return Order(part, self._rng, shuffled=self._shuffled)
 
     def candidates(self) -> Iterator[Vector]:
         """The last iterate, then the average that the best window stands for."""

@@ -29,7 +29,7 @@ from certsvm.bounds import DualPoint
 from certsvm.problem import Problem
 from certsvm.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.cutting_planes import Master
+from certsvm.solvers.parts.cutting_planes import Master
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,9 @@ from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.dual_start import starting_alpha
-from certsvm.solvers.order import Order
-from certsvm.solvers.plane_search import best_combination
+from certsvm.solvers.parts.dual_start import starting_alpha
+from certsvm.solvers.parts.order import Order
+from certsvm.solvers.parts.plane_search import best_combination
 
 # An evaluation is due when the guess has fallen to this share of what it was at the last one.
 _FALL = 0.2

@@ -27,7 +27,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.bounds import UNIT_ROUNDOFF, DualPoint, sum_of_rows
+from certsvm.bounds import UNIT_ROUNDOFF, DualPoint, sum_of_part
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.objective import margins
 from certsvm.problem import Problem
@@ -80,7 +80,7 @@ class Master:
         problem = self._problem
         inside = products < 1.0
         sizes = np.where(inside, problem.weights, 0.0)
-        h, additions = sum_of_rows(problem, sizes)
+        h, additions = sum_of_part(problem, sizes)
         length = float(sizes @ problem.rows.norms)
         rounding = UNIT_ROUNDOFF * (additions + 1) * length
         row = self.h @ h

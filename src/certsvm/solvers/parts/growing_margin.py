@@ -39,7 +39,7 @@ from certsvm.bounds import UNIT_ROUNDOFF
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
-from certsvm.problem import Problem
+from certsvm.problem import AnyProblem, Part
 
 
 class PassSums(NamedTuple):
@@ -61,7 +61,7 @@ class GrowingMargin:
 
     Parameters
     ----------
-    problem : Problem
+    problem : AnyProblem
         Whose rows are presented.
     w : ndarray of shape (dimension,), default=None
         Where to begin; None means at zero.
@@ -88,7 +88,7 @@ class GrowingMargin:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: AnyProblem,
         *,
         w: Vector | None = None,
         t: int = 0,
@@ -97,33 +97,39 @@ class GrowingMargin:
     ) -> None:
         self.problem = problem
         self.t = t
-        self.a: NDArray[Any] = np.zeros(problem.rows.dimension, dtype=dtype)
+        self.a: NDArray[Any] = np.zeros(problem.dimension, dtype=dtype)
         if w is not None:
             self.a[:] = (problem.lambda_ * t) * w
         self.error_mass = 0.0
         self.updates = 0
-        self.counts = np.zeros(problem.rows.n_rows if keep_counts else 0, dtype=np.int64)
+        self.counts = np.zeros(problem.n_rows if keep_counts else 0, dtype=np.int64)
         self._t_start = self.t
         self._squared_norm_start = self._squared_length()
 
-    def present(self, order: NDArray[np.int64], ell: int = 1) -> PassSums:
-        """Present the rows of ``order``, each ``ell`` times in a row."""
-        problem = self.problem
+    def present(self, order: NDArray[np.int64], ell: int = 1, part: Part | None = None) -> PassSums:
+        """Present the rows of ``order``, each ``ell`` times in a row.
+
+        They are rows of ``part``, which may be left out if the problem is in memory.
+        """
+        if part is None:
+            assert isinstance(self.problem, Part)
+            part = self.problem
+        counts = self.counts[part.span] if self.counts.size else self.counts
         margin_errors, updates = 0, 0
         error_mass, loss = 0.0, 0.0
-        for part in problem.slices(order):
+        for some in part.slices(order):
             sums = present(
-                problem.rows.arrays,
-                problem.signed_weights,
-                problem.rows.squared_norms,
-                part,
-                problem.lambda_,
+                part.rows.arrays,
+                part.signed_weights,
+                part.rows.squared_norms,
+                some,
+                self.problem.lambda_,
                 self.t,
                 ell,
                 self.a,
-                self.counts,
+                counts,
             )
-            self.t += ell * part.size
+            self.t += ell * some.size
             margin_errors += sums[0]
             error_mass += sums[1]
             updates += sums[2]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
-from certsvm.problem import Problem
+from certsvm.problem import Part
 
 _BLOCK = 32
 # Up to this size, in bytes, any order is as fast, and the most random one converges best.
@@ -30,7 +30,7 @@ class Order:
 
     Parameters
     ----------
-    problem : Problem
+    part : Part
         Whose rows are visited.
     rng : Generator
         The source of randomness.
@@ -45,12 +45,12 @@ class Order:
     """
 
     def __init__(
-        self, problem: Problem, rng: np.random.Generator, *, shuffled: bool | None = None
+        self, part: Part, rng: np.random.Generator, *, shuffled: bool | None = None
     ) -> None:
         self._rng = rng
-        size = problem.rows.nbytes
+        size = part.rows.nbytes
         if shuffled is None:
-            shuffled = size > _SMALL and not neighbours_are_alike(problem, rng)
+            shuffled = size > _SMALL and not neighbours_are_alike(part, rng)
         self._block = _BLOCK if shuffled else 1
         self.in_order = shuffled or size <= _CACHE
 
@@ -74,16 +74,16 @@ def in_blocks(rows: NDArray[np.int64], block: int, rng: np.random.Generator) -> 
     return np.concatenate([whole[rng.permutation(blocks)].ravel(), rows[blocks * block :]])
 
 
-def neighbours_are_alike(problem: Problem, rng: np.random.Generator) -> bool:
+def neighbours_are_alike(part: Part, rng: np.random.Generator) -> bool:
     """Whether y_k.y_(k+1) / (|y_k| |y_(k+1)|) is, on average, much larger than for random pairs."""
-    active = problem.active
+    active = part.active
     if active.size < 4:
         return False
     first = active[rng.integers(active.size - 1, size=_PAIRS)]
     second = active[np.searchsorted(active, first) + 1]
     some, others = active[rng.integers(active.size, size=(2, _PAIRS))]
-    scratch = np.zeros(problem.rows.dimension)
-    arguments = problem.rows.arrays, problem.signed_weights, problem.rows.norms
+    scratch = np.zeros(part.rows.dimension)
+    arguments = part.rows.arrays, part.signed_weights, part.rows.norms
     near = sum_of_cosines(*arguments, first, second, scratch)
     far = sum_of_cosines(*arguments, some, others, scratch)
     return near - far > _ALIKE * _PAIRS

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from certsvm.bounds import UNIT_ROUNDOFF, DualPoint, best_scale, dual_point
 from certsvm.kernels.jit import reordering_kernel
 from certsvm.rows import Vector
-from certsvm.solvers.growing_margin import GrowingMargin
+from certsvm.solvers.parts.growing_margin import GrowingMargin
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,265 @@
+"""Data on disk: blocks of rows in an Arrow IPC file.
+
+Each record batch is a block, small enough that two fit in memory, with
+
+    label     float64, int64 or string
+    weight    float64; may be missing, then all are 1
+    row       list<struct<index, value>> for sparse rows, fixed_size_list<value> for dense ones
+
+so that any program that knows Arrow can read it. The schema's metadata, under the key "certsvm",
+holds the counts of the whole file; each batch's holds its own place, counts and digest. Blocks are
+read with ordinary reads, never mapped: mapped pages would count as this process's memory, and a
+file that is cut short underneath would kill it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from certsvm.rows import Vector
+from certsvm.streamed import DataChangedError, block_digest
+
+_KEY = b"certsvm"
+_FORMAT = 1
+MAGIC = b"ARROW1"
+
+
+class BlockFileError(ValueError):
+    """A file of blocks that cannot be read, with its name and what is wrong."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a file of blocks says about itself.
+
+    Attributes
+    ----------
+    n_rows, n_columns, n_values : int
+        Size of the data.
+    shuffled : bool
+        Whether the rows are in random order.
+    feature_names : list of str, default=None
+        Names of the columns.
+    source : str
+        The name of the file that it was made from.
+    """
+
+    n_rows: int
+    n_columns: int
+    n_values: int
+    shuffled: bool
+    feature_names: list[str] | None = None
+    source: str = ""
+
+
+class BlockFileWriter:
+    """Writes blocks; a context manager.
+
+    Parameters
+    ----------
+    file : binary file
+        Where to.
+    summary : Summary
+        Of all that will be written.
+    """
+
+    def __init__(self, file: IO[bytes], summary: Summary) -> None:
+        self._file = file
+        self._summary = summary
+        self._metadata = {_KEY: json.dumps({"format": _FORMAT, **asdict(summary)})}
+        self._writer: Any = None
+        self._written = 0
+        self._rows = 0
+        self._values = 0
+
+    def __enter__(self) -> BlockFileWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        if kind is None:
+            written = self._rows, self._values
+            stated = self._summary.n_rows, self._summary.n_values
+            assert written == stated, f"{written} rows and values written, {stated} stated"
+
+    def write(self, X: Any, y: NDArray[Any], weights: Vector | None = None) -> None:
+        """Append a block."""
+        batch = _batch(X, y, weights).replace_schema_metadata(self._metadata)
+        if self._writer is None:
+            self._writer = pa.ipc.new_file(self._file, batch.schema)
+        n_values = X.nnz if sp.issparse(X) else X.size
+        place = {
+            "block": self._written,
+            "rows": len(y),
+            "values": int(n_values),
+            "digest": block_digest(*_unpacked(batch, self._summary.n_columns)).hex(),
+        }
+        self._writer.write_batch(batch, custom_metadata={_KEY: json.dumps(place)})
+        self._written += 1
+        self._rows += len(y)
+        self._values += int(n_values)
+
+
+class BlockFile:
+    """A file of blocks, opened anew for each pass.
+
+    Parameters
+    ----------
+    path : path
+        The file, as ``certsvm convert`` makes it.
+
+    Attributes
+    ----------
+    summary : Summary
+        What the file says about itself.
+    n_blocks : int
+        The number of blocks.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        with self._open() as reader:
+            metadata = reader.schema.metadata or {}
+            if _KEY not in metadata:
+                raise BlockFileError(
+                    f"{self.path} is an Arrow file, but not one that certsvm made. Turn it into "
+                    "Parquet or CSV, and convert that: certsvm convert FILE.parquet OUT.arrow"
+                )
+            header = self._parsed(metadata[_KEY])
+            version = header.pop("format", None)
+            if version != _FORMAT:
+                raise BlockFileError(
+                    f"{self.path} has format {version!r}; this certsvm reads format {_FORMAT}"
+                )
+            try:
+                self.summary = Summary(**header)
+            except TypeError:
+                raise BlockFileError(f"{self.path} is damaged: its header is incomplete") from None
+            self.n_blocks = reader.num_record_batches
+
+    def __call__(self) -> Iterator[tuple[Any, NDArray[Any], Vector | None]]:
+        """Begin a pass: the blocks, each checked against its digest."""
+        rows = 0
+        with self._open() as reader:
+            if reader.num_record_batches != self.n_blocks:
+                raise self._changed()
+            for i in range(self.n_blocks):
+                X, y, weights = self._block(reader, i)
+                rows += len(y)
+                yield X, y, weights
+        if rows != self.summary.n_rows:
+            raise BlockFileError(
+                f"{self.path} is damaged: it has {rows} rows and says {self.summary.n_rows}"
+            )
+
+    def _block(self, reader: Any, i: int) -> tuple[Any, NDArray[Any], Vector | None]:
+        try:
+            batch, metadata = reader.get_batch_with_custom_metadata(i)
+            batch.validate(full=True)
+            place = self._parsed((metadata or {})[_KEY])
+            block = _unpacked(batch, self.summary.n_columns)
+        except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError) as error:
+            raise BlockFileError(
+                f"{self.path}: block {i + 1} of {self.n_blocks} cannot be read: {error}"
+            ) from None
+        if place.get("block") != i or place.get("digest") != block_digest(*block).hex():
+            raise BlockFileError(
+                f"{self.path}: block {i + 1} of {self.n_blocks} is damaged, or was changed: it "
+                "does not agree with its digest"
+            )
+        return block
+
+    def _open(self) -> Any:
+        try:
+            return _Reader(self.path)
+        except pa.ArrowInvalid as error:
+            raise BlockFileError(
+                f"{self.path} is not an Arrow file, or not a whole one: {error}"
+            ) from None
+
+    def _parsed(self, text: bytes) -> dict[str, Any]:
+        try:
+            parsed = json.loads(text)
+        except ValueError:
+            parsed = None
+        if not isinstance(parsed, dict):
+            raise BlockFileError(f"{self.path} is damaged: its metadata is not valid")
+        return parsed
+
+    def _changed(self) -> DataChangedError:
+        return DataChangedError(f"{self.path} changed while it was read. Nothing is certified.")
+
+
+class _Reader:
+    """An Arrow reader that closes its file."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = pa.OSFile(str(path))
+        try:
+            self._reader = pa.ipc.open_file(self._file)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Any:
+        return self._reader
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _batch(X: Any, y: NDArray[Any], weights: Vector | None) -> pa.RecordBatch:
+    """A block as a record batch."""
+    columns = {"label": _labels(y)}
+    if weights is not None:
+        columns["weight"] = pa.array(weights)
+    if sp.issparse(X):
+        index, value = pa.array(X.indices), pa.array(X.data)
+        fields = [pa.field("index", index.type, False), pa.field("value", value.type, False)]
+        offsets = pa.array((X.indptr - X.indptr[0]).astype(np.int32))
+        values = pa.StructArray.from_arrays([index, value], fields=fields)
+        columns["row"] = pa.ListArray.from_arrays(offsets, values)
+    else:
+        flat = pa.array(np.ascontiguousarray(X).reshape(-1))
+        columns["row"] = pa.FixedSizeListArray.from_arrays(flat, X.shape[1])
+    return pa.record_batch(list(columns.values()), names=list(columns))
+
+
+def _labels(y: NDArray[Any]) -> pa.Array:
+    if y.dtype.kind in "USO":
+        return pa.array([str(label) for label in y.tolist()])
+    return pa.array(y.astype(np.float64) if y.dtype.kind == "f" else y.astype(np.int64))
+
+
+def _unpacked(batch: pa.RecordBatch, n_columns: int) -> tuple[Any, NDArray[Any], Vector | None]:
+    """X, y and the weights of a record batch; X and the numbers without a copy."""
+    label = batch.column("label")
+    if pa.types.is_string(label.type):
+        y = np.array(label.to_pylist(), dtype=str)
+    else:
+        y = label.to_numpy(zero_copy_only=True)
+    weights = None
+    if "weight" in batch.schema.names:
+        weights = batch.column("weight").to_numpy(zero_copy_only=True)
+    row = batch.column("row")
+    if pa.types.is_fixed_size_list(row.type):
+        values = row.flatten().to_numpy(zero_copy_only=True)
+        return values.reshape(len(batch), row.type.list_size), y, weights
+    offsets = row.offsets.to_numpy(zero_copy_only=True)
+    inner = row.values
+    indices = inner.field("index").to_numpy(zero_copy_only=True)
+    values = inner.field("value").to_numpy(zero_copy_only=True)
+    X = sp.csr_matrix((len(batch), n_columns), dtype=values.dtype)
+    X.data, X.indices, X.indptr = values, indices, offsets
+    return X, y, weights

@@ -1,0 +1,260 @@
+"""From text or tables to a file of blocks, in bounded memory."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from certsvm.data.block_file import BlockFileWriter, Summary
+from certsvm.data.libsvm import LibsvmBlocks
+from certsvm.data.memory import left_of
+from certsvm.data.shuffle import Bucket, Rows, shuffled
+from certsvm.data.tables import Table
+from certsvm.models.atomic import atomic_write
+
+# Parts of the memory: for a block of text, which takes many times its length while it is parsed and
+# sorted; for a run of rows, which is there twice while it is put in order; for a block.
+_TEXT, _RUN, _BLOCK = 32, 5, 12
+_LARGEST_TEXT, _LARGEST_BLOCK = 32_000_000, 16_000_000
+# Bytes of rows for a byte of text, at most, as a guess.
+_ROWS_PER_TEXT = 3
+
+Report = Callable[[str, int], None]
+"""Called with what is done ("read", "written") and the number of rows so far."""
+
+
+def convert(
+    source: str | Path | Any,
+    target: str | Path,
+    *,
+    memory: int = 1_000_000_000,
+    block_bytes: int | None = None,
+    shuffle: bool = True,
+    seed: int = 0,
+    dtype: Any = np.float64,
+    n_features: int | None = None,
+    zero_based: bool | None = None,
+    label: str | None = None,
+    weight: str | None = None,
+    report: Report | None = None,
+) -> tuple[Summary, list[str]]:
+    """Turn libsvm text, CSV or Parquet into a file of blocks to train from.
+
+    Parameters
+    ----------
+    source : path or binary file object
+        libsvm text, plain or compressed; or a CSV or Parquet file.
+    target : path
+        The file to write, atomically. While at work, a folder beside it holds the rows once more.
+    memory : int, default=10**9
+        Bytes that this process may take in all. Rows of hundreds of megabytes each need more.
+    block_bytes : int, default=None
+        Size of a block; None takes up to 16 MB, as the memory allows. Training from the file has
+        two blocks in memory.
+    shuffle : bool, default=True
+        Whether to put the rows in random order, which SGD needs.
+    seed : int, default=0
+        Of that order.
+    dtype : {float64, float32}, default=float64
+        Of the values.
+    n_features, zero_based
+        For libsvm text, as in ``load_libsvm``.
+    label, weight : str, default=None
+        For tables: the column of labels (None: "label", or the last), and that of weights.
+    report : callable, default=None
+        Called with "read" or "written" and a number of rows, now and then.
+
+    Returns
+    -------
+    summary : Summary
+        What was written.
+    notes : list of str
+        What a reader may want to know about the source.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.txt").write_text("1 1:0.5 3:1" + chr(10) + "-1 2:1" + chr(10))
+    >>> summary, notes = convert(folder / "a.txt", folder / "a.arrow")
+    >>> summary.n_rows, summary.n_columns, summary.n_values
+    (2, 3, 3)
+    """
+    left = left_of(memory)
+    block_bytes = block_bytes or min(left // _BLOCK, _LARGEST_BLOCK)
+    reader = _reader(source, min(left // _TEXT, _LARGEST_TEXT), dtype, n_features, zero_based,
+                     label, weight)  # fmt: skip
+    counted = _Counted(reader.blocks(), report)
+    target = Path(target)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
+        rng = np.random.default_rng(seed)
+        if shuffle:
+            runs = shuffled(counted, Path(folder), left // _RUN, reader.expected_bytes(), rng)
+        else:
+            runs = _in_order(counted, Path(folder))
+        # The first run comes after the last row was read: from then on the counts are known.
+        first = next(runs)
+        summary = Summary(
+            n_rows=counted.n_rows,
+            n_columns=reader.n_columns(),
+            n_values=counted.n_values,
+            shuffled=shuffle,
+            feature_names=reader.feature_names,
+            source=reader.name,
+        )
+        with atomic_write(target) as file, BlockFileWriter(file, summary) as writer:
+            written = 0
+            for run in _chain(first, runs):
+                for block in _cut(reader.finished(run, summary.n_columns), block_bytes):
+                    writer.write(*block)
+                    written += len(block.y)
+                    if report is not None:
+                        report("written", written)
+    return summary, reader.notes()
+
+
+class _Counted:
+    """Rows on their way, counted."""
+
+    def __init__(self, pieces: Iterable[Rows], report: Report | None) -> None:
+        self._pieces = pieces
+        self._report = report
+        self.n_rows = self.n_values = 0
+
+    def __iter__(self) -> Iterator[Rows]:
+        for piece in self._pieces:
+            self.n_rows += len(piece.y)
+            self.n_values += int(piece.X.nnz if sp.issparse(piece.X) else piece.X.size)
+            if self._report is not None:
+                self._report("read", self.n_rows)
+            yield piece
+
+
+class _LibsvmReader:
+    """libsvm text."""
+
+    feature_names = None
+
+    def __init__(
+        self, source: Any, block_bytes: int, dtype: Any, n_features: int | None,
+        zero_based: bool | None,
+    ) -> None:  # fmt: skip
+        self._source = source
+        self._n_features = n_features
+        self.name = Path(source).name if isinstance(source, str | Path) else "a stream"
+        self._text = LibsvmBlocks(
+            source, block_bytes, n_features=n_features, zero_based=zero_based, dtype=dtype
+        )
+
+    def blocks(self) -> Iterator[Rows]:
+        """Rows with indices as they are in the file."""
+        for block in self._text:
+            width = int(block.indices.max(initial=-1)) + 1
+            X = sp.csr_matrix((len(block.labels), width), dtype=block.values.dtype)
+            X.data, X.indices, X.indptr = block.values, block.indices, block.indptr
+            yield Rows(X, block.labels, None)
+
+    def expected_bytes(self) -> int:
+        """How much there will be, as a guess."""
+        if not isinstance(self._source, str | Path):
+            return sys.maxsize // 4
+        return _ROWS_PER_TEXT * Path(self._source).stat().st_size
+
+    def n_columns(self) -> int:
+        """The number of columns; known when all was read."""
+        if self._n_features is not None:
+            return self._n_features
+        return (self._text.largest_index or 0) + int(self._text.zero_based)
+
+    def finished(self, rows: Rows, n_columns: int) -> Rows:
+        """Rows whose columns count from zero."""
+        kind: type[np.signedinteger[Any]] = np.int32 if n_columns < 2**31 else np.int64
+        indices = (rows.X.indices - (not self._text.zero_based)).astype(kind)
+        X = sp.csr_matrix((rows.X.shape[0], n_columns), dtype=rows.X.dtype)
+        X.data, X.indices, X.indptr = rows.X.data, indices, rows.X.indptr
+        return Rows(X, rows.y, rows.weights)
+
+    def notes(self) -> list[str]:
+        """What was noticed."""
+        return list(self._text.notes)
+
+
+class _TableReader:
+    """CSV or Parquet."""
+
+    def __init__(self, table: Table, block_bytes: int, dtype: Any) -> None:
+        self._table = table
+        self._block_bytes = block_bytes
+        self._dtype = dtype
+        self.feature_names: list[str] | None = table.feature_names
+        self.name = table.path.name
+
+    def blocks(self) -> Iterator[Rows]:
+        """Dense rows."""
+        for rows in self._table.blocks(self._block_bytes):
+            yield Rows(rows.X.astype(self._dtype, copy=False), rows.y, rows.weights)
+
+    def expected_bytes(self) -> int:
+        """How much there will be, as a guess; compressed tables may be many times as large."""
+        return 4 * _ROWS_PER_TEXT * self._table.path.stat().st_size
+
+    def n_columns(self) -> int:
+        """The number of columns."""
+        return len(self._table.feature_names)
+
+    def finished(self, rows: Rows, n_columns: int) -> Rows:
+        """The rows as they are."""
+        return rows
+
+    def notes(self) -> list[str]:
+        """Where the labels came from."""
+        return [f"labels are in column {self._table.label!r}"]
+
+
+def is_table(path: str | Path) -> bool:
+    """Whether a file is Parquet, by its first bytes, or CSV, by its name."""
+    with Path(path).open("rb") as file:
+        return file.read(4) == b"PAR1" or str(path).lower().endswith((".csv", ".csv.gz"))
+
+
+def _reader(
+    source: Any, block_bytes: int, dtype: Any, n_features: int | None, zero_based: bool | None,
+    label: str | None, weight: str | None,
+) -> _LibsvmReader | _TableReader:  # fmt: skip
+    table = isinstance(source, str | Path) and is_table(source)
+    wrong = {"n_features": n_features, "zero_based": zero_based} if table else {
+        "label": label, "weight": weight}  # fmt: skip
+    for name, value in wrong.items():
+        if value is not None:
+            kind = "libsvm text" if table else "tables (CSV, Parquet)"
+            raise ValueError(f"{name} is for {kind}, and {source} is none")
+    if table:
+        return _TableReader(Table(source, label=label, weight=weight), block_bytes, dtype)
+    return _LibsvmReader(source, block_bytes, dtype, n_features, zero_based)
+
+
+def _in_order(pieces: Iterable[Rows], folder: Path) -> Iterator[Rows]:
+    """The rows as they come, but only when the last of them was read."""
+    bucket = Bucket(folder / "rows")
+    sparse = weighted = False
+    for rows in pieces:
+        sparse, weighted = sp.issparse(rows.X), rows.weights is not None
+        bucket.put(rows)
+    yield from bucket.pieces(sparse=sparse, weighted=weighted)
+
+
+def _chain(first: Rows, others: Iterator[Rows]) -> Iterator[Rows]:
+    yield first
+    yield from others
+
+
+def _cut(run: Rows, block_bytes: int) -> Iterator[Rows]:
+    n_blocks = min(len(run.y), -(-run.nbytes // block_bytes))
+    yield from run.cut(np.arange(n_blocks + 1) * len(run.y) // n_blocks)

@@ -1,0 +1,145 @@
+"""Rows in random order, in bounded memory.
+
+Each row goes into a bucket drawn at random, a file of its own; then each bucket, which fits in
+memory, is put in random order. All orders of the rows are equally likely. A bucket that turns out
+too large is treated in the same way again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from certsvm.rows import Vector
+
+_MOST_BUCKETS = 256
+
+
+class Rows(NamedTuple):
+    """Some rows with labels and weights."""
+
+    X: Any
+    y: NDArray[Any]
+    weights: Vector | None
+
+    @property
+    def nbytes(self) -> int:
+        """Size in memory, roughly."""
+        X = self.X
+        size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes
+        return int(size + 16 * len(self.y))
+
+    def take(self, which: NDArray[np.int64]) -> Rows:
+        """Some of them, copied."""
+        weights = None if self.weights is None else self.weights[which]
+        return Rows(self.X[which], self.y[which], weights)
+
+    def cut(self, at: NDArray[np.int64]) -> Iterator[Rows]:
+        """Pieces from each position to the next."""
+        for first, last in itertools.pairwise(at):
+            part = slice(first, last)
+            weights = None if self.weights is None else self.weights[part]
+            yield Rows(self.X[part], self.y[part], weights)
+
+
+def joined(pieces: list[Rows]) -> Rows:
+    """All pieces as one; sparse ones as wide as the widest."""
+    if len(pieces) == 1:
+        return pieces[0]
+    y = np.concatenate([piece.y for piece in pieces])
+    some = [piece.weights for piece in pieces if piece.weights is not None]
+    weights = np.concatenate(some) if some else None
+    if not sp.issparse(pieces[0].X):
+        return Rows(np.concatenate([piece.X for piece in pieces]), y, weights)
+    width = max(piece.X.shape[1] for piece in pieces)
+    parts = [
+        sp.csr_matrix((p.X.data, p.X.indices, p.X.indptr), shape=(p.X.shape[0], width))
+        for p in pieces
+    ]
+    return Rows(sp.vstack(parts, format="csr"), y, weights)
+
+
+class Bucket:
+    """Rows on their way, in a file; what is put in comes out in pieces."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.nbytes = 0
+
+    def put(self, rows: Rows) -> None:
+        """Append rows."""
+        self.nbytes += rows.nbytes
+        X = rows.X
+        arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
+        with self.path.open("ab") as file:
+            for array in (np.array(X.shape), rows.y, *_maybe(rows.weights), *arrays):
+                np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+
+    def pieces(self, *, sparse: bool, weighted: bool) -> Iterator[Rows]:
+        """What was put in, in the same pieces."""
+
+        def array(file: Any) -> NDArray[Any]:
+            loaded: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+            return loaded
+
+        with self.path.open("rb") as file:
+            while file.peek(1):
+                shape, y = tuple(array(file).tolist()), array(file)
+                weights = array(file) if weighted else None
+                if sparse:
+                    X = sp.csr_matrix((array(file), array(file), array(file)), shape=shape)
+                else:
+                    X = array(file)
+                yield Rows(X, y, weights)
+
+
+def _maybe(weights: Vector | None) -> list[Vector]:
+    return [] if weights is None else [weights]
+
+
+def shuffled(
+    pieces: Iterable[Rows], folder: Path, most: int, expected: int, rng: np.random.Generator
+) -> Iterator[Rows]:
+    """All rows in random order, in runs of at most about ``most`` bytes.
+
+    Parameters
+    ----------
+    pieces : iterable of Rows
+        Read once, before anything is returned.
+    folder : path
+        Where buckets may be kept.
+    most : int
+        The size of what may be in memory at once, besides a copy of it.
+    expected : int
+        The size of all rows, guessed; a wrong guess costs time, not memory.
+    rng : Generator
+        The source of randomness.
+    """
+    n_buckets = int(np.clip(-(-2 * expected // most), 1, _MOST_BUCKETS))
+    name = f"{rng.integers(2**62):016x}"
+    buckets = [Bucket(folder / f"{name}-{i}.rows") for i in range(n_buckets)]
+    sparse = weighted = False
+    for rows in pieces:
+        sparse, weighted = sp.issparse(rows.X), rows.weights is not None
+        which = rng.integers(n_buckets, size=len(rows.y))
+        sorted_rows = rows.take(np.argsort(which, kind="stable"))
+        edges = np.append(0, np.cumsum(np.bincount(which, minlength=n_buckets)))
+        for bucket, part in zip(buckets, sorted_rows.cut(edges), strict=True):
+            if len(part.y):
+                bucket.put(part)
+    for bucket in buckets:
+        if bucket.nbytes == 0:
+            continue
+        inside = bucket.pieces(sparse=sparse, weighted=weighted)
+        if bucket.nbytes > most:
+            yield from shuffled(inside, folder, most, bucket.nbytes, rng)
+        else:
+            rows = joined(list(inside))
+            yield rows.take(rng.permutation(len(rows.y)))
+        bucket.path.unlink()

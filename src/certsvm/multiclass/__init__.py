@@ -1,0 +1,1 @@
+"""Several classes: one binary problem for each, and weights for classes and rows."""

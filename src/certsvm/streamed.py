@@ -1,0 +1,337 @@
+"""Data that is read anew in each pass: a stream of blocks, and the problem on it.
+
+A certificate is about one set of rows, so all passes must see the same. A ``BlockStream`` makes
+sure of it: the first pass, the survey, takes a digest of each block, and every later block must
+have the digest of its place. A source that gives something else, fewer or more blocks than before
+is an error, and no certificate.
+
+At any time two blocks are in memory: the one that is worked on, and the next, which is read and
+checked in a thread of its own meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+import xxhash
+from numpy.typing import NDArray
+
+from certsvm.models.fingerprint import FingerprintBuilder
+from certsvm.problem import AnyProblem, Part, refuse_extremes, require_sensible
+from certsvm.rows import Rows, Vector
+
+Source: TypeAlias = Callable[[], Iterable[tuple[Any, ...]]]
+"""Begins a pass: returns blocks ``(X, y)`` or ``(X, y, weights)``, the same in each pass."""
+
+
+class DataChangedError(ValueError):
+    """A source did not give the same rows again."""
+
+
+class Block(NamedTuple):
+    """Rows in memory, the positions of their labels among the classes, and their weights."""
+
+    rows: Rows
+    y_index: NDArray[np.intp]
+    weights: Vector | None
+    first: int
+
+
+@dataclass
+class ClassSurvey:
+    """What is known of the rows of one class."""
+
+    n_rows: int = 0
+    n_active: int = 0
+    weight_sum: float = 0.0
+    smallest: float = np.inf
+    largest: float = 0.0
+
+    def add(self, n_rows: int, weights: Vector | None) -> None:
+        """Count rows in; None means that all have weight one."""
+        self.n_rows += n_rows
+        active = np.ones(min(n_rows, 1)) if weights is None else weights[weights > 0]
+        self.n_active += n_rows if weights is None else active.size
+        self.weight_sum += float(n_rows) if weights is None else float(active.sum())
+        self.smallest = min(self.smallest, float(active.min(initial=np.inf)))
+        self.largest = max(self.largest, float(active.max(initial=0.0)))
+
+
+class BlockStream:
+    """Blocks of rows from a source that can be read again and again.
+
+    Parameters
+    ----------
+    source : callable
+        Called without arguments at the beginning of each pass; returns an iterable of blocks
+        ``(X, y)`` or ``(X, y, weights)``: X sparse or dense, y the labels. It is iterated in
+        another thread unless ``read_ahead`` is False.
+    bias : float, default=0.0
+        The augmentation rho >= 0 of the rows.
+    read_ahead : bool, default=True
+        Whether to read the next block while one is worked on. Then two are in memory.
+    on_block : callable, default=None
+        Called with the number of rows read after each block of the survey; for a progress bar.
+
+    Attributes
+    ----------
+    n_rows, n_columns, n_stored, n_blocks : int
+        Size of the data.
+    classes : ndarray
+        The labels that occur, in ascending order.
+    surveys : list of ClassSurvey
+        One for each class.
+    R : float
+        The largest norm of an augmented row of positive weight.
+    largest_block : int
+        Size of the largest block, in bytes.
+    fingerprint : Fingerprint
+        Of all rows and labels, however they are cut into blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def blocks():
+    ...     for i in range(3):
+    ...         yield np.eye(2) * (i + 1), np.array(["yes", "no"])
+    >>> stream = BlockStream(blocks)
+    >>> stream.n_rows, stream.classes.tolist(), stream.R
+    (6, ['no', 'yes'], 3.0)
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        bias: float = 0.0,
+        read_ahead: bool = True,
+        on_block: Callable[[int], None] | None = None,
+    ) -> None:
+        if not callable(source):
+            raise TypeError(
+                "source must be a function that begins a pass and returns the blocks, not the "
+                f"blocks themselves: they are read many times. Got {type(source).__name__}."
+            )
+        self.source = source
+        self._read_ahead = read_ahead
+        self.bias = float(bias)
+        self.n_rows = self.n_columns = self.n_stored = self.n_blocks = self.largest_block = 0
+        self.R = 0.0
+        self._digests: list[bytes] = []
+        self._survey(on_block)
+
+    def blocks(self) -> Iterator[Block]:
+        """All rows, in order; raises ``DataChangedError`` if they are not those of the survey."""
+        first = n_blocks = 0
+        for X, y, weights, digest in self._raw_blocks():
+            if n_blocks == self.n_blocks or digest != self._digests[n_blocks]:
+                raise DataChangedError(
+                    f"block {n_blocks + 1} of the data is not what it was in the first pass: the "
+                    "data changed underneath, or the source does not give the same blocks in each "
+                    "pass. Nothing is certified."
+                )
+            rows = Rows(X, bias=self.bias)
+            yield Block(rows, np.searchsorted(self.classes, y), weights, first)
+            first += rows.n_rows
+            n_blocks += 1
+        if n_blocks < self.n_blocks:
+            raise DataChangedError(
+                f"the data ended after {n_blocks} of {self.n_blocks} blocks: the source cannot be "
+                "read a second time (an iterator instead of a function that makes one?), or the "
+                "data changed underneath. Nothing is certified."
+            )
+
+    def _survey(self, on_block: Callable[[int], None] | None) -> None:
+        surveys: dict[Any, ClassSurvey] = {}
+        for X, y, weights, digest in self._raw_blocks():
+            if self.n_blocks == 0:
+                self.n_columns = int(X.shape[1])
+                fingerprint = FingerprintBuilder(self.n_columns)
+            if X.shape[1] != self.n_columns:
+                raise ValueError(
+                    f"block {self.n_blocks + 1} has {X.shape[1]} columns, those before it "
+                    f"{self.n_columns}"
+                )
+            rows = self._checked_rows(X)
+            labels, y_index = np.unique(y, return_inverse=True)
+            for i, label in enumerate(labels.tolist()):
+                mine = y_index == i
+                some = None if weights is None else weights[mine]
+                surveys.setdefault(label, ClassSurvey()).add(int(mine.sum()), some)
+            norms = rows.squared_norms if weights is None else rows.squared_norms[weights > 0]
+            self.R = max(self.R, float(np.sqrt(norms.max(initial=0.0))))
+            self.n_rows += rows.n_rows
+            self.n_stored += rows.n_stored
+            self.largest_block = max(self.largest_block, rows.nbytes)
+            self.n_blocks += 1
+            self._digests.append(digest)
+            fingerprint.update(X, y)
+            if on_block is not None:
+                on_block(self.n_rows)
+        if self.n_rows == 0:
+            raise ValueError("there are no rows in the data")
+        self.fingerprint = fingerprint.finish()
+        self.classes = np.array(sorted(surveys))
+        self.surveys = [surveys[label] for label in self.classes.tolist()]
+
+    def _checked_rows(self, X: Any) -> Rows:
+        try:
+            return Rows(X, bias=self.bias)
+        except ValueError as error:
+            raise ValueError(
+                f"block {self.n_blocks + 1} of the data (after {self.n_rows} rows): {error}"
+            ) from None
+
+    def _raw_blocks(self) -> Iterator[tuple[Any, NDArray[Any], Vector | None, bytes]]:
+        blocks = iter(self.source())
+
+        def following() -> tuple[Any, NDArray[Any], Vector | None, bytes] | None:
+            for block in blocks:
+                X, y, weights = _checked_block(block)
+                if X.shape[0]:
+                    return X, y, weights, block_digest(X, y, weights)
+            return None
+
+        with ExitStack() as at_end:
+            if hasattr(blocks, "close"):
+                at_end.callback(blocks.close)
+            if not self._read_ahead:
+                while (block := following()) is not None:
+                    yield block
+                return
+            # Left after the thread has come to rest.
+            thread = at_end.enter_context(ThreadPoolExecutor(1, thread_name_prefix="certsvm-read"))
+            future = thread.submit(following)
+            while (block := future.result()) is not None:
+                future = thread.submit(following)
+                yield block
+
+
+class StreamedProblem(AnyProblem):
+    """One class against all others, on a stream.
+
+    Parameters
+    ----------
+    stream : BlockStream
+        The data, with the augmentation rho.
+    positive : int
+        The position of the positive class among the stream's.
+    C : float, default=1.0
+        Weight of the loss against the regulariser.
+    class_factors : ndarray of shape (n_classes,), default=None
+        Factors for the weights of each class's rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stream = BlockStream(lambda: [(np.eye(2), np.array([1, -1]))])
+    >>> problem = StreamedProblem(stream, positive=1)
+    >>> problem.m, [part.labels.tolist() for part in problem.parts()]
+    (2, [[1.0, -1.0]])
+    """
+
+    def __init__(
+        self,
+        stream: BlockStream,
+        positive: int,
+        *,
+        C: float = 1.0,
+        class_factors: Vector | None = None,
+    ) -> None:
+        self.stream = stream
+        self.C = require_sensible(C)
+        self.bias = stream.bias
+        self.dimension = stream.n_columns + (stream.bias > 0)
+        self.n_rows = stream.n_rows
+        factors = np.ones(stream.classes.size) if class_factors is None else class_factors
+        reflection = np.full(stream.classes.size, -1.0)
+        reflection[positive] = 1.0
+        self._class_weights = reflection * factors
+        used = [(s, f) for s, f in zip(stream.surveys, factors, strict=True) if f > 0]
+        self.m = sum(s.n_active for s, _ in used)
+        if self.m == 0:
+            raise ValueError("there is nothing to learn from: no row has a positive weight")
+        self.lambda_ = 1.0 / (self.C * self.m)
+        self.weight_sum = float(sum(f * s.weight_sum for s, f in used))
+        self._largest_weight = float(max(f * s.largest for s, f in used))
+        refuse_extremes(self, float(min(f * s.smallest for s, f in used)))
+
+    @property
+    def R(self) -> float:
+        """The largest norm of a row of positive weight, or more."""
+        return self.stream.R
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest row weight."""
+        return self._largest_weight
+
+    @cached_property
+    def weights(self) -> Vector:
+        """The row weights, gathered in a pass: a number for each row."""
+        return np.concatenate([part.weights for part in self.parts()])
+
+    def parts(self) -> Iterator[Part]:
+        """A pass over the stream."""
+        for block in self.stream.blocks():
+            signed = self._class_weights[block.y_index]
+            if block.weights is not None:
+                signed = signed * block.weights
+            yield Part(block.rows, signed, block.first)
+
+
+def _checked_block(block: Any) -> tuple[Any, NDArray[Any], Vector | None]:
+    """X as CSR or array, y, and the weights of a block."""
+    if not (isinstance(block, tuple | list) and len(block) in (2, 3)):
+        raise ValueError(
+            f"a block must be (X, y) or (X, y, weights), got {type(block).__name__}"
+            + (f" of length {len(block)}" if isinstance(block, tuple | list) else "")
+        )
+    X, y = block[0], np.asarray(block[1])
+    X = X.tocsr() if sp.issparse(X) else np.ascontiguousarray(X)
+    if X.ndim != 2 or y.shape != (X.shape[0],):
+        raise ValueError(
+            f"a block has X of shape {X.shape} and y of shape {y.shape}: there must be a label "
+            "for each row"
+        )
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("a block has labels that are not finite")
+    if len(block) == 2 or block[2] is None:
+        return X, y, None
+    weights: Vector = np.asarray(block[2], dtype=np.float64)
+    if weights.shape != y.shape or not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("a block's weights must be finite and not negative, one for each row")
+    return X, y, weights
+
+
+def block_digest(X: Any, y: NDArray[Any], weights: Vector | None) -> bytes:
+    """Of everything in a block, as it is stored."""
+    digest = xxhash.xxh3_128(repr(X.shape).encode())
+    arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
+    if y.dtype.kind == "O":
+        digest.update("\0".join(map(repr, y.tolist())).encode())
+    else:
+        arrays.append(y)
+    if weights is not None:
+        arrays.append(weights)
+    for array in arrays:
+        digest.update(array.dtype.str.encode())
+        digest.update(np.ascontiguousarray(array).data.cast("B"))
+    return digest.digest()
+
+
+__all__ = [
+    "Block",
+    "BlockStream",
+    "DataChangedError",
+    "Source",
+    "StreamedProblem",
+    "block_digest",
+]
