@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from certsvm.data.libsvm import _nearest
+from certsvm.data.libsvm.nearest import nearest
 from certsvm.kernels.decimal import (
     MALFORMED,
     PADDING,
@@ -187,8 +187,8 @@ def test_float32_halfway(single: float, nudge: int, zeros: int) -> None:
     whole = middle.numerator * 5**scale * 10 ** (zeros + 1) + nudge
     number = f"{whole}e{-scale - zeros - 1}"
     expected = nearest_float32(number)
-    assert _nearest(number.encode(), np.dtype(np.float32)) == expected
-    assert _nearest(b"-" + number.encode(), np.dtype(np.float32)) == -expected
+    assert nearest(number.encode(), np.dtype(np.float32)) == expected
+    assert nearest(b"-" + number.encode(), np.dtype(np.float32)) == -expected
     assert nudge or narrows_twice(float(middle))
 
 
@@ -198,4 +198,4 @@ def test_doubles_that_narrow_once_need_no_second_look(value: float) -> None:
     if not narrows_twice(value):
         with np.errstate(all="ignore"):
             assert float(np.float32(value)) == nearest_float32(number)
-    assert _nearest(number.encode(), np.dtype(np.float32)) == nearest_float32(number)
+    assert nearest(number.encode(), np.dtype(np.float32)) == nearest_float32(number)

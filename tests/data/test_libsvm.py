@@ -1,3 +1,4 @@
+import gzip
 import io
 import os
 import pickle
@@ -20,11 +21,11 @@ from sklearn.datasets import load_svmlight_file
 from certsvm.data import (
     LibsvmBlocks,
     LibsvmError,
-    libsvm,
     load_libsvm,
     read_libsvm,
     save_libsvm,
 )
+from certsvm.data.libsvm.plain_file import PlainFile
 from certsvm.kernels import libsvm as kernels
 from certsvm.kernels.decimal import decimal_tables
 
@@ -235,13 +236,27 @@ def test_a_file_object_is_read_from_where_it_is() -> None:
     assert load_libsvm(file)[0].shape == (1, 1)
 
 
+def test_what_messages_call_the_source(tmp_path: Path) -> None:
+    text = b"1 1:x\n"
+    with pytest.raises(LibsvmError, match=r"^<input>, line 1"):
+        list(LibsvmBlocks(io.BytesIO(text)))
+    with pytest.raises(LibsvmError, match=r"^train\.txt, line 1"):
+        list(LibsvmBlocks(io.BytesIO(text), name="train.txt"))
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(text))
+    for source in (path, str(path), os.fsencode(path)):
+        with pytest.raises(LibsvmError) as caught:
+            load_libsvm(source)
+        assert caught.value.file == str(path)
+
+
 @pytest.mark.parametrize("change", ["shorter", "longer", "denser"])
 def test_a_file_that_changes_between_counting_and_parsing(
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"1 1:1000\n" * 1000)
-    count = libsvm._PlainFile.pieces
+    count = PlainFile.pieces
 
     def count_then_change(*arguments: Any) -> Any:
         pieces = count(*arguments)
@@ -255,7 +270,7 @@ def test_a_file_that_changes_between_counting_and_parsing(
                 file.write(b"1 1:1\n")
         return pieces
 
-    monkeypatch.setattr(libsvm._PlainFile, "pieces", count_then_change)
+    monkeypatch.setattr(PlainFile, "pieces", count_then_change)
     with pytest.raises(LibsvmError, match="changed while it was read"):
         load_libsvm(path)
 
@@ -435,6 +450,32 @@ def test_links_and_permissions_stay(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert path.read_text() == "1 1:1\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "text"
+    with pytest.raises(OSError, match=f"could not write {path}: the folder .* does not exist"):
+        save_libsvm(path, [[1.0]], [1])
+
+
+def test_a_folder_is_not_written_to(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=f"could not write {tmp_path}: Is a directory"):
+        save_libsvm(tmp_path, [[1.0]], [1])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_writing_to_a_named_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    # Open for reading before there is a writer, so that neither waits for the other.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        save_libsvm(path, [[1.0]], [1])
+        assert os.read(descriptor, 100) == b"1 1:1\n"
+    finally:
+        os.close(descriptor)
+    assert list(tmp_path.iterdir()) == [path]
+    assert stat.S_ISFIFO(path.stat().st_mode)
 
 
 def test_writing_to_a_device() -> None:

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from certsvm.data import LibsvmBlocks, LibsvmError, libsvm, read_libsvm
+from certsvm.data import LibsvmBlocks, LibsvmError, read_libsvm
 from certsvm.data.compressed import compression_of
+from certsvm.data.libsvm import pieces
 from tests.data.test_decimal import nearest_float32
 
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -181,7 +182,7 @@ def check(
     }
     with pytest.MonkeyPatch.context() as patch:
         # As short as this, even small texts have many pieces.
-        patch.setattr(libsvm, "_PIECE_BYTES", piece)
+        patch.setattr(pieces, "_PIECE_BYTES", piece)
         for name, reader in readers.items():
             if names and name not in names:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from certsvm.solvers import (
     SVMperf,
     WorkingSet,
 )
+from certsvm.solvers.smoothed_newton import SmoothedNewtonRun
 from certsvm.training import train
 from tests.problems import Case, cases, exact_dual, exact_objective, optimum
 
@@ -150,11 +152,13 @@ def test_half_a_pass_has_no_dual_point(solver: Solver, case: Case, seed: int) ->
         raise KeyboardInterrupt
 
     # Wherever a pass first turns to the rows.
-    inner = getattr(run, "_run", run)
+    inner: Any = getattr(run, "_run", run)
     if hasattr(inner, "_master"):
         inner._master.margins = interrupt
-    elif hasattr(inner, "_solve"):
-        inner._solve = interrupt
+    elif hasattr(inner, "_band"):
+        inner._band = interrupt
+    elif isinstance(inner, SmoothedNewtonRun):
+        vars(inner._problem)["parts"] = interrupt
     else:
         inner._problem.slices = interrupt
     with pytest.raises(KeyboardInterrupt):

@@ -1,1 +1,24 @@
-"""The command line."""
+"""The command line: one file per command, thin.
+
+``certsvm.cli.main`` is what the command ``certsvm`` runs. Commands are loaded when they are used,
+so that ``certsvm --help`` is there at once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        import click  # noqa: F401
+    except ImportError:
+        print(
+            "certsvm: the command line needs more packages: pip install 'certsvm[cli]'",
+            file=sys.stderr,
+        )
+        raise SystemExit(2) from None
+    from certsvm.cli.app import app
+
+    app(prog_name="certsvm")

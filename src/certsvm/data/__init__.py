@@ -8,8 +8,8 @@ from certsvm.data.libsvm import (
     LibsvmFile,
     load_libsvm,
     read_libsvm,
+    save_libsvm,
 )
-from certsvm.data.libsvm_writer import save_libsvm
 
 __all__ = [
     "DamagedFileError",

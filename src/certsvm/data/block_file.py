@@ -52,6 +52,8 @@ class Summary:
         Names of the columns.
     source : str
         The name of the file that it was made from.
+    zero_based : bool or None
+        Whether that was text whose indices count from zero; None if it was no text.
     """
 
     n_rows: int
@@ -60,6 +62,7 @@ class Summary:
     shuffled: bool
     feature_names: list[str] | None = None
     source: str = ""
+    zero_based: bool | None = None
 
 
 class BlockFileWriter:

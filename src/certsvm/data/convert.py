@@ -108,6 +108,7 @@ def convert(
             shuffled=shuffle,
             feature_names=reader.feature_names,
             source=reader.name,
+            zero_based=reader.zero_based(),
         )
         with atomic_write(target) as file, BlockFileWriter(file, summary) as writer:
             written = 0
@@ -181,6 +182,10 @@ class _LibsvmReader:
         X.data, X.indices, X.indptr = rows.X.data, indices, rows.X.indptr
         return Rows(X, rows.y, rows.weights)
 
+    def zero_based(self) -> bool:
+        """Whether indices count from zero; known when all was read."""
+        return self._text.zero_based
+
     def notes(self) -> list[str]:
         """What was noticed."""
         return list(self._text.notes)
@@ -212,6 +217,9 @@ class _TableReader:
     def finished(self, rows: Rows, n_columns: int) -> Rows:
         """The rows as they are."""
         return rows
+
+    def zero_based(self) -> None:
+        """There are no indices."""
 
     def notes(self) -> list[str]:
         """Where the labels came from."""

@@ -69,7 +69,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         one per cent for any data, any scaling and any C.
     solver : str or Solver, default="auto"
         A name from ``certsvm.solvers.SOLVERS``. Of these, ``"working-set"``, ``"newton"``,
-        ``"smoothed-newton"``, ``"dcd"``, ``"mpu"``, ``"ocas"``, ``"svmperf"``, ``"sgd-s"`` and ``"sgd-m"`` certify;
+        ``"smoothed-newton"``, ``"dcd"``, ``"mpu"``, ``"ocas"``, ``"svmperf"``, ``"sgd-s"`` and
+        ``"sgd-m"`` certify;
         ``"sgd-r"``, ``"pegasos"``, ``"norma"``, ``"svmsgd"`` and ``"sgd-qn"`` have no dual bound,
         so they cannot tell when ``tol`` is reached, and run until a limit (``certsvm.bound``
         certifies their answer afterwards). Or a configured object such as

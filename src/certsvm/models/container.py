@@ -26,7 +26,7 @@ from certsvm.models.atomic import atomic_write
 FORMAT_VERSION = 1
 
 # As in PNG: a byte that is no text, and a line ending that a transfer as text would change.
-_MAGIC = b"\x89CSVM\r\n\x1a"
+MAGIC = b"\x89CSVM\r\n\x1a"
 _PREAMBLE = struct.Struct("<8sIIQQ")
 _ALIGNMENT = 64
 _DIGEST_BYTES = 16
@@ -129,7 +129,7 @@ def write_container(
     total = data_start + length + _DIGEST_BYTES
     with atomic_write(path) as file:
         out = _HashingWriter(file)
-        out.write(_PREAMBLE.pack(_MAGIC, FORMAT_VERSION, 0, len(header), total))
+        out.write(_PREAMBLE.pack(MAGIC, FORMAT_VERSION, 0, len(header), total))
         out.write(header)
         for entry, array in zip(entries, stored.values(), strict=True):
             out.pad_to(data_start + entry["offset"])
@@ -286,7 +286,7 @@ def _fill(file: IO[bytes], data: NDArray[np.uint8]) -> int:
 def _check_preamble(name: str, start: bytes, size: int) -> None:
     if size == 0:
         raise ModelFileError(f"{name} is empty")
-    if not (start.startswith(_MAGIC) or _MAGIC.startswith(start)):
+    if not (start.startswith(MAGIC) or MAGIC.startswith(start)):
         for beginning, what in _FOREIGN:
             if start.startswith(beginning):
                 raise ModelFileError(f"{name} is not a file of certsvm: {what}")

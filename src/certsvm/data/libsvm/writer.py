@@ -6,9 +6,7 @@ name only when all of it is on disk.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +14,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+
+from certsvm.models.atomic import atomic_write
 
 _VALUES_AT_ONCE = 1 << 16
 
@@ -27,7 +27,7 @@ def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) 
     ----------
     path_or_file : path or binary file object
         A file at this path is replaced once the new one is complete; if anything fails, it
-        stays as it is.
+        stays as it is. Pipes and devices are written to directly.
     X : array or SciPy sparse matrix of shape (n_rows, n_features)
         Zeros that are stored in a sparse matrix are written as ``index:0``; those of an array
         are left out. Float32 values take only as many digits as float32 needs: read them back
@@ -37,6 +37,13 @@ def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) 
     zero_based : bool, default=False
         Count columns from zero. If no row uses the first column, the file does not show it: read
         it back with ``zero_based=True``.
+
+    Raises
+    ------
+    ValueError
+        If there is something that the format cannot hold.
+    WriteError
+        An OSError: the file could not be written.
 
     Examples
     --------
@@ -54,7 +61,9 @@ def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) 
         for chunk in chunks:
             _write_all(path_or_file, chunk)
         return
-    _write_atomically(os.fsdecode(path_or_file), chunks)
+    path = os.fsdecode(path_or_file)
+    with open(path, "wb") if _is_special(path) else atomic_write(path) as file:
+        file.writelines(chunks)
 
 
 def _csr(X: Any) -> Any:
@@ -134,38 +143,10 @@ def _write_all(file: Any, data: bytes) -> None:
         view = view[written:]
 
 
-def _write_atomically(path: str, chunks: Iterator[bytes]) -> None:
-    path = os.path.realpath(path)
-    mode = None
-    with contextlib.suppress(FileNotFoundError):
-        mode = os.stat(path).st_mode
-    if mode is not None and not stat.S_ISREG(mode):
-        # A pipe or a device is not to be replaced by a file.
-        with open(path, "wb") as file:
-            file.writelines(chunks)
-        return
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
+def _is_special(path: str) -> bool:
+    """Whether this is a pipe or a device, which is not to be replaced by a file."""
     try:
-        with open(temporary, "xb") as file:
-            if mode is not None:
-                os.chmod(temporary, stat.S_IMODE(mode))
-            file.writelines(chunks)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: str) -> None:
-    """Make the new name durable, where the system lets folders be synced."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

@@ -1,0 +1,5 @@
+"""``python -m certsvm.cli``."""
+
+from certsvm.cli import main
+
+main()

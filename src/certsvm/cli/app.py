@@ -1,0 +1,116 @@
+"""The commands by name, and what all of them have in common."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from certsvm._version import __version__
+
+REFUTED, BAD_INPUT, NOT_MET, INTERRUPTED = 1, 2, 3, 130
+
+_COMMANDS = {
+    "train": "Train a model and prove how good it is.",
+    "predict": "Predict labels with a model.",
+    "evaluate": "Say how well a model predicts the labels of a file.",
+    "verify": "Recompute a model's certificate from the data.",
+    "convert": "Turn text or tables into a file to train from in bounded memory.",
+    "compare": "Run several solvers on the same data.",
+    "info": "Describe a model or a file of data.",
+    "export": "Write a model as liblinear's text.",
+    "import": "Read a model that liblinear wrote.",
+    "demo": "Train, verify and compare on generated data.",
+}
+
+
+class BadInput(click.ClickException):
+    """Something that the user gave, or the machine, does not allow to go on."""
+
+    exit_code = BAD_INPUT
+
+
+class Commands(click.Group):
+    """Commands that are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, the most important ones first."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command of a name."""
+        if name not in _COMMANDS:
+            return None
+        file = f"{name}_model" if name in ("export", "import") else name
+        module = import_module(f"certsvm.cli.commands.{file}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in --help, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what goes wrong in foreseeable ways becomes a sentence."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            say("interrupted")
+            raise SystemExit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # Whoever read our output has had enough. Nothing more can be said to it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(1) from None
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            raise BadInput(_sentence(error)) from error
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "out of memory. Convert the data, and train with --memory (certsvm convert --help)."
+    if isinstance(error, ImportError) and error.name:
+        package = error.name.partition(".")[0]
+        return f"this needs the package {package}: pip install 'certsvm[cli]' has it"
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="certsvm")
+def app() -> None:
+    """Linear SVMs that prove how close to the optimum they are.
+
+    \b
+    certsvm train heart_scale                     train, write heart_scale.model
+    certsvm predict heart_scale.model test.txt    a label for each line of the file
+    certsvm verify heart_scale.model heart_scale  recompute the proof from the data
+
+    Exit codes: 0 done, and what was to be proved is proved; 1 refuted (verify); 2 bad usage or
+    input; 3 stopped before the target was proved (the model is written, its gap stated).
+    """  # noqa: D301
+
+
+def say(text: str) -> None:
+    """Tell the user, beside the output."""
+    click.echo(text, err=True)
+
+
+def put_json(content: dict[str, Any]) -> None:
+    """One object on standard output; numbers that JSON has not become null."""
+    click.echo(json.dumps(_finite(content), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value

@@ -1,0 +1,1 @@
+"""The commands, each in a file by its name."""

@@ -1,0 +1,92 @@
+"""certsvm compare."""
+
+from __future__ import annotations
+
+import click
+
+from certsvm.cli.app import put_json
+from certsvm.cli.inputs import DataOptions, data_options, load
+from certsvm.cli.progress import training_progress
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option(
+    "--solvers",
+    default="auto,dcd,ocas,sgd-m",
+    show_default=True,
+    metavar="A,B,...",
+    help="Their names.",
+)
+@click.option(
+    "-c",
+    "--C",
+    "C",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Weight of the loss against the penalty.",
+)
+@click.option(
+    "-e",
+    "--tol",
+    type=float,
+    default=0.01,
+    show_default=True,
+    metavar="EPS",
+    help="Relative accuracy to be proved.",
+)
+@click.option("-B", "--bias", type=float, default=-1.0, metavar="HEIGHT", help="As for train.")
+@click.option(
+    "--max-iter",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="Limit on passes, for each solver.",
+)
+@click.option(
+    "--max-time",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Limit for each solver.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@data_options
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False),
+    metavar="PNG",
+    help="Draw how the accuracies fall with time.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Put the result on standard output as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+def command(
+    file: str, solvers: str, C: float, tol: float, bias: float, max_iter: int, max_time: float,
+    seed: int, zero_based: bool | None, features: int | None, float32: bool, label: str | None,
+    weight: str | None, plot: str | None, as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Run several solvers on the data of FILE, two classes, and put them side by side.
+
+    Every accuracy is measured against the best lower bound that any of them found.
+
+    \b
+    certsvm compare a9a --solvers auto,newton,dcd,sgd-s,pegasos -c 1
+    """  # noqa: D301
+    from certsvm.comparison import compare
+
+    data, _ = load(file, DataOptions(zero_based, features, float32, label, weight))
+    with training_progress(tol, max_time, 1, quiet=quiet or as_json) as callbacks:
+        result = compare(
+            data.X, data.y, solvers=[name.strip() for name in solvers.split(",")], C=C, tol=tol,
+            fit_intercept=bias > 0, intercept_scaling=bias if bias > 0 else 1.0,
+            sample_weight=data.weights, max_iter=max_iter, max_time=max_time, random_state=seed,
+            callbacks=callbacks("all"),
+        )  # fmt: skip
+    if plot is not None:
+        result.plot(plot)
+    if as_json:
+        put_json({"table": result.table, "dual": result.dual, "primal": result.primal})
+    else:
+        click.echo(str(result))

@@ -1,0 +1,81 @@
+"""certsvm convert."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+
+import click
+
+from certsvm.cli.app import BadInput, put_json, say
+from certsvm.cli.inputs import DataOptions, data_options, kind_of, size, source_of
+from certsvm.cli.progress import counting
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.argument("output", type=click.Path(dir_okay=False))
+@click.option(
+    "--memory",
+    callback=size,
+    default="1G",
+    show_default=True,
+    metavar="SIZE",
+    help="What this process may take.",
+)
+@click.option(
+    "--block-size",
+    callback=size,
+    metavar="SIZE",
+    help="Size of a block, of which training has two in memory; 16M at most, as the "
+    "memory allows, otherwise.",
+)
+@click.option(
+    "--keep-order",
+    is_flag=True,
+    help="Do not shuffle the rows. Training needs them in random order.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random order."
+)
+@data_options
+@click.option("--json", "as_json", is_flag=True, help="Put the result on standard output as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
+def command(
+    file: str, output: str, memory: int, block_size: int | None, keep_order: bool, seed: int,
+    zero_based: bool | None, features: int | None, float32: bool, label: str | None,
+    weight: str | None, as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Turn FILE into OUTPUT, a file to train from in bounded memory.
+
+    FILE is libsvm text ("-" is standard input), CSV or Parquet, of any size. OUTPUT is an Arrow
+    file of blocks with checksums, its rows in random order. While at work, a folder beside OUTPUT
+    takes as much room again.
+
+    \b
+    certsvm convert huge.txt.gz huge.arrow --memory 2G
+    certsvm convert sales.parquet sales.arrow --label churned
+    """  # noqa: D301
+    from certsvm.data.convert import convert
+
+    options = DataOptions(zero_based, features, float32, label, weight)
+    kind = kind_of(file)
+    if kind == "blocks":
+        raise BadInput(f"{file} is an Arrow file already")
+    if os.path.exists(output) and file != "-" and os.path.samefile(file, output):
+        raise BadInput("FILE and OUTPUT are the same file")
+    told = options.for_table() if kind == "table" else options.for_text()
+    with counting("converting", quiet=quiet or as_json) as count:
+        summary, notes = convert(
+            source_of(file), output, memory=memory, block_bytes=block_size,
+            shuffle=not keep_order, seed=seed, report=count, **{"dtype": options.dtype, **told},
+        )  # fmt: skip
+    if as_json:
+        put_json(asdict(summary) | {"output": output, "notes": notes})
+    elif not quiet:
+        for note in notes:
+            say(f"{file}: {note}")
+        click.echo(
+            f"{output}: {summary.n_rows:,} rows, {summary.n_columns:,} columns, "
+            f"{summary.n_values:,} values, {os.path.getsize(output) / 1e6:,.1f} MB"
+        )

@@ -1,0 +1,21 @@
+"""certsvm export."""
+
+from __future__ import annotations
+
+import click
+
+from certsvm.cli.models import load_model
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("output", type=click.Path(dir_okay=False))
+def command(model: str, output: str) -> None:
+    """Write MODEL as liblinear's text to OUTPUT, for liblinear's `predict`.
+
+    Labels must be integers there. What is proved is lost.
+    """
+    from certsvm.models import save_liblinear
+
+    save_liblinear(load_model(model), output)
+    click.echo(f"{output}: a text model for liblinear")

@@ -1,0 +1,83 @@
+"""certsvm info."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from certsvm.cli.app import put_json
+from certsvm.cli.inputs import DataOptions, blocks, data_options, kind_of, tidy
+from certsvm.cli.models import certificates_as_json, load_model
+
+if TYPE_CHECKING:
+    from certsvm.models import Model
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@data_options
+@click.option("--json", "as_json", is_flag=True, help="Put the result on standard output as JSON.")
+def command(
+    file: str, zero_based: bool | None, features: int | None, float32: bool, label: str | None,
+    weight: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Describe FILE: a model, or a file of data, of which every row is read and checked."""
+    from certsvm.models.container import MAGIC
+
+    with open(file, "rb") as opened:
+        start = opened.read(11)
+    if start.startswith(MAGIC) or start == b"solver_type":
+        model = load_model(file)
+        if as_json:
+            put_json(_model_as_json(model))
+        else:
+            click.echo(str(model))
+        return
+    options = DataOptions(zero_based, features, float32, label, weight)
+    facts = _data(file, options)
+    if as_json:
+        put_json(facts)
+        return
+    density = facts["values"] / max(1, facts["rows"] * facts["columns"])
+    click.echo(
+        f"{facts['kind']}: {facts['rows']:,} rows, {facts['columns']:,} columns, "
+        f"{facts['values']:,} values ({density:.3g} of all)"
+    )
+    for name, count in facts["classes"].items():
+        click.echo(f"class {name}: {count:,} rows")
+
+
+def _model_as_json(model: Model) -> dict[str, Any]:
+    return {
+        "classes": model.classes.tolist(),
+        "features": model.n_features,
+        "certificates": certificates_as_json(model),
+        "parameters": model.parameters,
+        "fingerprint": None if model.fingerprint is None else asdict(model.fingerprint),
+        "certsvm": model.certsvm_version,
+    }
+
+
+def _data(file: str, options: DataOptions) -> dict[str, Any]:
+    import numpy as np
+    import scipy.sparse as sp
+
+    rows = columns = values = 0
+    classes: dict[str, int] = {}
+    for X, y, _ in blocks(file, options):
+        rows += X.shape[0]
+        columns = max(columns, X.shape[1])
+        values += int(X.nnz if sp.issparse(X) else X.size)
+        labels, counts = np.unique(y, return_counts=True)
+        for name, count in zip(labels.tolist(), counts.tolist(), strict=True):
+            classes[tidy(name)] = classes.get(tidy(name), 0) + count
+    names = {"text": "libsvm text", "table": "table", "blocks": "converted data"}
+    return {
+        "kind": names[kind_of(file)],
+        "rows": rows,
+        "columns": columns,
+        "values": values,
+        "classes": classes,
+    }

@@ -1,0 +1,85 @@
+"""certsvm predict."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from certsvm.cli.app import say
+from certsvm.cli.inputs import DataOptions, blocks, data_options, kind_of, tidy
+from certsvm.cli.models import load_model, options_like_training
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    default="-",
+    help="Where the labels go; standard output otherwise.",
+)
+@click.option(
+    "--scores",
+    is_flag=True,
+    help="After each label, the scores: of the second class, or one for each class.",
+)
+@data_options
+@click.option("-q", "--quiet", is_flag=True, help="Do not say how many labels agree.")
+def command(
+    model: str, file: str, output: str, scores: bool, zero_based: bool | None,
+    features: int | None, float32: bool, label: str | None, weight: str | None, quiet: bool,
+) -> None:  # fmt: skip
+    """Predict a label for each row of FILE ("-" is standard input).
+
+    MODEL is what `certsvm train` wrote, or a text model of liblinear. FILE has labels, too, as in
+    liblinear's format; put 0 if they are not known. Features that the model has and the file has
+    not are zero. Whether text counts indices from zero or one is taken to be as in training.
+
+    \b
+    certsvm predict a9a.model a9a.t -o predictions.txt
+    zcat new.gz | certsvm predict a9a.model - --scores
+    """  # noqa: D301
+    import numpy as np
+
+    trained = load_model(model)
+    options = DataOptions(zero_based, features, float32, label, weight)
+    if kind_of(file) == "text":
+        options = options_like_training(options, trained)
+    right = rows = 0
+    with _opened(output) as out:
+        for X, y, _ in blocks(file, options, trained.n_features):
+            values = trained.decision_function(X, allow_fewer=True)
+            columns = values if values.ndim == 2 else values[:, np.newaxis]
+            index = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+            names = [tidy(name) for name in trained.classes.tolist()]
+            for k, row in zip(index.tolist(), columns.tolist(), strict=True):
+                text = " ".join([names[k], *map(repr, row)]) if scores else names[k]
+                out.write(text + "\n")
+            rows += len(y)
+            right += _agreeing(trained.classes[index], y)
+    if not quiet:
+        say(f"accuracy {right / rows:.4%} ({right} of {rows})")
+
+
+def _agreeing(predicted: Any, y: Any) -> int:
+    """How many labels agree; labels of another kind agree with none."""
+    same = predicted == y
+    return int(same.sum()) if hasattr(same, "sum") else 0
+
+
+@contextmanager
+def _opened(output: str) -> Iterator[Any]:
+    if output == "-":
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    from certsvm.models import atomic_write
+
+    with atomic_write(output, "w") as file:
+        yield file

@@ -1,0 +1,325 @@
+"""certsvm train."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from certsvm.cli.app import NOT_MET, BadInput, put_json, say
+from certsvm.cli.budget import require_memory
+from certsvm.cli.inputs import (
+    DataOptions,
+    all_threads,
+    data_options,
+    kind_of,
+    labels_like,
+    load,
+    physical_memory,
+    size,
+    tidy,
+    too_large,
+)
+from certsvm.cli.models import certificates_as_json
+from certsvm.cli.progress import counting, training_progress
+
+if TYPE_CHECKING:
+    from certsvm.fitting import Data, Fit, Settings
+    from certsvm.streamed import BlockStream
+
+# Of the machine's memory, training may take this share before data is streamed without a word.
+_SHARE_OF_MEMORY = 0.7
+
+_ELSEWHERE = {
+    "-s": "certsvm solves what liblinear's -s 3 does (hinge loss, L2 penalty). For the squared "
+    "hinge, logistic loss or an L1 penalty, use liblinear. Algorithms have names: --solver.",
+    "-v": "for cross-validation, use certsvm.LinearSVC with scikit-learn's cross_val_score.",
+    "-p": "there is no regression here.",
+    "-m": "threads are --threads N.",
+    "-n": "threads are --threads N.",
+    "-R": "to leave the bias unregularised is not possible; -B 10 regularises it little.",
+    "-C": "to search for C, use certsvm.LinearSVC with scikit-learn's GridSearchCV.",
+}
+
+
+class TrainCommand(click.Command):
+    """A command that knows liblinear's letters."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Turn ``-w1 5`` into ``--class-weight 1=5``, and say what else is called otherwise."""
+        translated: list[str] = []
+        rest = iter(args)
+        for word in rest:
+            weight = re.fullmatch(r"-w(-?[0-9.]+)", word)
+            if weight:
+                value = next(rest, None)
+                if value is None:
+                    raise click.UsageError(f"{word} needs a weight after it", ctx)
+                translated += ["--class-weight", f"{weight.group(1)}={value}"]
+            elif word == "-s" and args[args.index(word) + 1 :][:1] == ["3"]:
+                # It is what we solve.
+                next(rest)
+            elif word in _ELSEWHERE:
+                raise click.UsageError(f"{word} is not an option here: {_ELSEWHERE[word]}", ctx)
+            else:
+                translated.append(word)
+        return super().parse_args(ctx, translated)
+
+
+@click.command(cls=TrainCommand)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option(
+    "-o",
+    "--output",
+    metavar="MODEL",
+    type=click.Path(dir_okay=False),
+    help="Where the model goes; FILE.model in this folder otherwise.",
+)
+@click.option(
+    "-c",
+    "--C",
+    "C",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Weight of the loss against the penalty.",
+)
+@click.option(
+    "-e",
+    "--tol",
+    type=float,
+    default=0.01,
+    show_default=True,
+    metavar="EPS",
+    help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt. (Not liblinear's -e, "
+    "which says nothing of the objective.)",
+)
+@click.option(
+    "-B",
+    "--bias",
+    type=float,
+    default=-1.0,
+    metavar="HEIGHT",
+    help="Learn an intercept, as the weight of a constant column of this height; none otherwise.",
+)
+@click.option(
+    "--class-weight",
+    "weights",
+    multiple=True,
+    metavar="LABEL=W",
+    help='Multiply the weights of a class (liblinear\'s "-wLABEL W" does too); '
+    '"balanced" gives all classes the same total.',
+)
+@click.option(
+    "--solver",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    help="auto, working-set, newton, dcd, sgd-s, sgd-m, ... (certsvm compare runs several).",
+)
+@click.option(
+    "--max-iter",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="Limit on passes over the data, for each class.",
+)
+@click.option(
+    "--max-time",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Limit in seconds, for each class.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Of the random orders. The same seed and threads give the same bits.",
+)
+@click.option("--threads", type=click.IntRange(min=1), help="All processors otherwise.")
+@click.option(
+    "--witness",
+    is_flag=True,
+    help="Write MODEL.witness, from which `certsvm verify` recomputes the dual bound.",
+)
+@click.option(
+    "--memory",
+    callback=size,
+    metavar="SIZE",
+    help="What this process may take, such as 500M: data beyond it is streamed from "
+    "disk, in each pass (needs a file made by `certsvm convert`).",
+)
+@click.option("--stream", is_flag=True, help="Stream a converted file even if it fits in memory.")
+@click.option(
+    "--checkpoint",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Keep the state of training there, and go on from it after a crash.",
+)
+@click.option(
+    "--checkpoint-every",
+    type=click.FloatRange(min=0),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often, at most.",
+)
+@data_options
+@click.option("--json", "as_json", is_flag=True, help="Put the result on standard output as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
+@click.pass_context
+def command(
+    ctx: click.Context, file: str, output: str | None, C: float, tol: float, bias: float,
+    weights: tuple[str, ...], solver: str, max_iter: int, max_time: float | None, seed: int,
+    threads: int | None, witness: bool, memory: int | None, stream: bool, checkpoint: str | None,
+    checkpoint_every: float, zero_based: bool | None, features: int | None, float32: bool,
+    label: str | None, weight: str | None, as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Train a linear SVM on FILE and prove how close to the optimum it is.
+
+    FILE is libsvm text (plain, gz, bz2, xz, zst; "-" is standard input), CSV, Parquet, or what
+    `certsvm convert` made. As with liblinear, there is no intercept unless -B asks for one.
+
+    \b
+    certsvm train heart_scale -c 10 -o heart.model
+    certsvm train a9a.xz --tol 1e-6 --witness
+    zcat big.gz | certsvm train - -o big.model --json
+    certsvm train huge.arrow --memory 2G --checkpoint huge.state
+
+    Exit codes: 0 the accuracy is proved; 3 training ended before (the model is written, with what
+    is proved about it); 2 bad usage or input.
+    """  # noqa: D301
+    from certsvm.fitting import Settings, fit
+
+    if output is None:
+        if file == "-":
+            raise click.UsageError("from standard input, say where the model goes: -o MODEL", ctx)
+        output = os.path.basename(file) + ".model"
+    _require_writable(output)
+    began = time.perf_counter()
+    options = DataOptions(zero_based, features, float32, label, weight)
+    settings = Settings(
+        C=C, tol=tol, solver=solver, bias=max(bias, 0.0), max_iter=max_iter, max_time=max_time,
+        seed=seed, threads=threads or all_threads(), witness=witness, checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+    )  # fmt: skip
+    data, zero_based = _open(file, options, settings, memory, stream=stream, quiet=quiet or as_json)
+    settings, n_labels = _with_class_weights(settings, data, weights)
+    read = time.perf_counter() - began
+    with training_progress(tol, max_time, n_labels, quiet=quiet or as_json) as callbacks:
+        fitted = fit(data, settings, callbacks)
+    model = replace(fitted.model, parameters={**fitted.model.parameters, "zero_based": zero_based})
+    model.save(output)
+    if as_json:
+        put_json(_as_json(fitted, output, read, time.perf_counter() - began))
+    elif not quiet:
+        _summarise(fitted, output, read, time.perf_counter() - began)
+    if not fitted.met:
+        raise SystemExit(NOT_MET)
+
+
+def _require_writable(output: str) -> None:
+    """Better now than after an hour of training."""
+    folder = os.path.dirname(os.path.abspath(output))
+    if not os.path.isdir(folder):
+        raise BadInput(f"there is no folder {folder} to write {os.path.basename(output)} to")
+    if not os.access(folder, os.W_OK):
+        raise BadInput(f"the folder {folder} cannot be written to: {output} has no place there")
+
+
+def _open(
+    file: str,
+    options: DataOptions,
+    settings: Settings,
+    memory: int | None,
+    *,
+    stream: bool,
+    quiet: bool,
+) -> tuple[Data | BlockStream, bool | None]:
+    limit = memory or int(_SHARE_OF_MEMORY * physical_memory())
+    if not (stream or too_large(file, limit)):
+        with counting("reading", quiet=quiet):
+            return load(file, options, settings.threads)
+    if kind_of(file) != "blocks":
+        if memory is None and not stream:
+            # It may well be less than it looks, and whoever has swap may want to try.
+            say(f"{file} may not fit in memory; `certsvm convert` makes a file that need not")
+            return load(file, options, settings.threads)
+        raise BadInput(
+            f"{file} cannot be streamed, and may need more than {limit / 1e6:.0f} MB in memory. "
+            f"Convert it first: certsvm convert {file} {os.path.basename(file)}.arrow --memory "
+            f"{limit // 10**6}M"
+        )
+    from certsvm.data.block_file import BlockFile
+    from certsvm.streamed import BlockStream
+
+    options.for_blocks()
+    blocks = BlockFile(file)
+    with counting("looking through the data", quiet=quiet) as count:
+        data = BlockStream(blocks, bias=settings.bias, on_block=lambda rows: count("read", rows))
+    if memory is not None:
+        require_memory(memory, data, settings)
+    return data, blocks.summary.zero_based
+
+
+def _with_class_weights(
+    settings: Settings, data: Data | BlockStream, weights: tuple[str, ...]
+) -> tuple[Settings, int]:
+    import numpy as np
+
+    from certsvm.streamed import BlockStream
+
+    classes = data.classes if isinstance(data, BlockStream) else np.unique(data.y)
+    n_labels = 1 if classes.size == 2 else int(classes.size)
+    if not weights:
+        return settings, n_labels
+    if "balanced" in weights:
+        if len(weights) > 1:
+            raise BadInput("--class-weight balanced does not go with weights of single classes")
+        return replace(settings, class_weight="balanced"), n_labels
+    factors: dict[Any, float] = {}
+    known = {tidy(label) for label in classes.tolist()}
+    for text in weights:
+        name, _, factor = text.rpartition("=")
+        try:
+            factors[labels_like(classes, name)] = float(factor)
+        except ValueError:
+            raise BadInput(f"--class-weight {text}: write LABEL=W, such as 1=5") from None
+        if tidy(labels_like(classes, name)) not in known:
+            shown = ", ".join(sorted(known)[:20])
+            raise BadInput(f"--class-weight {text}: there is no class {name}; there are {shown}")
+    return replace(settings, class_weight=factors), n_labels
+
+
+def _summarise(fitted: Fit, output: str, read: float, seconds: float) -> None:
+    model = fitted.model
+    positive = model.classes[1:] if model.n_problems == 1 else model.classes
+    for label, certificate, result in zip(
+        positive.tolist(), model.certificates, fitted.results, strict=True
+    ):
+        prefix = f"class {tidy(label)}: " if model.n_problems > 1 else ""
+        click.echo(f"{prefix}{certificate}")
+        if not certificate.met:
+            click.echo(f"{prefix}{result.reason} after {result.passes} passes of {result.solver}")
+    click.echo(
+        f"{output}: {model.parameters['passes']} passes of {model.parameters['solver']}, "
+        f"{seconds:.1f} s ({read:.1f} s to read)"
+    )
+
+
+def _as_json(fitted: Fit, output: str, read: float, seconds: float) -> dict[str, Any]:
+    return {
+        "model": output,
+        "met": fitted.met,
+        "certificates": certificates_as_json(fitted.model),
+        "passes": [result.passes for result in fitted.results],
+        "reasons": [result.reason for result in fitted.results],
+        "solver": fitted.model.parameters["solver"],
+        "seconds": seconds,
+        "seconds_to_read": read,
+    }

@@ -1,0 +1,86 @@
+"""certsvm verify."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from certsvm.cli.app import NOT_MET, REFUTED, put_json
+from certsvm.cli.inputs import DataOptions, blocks, data_options, kind_of
+from certsvm.cli.models import load_model, options_like_training
+
+if TYPE_CHECKING:
+    from certsvm.verification import VerificationReport
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@data_options
+@click.option("--json", "as_json", is_flag=True, help="Put the result on standard output as JSON.")
+def command(
+    model: str, file: str, zero_based: bool | None, features: int | None, float32: bool,
+    label: str | None, weight: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Recompute MODEL's certificate from FILE, the data it was trained on.
+
+    J is computed from the weights, on another path than in training. If there is a witness beside
+    the model (`certsvm train --witness`), L is computed from it, too, and nothing needs to be
+    believed; otherwise the dual bound remains a claim.
+
+    Say about FILE what was said to `certsvm train` (--zero-based, --weight, ...).
+
+    Exit codes: 0 both halves were recomputed and agree; 3 the primal half agrees, and the dual one
+    could not be checked; 1 something disagrees; 2 bad usage or input.
+    """
+    from certsvm.verification import verify_model
+
+    trained = load_model(model, with_witness=True)
+    options = DataOptions(zero_based, features, float32, label, weight)
+    if kind_of(file) == "text":
+        options = options_like_training(options, trained)
+    report = verify_model(trained, blocks(file, options, trained.n_features))
+    if as_json:
+        put_json(_as_json(report))
+    else:
+        _say(report)
+    if not report.ok:
+        raise SystemExit(REFUTED)
+    if not report.dual_verified:
+        raise SystemExit(NOT_MET)
+
+
+def _say(report: VerificationReport) -> None:
+    click.echo(str(report))
+    if not report.ok:
+        verdict = "REFUTED"
+        if report.same_data is False:
+            verdict += ": these are not the data that the model was trained on (or not in their "
+            verdict += "order, which a witness with a number for each row needs)"
+    elif report.dual_verified:
+        verdict = "confirmed: both halves were recomputed from the data"
+    else:
+        verdict = "half confirmed: J was recomputed; L is a claim, as there is no witness"
+    click.echo(verdict)
+
+
+def _as_json(report: VerificationReport) -> dict[str, Any]:
+    return {
+        "ok": report.ok,
+        "dual_verified": report.dual_verified,
+        "same_data": report.same_data,
+        "problems": [
+            {
+                "class": str(v.label),
+                "ok": v.ok,
+                "primal": v.primal,
+                "dual": v.dual,
+                "claimed_primal": v.claimed.primal,
+                "claimed_dual": v.claimed.dual,
+                "relative_gap": v.relative_gap,
+                "box_violation": v.box_violation,
+            }
+            for v in report
+        ],
+    }

@@ -1,0 +1,246 @@
+"""Data files as commands see them: what kind they are, in memory or as a stream.
+
+Whatever takes long to import is imported where it is used: --help must be there at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from certsvm.cli.app import BadInput, say
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from certsvm.fitting import Data
+
+# What interpreter, libraries and compiler take, and what training takes for a byte of a file: twice
+# the rows, and numbers for them. A byte of text may be three of rows.
+_WITHOUT_DATA, _PER_BYTE, _PER_BYTE_OF_TEXT = 300_000_000, 3, 7
+_BLOCK_BYTES = 16_000_000
+
+
+def size(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    """A number of bytes, with a unit, as an option's value."""
+    if value is None:
+        return None
+    from certsvm.data.memory import parse_size
+
+    try:
+        return parse_size(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """What the user says about a data file."""
+
+    zero_based: bool | None = None
+    features: int | None = None
+    float32: bool = False
+    label: str | None = None
+    weight: str | None = None
+
+    @property
+    def dtype(self) -> Any:
+        """Of the values."""
+        import numpy as np
+
+        return np.float32 if self.float32 else np.float64
+
+    def for_text(self) -> dict[str, Any]:
+        """What the reader of libsvm text is told."""
+        self._refuse("tables (CSV, Parquet)", label=self.label, weight=self.weight)
+        return {
+            "zero_based": self.zero_based,
+            "n_features": self.features,
+            "dtype": self.dtype,
+        }
+
+    def for_table(self) -> dict[str, Any]:
+        """What the reader of tables is told."""
+        self._refuse("libsvm text", zero_based=self.zero_based, features=self.features)
+        return {"label": self.label, "weight": self.weight}
+
+    def for_blocks(self) -> None:
+        """A converted file says all this itself."""
+        self._refuse(
+            "text and tables", zero_based=self.zero_based, features=self.features,
+            label=self.label, weight=self.weight, float32=self.float32 or None,
+        )  # fmt: skip
+
+    @staticmethod
+    def _refuse(what: str, **options: Any) -> None:
+        for name, value in options.items():
+            if value is not None:
+                raise BadInput(f"--{name.replace('_', '-')} is for {what}; this file is none")
+
+
+def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options about data files."""
+    options = [
+        click.option("--zero-based/--one-based", "zero_based", default=None,
+                     help="Whether indices in libsvm text count from 0 or 1; found out otherwise."),
+        click.option("--features", type=click.IntRange(min=1), metavar="N",
+                     help="Number of columns of libsvm text; the largest index otherwise."),
+        click.option("--float32", is_flag=True, help="Keep values in single precision."),
+        click.option("--label", metavar="NAME",
+                     help='Column of labels of a table; "label" or the last one otherwise.'),
+        click.option("--weight", metavar="NAME", help="Column of weights of a table."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def kind_of(path: str) -> str:
+    """One of "blocks", "table" and "text"; standard input ("-") is text."""
+    if path == "-":
+        return "text"
+    with open(path, "rb") as file:
+        start = file.read(8)
+    if start.startswith(b"ARROW1"):
+        return "blocks"
+    if start.startswith(b"PAR1") or path.lower().endswith((".csv", ".csv.gz")):
+        return "table"
+    return "text"
+
+
+def source_of(path: str) -> Any:
+    """What readers of text take: the path, or standard input."""
+    return sys.stdin.buffer if path == "-" else path
+
+
+def load(path: str, options: DataOptions, threads: int = 0) -> tuple[Data, bool | None]:
+    """All of a file in memory, and whether it is zero-based text (None if it is no text).
+
+    What is worth a note goes to standard error.
+    """
+    from certsvm.fitting import Data
+
+    kind = kind_of(path)
+    if kind == "text":
+        from certsvm.data.libsvm import read_libsvm
+
+        found = read_libsvm(source_of(path), threads=threads, **options.for_text())
+        for note in found.notes:
+            say(f"{_name(path)}: {note}")
+        return Data(found.X, found.y), found.zero_based
+    from certsvm.data.shuffle import joined
+
+    rows = joined(list(blocks(path, options)))
+    zero_based = None
+    if kind == "blocks":
+        from certsvm.data.block_file import BlockFile
+
+        summary = BlockFile(path).summary
+        names, zero_based = summary.feature_names, summary.zero_based
+    else:
+        from certsvm.data.tables import Table
+
+        names = Table(path, **options.for_table()).feature_names
+    return Data(rows.X, rows.y, rows.weights, names), zero_based
+
+
+def blocks(path: str, options: DataOptions, n_columns: int | None = None) -> Iterator[Any]:
+    """A file in pieces (X, y, weights), in bounded memory.
+
+    For text, ``n_columns`` says how wide the rows are. Whether it is zero- or one-based cannot be
+    found out before all of it is read, so it is what the options say, or else one-based.
+    """
+    from certsvm.data.shuffle import Rows
+
+    kind = kind_of(path)
+    if kind == "blocks":
+        from certsvm.data.block_file import BlockFile
+
+        options.for_blocks()
+        for block in BlockFile(path)():
+            yield Rows(*block)
+    elif kind == "table":
+        from certsvm.data.tables import Table
+
+        for rows in Table(path, **options.for_table()).blocks(_BLOCK_BYTES):
+            yield Rows(rows.X.astype(options.dtype, copy=False), rows.y, rows.weights)
+    else:
+        yield from _text_blocks(path, options, n_columns)
+
+
+def _text_blocks(path: str, options: DataOptions, n_columns: int | None) -> Iterator[Any]:
+    import numpy as np
+    import scipy.sparse as sp
+
+    from certsvm.data.libsvm import LibsvmBlocks
+    from certsvm.data.shuffle import Rows
+
+    told = options.for_text()
+    told["zero_based"] = bool(options.zero_based)
+    for block in LibsvmBlocks(source_of(path), _BLOCK_BYTES, **told):
+        indices = block.indices - int(not options.zero_based)
+        width = n_columns if n_columns is not None else int(indices.max(initial=-1)) + 1
+        if indices.size and int(indices.max()) >= width:
+            row = int(np.searchsorted(block.indptr, np.argmax(indices >= width), side="right"))
+            raise BadInput(
+                f"{_name(path)}: row {block.first_row + row} has feature "
+                f"{int(indices.max()) + int(not options.zero_based)}; the model has {width}. "
+                "Is the file zero-based (--zero-based)?"
+            )
+        X = sp.csr_matrix((len(block.labels), width), dtype=block.values.dtype)
+        X.data, X.indices, X.indptr = block.values, indices, block.indptr
+        yield Rows(X, block.labels, None)
+
+
+def too_large(path: str, memory: int) -> bool:
+    """Whether training on a file in memory might take more than this."""
+    if path == "-":
+        return False
+    factor = _PER_BYTE if kind_of(path) == "blocks" else _PER_BYTE_OF_TEXT
+    return _WITHOUT_DATA + factor * os.path.getsize(path) > memory
+
+
+def physical_memory() -> int:
+    """Bytes of memory that the machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def all_threads() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def tidy(label: Any) -> str:
+    """A label as the user wrote it: 1, not 1.0.
+
+    Examples
+    --------
+    >>> tidy(1.0), tidy(-2.5), tidy("spam")
+    ('1', '-2.5', 'spam')
+    """
+    # NumPy's float64 is a float, too.
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def labels_like(classes: NDArray[Any], text: str) -> Any:
+    """What a label is that was given as text, among such classes."""
+    if classes.dtype.kind in "fiub":
+        try:
+            return float(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == "-" else str(Path(path))

@@ -1,0 +1,140 @@
+"""What is seen while training: a live line on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from certsvm.cli.inputs import tidy
+
+if TYPE_CHECKING:
+    from certsvm.fitting import CallbackOf
+    from certsvm.training import Callback, Progress
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+class Outlook:
+    """How long it will take, from how the gap has fallen.
+
+    Parameters
+    ----------
+    target : float
+        The relative gap to be reached.
+    max_time : float or None
+        The limit in seconds.
+
+    Examples
+    --------
+    >>> outlook = Outlook(0.01, None)
+    >>> [outlook.seconds_left(s, gap) for s, gap in ((1.0, 0.4), (2.0, 0.2), (3.0, 0.1))]
+    [None, None, 3.3]
+    """
+
+    def __init__(self, target: float, max_time: float | None) -> None:
+        self._target = target
+        self._max_time = max_time
+        self._seen: list[tuple[float, float]] = []
+
+    def seconds_left(self, seconds: float, gap: float) -> float | None:
+        """Until the target or the limit, as a guess; None if there is nothing to go by."""
+        limit = None if self._max_time is None else max(0.0, self._max_time - seconds)
+        if not (0.0 < gap < math.inf and self._target > 0.0):
+            return limit
+        self._seen.append((seconds, gap))
+        if gap <= self._target:
+            return 0.0
+        # Since half of the time, and not from a single pass.
+        earlier = [s for s in self._seen if s[0] <= 0.5 * seconds and s[1] > gap]
+        if not earlier or len(self._seen) < 3:
+            return limit
+        then, before = earlier[-1]
+        rate = math.log(before / gap) / (seconds - then)
+        left = round(math.log(gap / self._target) / rate, 1)
+        return left if limit is None else min(left, limit)
+
+
+@contextmanager
+def training_progress(
+    target: float, max_time: float | None, n_labels: int, *, quiet: bool
+) -> Iterator[CallbackOf]:
+    """Callbacks that show how training goes, for each class."""
+    if quiet:
+        yield lambda label: []
+    elif sys.stderr.isatty():
+        with _live() as bar:
+
+            def live(label: Any) -> Sequence[Callback]:
+                return [_LiveLine(bar, _title(label, n_labels), Outlook(target, max_time))]
+
+            yield live
+    else:
+        from certsvm.progress import PrintProgress
+
+        def lines(label: Any) -> Sequence[Callback]:
+            prefix = f"{_title(label, n_labels)}: " if n_labels > 1 else ""
+            return [PrintProgress(_SECONDS_BETWEEN_LINES, prefix)]
+
+        yield lines
+
+
+def _title(label: Any, n_labels: int) -> str:
+    return f"class {tidy(label)}" if n_labels > 1 else "training"
+
+
+def _live() -> Any:
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn
+
+    columns = (
+        SpinnerColumn(), TextColumn("{task.description}"), TextColumn("pass {task.completed:.0f}"),
+        TextColumn("primal {task.fields[primal]}"), TextColumn("dual {task.fields[dual]}"),
+        TextColumn("gap [bold]{task.fields[gap]}"), TextColumn("{task.fields[rate]}"),
+        TextColumn("{task.fields[left]}"),
+    )  # fmt: skip
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+class _LiveLine:
+    """A callback that keeps one line on the terminal up to date."""
+
+    def __init__(self, bar: Any, title: str, outlook: Outlook) -> None:
+        nothing = dict.fromkeys(("primal", "dual", "gap"), "...")
+        self._bar = bar
+        self._outlook = outlook
+        self._task = bar.add_task(title, total=None, rate="", left="", **nothing)
+
+    def __call__(self, progress: Progress) -> None:
+        """Show the pass."""
+        from certsvm.certificate import percent
+
+        r = progress.record
+        known = math.isfinite(r.relative_gap)
+        left = self._outlook.seconds_left(r.seconds, r.relative_gap)
+        self._bar.update(
+            self._task,
+            completed=r.passes,
+            primal=f"{r.dual + r.gap:.6g}" if math.isfinite(r.gap) else "...",
+            dual=f"{r.dual:.6g}",
+            gap=percent(r.relative_gap) if known else "...",
+            rate=f"{r.passes / max(r.seconds, 1e-9):.3g} passes/s",
+            left="" if left is None else f"about {left:.0f} s left",
+        )
+
+
+@contextmanager
+def counting(title: str, *, quiet: bool) -> Iterator[Any]:
+    """A function to be called with a number of rows now and then, which it shows."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda what, rows: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda what, rows: bar.update(task, description=f"{title}: {rows:,} rows {what}")

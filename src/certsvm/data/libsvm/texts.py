@@ -1,0 +1,80 @@
+"""Whole lines from a source that can only be read from front to back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.data.compressed import ByteSource, DamagedFileError
+from certsvm.data.libsvm.sources import BYTE_ORDER_MARK
+from certsvm.kernels import libsvm as kernels
+from certsvm.kernels.decimal import PADDING
+
+
+def whole_lines(source: ByteSource, block_bytes: int) -> Iterator[tuple[NDArray[np.uint8], int]]:
+    """Cut text at line ends, every ``block_bytes`` or a little less.
+
+    A line longer than that makes the buffer grow until the line fits.
+
+    Yields
+    ------
+    buffer : ndarray
+        Is used again for what comes next.
+    end : int
+        Where the whole lines in the buffer end.
+    """
+    # There must be room for what a byte order mark might have been.
+    least = max(block_bytes, len(BYTE_ORDER_MARK)) + PADDING
+    buffer = np.empty(least, dtype=np.uint8)
+    filled, at_end, damage = _skip_mark(source, buffer)
+    while True:
+        if not at_end:
+            filled, at_end, damage = _fill(source, buffer, filled, buffer.size - PADDING)
+        whole = at_end and damage is None
+        cut = filled if whole else kernels.last_line_end(buffer[:filled])
+        if cut:
+            buffer[filled : filled + PADDING] = ord("\n")
+            yield buffer, cut
+        if damage is not None:
+            # What came before is judged first, so that the verdict is that of any block size.
+            raise damage
+        if at_end:
+            return
+        rest = buffer[cut:filled]
+        # A line longer than the buffer doubles it, until the line is over.
+        size = 2 * buffer.size if cut == 0 else max(least, rest.size + PADDING + 1)
+        buffer = np.empty(size, dtype=np.uint8) if size != buffer.size else buffer
+        buffer[: rest.size] = rest.copy()
+        filled = rest.size
+
+
+def _skip_mark(
+    source: ByteSource, buffer: NDArray[np.uint8]
+) -> tuple[int, bool, DamagedFileError | None]:
+    """Read as much as a byte order mark takes, and forget it if it is one."""
+    size = len(BYTE_ORDER_MARK)
+    filled, at_end, damage = _fill(source, buffer, 0, size)
+    if bytes(buffer[:filled]) == BYTE_ORDER_MARK:
+        filled = 0
+    return filled, at_end, damage
+
+
+def _fill(
+    source: ByteSource, buffer: NDArray[np.uint8], filled: int, size: int
+) -> tuple[int, bool, DamagedFileError | None]:
+    """Read until ``size`` bytes are there.
+
+    Returns how many are, whether the text ends there, and why if it should not.
+    """
+    while filled < size:
+        try:
+            data = source.read(size - filled)
+        except DamagedFileError as error:
+            return filled, True, error
+        if not data:
+            return filled, True, None
+        buffer[filled : filled + len(data)] = np.frombuffer(data, dtype=np.uint8)
+        filled += len(data)
+    return filled, False, None

@@ -1,0 +1,54 @@
+"""Running the real command on real files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from certsvm.data import save_libsvm
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def arguments(*words: object) -> list[str]:
+    return [sys.executable, "-m", "certsvm.cli", *map(str, words)]
+
+
+def run(*words: object, cwd: Path, stdin: bytes | None = None, preexec: Any = None) -> Ran:
+    done = subprocess.run(
+        arguments(*words), cwd=cwd, input=stdin, capture_output=True, timeout=120, check=False,
+        preexec_fn=preexec,
+    )  # fmt: skip
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def noisy(n_rows: int = 300, n_columns: int = 20, seed: int = 0, n_classes: int = 2) -> Any:
+    """Sparse rows whose classes overlap, so that there is something to optimise."""
+    rng = np.random.default_rng(seed)
+    X = sp.random(n_rows, n_columns, density=0.4, format="csr", random_state=rng)
+    scores = X @ rng.standard_normal((n_columns, n_classes))
+    y = (scores + 0.3 * rng.standard_normal(scores.shape)).argmax(axis=1)
+    return X, np.where(y == 0, -1, y) if n_classes == 2 else y
+
+
+def write(path: Path, **shape: Any) -> Path:
+    save_libsvm(path, *noisy(**shape))
+    return path

@@ -1,0 +1,176 @@
+"""Kill, interrupt, full disk and little memory, for real."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from certsvm import Model
+from certsvm.data import save_libsvm
+from tests.cli.running import arguments, noisy, run, write
+
+# Many passes, each of them short.
+SLOW = ("--solver", "sgd-s", "-c", "50", "--tol", "1e-7", "--max-iter", "400", "--threads", "1")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("data") / "data", n_rows=3000, n_columns=40)
+
+
+def start(*words: object, cwd: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        arguments(*words), cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def test_killed_at_random_points_and_resumed_to_the_same_bits(data: Path, tmp_path: Path) -> None:
+    words = ("train", data, *SLOW, "--witness", "--json")
+    whole = run(*words, "-o", "whole", cwd=tmp_path)
+    assert whole.code in (0, 3)
+    rng = np.random.default_rng(0)
+    kills = 0
+    for _ in range(4):
+        process = start(*words, "-o", "resumed", "--checkpoint", "state", "--checkpoint-every", 0,
+                        cwd=tmp_path)  # fmt: skip
+        wait_for(tmp_path / "state" / "class-0.checkpoint", process)
+        time.sleep(float(rng.uniform(0, 0.15)))
+        kills += process.poll() is None
+        process.kill()
+        process.communicate()
+    assert kills
+    resumed = run(*words, "-o", "resumed", "--checkpoint", "state", cwd=tmp_path)
+    assert resumed.code == whole.code
+    assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes()
+    witnesses = [(tmp_path / f"{name}.witness").read_bytes() for name in ("resumed", "whole")]
+    assert witnesses[0] == witnesses[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("-c", "51"), "C = 50.0, not 51.0"),
+        (("--seed", "1"), "seed = 0, not 1"),
+        (("--tol", "1e-6"), "tol"),
+        (("--solver", "sgd-m"), "solver = sgd-s, not sgd-m"),
+        (("-B", "1"), "bias"),
+    ],
+)
+def test_another_run_is_not_resumed(
+    change: tuple[str, ...], reason: str, data: Path, tmp_path: Path
+) -> None:
+    words = ("train", data, *SLOW, "--max-iter", 3, "-o", "m", "--checkpoint", "state")
+    assert run(*words, cwd=tmp_path).code == 3
+    (tmp_path / "m").unlink()
+    refused = run(*words, *change, cwd=tmp_path)
+    assert refused.code == 2
+    assert reason in refused.err
+    assert not (tmp_path / "m").exists()
+
+
+def test_other_data_are_not_resumed(data: Path, tmp_path: Path) -> None:
+    words = (*SLOW, "--max-iter", 3, "-o", "m", "--checkpoint", "state")
+    run("train", data, *words, cwd=tmp_path)
+    write(tmp_path / "other", n_rows=3000, n_columns=40, seed=9)
+    refused = run("train", "other", *words, cwd=tmp_path)
+    assert refused.code == 2
+    assert "is of a run with data =" in refused.err
+
+
+def test_an_interrupt_keeps_the_work_done(data: Path, tmp_path: Path) -> None:
+    process = start("train", data, *SLOW, "--max-iter", 10**6, "-o", "m", "--checkpoint", "state",
+                    "--checkpoint-every", 0, cwd=tmp_path)  # fmt: skip
+    wait_for(tmp_path / "state" / "class-0.checkpoint", process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 3, err.decode()
+    assert b"interrupted after" in out
+    certificate = Model.load(tmp_path / "m").certificates[0]
+    assert 0 < certificate.dual <= certificate.primal
+
+
+def limited(size: int):  # type: ignore[no-untyped-def]
+    def limit() -> None:
+        # Python ignores SIGXFSZ, so that a write beyond fails as it does on a full disk.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return limit
+
+
+def test_a_full_disk_leaves_the_old_model(data: Path, tmp_path: Path) -> None:
+    run("train", data, "-o", "m", "-q", cwd=tmp_path)
+    before = (tmp_path / "m").read_bytes()
+    full = run("train", data, "-c", 3, "-o", "m", cwd=tmp_path, preexec=limited(1000))
+    assert full.code == 2
+    assert "m" in full.err
+    assert "too large" in full.err.lower() or "no space" in full.err.lower()
+    assert (tmp_path / "m").read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m"]
+
+
+def test_a_full_disk_leaves_the_old_checkpoint(data: Path, tmp_path: Path) -> None:
+    words = ("train", data, *SLOW, "--max-iter", 5, "-o", "m", "--checkpoint", "state",
+             "--checkpoint-every", 0)  # fmt: skip
+    run(*words, cwd=tmp_path)
+    before = (tmp_path / "state" / "class-0.checkpoint").read_bytes()
+    full = run(*words, "--max-iter", 9, cwd=tmp_path, preexec=limited(1000))
+    assert full.code == 2
+    assert "checkpoint" in full.err
+    assert (tmp_path / "state" / "class-0.checkpoint").read_bytes() == before
+    assert [p.name for p in (tmp_path / "state").iterdir()] == ["class-0.checkpoint"]
+
+
+def test_a_file_that_changes_underneath_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=20_000, n_columns=40)
+    run("convert", "data", "data.arrow", "--block-size", "200k", "-q", cwd=tmp_path)
+    whole = (tmp_path / "data.arrow").read_bytes()
+    process = start("train", "data.arrow", *SLOW, "--max-iter", 10**6, "--stream", "-o", "m",
+                    "--checkpoint", "state", "--checkpoint-every", 0, cwd=tmp_path)  # fmt: skip
+    wait_for(tmp_path / "state" / "class-0.checkpoint", process)
+    with (tmp_path / "data.arrow").open("r+b") as file:
+        file.seek(len(whole) // 2)
+        byte = file.read(1)
+        file.seek(len(whole) // 2)
+        file.write(bytes([byte[0] ^ 1]))
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2, err.decode()
+    assert b"data.arrow" in err
+    assert not (tmp_path / "m").exists()
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    X, y = noisy(n_rows=20_000, n_columns=60)
+    save_libsvm(tmp_path / "one", X, y)
+    peaks = []
+    # The first run compiles, which takes memory of its own.
+    for copies in (1, 2, 8):
+        (tmp_path / "data").write_bytes(copies * (tmp_path / "one").read_bytes())
+        run("convert", "data", "a.arrow", "--block-size", "1M", "-q", cwd=tmp_path)
+        process = start("train", "a.arrow", "--memory", "400M", "--stream", "-o", "m", "-q",
+                        "--max-iter", 5, "--threads", 1, cwd=tmp_path)  # fmt: skip
+        _, status, usage = _wait4(process)
+        assert status in (0, 3)
+        peaks.append(1024 * usage.ru_maxrss)
+    size = (tmp_path / "a.arrow").stat().st_size
+    assert size > 40e6
+    assert max(peaks) < 400e6
+    assert peaks[2] - peaks[1] < 0.2 * size
+
+
+def _wait4(process: subprocess.Popen[bytes]) -> tuple[int, int, resource.struct_rusage]:
+    import os
+
+    pid, status, usage = os.wait4(process.pid, 0)
+    return pid, os.waitstatus_to_exitcode(status), usage
