@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import auto, kernels, machine, master, optima, startup, systems
+from benchmarks import auto, io, kernels, machine, master, optima, startup, streaming, systems
 
 BENCHMARKS = {
     "startup": startup,
@@ -16,6 +16,8 @@ BENCHMARKS = {
     "systems": systems,
     "auto": auto,
     "master": master,
+    "io": io,
+    "streaming": streaming,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -138,7 +138,7 @@ class BlockStream:
                     "pass. Nothing is certified."
                 )
             rows = Rows(X, bias=self.bias)
-            yield Block(rows, np.searchsorted(self.classes, y), weights, first)
+            yield Block(rows, self._positions(y), weights, first)
             first += rows.n_rows
             n_blocks += 1
         if n_blocks < self.n_blocks:
@@ -147,6 +147,12 @@ class BlockStream:
                 "read a second time (an iterator instead of a function that makes one?), or the "
                 "data changed underneath. Nothing is certified."
             )
+
+    def _positions(self, y: NDArray[Any]) -> NDArray[np.intp]:
+        if self.classes.size == 2:
+            # Much faster than a search, and the usual case.
+            return (y == self.classes[1]).astype(np.intp)
+        return np.searchsorted(self.classes, y)
 
     def _survey(self, on_block: Callable[[int], None] | None) -> None:
         surveys: dict[Any, ClassSurvey] = {}

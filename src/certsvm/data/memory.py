@@ -10,7 +10,7 @@ from pathlib import Path
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 # What interpreter and libraries may still take for themselves while they work.
-_SPARE = 24_000_000
+_SPARE = 60_000_000
 _LEAST = 16_000_000
 
 

@@ -108,7 +108,10 @@ class Table:
                 with pa.parquet.ParquetFile(self.path) as file:
                     yield from file.iter_batches(batch_size=rows)
             else:
-                options = pa.csv.ReadOptions(block_size=max(block_bytes // 2, 1 << 16))
+                # Threads would read further blocks ahead.
+                options = pa.csv.ReadOptions(
+                    block_size=max(block_bytes // 2, 1 << 16), use_threads=False
+                )
                 # Without a word to the contrary, the first block decides what a column holds.
                 numbers = [*self.feature_names, *([self.weight] if self.weight else [])]
                 convert = pa.csv.ConvertOptions(column_types=dict.fromkeys(numbers, pa.float64()))

@@ -1,0 +1,118 @@
+"""A file several times larger than memory: text to blocks to a certificate, in bounded memory.
+
+libsvm text is generated (rows of 40 values in 500 columns, one label in ten wrong), converted, and
+trained from with `--memory`. Memory is the most that the process had, by the kernel's count
+(VmHWM), interpreter and libraries included; a limit on the process's data (RLIMIT_DATA) stands
+behind it. Seconds are those of one run each, on whatever disk the temporary folder is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MEMORY = 360_000_000
+ROWS, PER_ROW, COLUMNS = 3_000_000, 40, 500
+CHUNK = 100_000
+
+COMMAND = """
+import json, re, sys, time
+began = time.perf_counter()
+from certsvm.cli import main
+code = 0
+try:
+    main()
+except SystemExit as end:
+    code = end.code or 0
+status = open("/proc/self/status").read()
+peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", status).group(1))
+print(json.dumps([code, time.perf_counter() - began, peak / 1e3]), file=sys.stderr)
+"""
+
+
+def run(folder: Path | None) -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as scratch:
+        text, blocks = Path(scratch) / "data.txt", Path(scratch) / "data.arrow"
+        generate(text)
+        rows = [_measured("convert", text, blocks, "--memory", MEMORY, "--block-size", "8M",
+                          "--quiet")]  # fmt: skip
+        print(rows[-1], file=sys.stderr, flush=True)
+        text.unlink()
+        for words in (
+            ("--solver", "auto", "-c", 1),
+            ("--solver", "auto", "-c", 1, "--tol", 1e-4),
+            ("--solver", "auto", "-c", 100),
+            ("--solver", "sgd-s", "-c", 1e-3),
+            ("--solver", "sgd-m", "-c", 1e-3),
+        ):
+            rows.append(
+                _measured("train", blocks, "--memory", MEMORY, "--json", "-o",
+                          Path(scratch) / "m", *words)
+            )  # fmt: skip
+            print(rows[-1], file=sys.stderr, flush=True)
+    return rows
+
+
+def generate(path: Path) -> None:
+    """Write text of fixed width: `+1 ddd:0.d ddd:0.d ...`."""
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal(COLUMNS)
+    with path.open("wb") as file:
+        for _ in range(ROWS // CHUNK):
+            # Ascending columns: one of each run of neighbours. The format wants three digits.
+            step = (COLUMNS - 100) // PER_ROW
+            columns = np.arange(PER_ROW) * step + rng.integers(step, size=(CHUNK, PER_ROW)) + 100
+            tenths = rng.integers(1, 10, size=(CHUNK, PER_ROW))
+            score = (w[columns] * tenths).sum(axis=1)
+            wrong = rng.random(CHUNK) < 0.1
+            positive = (score > 0) != wrong
+            line = np.empty((CHUNK, 3 + 8 * PER_ROW), dtype=np.uint8)
+            line[:, 0] = np.where(positive, ord("+"), ord("-"))
+            line[:, 1:3] = np.frombuffer(b"1 ", np.uint8)
+            fields = line[:, 3:].reshape(CHUNK, PER_ROW, 8)
+            for place in range(3):
+                fields[:, :, place] = ord("0") + columns // 10 ** (2 - place) % 10
+            fields[:, :, 3:6] = np.frombuffer(b":0.", np.uint8)
+            fields[:, :, 6] = ord("0") + tenths
+            fields[:, :, 7] = ord(" ")
+            line[:, -1] = ord("\n")
+            file.write(line.tobytes())
+
+
+def _measured(*words: object) -> dict[str, Any]:
+    size = os.path.getsize(str(words[1]))
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, *map(str, words)], capture_output=True, text=True,
+        check=False, preexec_fn=_limit,
+    )  # fmt: skip
+    code, seconds, peak = json.loads(done.stderr.splitlines()[-1])
+    result: dict[str, Any] = {
+        "what": " ".join(str(w) for w in words if str(w)[:1] not in "/-" or w in ("-c", "--tol")),
+        "file, MB": round(size / 1e6),
+        "memory given, MB": MEMORY // 10**6,
+        "memory at most, MB": round(peak),
+        "seconds": round(seconds, 1),
+        "passes": "",
+        "proved": "",
+        "exit": code,
+    }
+    if done.stdout.startswith("{"):
+        found = json.loads(done.stdout)
+        result["passes"] = max(found["passes"])
+        result["proved"] = f"{max(c['proved_gap'] for c in found['certificates']):.2%}"
+    elif code:
+        result["what"] += ": " + done.stderr.splitlines()[0]
+    return result
+
+
+def _limit() -> None:
+    # A little more than it is told to take: the limit counts what is reserved and never touched.
+    resource.setrlimit(resource.RLIMIT_DATA, (2 * MEMORY, 2 * MEMORY))
