@@ -94,6 +94,18 @@ class Certificate:
         )
 
 
+def tidy(label: object) -> str:
+    """A label as a user wrote it: 1, not 1.0.
+
+    Examples
+    --------
+    >>> tidy(1.0), tidy(-2.5), tidy("spam")
+    ('1', '-2.5', 'spam')
+    """
+    # NumPy's float64 is a float, too.
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
 def percent(fraction: float) -> str:
     """A fraction as a percentage with three significant digits, rounded up.
 

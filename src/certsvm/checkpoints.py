@@ -11,9 +11,13 @@ A run that goes on gives the same bits as one that was never interrupted.
 
 from __future__ import annotations
 
+import tempfile
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import xxhash
 
 from certsvm._version import __version__
 from certsvm.models.atomic import WriteError
@@ -27,6 +31,19 @@ _SHARE = 0.05
 
 class CheckpointError(ValueError):
     """A checkpoint that this run cannot go on from."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written; training goes on."""
+
+
+@cache
+def _code() -> str:
+    """The digest of all sources: other code may take other steps from the same state."""
+    digest = xxhash.xxh3_64()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 class Checkpoint:
@@ -59,10 +76,21 @@ class Checkpoint:
         self, path: str | Path, identity: dict[str, Any], *, interval: float = 10.0
     ) -> None:
         self.path = Path(path)
-        self._identity = {"certsvm": __version__, **identity}
+        self._identity = {"certsvm": __version__, "code": _code(), **identity}
         self._interval = interval
         self._wait = interval
         self._written = time.perf_counter()
+
+    def prepare(self) -> None:
+        """Make the folder, and see that it can be written to: better now than after hours."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=self.path.parent).close()
+        except OSError as error:
+            raise WriteError(
+                error.errno, f"no checkpoints can be kept there: {error.strerror}",
+                str(self.path.parent),
+            ) from None  # fmt: skip
 
     def due(self) -> bool:
         """Whether it is time to write."""
@@ -71,13 +99,7 @@ class Checkpoint:
     def save(self, snapshot: Snapshot) -> None:
         """Write the state of training."""
         began = time.perf_counter()
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise WriteError(
-                error.errno, f"cannot make the folder of checkpoints: {error.strerror}",
-                str(self.path.parent),
-            ) from None  # fmt: skip
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         content = {"identity": self._identity, "objects": snapshot.objects}
         write_container(self.path, KIND, content, snapshot.arrays)
         self._written = time.perf_counter()

@@ -9,15 +9,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import index
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
-from certsvm.bounds import dual_bound, dual_point
+from certsvm.bounds import Ledger, dual_bound, dual_point
 from certsvm.certificate import Certificate
 from certsvm.checkpoints import Checkpoint
+from certsvm.history import History
 from certsvm.models.fingerprint import Fingerprint
 from certsvm.models.model import Model
 from certsvm.models.witness import WeightsWitness, Witness
@@ -27,13 +30,13 @@ from certsvm.multiclass.class_weights import (
     weights_of_rows,
 )
 from certsvm.multiclass.one_vs_rest import OneVsRest, classes_of, positive_classes
-from certsvm.problem import AnyProblem, Problem
+from certsvm.problem import AnyProblem, Problem, require_sensible
 from certsvm.rows import Rows, Vector
-from certsvm.solvers import Solver, make_solver
+from certsvm.solvers import Auto, Newton, SmoothedNewton, Solver, make_solver
 from certsvm.streamed import BlockStream, Source, StreamedProblem
 from certsvm.training import INTERRUPTED, Callback, Result, train
 
-# A witness may cost this much of the gap, relative to it, where the target is met in any case.
+# A witness may cost this much of the gap, relative to it, where the target is not met anyway.
 _WITNESS_COST = 0.05
 _BITS = (8, 16, 32)
 
@@ -105,6 +108,22 @@ class Settings:
     checkpoint: str | Path | None = None
     checkpoint_every: float = 10.0
 
+    def __post_init__(self) -> None:
+        # Numbers of NumPy's would be found fault with only when the model is saved.
+        for name in ("max_iter", "seed", "threads"):
+            object.__setattr__(self, name, index(getattr(self, name)))
+        for name in ("C", "tol", "bias", "checkpoint_every"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+        require_sensible(self.C)
+        if not self.tol >= 0:
+            raise ValueError(f"tol must be a number >= 0, got {self.tol!r}")
+        if self.threads < 1 or self.seed < 0:
+            raise ValueError("threads must be at least 1, and seed not negative")
+        make_solver(self.solver)
+        if isinstance(self.class_weight, dict):
+            plain = {_plain(label): float(w) for label, w in self.class_weight.items()}
+            object.__setattr__(self, "class_weight", plain)
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -162,6 +181,8 @@ def fit(data: Data | BlockStream, settings: Settings, callbacks: CallbackOf | No
     >>> fitted.met, fitted.model.certificates[0].relative_gap <= 0.01
     (True, True)
     """
+    if not isinstance(data, Data | BlockStream):
+        raise TypeError(f"data must be Data(X, y) or a BlockStream, got {type(data).__name__}")
     task = _InMemory(data, settings) if isinstance(data, Data) else _Streamed(data, settings)
     solver = make_solver(settings.solver)
     if settings.witness and not solver.certifies:
@@ -174,24 +195,41 @@ def fit(data: Data | BlockStream, settings: Settings, callbacks: CallbackOf | No
     proofs: list[tuple[Certificate, Any]] = []
     for i, label in enumerate(task.labels):
         problem = task.problem(i)
-        result = train(
+        if stop.is_set():
+            results.append(_not_begun(problem, settings.tol, solver))
+            proofs.append((results[-1].certificate, None))
+            continue
+        result = _trained(
+            results,
             problem,
             solver,
             tol=settings.tol,
             max_iter=settings.max_iter,
             max_time=settings.max_time,
             seed=seeds[i],
-            keep_alpha=settings.witness and not _has_response(problem, solver),
+            keep_alpha=keeps_alpha(settings, problem.dimension, streamed=task.streamed),
             threads=settings.threads,
             callbacks=[] if callbacks is None else callbacks(label),
             stop=stop,
-            checkpoint=_checkpoint(settings, solver, task.fingerprint, i),
+            checkpoint=_checkpoint(settings, solver, task, i),
         )
         if result.reason == INTERRUPTED:
             stop.set()
         results.append(result)
         proofs.append(_proof(problem, result) if settings.witness else (result.certificate, None))
     return Fit(_model(task, settings, solver, results, proofs), results)
+
+
+def _trained(
+    before: Sequence[Result], problem: AnyProblem, solver: Solver, **options: Any
+) -> Result:
+    """Train; an interrupt before anything is known of a class must not cost the others."""
+    try:
+        return train(problem, solver, **options)
+    except KeyboardInterrupt:
+        if not before:
+            raise
+        return _not_begun(problem, options["tol"], solver)
 
 
 def fit_stream(
@@ -210,7 +248,8 @@ def fit_stream(
     ----------
     source : callable
         Begins a pass: returns an iterable of blocks ``(X, y)`` or ``(X, y, weights)``, the same
-        each time. A ``certsvm.data.BlockFile`` is one; so is a function that contains ``yield``.
+        each time. A ``certsvm.data.BlockFile`` is one; so is a function that contains ``yield``. It
+        must not write into a block that it has yielded.
     settings : Settings, default=None
         How to train.
     callbacks : callable, default=None
@@ -250,6 +289,8 @@ class _Task:
     n_columns: int
     feature_names: Sequence[str] | None = None
     fingerprint: Fingerprint
+    identity: str
+    streamed: bool
 
     @property
     def labels(self) -> list[Any]:
@@ -271,6 +312,10 @@ class _InMemory(_Task):
         self.n_columns = rows.n_columns
         self.feature_names = data.feature_names
         self.fingerprint = Fingerprint.of(data.X, y)
+        # Weights are not in the fingerprint.
+        weighed = b"" if data.weights is None else np.asarray(data.weights, np.float64).tobytes()
+        self.identity = f"{self.fingerprint}, weights {xxhash.xxh3_64_hexdigest(weighed)}"
+        self.streamed = False
         self._problems = OneVsRest(rows, self.classes, y_index, weights, settings.C)
 
     def problem(self, i: int) -> Problem:
@@ -296,32 +341,41 @@ class _Streamed(_Task):
         self.n_columns = stream.n_columns
         self.feature_names = getattr(getattr(stream.source, "summary", None), "feature_names", None)
         self.fingerprint = stream.fingerprint
+        self.identity = f"{self.fingerprint}, blocks {stream.digest}"
+        self.streamed = True
 
     def problem(self, i: int) -> StreamedProblem:
         positive = positive_classes(self.classes)[i]
         return StreamedProblem(self._stream, positive, C=self._C, class_factors=self.factors)
 
 
-def _has_response(problem: AnyProblem, solver: Solver) -> bool:
-    """Whether the dual point will be a function of a weight vector: the smaller witness."""
-    return not isinstance(problem, Problem) and not solver.name.startswith("sgd")
+def keeps_alpha(settings: Settings, dimension: int, *, streamed: bool) -> bool:
+    """Whether a number must be kept for each row, for the witness.
+
+    Not on a stream with Newton's method, where alpha is a function of a weight vector.
+    """
+    solver = make_solver(settings.solver)
+    if streamed and isinstance(solver, Auto):
+        solver = solver.for_stream(dimension)
+    return settings.witness and not (
+        isinstance(solver, SmoothedNewton) or (streamed and isinstance(solver, Newton))
+    )
 
 
-def _checkpoint(
-    settings: Settings, solver: Solver, fingerprint: Fingerprint, i: int
-) -> Checkpoint | None:
+def _checkpoint(settings: Settings, solver: Solver, task: _Task, i: int) -> Checkpoint | None:
     if settings.checkpoint is None:
         return None
     weights = settings.class_weight
     identity = {
-        "data": fingerprint.digest,
-        "rows": fingerprint.n_rows,
-        "columns": fingerprint.n_columns,
+        "data": task.identity,
+        "streamed": task.streamed,
         "C": float(settings.C),
         "bias": float(settings.bias),
         "tol": float(settings.tol),
         "solver": solver.label,
-        "class weights": None if weights is None else repr(weights),
+        "class weights": repr(
+            sorted(weights.items(), key=repr) if isinstance(weights, dict) else weights
+        ),
         "seed": settings.seed,
         "threads": settings.threads,
         "witness": settings.witness,
@@ -339,6 +393,8 @@ def _proof(problem: AnyProblem, result: Result) -> tuple[Certificate, Any]:
     certificate = result.certificate
     if result.alpha is None:
         return certificate, result.response
+    if result.reason == INTERRUPTED and certificate.dual <= 0:
+        return certificate, None
     box = problem.C * problem.weights
     for bits in _BITS:
         witness = Witness.quantise(result.alpha[np.newaxis], box, bits)
@@ -347,10 +403,23 @@ def _proof(problem: AnyProblem, result: Result) -> tuple[Certificate, Any]:
         coarser = replace(
             certificate, dual=bound.value, dual_rounding=bound.rounding, bound=source, scale=scale
         )
+        # Where the target is met, it must remain so.
         enough = coarser.proved_gap <= (1.0 + _WITNESS_COST) * certificate.proved_gap
-        if bits == _BITS[-1] or (coarser.met and certificate.met) or enough:
+        if coarser.met or (enough and not certificate.met):
             break
     return coarser, replace(witness, scale=np.array([scale if scale > 0 else 1.0]))
+
+
+def _not_begun(problem: AnyProblem, tol: float, solver: Solver) -> Result:
+    """What there is of a class whose turn did not come: zero, which proves nothing."""
+    ledger = Ledger(problem, tol)
+    ledger.offer_zero()
+    assert ledger.w is not None
+    return Result(ledger.w, ledger.certificate(), History(), INTERRUPTED, 0, 0, None, solver.name)
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _model(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import time
@@ -50,9 +51,11 @@ class PrintProgress:
         # Before J has been computed for the first time there is none to show.
         primal = "none yet" if math.isinf(r.gap) else f"{r.dual + r.gap:.8g}"
         gap = "none yet" if r.relative_gap == float("inf") else percent(r.relative_gap)
-        print(
-            f"{self._label}pass {r.passes:5d} {r.seconds:5.1f} s   primal {primal:<12} "
-            f"dual {r.dual:<12.8g} gap {gap}",
-            file=self._stream or sys.stderr,
-            flush=True,
-        )
+        # Training does not end because nobody reads about it any more.
+        with contextlib.suppress(OSError, ValueError):
+            print(
+                f"{self._label}pass {r.passes:5d} {r.seconds:5.1f} s   primal {primal:<12} "
+                f"dual {r.dual:<12.8g} gap {gap}",
+                file=self._stream or sys.stderr,
+                flush=True,
+            )

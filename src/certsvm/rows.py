@@ -187,16 +187,16 @@ def _dense_rows(X: Any, bias: float) -> DenseRows:
 def _csr_rows(X: Any, bias: float) -> tuple[CsrRows, bool]:
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions (rows, columns), got shape {X.shape}")
-    if X.format != "csr":
-        X = X.tocsr()
+    X = to_csr(X)
     indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
     indices = np.ascontiguousarray(
         X.indices if X.indices.dtype in (np.int32, np.int64) else X.indices.astype(np.int64)
     )
     ascending, repeating = refuse_broken(X, indptr, indices)
     if repeating:
-        # A column stored twice in a row means the sum of both; add them up, in a copy.
-        X = X.copy()
+        # A column stored twice in a row means the sum of both; add them up, in a copy, and not in
+        # a type that cannot hold the sum.
+        X = X.astype(np.float64)
         X.sum_duplicates()
         return _csr_rows(X, bias)
     unsigned = np.uint32 if indices.dtype == np.int32 else np.uint64
@@ -207,6 +207,17 @@ def _csr_rows(X: Any, bias: float) -> tuple[CsrRows, bool]:
         bias,
     )
     return rows, ascending
+
+
+def to_csr(X: Any) -> Any:
+    """A sparse matrix as CSR, with the same values."""
+    if X.format == "csr":
+        return X
+    if X.dtype.kind not in "biuf":
+        return X.tocsr()
+    # What is stored twice may be added up, which not every type can hold.
+    rows = X.astype(np.float64).tocsr()
+    return rows.astype(X.dtype) if rows.nnz == X.nnz and X.dtype == np.float32 else rows
 
 
 def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> tuple[bool, bool]:
@@ -247,4 +258,4 @@ def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> t
     return False, bool(code == checks.DUPLICATE_COLUMN)
 
 
-__all__ = ["Rows", "Vector", "refuse_broken", "split"]
+__all__ = ["Rows", "Vector", "refuse_broken", "split", "to_csr"]

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _PACKAGE = "certsvm."
+_SCALARS = {np.dtype(kind).name: kind for kind in (np.float32, np.float64, np.int32, np.int64)}
 
 
 class Snapshot(NamedTuple):
@@ -77,7 +78,7 @@ def restore(snapshot: Snapshot, around: dict[str, Any]) -> Any:
     """
     try:
         return _Restoring(snapshot, around).object(0)
-    except (AttributeError, ImportError, IndexError, KeyError, TypeError) as error:
+    except (AttributeError, ImportError, LookupError, RecursionError, TypeError) as error:
         raise ValueError(f"this is not the state of an object: {error!r}") from None
 
 
@@ -141,10 +142,15 @@ class _Restoring:
         self._snapshot = snapshot
         self._around = around
         self._made: dict[int, Any] = {}
+        # A tuple cannot contain itself, whatever a file says.
+        self._making: set[int] = set()
 
     def object(self, place: int) -> Any:
         if place in self._made:
             return self._made[place]
+        if place in self._making or not 0 <= place < len(self._snapshot.objects):
+            raise IndexError(place)
+        self._making.add(place)
         entry = self._snapshot.objects[place]
         made: Any
         if "array" in entry:
@@ -177,7 +183,7 @@ class _Restoring:
         if kind == "int":
             return int(what)
         if kind == "type":
-            return np.dtype(what).type
+            return _SCALARS[what]
         if kind == "scalar":
             return self._snapshot.arrays[what][()]
         raise KeyError(kind)
@@ -190,6 +196,7 @@ def _class(name: str) -> Any:
     found: Any = import_module(module)
     for part in qualname.split("."):
         found = getattr(found, part)
-    if not isinstance(found, type):
-        raise ValueError(f"{name} is not a class")
+    # A module of ours may know classes of others.
+    if not (isinstance(found, type) and found.__module__.startswith(_PACKAGE)):
+        raise ValueError(f"{name} is not a class of this package")
     return found

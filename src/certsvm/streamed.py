@@ -6,15 +6,15 @@ have the digest of its place. A source that gives something else, fewer or more 
 is an error, and no certificate.
 
 At any time two blocks are in memory: the one that is worked on, and the next, which is read and
-checked in a thread of its own meanwhile.
+checked in a thread of its own meanwhile. A source that writes over its last block then would change
+rows in use; so each block's digest is taken once more when it has been worked on.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from certsvm.models.fingerprint import FingerprintBuilder
 from certsvm.problem import AnyProblem, Part, refuse_extremes, require_sensible
-from certsvm.rows import Rows, Vector
+from certsvm.reading_ahead import Reader
+from certsvm.rows import Rows, Vector, to_csr
 
 Source: TypeAlias = Callable[[], Iterable[tuple[Any, ...]]]
 """Begins a pass: returns blocks ``(X, y)`` or ``(X, y, weights)``, the same in each pass."""
@@ -44,22 +45,45 @@ class Block(NamedTuple):
     first: int
 
 
+class RawBlock(NamedTuple):
+    """A block as it comes from the source, with its digest."""
+
+    X: Any
+    y: NDArray[Any]
+    weights: Vector | None
+    digest: bytes
+
+    def refuse_overwritten(self) -> None:
+        """Raise if somebody wrote into the block since its digest was taken."""
+        if block_digest(self.X, self.y, self.weights) != self.digest:
+            raise DataChangedError(
+                "a block was overwritten while it was in use: the source must not use its arrays "
+                "again for the next block. Let it yield copies, or read_ahead=False. Nothing is "
+                "certified."
+            )
+
+
 @dataclass
 class ClassSurvey:
     """What is known of the rows of one class."""
 
     n_rows: int = 0
     n_active: int = 0
-    weight_sum: float = 0.0
+    weight_sums: list[float] = field(default_factory=list)
     smallest: float = np.inf
     largest: float = 0.0
+
+    @property
+    def weight_sum(self) -> float:
+        """The sum of the weights, rounded no more than the sums of the blocks."""
+        return math.fsum(self.weight_sums)
 
     def add(self, n_rows: int, weights: Vector | None) -> None:
         """Count rows in; None means that all have weight one."""
         self.n_rows += n_rows
         active = np.ones(min(n_rows, 1)) if weights is None else weights[weights > 0]
         self.n_active += n_rows if weights is None else active.size
-        self.weight_sum += float(n_rows) if weights is None else float(active.sum())
+        self.weight_sums.append(float(n_rows) if weights is None else float(active.sum()))
         self.smallest = min(self.smallest, float(active.min(initial=np.inf)))
         self.largest = max(self.largest, float(active.max(initial=0.0)))
 
@@ -120,7 +144,7 @@ class BlockStream:
                 f"blocks themselves: they are read many times. Got {type(source).__name__}."
             )
         self.source = source
-        self._read_ahead = read_ahead
+        self._reader = Reader() if read_ahead else None
         self.bias = float(bias)
         self.n_rows = self.n_columns = self.n_stored = self.n_blocks = self.largest_block = 0
         self.R = 0.0
@@ -130,15 +154,16 @@ class BlockStream:
     def blocks(self) -> Iterator[Block]:
         """All rows, in order; raises ``DataChangedError`` if they are not those of the survey."""
         first = n_blocks = 0
-        for X, y, weights, digest in self._raw_blocks():
-            if n_blocks == self.n_blocks or digest != self._digests[n_blocks]:
+        for block in self._raw_blocks():
+            if n_blocks == self.n_blocks or block.digest != self._digests[n_blocks]:
                 raise DataChangedError(
                     f"block {n_blocks + 1} of the data is not what it was in the first pass: the "
                     "data changed underneath, or the source does not give the same blocks in each "
                     "pass. Nothing is certified."
                 )
-            rows = Rows(X, bias=self.bias)
-            yield Block(rows, self._positions(y), weights, first)
+            rows = Rows(block.X, bias=self.bias)
+            yield Block(rows, self._positions(block.y), block.weights, first)
+            block.refuse_overwritten()
             first += rows.n_rows
             n_blocks += 1
         if n_blocks < self.n_blocks:
@@ -148,15 +173,22 @@ class BlockStream:
                 "data changed underneath. Nothing is certified."
             )
 
+    @property
+    def digest(self) -> str:
+        """Of all rows, labels and weights, as they are cut into blocks."""
+        return xxhash.xxh3_128_hexdigest(b"".join(self._digests))
+
     def _positions(self, y: NDArray[Any]) -> NDArray[np.intp]:
         if self.classes.size == 2:
             # Much faster than a search, and the usual case.
-            return (y == self.classes[1]).astype(np.intp)
+            second: NDArray[np.bool_] = y == self.classes[1]
+            return second.astype(np.intp)
         return np.searchsorted(self.classes, y)
 
     def _survey(self, on_block: Callable[[int], None] | None) -> None:
         surveys: dict[Any, ClassSurvey] = {}
-        for X, y, weights, digest in self._raw_blocks():
+        for block in self._raw_blocks():
+            X, y, weights, digest = block
             if self.n_blocks == 0:
                 self.n_columns = int(X.shape[1])
                 fingerprint = FingerprintBuilder(self.n_columns)
@@ -179,6 +211,7 @@ class BlockStream:
             self.n_blocks += 1
             self._digests.append(digest)
             fingerprint.update(X, y)
+            block.refuse_overwritten()
             if on_block is not None:
                 on_block(self.n_rows)
         if self.n_rows == 0:
@@ -195,29 +228,15 @@ class BlockStream:
                 f"block {self.n_blocks + 1} of the data (after {self.n_rows} rows): {error}"
             ) from None
 
-    def _raw_blocks(self) -> Iterator[tuple[Any, NDArray[Any], Vector | None, bytes]]:
-        blocks = iter(self.source())
+    def _raw_blocks(self) -> Iterator[RawBlock]:
+        blocks = self._digested()
+        yield from blocks if self._reader is None else self._reader.one_ahead(blocks)
 
-        def following() -> tuple[Any, NDArray[Any], Vector | None, bytes] | None:
-            for block in blocks:
-                X, y, weights = _checked_block(block)
-                if X.shape[0]:
-                    return X, y, weights, block_digest(X, y, weights)
-            return None
-
-        with ExitStack() as at_end:
-            if hasattr(blocks, "close"):
-                at_end.callback(blocks.close)
-            if not self._read_ahead:
-                while (block := following()) is not None:
-                    yield block
-                return
-            # Left after the thread has come to rest.
-            thread = at_end.enter_context(ThreadPoolExecutor(1, thread_name_prefix="certsvm-read"))
-            future = thread.submit(following)
-            while (block := future.result()) is not None:
-                future = thread.submit(following)
-                yield block
+    def _digested(self) -> Iterator[RawBlock]:
+        for block in self.source():
+            X, y, weights = _checked_block(block)
+            if X.shape[0]:
+                yield RawBlock(X, y, weights, block_digest(X, y, weights))
 
 
 class StreamedProblem(AnyProblem):
@@ -265,7 +284,7 @@ class StreamedProblem(AnyProblem):
         if self.m == 0:
             raise ValueError("there is nothing to learn from: no row has a positive weight")
         self.lambda_ = 1.0 / (self.C * self.m)
-        self.weight_sum = float(sum(f * s.weight_sum for s, f in used))
+        self.weight_sum = math.fsum(f * s.weight_sum for s, f in used)
         self._largest_weight = float(max(f * s.largest for s, f in used))
         refuse_extremes(self, float(min(f * s.smallest for s, f in used)))
 
@@ -301,7 +320,7 @@ def _checked_block(block: Any) -> tuple[Any, NDArray[Any], Vector | None]:
             + (f" of length {len(block)}" if isinstance(block, tuple | list) else "")
         )
     X, y = block[0], np.asarray(block[1])
-    X = X.tocsr() if sp.issparse(X) else np.ascontiguousarray(X)
+    X = to_csr(X) if sp.issparse(X) else np.ascontiguousarray(X)
     if X.ndim != 2 or y.shape != (X.shape[0],):
         raise ValueError(
             f"a block has X of shape {X.shape} and y of shape {y.shape}: there must be a label "
@@ -329,7 +348,8 @@ def block_digest(X: Any, y: NDArray[Any], weights: Vector | None) -> bytes:
         arrays.append(weights)
     for array in arrays:
         digest.update(array.dtype.str.encode())
-        digest.update(np.ascontiguousarray(array).data.cast("B"))
+        if array.size:
+            digest.update(np.ascontiguousarray(array).data.cast("B"))
     return digest.digest()
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -13,7 +15,7 @@ import numpy as np
 
 from certsvm.bounds import Ledger, Response, primal_bound
 from certsvm.certificate import Certificate
-from certsvm.checkpoints import Checkpoint
+from certsvm.checkpoints import Checkpoint, CheckpointWarning
 from certsvm.history import History, Record
 from certsvm.parallel import Team, single_threaded_blas
 from certsvm.problem import AnyProblem, Problem
@@ -158,6 +160,8 @@ def train(
         )
     if start is not None:
         start = _checked(start, problem)
+    if checkpoint is not None:
+        checkpoint.prepare()
     began = time.perf_counter()
     with single_threaded_blas(), Team(threads) as team:
         options = Options(np.random.default_rng(seed), tol, start, keep_alpha, team)
@@ -227,13 +231,15 @@ def train(
             # With a reason, it is over; without one, a run with other limits may go on from here.
             state.reason = reason if reason in (TARGET_MET, SOLVER_FINISHED) else ""
             state.seconds = time.perf_counter() - began
-            state.save(checkpoint, around)
+            # An impatient second Ctrl-C costs the checkpoint, not the result.
+            with contextlib.suppress(KeyboardInterrupt):
+                state.save(checkpoint, around)
         limits = (OUT_OF_PASSES, OUT_OF_TIME)
         if reason in limits and ledger.certificate().met and not solver.published:
             # It was refining what was good enough already.
             reason = TARGET_MET
-        if ledger.w is None:
-            # No candidate had a finite J.
+        if ledger.w is None or not solver.published:
+            # Where no candidate had a finite J, or none as good as that of zero.
             ledger.offer_zero()
     assert state.done is not None
     assert ledger.w is not None
@@ -284,9 +290,12 @@ class _State:
         return state
 
     def save(self, checkpoint: Checkpoint, around: dict[str, Any]) -> None:
-        """Write it to a checkpoint."""
+        """Write it to a checkpoint; if that fails, training is not to be lost for it."""
         rng = around["options"].rng
-        checkpoint.save(take([self, rng.bit_generator.state], around | {"rng": rng}))
+        try:
+            checkpoint.save(take([self, rng.bit_generator.state], around | {"rng": rng}))
+        except OSError as error:
+            warnings.warn(f"no checkpoint was written: {error}", CheckpointWarning, stacklevel=3)
 
 
 class ExactChecks:

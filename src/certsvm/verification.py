@@ -18,14 +18,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from certsvm.certificate import PRIMAL_ONLY, Certificate, percent
+from certsvm.certificate import PRIMAL_ONLY, Certificate, percent, tidy
 from certsvm.models.fingerprint import FingerprintBuilder
 from certsvm.models.model import Model
 from certsvm.models.witness import Witness
 
 Vector: TypeAlias = NDArray[np.float64]
-Blocks: TypeAlias = Iterable[tuple[Any, NDArray[Any], Vector | None]]
-"""Rows, labels and weights (None: all are 1), some at a time."""
+Blocks: TypeAlias = Iterable[tuple[Any, ...]]
+"""Rows, labels and perhaps weights, some at a time."""
 AlphaOf: TypeAlias = Callable[[Any, Vector, Vector, int], Vector]
 """alpha of a block: called with the rows, +-1, their weights s_k and how many rows came before."""
 
@@ -85,20 +85,15 @@ class Verification:
         # What is claimed are bounds: J is no more than primal + rounding, L no less than
         # dual - rounding. And the values must be those of this model and these data.
         tolerance = _AGREEMENT * max(abs(c.primal), abs(c.dual))
-        if not (
-            self.primal <= c.primal + c.primal_rounding + tolerance
-            and abs(self.primal - c.primal) <= c.primal_rounding + tolerance
-        ):
+        if max(c.primal_rounding, c.dual_rounding) > _LARGEST_ALLOWANCE * abs(c.primal):
+            return False
+        if abs(self.primal - c.primal) > c.primal_rounding + tolerance:
             return False
         if self.dual is None:
             # Weak duality: no J may lie below a true dual bound.
             return self.primal >= c.dual - c.dual_rounding - tolerance
-        return (
-            self.box_violation == 0.0
-            and c.dual - c.dual_rounding <= self.dual + tolerance
-            and abs(self.dual - c.dual) <= c.dual_rounding + tolerance
-            and max(c.primal_rounding, c.dual_rounding) <= _LARGEST_ALLOWANCE * abs(c.primal)
-        )
+        agrees = abs(self.dual - c.dual) <= c.dual_rounding + tolerance
+        return self.box_violation == 0.0 and agrees
 
     def __str__(self) -> str:
         how = (
@@ -107,7 +102,7 @@ class Verification:
             else f"dual {self.claimed.dual:.6g} claimed, not verified: that takes the dual point"
         )
         dual = how if self.dual is None else f"dual {self.dual:.6g} recomputed from alpha"
-        parts = [f"class {self.label}: primal {self.primal:.6g} recomputed", dual]
+        parts = [f"class {tidy(self.label)}: primal {self.primal:.6g} recomputed", dual]
         if self.box_violation > 0:
             parts.append(f"alpha leaves its box by {self.box_violation:.3g}")
         if math.isfinite(self.relative_gap):
@@ -219,7 +214,7 @@ def verify_model(model: Model, blocks: Blocks) -> VerificationReport:
     ----------
     model : Model
         The model; with its witness, the dual bounds are recomputed too.
-    blocks : iterable of (X, labels, weights)
+    blocks : iterable of (X, labels) or (X, labels, weights)
         The training data, read once.
 
     Returns
@@ -348,10 +343,12 @@ def _recounted(
 ) -> Iterator[tuple[Any, NDArray[Any]]]:
     """Count all blocks in, and pass rows and labels on."""
     first = 0
-    for X, labels, row_weights in blocks:
+    for X, labels, *rest in blocks:
+        row_weights = rest[0] if rest else None
+        X = X.tocsr() if sp.issparse(X) else np.asarray(X)
         if X.shape[1] != recounts[0]._coef.size:
             raise ValueError(f"X has {X.shape[1]} columns, the model {recounts[0]._coef.size}")
-        position = np.searchsorted(classes, labels)
+        position = np.searchsorted(classes, np.asarray(labels).ravel())
         if not np.array_equal(classes[np.minimum(position, classes.size - 1)], labels):
             raise ValueError("y contains labels that the model was not trained on")
         weights = class_weight[position] if row_weights is None else (

@@ -87,13 +87,13 @@ def test_golden_models_give_known_numbers() -> None:
 
 
 def test_golden_witnesses_give_known_numbers() -> None:
-    witness, about = load_witness(GOLDEN / "quantised-1.witness")
+    witness, about, _ = load_witness(GOLDEN / "quantised-1.witness")
     assert isinstance(witness, Witness)
     box = np.array([1.0, 65535.0, 2.0, 0.0])
     assert witness.alpha(0, box).tolist() == [0.0, 1.0, 2.0, 0.0]
     assert witness.alpha(1, box).tolist() == [0.5, 0.0, 0.0, 0.0]
     assert about == make.FINGERPRINT
-    weights, _ = load_witness(GOLDEN / "weights-1.witness")
+    weights, *_ = load_witness(GOLDEN / "weights-1.witness")
     assert isinstance(weights, WeightsWitness)
     alpha = weights.alpha(0, np.ones(3), np.ones(3), np.array([0.5, 1.0, 1.5]))
     assert alpha.tolist() == [0.75, 0.5, 0.25]

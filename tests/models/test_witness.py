@@ -120,7 +120,7 @@ def test_quantised_round_trip(codes: Any, scale: Any) -> None:
         path = Path(folder) / "witness"
         about = fingerprint(codes.shape[1])
         save_witness(path, Witness(codes, scale), about)
-        found, found_about = load_witness(path)
+        found, found_about, _ = load_witness(path)
         assert isinstance(found, Witness)
         assert found_about == about
         assert found.codes.dtype == codes.dtype
@@ -132,7 +132,7 @@ def test_quantised_round_trip(codes: Any, scale: Any) -> None:
 def test_weights_round_trip(tmp_path: Path, dimension: int) -> None:
     vectors = np.arange(2.0 * dimension).reshape(2, dimension) / 3
     save_witness(tmp_path / "w", WeightsWitness(vectors, np.array([0.1, 0.0])), fingerprint(9))
-    found, about = load_witness(tmp_path / "w")
+    found, about, _ = load_witness(tmp_path / "w")
     assert isinstance(found, WeightsWitness)
     assert np.array_equal(found.vectors, vectors)
     assert found.sigma.tolist() == [0.1, 0.0]

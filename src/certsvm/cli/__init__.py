@@ -13,12 +13,14 @@ def main() -> None:
     """Run the command line."""
     try:
         import click  # noqa: F401
+
+        from certsvm.cli.app import app
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     except ImportError:
         print(
             "certsvm: the command line needs more packages: pip install 'certsvm[cli]'",
             file=sys.stderr,
         )
         raise SystemExit(2) from None
-    from certsvm.cli.app import app
-
     app(prog_name="certsvm")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import sys
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -12,7 +15,7 @@ import click
 
 from certsvm._version import __version__
 
-REFUTED, BAD_INPUT, NOT_MET, INTERRUPTED = 1, 2, 3, 130
+REFUTED, BAD_INPUT, NOT_MET, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 
 _COMMANDS = {
     "train": "Train a model and prove how good it is.",
@@ -57,15 +60,18 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what goes wrong in foreseeable ways becomes a sentence."""
+        # What ends a process politely keeps the work done, as Ctrl-C does.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             say("interrupted")
             raise SystemExit(INTERRUPTED) from None
         except BrokenPipeError:
-            # Whoever read our output has had enough. Nothing more can be said to it.
+            # Whoever read our output has had enough; a shell calls that 141.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(1) from None
+            raise SystemExit(PIPE_CLOSED) from None
         except (ValueError, OSError, ImportError, MemoryError) as error:
             raise BadInput(_sentence(error)) from error
 
@@ -92,13 +98,15 @@ def app() -> None:
     certsvm verify heart_scale.model heart_scale  recompute the proof from the data
 
     Exit codes: 0 done, and what was to be proved is proved; 1 refuted (verify); 2 bad usage or
-    input; 3 stopped before the target was proved (the model is written, its gap stated).
+    input; 3 stopped before the target was proved (the model is written, its gap stated); 130
+    interrupted before there was anything to keep.
     """  # noqa: D301
 
 
 def say(text: str) -> None:
-    """Tell the user, beside the output."""
-    click.echo(text, err=True)
+    """Tell the user, beside the output; if nobody listens there, go on."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        click.echo(text, err=True)
 
 
 def put_json(content: dict[str, Any]) -> None:

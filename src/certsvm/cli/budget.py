@@ -11,19 +11,25 @@ if TYPE_CHECKING:
     from certsvm.streamed import BlockStream
 
 # Blocks, and what goes with their rows; vectors as long as there are columns; square matrices.
-_BLOCKS, _VECTORS, _MATRICES = 3, 30, 4
+_BLOCKS, _VECTORS, _MATRICES = 3, 30, 3
 _TRIAL_ROWS = 8
+# For a witness with a number for each row, SGD counts margin errors by row, and keeps old counts.
+_BYTES_PER_ROW = 120
 
 
 def require_memory(memory: int, stream: BlockStream, settings: Settings) -> None:
     """Raise if training could take more than ``memory`` bytes in all."""
     from certsvm.data.memory import resident
+    from certsvm.fitting import keeps_alpha
 
     squares = _warm_up(stream, settings)
     dimension = stream.n_columns + 1
     needed = _BLOCKS * stream.largest_block + 8 * _VECTORS * dimension
+    if keeps_alpha(settings, dimension, streamed=True):
+        needed += _BYTES_PER_ROW * stream.n_rows
     if squares:
-        needed += 8 * _MATRICES * dimension**2
+        # Each thread adds up one of its own.
+        needed += 8 * (_MATRICES + settings.threads) * dimension**2
     total = resident() + needed
     if total > memory:
         raise BadInput(

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from certsvm.certificate import tidy
 from certsvm.cli.app import BadInput, say
 
 if TYPE_CHECKING:
@@ -105,13 +106,16 @@ def kind_of(path: str) -> str:
     """One of "blocks", "table" and "text"; standard input ("-") is text."""
     if path == "-":
         return "text"
-    with open(path, "rb") as file:
-        start = file.read(8)
-    if start.startswith(b"ARROW1"):
-        return "blocks"
-    if start.startswith(b"PAR1") or path.lower().endswith((".csv", ".csv.gz")):
-        return "table"
-    return "text"
+    from certsvm.data import kinds
+
+    return kinds.kind_of(path)
+
+
+def require_other_file(output: str, *inputs: str) -> None:
+    """Raise if what is to be written is one of the files that are read."""
+    for path in inputs:
+        if path != "-" and os.path.exists(output) and os.path.samefile(path, output):
+            raise BadInput(f"{output} is read from, and would be overwritten")
 
 
 def source_of(path: str) -> Any:
@@ -150,11 +154,17 @@ def load(path: str, options: DataOptions, threads: int = 0) -> tuple[Data, bool 
     return Data(rows.X, rows.y, rows.weights, names), zero_based
 
 
-def blocks(path: str, options: DataOptions, n_columns: int | None = None) -> Iterator[Any]:
+def blocks(
+    path: str,
+    options: DataOptions,
+    n_columns: int | None = None,
+    features: Sequence[str] | None = None,
+) -> Iterator[Any]:
     """A file in pieces (X, y, weights), in bounded memory.
 
-    For text, ``n_columns`` says how wide the rows are. Whether it is zero- or one-based cannot be
-    found out before all of it is read, so it is what the options say, or else one-based.
+    Of a table, ``features`` says which columns to take, in which order. For text, ``n_columns``
+    says how wide the rows are; whether it is zero- or one-based cannot be found out before all of
+    it is read, so it is what the options say, or else one-based.
     """
     from certsvm.data.shuffle import Rows
 
@@ -168,8 +178,9 @@ def blocks(path: str, options: DataOptions, n_columns: int | None = None) -> Ite
     elif kind == "table":
         from certsvm.data.tables import Table
 
-        for rows in Table(path, **options.for_table()).blocks(_BLOCK_BYTES):
-            yield Rows(rows.X.astype(options.dtype, copy=False), rows.y, rows.weights)
+        table = Table(path, features=features, **options.for_table())
+        for rows in table.blocks(_BLOCK_BYTES):
+            yield Rows(table.in_type(rows.X, options.dtype), rows.y, rows.weights)
     else:
         yield from _text_blocks(path, options, n_columns)
 
@@ -191,19 +202,31 @@ def _text_blocks(path: str, options: DataOptions, n_columns: int | None) -> Iter
             raise BadInput(
                 f"{_name(path)}: row {block.first_row + row} has feature "
                 f"{int(indices.max()) + int(not options.zero_based)}; the model has {width}. "
-                "Is the file zero-based (--zero-based)?"
+                "Say --zero-based or --one-based if the file is not what the model was trained on."
             )
         X = sp.csr_matrix((len(block.labels), width), dtype=block.values.dtype)
         X.data, X.indices, X.indptr = block.values, indices, block.indptr
         yield Rows(X, block.labels, None)
 
 
-def too_large(path: str, memory: int) -> bool:
-    """Whether training on a file in memory might take more than this."""
-    if path == "-":
-        return False
+def too_large(path: str, memory: int, *, certain: bool) -> bool:
+    """Whether training on a file in memory might take more than this.
+
+    What is compressed, or comes through a pipe, might take anything; that counts only if the
+    answer must be ``certain``.
+    """
+    if path == "-" or not os.path.isfile(path) or _is_compressed(path):
+        return certain
     factor = _PER_BYTE if kind_of(path) == "blocks" else _PER_BYTE_OF_TEXT
     return _WITHOUT_DATA + factor * os.path.getsize(path) > memory
+
+
+def _is_compressed(path: str) -> bool:
+    from certsvm.data.compressed import compression_of
+
+    with open(path, "rb") as file:
+        start = file.read(8)
+    return start.startswith(b"PAR1") or compression_of(start) is not None
 
 
 def physical_memory() -> int:
@@ -218,20 +241,6 @@ def all_threads() -> int:
     return os.cpu_count() or 1
 
 
-def tidy(label: Any) -> str:
-    """A label as the user wrote it: 1, not 1.0.
-
-    Examples
-    --------
-    >>> tidy(1.0), tidy(-2.5), tidy("spam")
-    ('1', '-2.5', 'spam')
-    """
-    # NumPy's float64 is a float, too.
-    if isinstance(label, float) and label.is_integer():
-        return str(int(label))
-    return str(label)
-
-
 def labels_like(classes: NDArray[Any], text: str) -> Any:
     """What a label is that was given as text, among such classes."""
     if classes.dtype.kind in "fiub":
@@ -244,3 +253,20 @@ def labels_like(classes: NDArray[Any], text: str) -> Any:
 
 def _name(path: str) -> str:
     return "standard input" if path == "-" else str(Path(path))
+
+
+__all__ = [
+    "DataOptions",
+    "all_threads",
+    "blocks",
+    "data_options",
+    "kind_of",
+    "labels_like",
+    "load",
+    "physical_memory",
+    "require_other_file",
+    "size",
+    "source_of",
+    "tidy",
+    "too_large",
+]

@@ -6,6 +6,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from certsvm.cli.app import BadInput
+
 if TYPE_CHECKING:
     from certsvm.cli.inputs import DataOptions
     from certsvm.models import Model
@@ -14,10 +16,14 @@ if TYPE_CHECKING:
 def load_model(path: str, *, with_witness: bool = False) -> Model:
     """A model of ours, with its witness if there is one beside it, or liblinear's text."""
     from certsvm.models import Model, load_liblinear, witness_path
+    from certsvm.models.container import MAGIC
 
     with open(path, "rb") as file:
         if file.read(11) == b"solver_type":
             return load_liblinear(path)
+        file.seek(0)
+        if not file.read(len(MAGIC)).startswith(MAGIC):
+            raise BadInput(f"{path} is not a model. (MODEL comes first, then FILE.)")
     return Model.load(path, witness=with_witness and Path(witness_path(path)).exists())
 
 

@@ -64,7 +64,7 @@ def training_progress(
     """Callbacks that show how training goes, for each class."""
     if quiet:
         yield lambda label: []
-    elif sys.stderr.isatty():
+    elif sys.stderr is not None and sys.stderr.isatty():
         with _live() as bar:
 
             def live(label: Any) -> Sequence[Callback]:
@@ -128,7 +128,7 @@ class _LiveLine:
 @contextmanager
 def counting(title: str, *, quiet: bool) -> Iterator[Any]:
     """A function to be called with a number of rows now and then, which it shows."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda what, rows: None
         return
     from rich.console import Console

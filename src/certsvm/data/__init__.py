@@ -1,5 +1,8 @@
 """Reading and writing data files."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from certsvm.data.compressed import DamagedFileError
 from certsvm.data.libsvm import (
     LibsvmBlock,
@@ -11,12 +14,27 @@ from certsvm.data.libsvm import (
     save_libsvm,
 )
 
+if TYPE_CHECKING:
+    from certsvm.data.block_file import BlockFile
+    from certsvm.data.convert import convert
+
+
+def __getattr__(name: str) -> Any:
+    # These need pyarrow, which takes a while to import, and may not be there.
+    homes = {"BlockFile": "certsvm.data.block_file", "convert": "certsvm.data.convert"}
+    if name not in homes:
+        raise AttributeError(f"module 'certsvm.data' has no attribute {name!r}")
+    return getattr(import_module(homes[name]), name)
+
+
 __all__ = [
+    "BlockFile",
     "DamagedFileError",
     "LibsvmBlock",
     "LibsvmBlocks",
     "LibsvmError",
     "LibsvmFile",
+    "convert",
     "load_libsvm",
     "read_libsvm",
     "save_libsvm",

@@ -15,6 +15,7 @@ file that is cut short underneath would kill it.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,12 +25,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 import scipy.sparse as sp
+import xxhash
 from numpy.typing import NDArray
 
 from certsvm.rows import Vector
 from certsvm.streamed import DataChangedError, block_digest
 
-_KEY = b"certsvm"
+_KEY, _DIGEST_KEY = b"certsvm", b"certsvm-digest"
 _FORMAT = 1
 MAGIC = b"ARROW1"
 
@@ -79,7 +81,8 @@ class BlockFileWriter:
     def __init__(self, file: IO[bytes], summary: Summary) -> None:
         self._file = file
         self._summary = summary
-        self._metadata = {_KEY: json.dumps({"format": _FORMAT, **asdict(summary)})}
+        header = json.dumps({"format": _FORMAT, **asdict(summary)})
+        self._metadata = {_KEY: header, _DIGEST_KEY: xxhash.xxh3_64_hexdigest(header.encode())}
         self._writer: Any = None
         self._written = 0
         self._rows = 0
@@ -91,10 +94,10 @@ class BlockFileWriter:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._writer is not None:
             self._writer.close()
-        if kind is None:
-            written = self._rows, self._values
-            stated = self._summary.n_rows, self._summary.n_values
-            assert written == stated, f"{written} rows and values written, {stated} stated"
+        written = self._rows, self._values
+        stated = self._summary.n_rows, self._summary.n_values
+        if kind is None and written != stated:
+            raise ValueError(f"{written} rows and values were written, {stated} announced")
 
     def write(self, X: Any, y: NDArray[Any], weights: Vector | None = None) -> None:
         """Append a block."""
@@ -139,6 +142,9 @@ class BlockFile:
                     f"{self.path} is an Arrow file, but not one that certsvm made. Turn it into "
                     "Parquet or CSV, and convert that: certsvm convert FILE.parquet OUT.arrow"
                 )
+            digest = xxhash.xxh3_64_hexdigest(metadata[_KEY])
+            if metadata.get(_DIGEST_KEY) != digest.encode():
+                raise BlockFileError(f"{self.path} is damaged: its header does not fit its digest")
             header = self._parsed(metadata[_KEY])
             version = header.pop("format", None)
             if version != _FORMAT:
@@ -172,7 +178,7 @@ class BlockFile:
             batch.validate(full=True)
             place = self._parsed((metadata or {})[_KEY])
             block = _unpacked(batch, self.summary.n_columns)
-        except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError) as error:
+        except (pa.ArrowException, OSError, LookupError, TypeError, ValueError) as error:
             raise BlockFileError(
                 f"{self.path}: block {i + 1} of {self.n_blocks} cannot be read: {error}"
             ) from None
@@ -186,7 +192,9 @@ class BlockFile:
     def _open(self) -> Any:
         try:
             return _Reader(self.path)
-        except pa.ArrowInvalid as error:
+        except (FileNotFoundError, PermissionError, IsADirectoryError):
+            raise
+        except (pa.ArrowException, OSError) as error:
             raise BlockFileError(
                 f"{self.path} is not an Arrow file, or not a whole one: {error}"
             ) from None
@@ -208,7 +216,7 @@ class _Reader:
     """An Arrow reader that closes its file."""
 
     def __init__(self, path: Path) -> None:
-        self._file = pa.OSFile(str(path))
+        self._file = pa.OSFile(os.fsencode(path))
         try:
             self._reader = pa.ipc.open_file(self._file)
         except BaseException:

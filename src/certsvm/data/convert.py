@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from certsvm.data.block_file import BlockFileWriter, Summary
+from certsvm.data.kinds import kind_of
 from certsvm.data.libsvm import LibsvmBlocks
 from certsvm.data.memory import left_of
 from certsvm.data.shuffle import Bucket, Rows, shuffled
@@ -87,6 +88,10 @@ def convert(
     >>> summary.n_rows, summary.n_columns, summary.n_values
     (2, 3, 3)
     """
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
+    if block_bytes is not None and block_bytes < 1:
+        raise ValueError(f"block_bytes must be > 0, got {block_bytes!r}")
     left = left_of(memory)
     block_bytes = block_bytes or min(left // _BLOCK, _LARGEST_BLOCK)
     reader = _reader(source, min(left // _TEXT, _LARGEST_TEXT), dtype, n_features, zero_based,
@@ -204,7 +209,7 @@ class _TableReader:
     def blocks(self) -> Iterator[Rows]:
         """Dense rows."""
         for rows in self._table.blocks(self._block_bytes):
-            yield Rows(rows.X.astype(self._dtype, copy=False), rows.y, rows.weights)
+            yield Rows(self._table.in_type(rows.X, self._dtype), rows.y, rows.weights)
 
     def expected_bytes(self) -> int:
         """How much there will be, as a guess; compressed tables may be many times as large."""
@@ -226,17 +231,11 @@ class _TableReader:
         return [f"labels are in column {self._table.label!r}"]
 
 
-def is_table(path: str | Path) -> bool:
-    """Whether a file is Parquet, by its first bytes, or CSV, by its name."""
-    with Path(path).open("rb") as file:
-        return file.read(4) == b"PAR1" or str(path).lower().endswith((".csv", ".csv.gz"))
-
-
 def _reader(
     source: Any, block_bytes: int, dtype: Any, n_features: int | None, zero_based: bool | None,
     label: str | None, weight: str | None,
 ) -> _LibsvmReader | _TableReader:  # fmt: skip
-    table = isinstance(source, str | Path) and is_table(source)
+    table = isinstance(source, str | Path) and kind_of(source) == "table"
     wrong = {"n_features": n_features, "zero_based": zero_based} if table else {
         "label": label, "weight": weight}  # fmt: skip
     for name, value in wrong.items():

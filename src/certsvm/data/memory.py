@@ -24,8 +24,8 @@ def parse_size(text: str) -> int:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", text, re.IGNORECASE)
     unit = match.group(2).lower() if match else None
-    if match is None or (unit not in _UNITS and unit not in _BINARY):
-        raise ValueError(f"{text!r} is not a size: write 500M, 4G or 1.5GiB, for example")
+    if match is None or (unit not in _UNITS and unit not in _BINARY) or len(text) > 40:
+        raise ValueError(f"{text[:40]!r} is not a size: write 500M, 4G or 1.5GiB, for example")
     return int(float(match.group(1)) * (_UNITS | _BINARY)[unit or ""])
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from certsvm.models.atomic import WriteError
 from certsvm.rows import Vector
 
 _MOST_BUCKETS = 256
@@ -71,15 +72,22 @@ class Bucket:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.nbytes = 0
+        self.n_rows = 0
 
     def put(self, rows: Rows) -> None:
         """Append rows."""
         self.nbytes += rows.nbytes
+        self.n_rows += len(rows.y)
         X = rows.X
         arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
-        with self.path.open("ab") as file:
-            for array in (np.array(X.shape), rows.y, *_maybe(rows.weights), *arrays):
-                np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+        try:
+            with self.path.open("ab") as file:
+                for array in (np.array(X.shape), rows.y, *_maybe(rows.weights), *arrays):
+                    _write(file, np.ascontiguousarray(array))
+        except OSError as error:
+            raise WriteError(
+                error.errno, f"cannot keep rows on their way: {error.strerror}", str(self.path)
+            ) from None
 
     def pieces(self, *, sparse: bool, weighted: bool) -> Iterator[Rows]:
         """What was put in, in the same pieces."""
@@ -97,6 +105,14 @@ class Bucket:
                 else:
                     X = array(file)
                 yield Rows(X, y, weights)
+
+
+def _write(file: IO[bytes], array: NDArray[Any]) -> None:
+    # Not with NumPy's writer, whose errors do not say what is wrong.
+    header = np.lib.format.header_data_from_array_1_0(array)
+    np.lib.format.write_array_header_2_0(file, header)
+    if array.size:
+        file.write(array.data.cast("B") if array.dtype.kind != "U" else array.tobytes())
 
 
 def _maybe(weights: Vector | None) -> list[Vector]:
@@ -137,7 +153,8 @@ def shuffled(
         if bucket.nbytes == 0:
             continue
         inside = bucket.pieces(sparse=sparse, weighted=weighted)
-        if bucket.nbytes > most:
+        # A single row cannot be split, however large it is.
+        if bucket.nbytes > most and bucket.n_rows > 1:
             yield from shuffled(inside, folder, most, bucket.nbytes, rng)
         else:
             rows = joined(list(inside))

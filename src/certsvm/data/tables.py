@@ -6,19 +6,25 @@ rows. What cannot be a number is an error that names the row and the column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from certsvm.data.compressed import compression_of
 from certsvm.data.shuffle import Rows
 from certsvm.rows import Vector
+
+# The first rows of a CSV file, in which names and types are looked for, end within this, or the
+# next, or the last.
+_FIRST_BLOCKS = (1 << 20, 1 << 24, 1 << 28)
+_ARROW_NAMES = {"gzip": "gzip", "bzip2": "bz2", "zstd": "zstd", None: None}
 
 
 class TableError(ValueError):
@@ -31,47 +37,51 @@ class Table:
     Parameters
     ----------
     path : path
-        The file. A CSV file has a line of names at the top.
+        The file. A CSV file has a line of names at the top, and may be compressed.
     label : str, default=None
         The column of labels; None means the one called "label", or else the last one.
     weight : str, default=None
         The column of weights.
+    features : sequence of str, default=None
+        The columns to take, in this order; None takes all others. If they are given and no label
+        is, the labels are in "label", or in the only other column, or nowhere.
 
     Attributes
     ----------
     feature_names : list of str
-        The other columns, in their order.
+        The columns of the rows, in their order.
+    label : str or None
+        The column of labels; None if there is none.
     """
 
     def __init__(
-        self, path: str | Path, *, label: str | None = None, weight: str | None = None
+        self,
+        path: str | Path,
+        *,
+        label: str | None = None,
+        weight: str | None = None,
+        features: Sequence[str] | None = None,
     ) -> None:
         self.path = Path(path)
         with self.path.open("rb") as file:
-            self._parquet = file.read(4) == b"PAR1"
-        names, types = self._schema()
-        if label is None:
-            label = "label" if "label" in names else names[-1]
-        for name, role in ((label, "labels"), (weight, "weights")):
-            if name is not None and name not in names:
-                shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-                raise TableError(
-                    f"{self.path} has no column {name!r} for the {role}; it has {shown}"
-                )
-        self.label, self.weight = label, weight
-        self.feature_names = [name for name in names if name not in (label, weight)]
+            start = file.read(8)
+        self._parquet = start.startswith(b"PAR1")
+        compression = None if self._parquet else compression_of(start)
+        if compression not in _ARROW_NAMES:
+            raise TableError(f"{self.path}: CSV compressed with {compression} cannot be read")
+        self._compression = _ARROW_NAMES[compression]
+        self._types = self._schema()
+        self.weight = weight
+        self.label = self._label(label, features)
+        self._refuse_unknown(features)
+        others = [name for name in self._types if name not in (self.label, weight)]
+        self.feature_names = others if features is None else list(features)
         if not self.feature_names:
-            raise TableError(f"{self.path} has no columns besides {label!r}")
-        numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-        for name, kind in zip(names, types, strict=True):
-            if name != label and not any(is_kind(kind) for is_kind in numbers):
-                raise TableError(
-                    f"{self.path}: column {name!r} holds {kind}, not numbers. Encode it "
-                    "(one-hot, say), or leave it out."
-                )
+            raise TableError(f"{self.path} has no columns besides {self.label!r}")
+        self._refuse_non_numbers()
 
     def blocks(self, block_bytes: int) -> Iterator[Rows]:
-        """All rows, in blocks of about this size."""
+        """All rows, in blocks of about this size. Without labels, they are empty strings."""
         first = 0
         for batch in self._batches(block_bytes):
             if len(batch) == 0:
@@ -79,52 +89,127 @@ class Table:
             X = np.empty((len(batch), len(self.feature_names)))
             for j, name in enumerate(self.feature_names):
                 X[:, j] = self._numbers(batch.column(name), name, first)
-            y = self._labels(batch.column(self.label), first)
-            weights = None
-            if self.weight is not None:
-                weights = self._numbers(batch.column(self.weight), self.weight, first)
-            yield Rows(X, y, weights)
+            y = np.full(len(batch), "")
+            if self.label is not None:
+                y = self._labels(batch.column(self.label), self.label, first)
+            yield Rows(X, y, self._weights(batch, first))
             first += len(batch)
         if first == 0:
             raise TableError(f"{self.path} has no rows")
 
-    def _schema(self) -> tuple[list[str], list[Any]]:
-        try:
-            if self._parquet:
-                schema = pa.parquet.read_schema(self.path)
-            else:
-                with pa.csv.open_csv(self.path) as reader:
-                    schema = reader.schema
-        except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-            raise TableError(f"{self.path} cannot be read: {error}") from None
+    def in_type(self, X: NDArray[np.float64], dtype: Any) -> NDArray[np.floating[Any]]:
+        """Rows in another type of float; what it cannot hold is an error."""
+        with np.errstate(over="ignore"):
+            converted: NDArray[np.floating[Any]] = X.astype(dtype, copy=False)
+        if not np.isfinite(converted).all():
+            row, column = np.argwhere(~np.isfinite(converted))[0]
+            raise TableError(
+                f"{self.path}: {X[row, column]!r} in column {self.feature_names[column]!r} is too "
+                f"large for {np.dtype(dtype).name}"
+            )
+        return converted
+
+    def _label(self, label: str | None, features: Sequence[str] | None) -> str | None:
+        if label is not None and label == self.weight:
+            raise TableError(f"{self.path}: column {label!r} cannot hold labels and weights both")
+        if label is not None or "label" in self._types:
+            return label or "label"
+        others = [n for n in self._types if n not in (features or ()) and n != self.weight]
+        if features is None:
+            return others[-1] if others else None
+        return others[0] if len(others) == 1 else None
+
+    def _refuse_unknown(self, features: Sequence[str] | None) -> None:
+        roles = [(self.label, "the labels"), (self.weight, "the weights")]
+        for name, role in [*roles, *((name, "the model") for name in features or ())]:
+            if name is not None and name not in self._types:
+                names = list(self._types)
+                shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+                raise TableError(f"{self.path} has no column {name!r} for {role}; it has {shown}")
+
+    def _refuse_non_numbers(self) -> None:
+        numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+        for name in [*self.feature_names, *([self.weight] if self.weight else [])]:
+            kind = self._types[name]
+            if not any(is_kind(kind) for is_kind in numbers):
+                raise TableError(
+                    f"{self.path}: column {name!r} holds {kind}, not numbers. Encode it "
+                    "(one-hot, say), or leave it out."
+                )
+
+    def _schema(self) -> dict[str, Any]:
+        if self._parquet:
+            with self._explained(), self.path.open("rb") as file:
+                schema = pa.parquet.read_schema(file)
+        else:
+            schema = self._csv_schema()
         if len(set(schema.names)) < len(schema.names):
-            raise TableError(f"{self.path} has two columns of the same name")
-        return list(schema.names), list(schema.types)
+            raise TableError(
+                f"{self.path} has two columns of the same name. Is the line of names missing?"
+            )
+        return dict(zip(schema.names, schema.types, strict=True))
+
+    def _csv_schema(self) -> Any:
+        for size in _FIRST_BLOCKS:
+            try:
+                options = pa.csv.ReadOptions(block_size=size, use_threads=False)
+                with self._csv(options) as reader:
+                    if reader.read_next_batch().num_rows == 0:
+                        raise StopIteration
+                    return reader.schema
+            except StopIteration:
+                raise TableError(f"{self.path} has no rows") from None
+            except pa.ArrowInvalid as error:
+                # A row, or the line of names, may be longer than the block.
+                last = error
+            except (pa.ArrowException, OSError) as error:
+                raise self._error(error) from None
+            if self.path.stat().st_size <= size and self._compression is None:
+                break
+        raise self._error(last)
+
+    @contextmanager
+    def _csv(self, options: Any, types: dict[str, Any] | None = None) -> Iterator[Any]:
+        convert = pa.csv.ConvertOptions(column_types=types)
+        with (
+            self.path.open("rb") as opened,
+            pa.input_stream(opened, compression=self._compression) as stream,
+            pa.csv.open_csv(stream, read_options=options, convert_options=convert) as reader,
+        ):
+            yield reader
 
     def _batches(self, block_bytes: int) -> Iterator[pa.RecordBatch]:
-        try:
+        with self._explained():
             if self._parquet:
-                rows = max(1, block_bytes // (8 * len(self.feature_names)))
-                with pa.parquet.ParquetFile(self.path) as file:
+                rows = max(1, block_bytes // (8 * len(self._types)))
+                with self.path.open("rb") as opened, pa.parquet.ParquetFile(opened) as file:
                     yield from file.iter_batches(batch_size=rows)
-            else:
-                # Threads would read further blocks ahead.
-                options = pa.csv.ReadOptions(
-                    block_size=max(block_bytes // 2, 1 << 16), use_threads=False
-                )
-                # Without a word to the contrary, the first block decides what a column holds.
-                numbers = [*self.feature_names, *([self.weight] if self.weight else [])]
-                convert = pa.csv.ConvertOptions(column_types=dict.fromkeys(numbers, pa.float64()))
-                with pa.csv.open_csv(
-                    self.path, read_options=options, convert_options=convert
-                ) as reader:
-                    yield from reader
-        except pa.ArrowInvalid as error:
-            raise TableError(f"{self.path} cannot be read: {error}") from None
+                return
+            # What a column holds must not depend on how the file is cut.
+            types = {n: pa.float64() for n in self._types if n != self.label}
+            types |= {n: k for n, k in self._types.items() if pa.types.is_boolean(k)}
+            for name, kind in self._types.items():
+                if not (name in self.feature_names or name == self.weight):
+                    types[name] = pa.string() if pa.types.is_boolean(kind) else kind
+            # Threads would read further blocks ahead.
+            size = max(block_bytes // 2, 1 << 16)
+            options = pa.csv.ReadOptions(block_size=size, use_threads=False)
+            with self._csv(options, types) as reader:
+                yield from reader
+
+    def _weights(self, batch: pa.RecordBatch, first: int) -> Vector | None:
+        if self.weight is None:
+            return None
+        weights = self._numbers(batch.column(self.weight), self.weight, first)
+        if (weights < 0).any():
+            row = first + int(np.argmax(weights < 0)) + 1
+            raise TableError(f"{self.path}: row {row}, column {self.weight!r} is negative")
+        return weights
 
     def _numbers(self, column: pa.Array, name: str, first: int) -> Vector:
         self._refuse_missing(column, name, first)
-        values: Vector = np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64)
+        with self._explained():
+            values: Vector = np.asarray(column.cast(pa.float64()), dtype=np.float64)
         bad = ~np.isfinite(values)
         if bad.any():
             raise TableError(
@@ -132,12 +217,13 @@ class Table:
             )
         return values
 
-    def _labels(self, column: pa.Array, first: int) -> NDArray[Any]:
-        self._refuse_missing(column, self.label, first)
+    def _labels(self, column: pa.Array, name: str, first: int) -> NDArray[Any]:
+        self._refuse_missing(column, name, first)
         if pa.types.is_integer(column.type):
-            return np.asarray(column.cast(pa.int64()))
+            with self._explained(f"column {name!r} of labels "):
+                return np.asarray(column.cast(pa.int64()))
         if pa.types.is_floating(column.type):
-            return self._numbers(column, self.label, first)
+            return self._numbers(column, name, first)
         return np.array([str(label) for label in column.to_pylist()])
 
     def _refuse_missing(self, column: pa.Array, name: str, first: int) -> None:
@@ -147,3 +233,14 @@ class Table:
                 f"{self.path}: row {first + int(np.argmax(missing)) + 1}, column {name!r} is "
                 "missing. Fill in such values, or remove the rows."
             )
+
+    @contextmanager
+    def _explained(self, what: str = "") -> Iterator[None]:
+        """Arrow's errors, with the name of the file."""
+        try:
+            yield
+        except (pa.ArrowException, OSError) as error:
+            raise self._error(error, what) from None
+
+    def _error(self, error: Exception, what: str = "") -> TableError:
+        return TableError(f"{self.path}: {what}cannot be read: {error}")

@@ -5,7 +5,7 @@ from certsvm.models.container import Container, ModelFileError, read_container, 
 from certsvm.models.fingerprint import Fingerprint, FingerprintBuilder
 from certsvm.models.liblinear import load_liblinear, save_liblinear
 from certsvm.models.model import Model, witness_path
-from certsvm.models.witness import WeightsWitness, Witness, load_witness, save_witness
+from certsvm.models.witness import WeightsWitness, Witness, WitnessFile, load_witness, save_witness
 
 __all__ = [
     "Container",
@@ -15,6 +15,7 @@ __all__ = [
     "ModelFileError",
     "WeightsWitness",
     "Witness",
+    "WitnessFile",
     "WriteError",
     "atomic_write",
     "load_liblinear",

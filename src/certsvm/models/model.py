@@ -7,6 +7,7 @@ data, and for the dual bound the witness, which lies in a file of its own beside
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Sequence
@@ -16,10 +17,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import xxhash
 from numpy.typing import NDArray
 
 from certsvm._version import __version__
-from certsvm.certificate import Certificate
+from certsvm.certificate import Certificate, tidy
 from certsvm.models.container import (
     Container,
     ModelFileError,
@@ -229,6 +231,12 @@ class Model:
             raise ValueError(f"row {k} of X contains NaN, infinity, or values too large to add up")
         return scores.ravel() if self.n_problems == 1 else scores
 
+    def labels_of(self, scores: NDArray[np.float64]) -> NDArray[Any]:
+        """The labels that scores from ``decision_function`` stand for."""
+        index = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes[index]
+        return labels
+
     def predict(self, X: Any, *, allow_fewer: bool = False) -> NDArray[Any]:
         """Labels of rows.
 
@@ -244,23 +252,25 @@ class Model:
         labels : ndarray of shape (n_samples,)
             Taken from ``classes``.
         """
-        scores = self.decision_function(X, allow_fewer=allow_fewer)
-        index = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: NDArray[Any] = self.classes[index]
-        return labels
+        return self.labels_of(self.decision_function(X, allow_fewer=allow_fewer))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model, atomically; its witness, if it has one, beside it.
+
+        If it has none, an old one at that place is removed, as it would belong to another model.
 
         Parameters
         ----------
         path : str or path-like
             The file. The witness goes to ``witness_path(path)``.
         """
-        # First: were we stopped in between, the old model would have a witness for the same
-        # data, or one that its fingerprint gives away.
+        # First: were we stopped in between, the old model would have no witness, or one that says
+        # that it belongs to another.
         if self.witness is not None and self.fingerprint is not None:
-            save_witness(witness_path(path), self.witness, self.fingerprint)
+            save_witness(witness_path(path), self.witness, self.fingerprint, self.digest)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(witness_path(path))
         content = {
             "certsvm_version": self.certsvm_version,
             "classes": self.classes.tolist() if self.classes.dtype.kind == "U" else None,
@@ -296,15 +306,20 @@ class Model:
             The file is foreign or damaged, or the witness is about other data.
         """
         found = read_container(path, KIND)
-        proof, about = load_witness(witness_path(path)) if witness else (None, None)
+        proof = load_witness(witness_path(path)) if witness else None
         try:
-            model = _restored(cls, found, proof)
+            model = _restored(cls, found, None if proof is None else proof.witness)
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"{os.fspath(path)} holds no valid model: {error}") from error
-        if about is not None and about != model.fingerprint:
+        if proof is not None and proof.fingerprint != model.fingerprint:
             raise ModelFileError(
-                f"{witness_path(path)} is about other data ({about}) than the model in "
+                f"{witness_path(path)} is about other data ({proof.fingerprint}) than the model in "
                 f"{os.fspath(path)} ({model.fingerprint})"
+            )
+        if proof is not None and proof.model not in ("", model.digest):
+            raise ModelFileError(
+                f"{witness_path(path)} belongs to another model than {os.fspath(path)}: one of "
+                "them was replaced"
             )
         return model
 
@@ -336,6 +351,12 @@ class Model:
         return clf
 
     @property
+    def digest(self) -> str:
+        """Of weights and certificates: what a witness says that it belongs to."""
+        content = [self.coef.tobytes(), self.intercept.tobytes(), repr(self.certificates).encode()]
+        return xxhash.xxh3_128_hexdigest(b"".join(content))
+
+    @property
     def bias(self) -> float:
         """The augmentation rho; where it is not known, 1 if there are intercepts, else 0."""
         return float(self.parameters.get("bias", bool(self.intercept.any())))
@@ -353,7 +374,7 @@ class Model:
             lines.append("no certificate: nothing is proved about the distance to the optimum")
         positive = self.classes[1:] if self.n_problems == 1 else self.classes
         lines += [
-            f"class {label}: {certificate}"
+            f"class {tidy(label)}: {certificate}"
             for label, certificate in zip(positive, self.certificates, strict=False)
         ]
         return "\n".join(lines)
@@ -501,5 +522,5 @@ def _matrix(X: Any) -> Any:
 
 
 def _listing(items: Sequence[Any]) -> str:
-    shown = ", ".join(str(item) for item in items[:_MOST_SHOWN])
+    shown = ", ".join(tidy(item) for item in items[:_MOST_SHOWN])
     return shown if len(items) <= _MOST_SHOWN else f"{shown}, ..."

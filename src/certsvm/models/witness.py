@@ -7,15 +7,15 @@ by. So alpha need not be kept exactly: a coarser one, still in the box, proves a
 * ``WeightsWitness`` keeps a weight vector, from which alpha is computed anew, row by row: its
   size does not depend on the number of rows.
 
-Both are relative to the box. The box itself, and with it C and the weights of the rows, comes from
-whoever checks the proof, so nothing in a witness can make a false bound.
+Both are relative to the box, so nothing in a witness can make a bound that is not one for the C and
+the weights that it is checked with: those of the model and of the data.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -218,8 +218,29 @@ class WeightsWitness:
         return alpha
 
 
+class WitnessFile(NamedTuple):
+    """What a file of a witness holds.
+
+    Attributes
+    ----------
+    witness : Witness or WeightsWitness
+        The witness.
+    fingerprint : Fingerprint
+        Of the training data.
+    model : str
+        The digest of the model that it belongs to; empty if it is not known.
+    """
+
+    witness: Witness | WeightsWitness
+    fingerprint: Fingerprint
+    model: str
+
+
 def save_witness(
-    path: str | os.PathLike[str], witness: Witness | WeightsWitness, fingerprint: Fingerprint
+    path: str | os.PathLike[str],
+    witness: Witness | WeightsWitness,
+    fingerprint: Fingerprint,
+    model: str = "",
 ) -> None:
     """Write a witness, with the fingerprint of the data it is about.
 
@@ -231,6 +252,8 @@ def save_witness(
         The witness.
     fingerprint : Fingerprint
         Of the training data.
+    model : str, default=""
+        The digest of the model that it belongs to.
     """
     _check_about(witness, fingerprint)
     arrays: dict[str, NDArray[Any]]
@@ -238,11 +261,12 @@ def save_witness(
         form, arrays = "quantised", {"codes": witness.codes, "scale": witness.scale}
     else:
         form, arrays = "weights", {"vectors": witness.vectors, "sigma": witness.sigma}
-    write_container(path, KIND, {"form": form, "fingerprint": asdict(fingerprint)}, arrays)
+    content = {"form": form, "fingerprint": asdict(fingerprint), "model": model}
+    write_container(path, KIND, content, arrays)
 
 
-def load_witness(path: str | os.PathLike[str]) -> tuple[Witness | WeightsWitness, Fingerprint]:
-    """Read a witness, and the fingerprint of the data it is about.
+def load_witness(path: str | os.PathLike[str]) -> WitnessFile:
+    """Read a witness, and what it is about.
 
     Parameters
     ----------
@@ -251,10 +275,8 @@ def load_witness(path: str | os.PathLike[str]) -> tuple[Witness | WeightsWitness
 
     Returns
     -------
-    witness : Witness or WeightsWitness
-        The witness.
-    fingerprint : Fingerprint
-        Of the training data.
+    found : WitnessFile
+        The witness, the fingerprint of the data and the digest of the model.
 
     Raises
     ------
@@ -268,7 +290,7 @@ def load_witness(path: str | os.PathLike[str]) -> tuple[Witness | WeightsWitness
         raise ModelFileError(f"{os.fspath(path)} holds no valid witness: {error}") from error
 
 
-def _restored(found: Container) -> tuple[Witness | WeightsWitness, Fingerprint]:
+def _restored(found: Container) -> WitnessFile:
     form, arrays = found.content["form"], found.arrays
     fingerprint = Fingerprint(**found.content["fingerprint"])
     witness: Witness | WeightsWitness
@@ -279,7 +301,10 @@ def _restored(found: Container) -> tuple[Witness | WeightsWitness, Fingerprint]:
     else:
         raise ValueError(f"there is no form {form!r}")
     _check_about(witness, fingerprint)
-    return witness, fingerprint
+    model = found.content["model"]
+    if not isinstance(model, str):
+        raise ValueError(f"the digest of a model cannot be {model!r}")
+    return WitnessFile(witness, fingerprint, model)
 
 
 def _check_about(witness: Witness | WeightsWitness, fingerprint: Fingerprint) -> None:

@@ -32,7 +32,8 @@ def class_weights(
         balanced = np.ones(classes.size)
         np.divide(totals.sum(), classes.size * totals, out=balanced, where=totals > 0)
         return balanced
-    assert isinstance(class_weight, dict)
+    if not isinstance(class_weight, dict):
+        raise ValueError(f'class_weight must be a dict, "balanced" or None, got {class_weight!r}')
     known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     # A class may be missing from the data (a fold of a cross-validation); a key that matches

@@ -82,9 +82,13 @@ class Auto(Solver):
         """Begin with the one or the other."""
         if isinstance(problem, Problem):
             return AutoRun(problem, options, self.shuffled)
-        if problem.dimension <= _MOST_COLUMNS_OF_STREAM:
-            return SmoothedNewton().start(problem, options)
-        return SGDs(shuffled=self.shuffled).start(problem, options)
+        return self.for_stream(problem.dimension).start(problem, options)
+
+    def for_stream(self, dimension: int) -> SmoothedNewton | SGDs:
+        """What to take on a stream."""
+        if dimension <= _MOST_COLUMNS_OF_STREAM:
+            return SmoothedNewton()
+        return SGDs(shuffled=self.shuffled)
 
 
 class AutoRun(Run):

@@ -63,7 +63,9 @@ _FIRST_SIGMA, _LARGEST_SIGMA = 0.45, 1e12
 # there were many.
 _GROWTH = 2.0, 16.0
 _FEW, _MANY = 2, 6
-# Steps after which a smooth problem is left as it is; too steep a one is left for a smoother.
+# It has come to its end when sigma can grow by no more than this.
+_LEAST_GROWTH = 1.01
+# Steps after which a smooth problem counts as too steep, and after which a sample's does.
 _MOST_INNER, _MOST_FROM_SAMPLE = 30, 12
 # A point is taken if the slope there, relative to that at the beginning, is at most this.
 _FLAT = 0.3
@@ -172,6 +174,7 @@ class SmoothedNewtonRun(Run):
         self._passes = 0
         self._inner = 0
         self._growth = 4.0
+        self._solved = self._w, self._share
         self._latest: Reading | None = None
 
     @property
@@ -216,7 +219,10 @@ class SmoothedNewtonRun(Run):
         self._judge(reading)
         self._latest = reading
         return Epoch(
-            epochs=self._passes, margin_errors=reading.band, primal_estimate=reading.primal.value
+            epochs=self._passes,
+            margin_errors=reading.band,
+            primal_estimate=reading.primal.value,
+            finished=self._growth < _LEAST_GROWTH,
         )
 
     def _judge(self, reading: Reading) -> None:
@@ -233,8 +239,10 @@ class SmoothedNewtonRun(Run):
         if self._from_sample and self._misled(solved):
             self._share, self._from_sample, self._inner = _FIRST_SIGMA, False, 0
             self._line = None
-        elif solved or self._inner >= _MOST_INNER:
-            self._next_stage()
+        elif solved:
+            self._next_stage(reading.w)
+        elif self._inner >= _MOST_INNER:
+            self._step_back()
         else:
             direction = newton_direction(reading.gram, reading.gradient)
             self._line = Line(reading.w, direction)
@@ -248,12 +256,21 @@ class SmoothedNewtonRun(Run):
             return True
         return not solved and self._inner >= _MOST_FROM_SAMPLE
 
-    def _next_stage(self) -> None:
+    def _step_back(self) -> None:
+        """Go back to the last problem that was solved, and on from it in smaller steps."""
+        self._growth = math.sqrt(self._growth)
+        self._w, share = self._solved
+        self._share = share * self._growth
+        self._base, self._line = None, None
+        self._inner = 0
+
+    def _next_stage(self, w: Vector) -> None:
         """Go on to a steeper problem, from the same point."""
+        self._solved = w, self._share
         if self._inner <= _FEW:
             self._growth = min(2.0 * self._growth, _GROWTH[1])
         elif self._inner > _MANY:
-            self._growth = max(0.5 * self._growth, _GROWTH[0])
+            self._growth = min(self._growth, max(0.5 * self._growth, _GROWTH[0]))
         self._share = min(self._share * self._growth, _LARGEST_SIGMA)
         self._inner = 0
         self._line = None

@@ -76,6 +76,8 @@ def command(
     """  # noqa: D301
     from certsvm.comparison import compare
 
+    if plot is not None:
+        import matplotlib  # noqa: F401  better now than when all is done
     data, _ = load(file, DataOptions(zero_based, features, float32, label, weight))
     with training_progress(tol, max_time, 1, quiet=quiet or as_json) as callbacks:
         result = compare(

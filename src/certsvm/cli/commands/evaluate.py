@@ -34,8 +34,8 @@ def command(
     if kind_of(file) == "text":
         options = options_like_training(options, trained)
     confusion: dict[tuple[str, str], float] = {}
-    rows = 0
-    for X, y, weights in blocks(file, options, trained.n_features):
+    rows, weighed = 0, False
+    for X, y, weights in blocks(file, options, trained.n_features, trained.feature_names):
         predicted = trained.predict(X, allow_fewer=True)
         pairs = np.array([[tidy(a), tidy(b)] for a, b in zip(y.tolist(), predicted.tolist(),
                                                              strict=True)])  # fmt: skip
@@ -44,6 +44,7 @@ def command(
         for (true, guess), total in zip(kinds.tolist(), totals.tolist(), strict=True):
             confusion[true, guess] = confusion.get((true, guess), 0.0) + total
         rows += len(y)
+        weighed = weighed or weights is not None
     result = _measures(confusion) | {"rows": rows}
     if as_json:
         put_json(result)
@@ -54,7 +55,7 @@ def command(
     for name, one in result["classes"].items():
         click.echo(
             f"class {name:>{width}}: precision {_share(one['precision'])}, recall "
-            f"{_share(one['recall'])}, weight {one['weight']:g}"
+            f"{_share(one['recall'])}, {one['weight']:g} {'in weight' if weighed else 'rows'}"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -60,12 +60,25 @@ def _model_as_json(model: Model) -> dict[str, Any]:
     }
 
 
+def _is_zero_based(file: str, options: DataOptions) -> bool:
+    from certsvm.data.libsvm import LibsvmBlocks
+
+    text = LibsvmBlocks(file, **options.for_text())
+    for _ in text:
+        pass
+    return bool(text.zero_based)
+
+
 def _data(file: str, options: DataOptions) -> dict[str, Any]:
     import numpy as np
     import scipy.sparse as sp
 
     rows = columns = values = 0
     classes: dict[str, int] = {}
+    kind = kind_of(file)
+    if kind == "text" and options.zero_based is None:
+        # Then no index is too small, and no column is forgotten.
+        options = replace(options, zero_based=_is_zero_based(file, options))
     for X, y, _ in blocks(file, options):
         rows += X.shape[0]
         columns = max(columns, X.shape[1])
@@ -75,7 +88,7 @@ def _data(file: str, options: DataOptions) -> dict[str, Any]:
             classes[tidy(name)] = classes.get(tidy(name), 0) + count
     names = {"text": "libsvm text", "table": "table", "blocks": "converted data"}
     return {
-        "kind": names[kind_of(file)],
+        "kind": names[kind] + (", zero-based" if options.zero_based else ""),
         "rows": rows,
         "columns": columns,
         "values": values,

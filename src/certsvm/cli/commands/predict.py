@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 import click
 
 from certsvm.cli.app import say
-from certsvm.cli.inputs import DataOptions, blocks, data_options, kind_of, tidy
+from certsvm.cli.inputs import DataOptions, blocks, data_options, kind_of, require_other_file, tidy
 from certsvm.cli.models import load_model, options_like_training
 
 
@@ -37,9 +38,10 @@ def command(
 ) -> None:  # fmt: skip
     """Predict a label for each row of FILE ("-" is standard input).
 
-    MODEL is what `certsvm train` wrote, or a text model of liblinear. FILE has labels, too, as in
-    liblinear's format; put 0 if they are not known. Features that the model has and the file has
-    not are zero. Whether text counts indices from zero or one is taken to be as in training.
+    MODEL is what `certsvm train` wrote, or a text model of liblinear. Text has labels, too, as in
+    liblinear's format; put 0 if they are not known. Of a table, the columns are found by name.
+    Features that the model has and the text has not are zero. Whether text counts indices from
+    zero or one is taken to be as in training.
 
     \b
     certsvm predict a9a.model a9a.t -o predictions.txt
@@ -48,22 +50,24 @@ def command(
     import numpy as np
 
     trained = load_model(model)
+    require_other_file(output, model, file)
     options = DataOptions(zero_based, features, float32, label, weight)
     if kind_of(file) == "text":
         options = options_like_training(options, trained)
     right = rows = 0
+    labelled = True
     with _opened(output) as out:
-        for X, y, _ in blocks(file, options, trained.n_features):
+        for X, y, _ in blocks(file, options, trained.n_features, trained.feature_names):
             values = trained.decision_function(X, allow_fewer=True)
             columns = values if values.ndim == 2 else values[:, np.newaxis]
-            index = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-            names = [tidy(name) for name in trained.classes.tolist()]
-            for k, row in zip(index.tolist(), columns.tolist(), strict=True):
-                text = " ".join([names[k], *map(repr, row)]) if scores else names[k]
+            predicted = trained.labels_of(values)
+            for label_, row in zip(predicted.tolist(), columns.tolist(), strict=True):
+                text = " ".join([tidy(label_), *map(repr, row)]) if scores else tidy(label_)
                 out.write(text + "\n")
             rows += len(y)
-            right += _agreeing(trained.classes[index], y)
-    if not quiet:
+            labelled = labelled and not (y == "").any()
+            right += _agreeing(predicted, y)
+    if not quiet and labelled:
         say(f"accuracy {right / rows:.4%} ({right} of {rows})")
 
 
@@ -78,6 +82,11 @@ def _opened(output: str) -> Iterator[Any]:
     if output == "-":
         yield sys.stdout
         sys.stdout.flush()
+        return
+    if os.path.exists(output) and not os.path.isfile(output):
+        # A device or a pipe.
+        with open(output, "w") as straight:
+            yield straight
         return
     from certsvm.models import atomic_write
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from certsvm.cli.inputs import (
     labels_like,
     load,
     physical_memory,
+    require_other_file,
     size,
     tidy,
     too_large,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 # Of the machine's memory, training may take this share before data is streamed without a word.
 _SHARE_OF_MEMORY = 0.7
+_MANY_CLASSES = 100
 
 _ELSEWHERE = {
     "-s": "certsvm solves what liblinear's -s 3 does (hinge loss, L2 penalty). For the squared "
@@ -56,8 +59,8 @@ class TrainCommand(click.Command):
         for word in rest:
             weight = re.fullmatch(r"-w(-?[0-9.]+)", word)
             if weight:
-                value = next(rest, None)
-                if value is None:
+                value = next(rest, "-")
+                if value.startswith("-"):
                     raise click.UsageError(f"{word} needs a weight after it", ctx)
                 translated += ["--class-weight", f"{weight.group(1)}={value}"]
             elif word == "-s" and args[args.index(word) + 1 :][:1] == ["3"]:
@@ -72,6 +75,7 @@ class TrainCommand(click.Command):
 
 @click.command(cls=TrainCommand)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.argument("model", type=click.Path(dir_okay=False), required=False)
 @click.option(
     "-o",
     "--output",
@@ -174,13 +178,14 @@ class TrainCommand(click.Command):
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
 @click.pass_context
 def command(
-    ctx: click.Context, file: str, output: str | None, C: float, tol: float, bias: float,
+    ctx: click.Context, file: str, model: str | None, output: str | None, C: float, tol: float,
+    bias: float,
     weights: tuple[str, ...], solver: str, max_iter: int, max_time: float | None, seed: int,
     threads: int | None, witness: bool, memory: int | None, stream: bool, checkpoint: str | None,
     checkpoint_every: float, zero_based: bool | None, features: int | None, float32: bool,
     label: str | None, weight: str | None, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
-    """Train a linear SVM on FILE and prove how close to the optimum it is.
+    """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
 
     FILE is libsvm text (plain, gz, bz2, xz, zst; "-" is standard input), CSV, Parquet, or what
     `certsvm convert` made. As with liblinear, there is no intercept unless -B asks for one.
@@ -196,11 +201,15 @@ def command(
     """  # noqa: D301
     from certsvm.fitting import Settings, fit
 
+    if model is not None and output is not None:
+        raise click.UsageError("the model is named twice, as MODEL and by -o", ctx)
+    output = output or model
     if output is None:
         if file == "-":
             raise click.UsageError("from standard input, say where the model goes: -o MODEL", ctx)
         output = os.path.basename(file) + ".model"
     _require_writable(output)
+    require_other_file(output, file)
     began = time.perf_counter()
     options = DataOptions(zero_based, features, float32, label, weight)
     settings = Settings(
@@ -208,16 +217,24 @@ def command(
         seed=seed, threads=threads or all_threads(), witness=witness, checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
     )  # fmt: skip
+    if checkpoint is not None and os.path.exists(os.path.join(checkpoint, "class-0.checkpoint")):
+        say(f"going on from {checkpoint}")
     data, zero_based = _open(file, options, settings, memory, stream=stream, quiet=quiet or as_json)
     settings, n_labels = _with_class_weights(settings, data, weights)
     read = time.perf_counter() - began
+    if n_labels > _MANY_CLASSES:
+        say(
+            f"there are {n_labels} classes, and as many problems. Is it the right column (--label)?"
+        )
     with training_progress(tol, max_time, n_labels, quiet=quiet or as_json) as callbacks:
         fitted = fit(data, settings, callbacks)
-    model = replace(fitted.model, parameters={**fitted.model.parameters, "zero_based": zero_based})
-    model.save(output)
+    parameters = {**fitted.model.parameters, "zero_based": zero_based}
+    replace(fitted.model, parameters=parameters).save(output)
     if as_json:
         put_json(_as_json(fitted, output, read, time.perf_counter() - began))
-    elif not quiet:
+    elif witness and fitted.model.witness is None:
+        say("no witness was written: not every class has a dual point")
+    if not (as_json or quiet):
         _summarise(fitted, output, read, time.perf_counter() - began)
     if not fitted.met:
         raise SystemExit(NOT_MET)
@@ -225,6 +242,8 @@ def command(
 
 def _require_writable(output: str) -> None:
     """Better now than after an hour of training."""
+    if output == "-" or (os.path.exists(output) and not os.path.isfile(output)):
+        raise BadInput(f"a model cannot be written to {output}: it needs a file")
     folder = os.path.dirname(os.path.abspath(output))
     if not os.path.isdir(folder):
         raise BadInput(f"there is no folder {folder} to write {os.path.basename(output)} to")
@@ -242,7 +261,7 @@ def _open(
     quiet: bool,
 ) -> tuple[Data | BlockStream, bool | None]:
     limit = memory or int(_SHARE_OF_MEMORY * physical_memory())
-    if not (stream or too_large(file, limit)):
+    if not (stream or too_large(file, limit, certain=memory is not None)):
         with counting("reading", quiet=quiet):
             return load(file, options, settings.threads)
     if kind_of(file) != "blocks":
@@ -250,10 +269,12 @@ def _open(
             # It may well be less than it looks, and whoever has swap may want to try.
             say(f"{file} may not fit in memory; `certsvm convert` makes a file that need not")
             return load(file, options, settings.threads)
+        if stream:
+            raise BadInput(f"--stream needs what `certsvm convert` makes, and {file} is not")
         raise BadInput(
             f"{file} cannot be streamed, and may need more than {limit / 1e6:.0f} MB in memory. "
-            f"Convert it first: certsvm convert {file} {os.path.basename(file)}.arrow --memory "
-            f"{limit // 10**6}M"
+            f"Convert it first: certsvm convert {shlex.quote(file)} "
+            f"{shlex.quote(os.path.basename(file) + '.arrow')} --memory {limit // 10**6}M"
         )
     from certsvm.data.block_file import BlockFile
     from certsvm.streamed import BlockStream

@@ -40,7 +40,7 @@ def command(
     options = DataOptions(zero_based, features, float32, label, weight)
     if kind_of(file) == "text":
         options = options_like_training(options, trained)
-    report = verify_model(trained, blocks(file, options, trained.n_features))
+    report = verify_model(trained, blocks(file, options, trained.n_features, trained.feature_names))
     if as_json:
         put_json(_as_json(report))
     else:

@@ -1,0 +1,394 @@
+"""Models from data and streams: their proofs hold, and nobody can change them unnoticed."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.checkpoints import CheckpointError
+from certsvm.fitting import Data, Fit, Settings, fit, fit_stream
+from certsvm.models.model import Model
+from certsvm.models.witness import WeightsWitness, Witness
+from certsvm.streamed import BlockStream
+from certsvm.training import INTERRUPTED
+from certsvm.verification import VerificationReport, verify_model
+
+
+def rows(
+    n_classes: int = 2, labels: str = "int", form: str = "dense", n: int = 240, seed: int = 0
+) -> tuple[Any, Any, Any]:
+    """X, y and weights, some of which are zero."""
+    rng = np.random.default_rng(seed)
+    X: Any = rng.standard_normal((n, 5))
+    X[:, 3] *= rng.random(n) < 0.3
+    scores = X[:, :n_classes] + 0.5 * rng.standard_normal((n, n_classes))
+    y: Any = scores.argmax(axis=1)
+    y = {"int": y, "float": y - 0.5, "string": np.array(["b", "a", "long name"])[y]}[labels]
+    weights = rng.choice([0.0, 0.5, 1.0, 2.0], n)
+    dtype = np.float32 if "float32" in form else np.float64
+    X = X.astype(dtype)
+    return (sp.csr_matrix(X) if "csr" in form else X), y, weights
+
+
+def cut(X: Any, y: Any, weights: Any, n_blocks: int) -> list[tuple[Any, Any, Any]]:
+    edges = np.arange(n_blocks + 1) * len(y) // n_blocks
+    return [
+        (X[a:b], y[a:b], None if weights is None else weights[a:b])
+        for a, b in itertools.pairwise(edges)
+    ]
+
+
+def sound(report: VerificationReport) -> bool:
+    return bool(report.ok and report.dual_verified and report.same_data)
+
+
+@given(
+    n_classes=st.sampled_from([2, 3]),
+    labels=st.sampled_from(["int", "float", "string"]),
+    form=st.sampled_from(["dense", "csr", "dense float32", "csr float32"]),
+    weighted=st.booleans(),
+    class_weight=st.sampled_from([None, "balanced", "dict"]),
+    bias=st.sampled_from([0.0, 0.3, 1.0]),
+    solver=st.sampled_from(["auto", "sgd-s", "sgd-m", "newton", "dcd", "working-set"]),
+    streamed=st.booleans(),
+    tol=st.sampled_from([0.1, 1e-3]),
+)
+def test_proofs_are_confirmed_on_another_path(
+    n_classes: int, labels: str, form: str, weighted: bool, class_weight: Any, bias: float,
+    solver: str, streamed: bool, tol: float,
+) -> None:  # fmt: skip
+    X, y, weights = rows(n_classes, labels, form)
+    weights = weights if weighted else None
+    if class_weight == "dict":
+        class_weight = {np.unique(y)[0].item(): 2.5}
+    settings = Settings(
+        C=0.3, tol=tol, solver=solver, bias=bias, class_weight=class_weight, witness=True,
+        max_iter=60,
+    )  # fmt: skip
+    blocks = cut(X, y, weights, 3)
+    if streamed and solver not in ("dcd", "working-set"):
+        fitted = fit(BlockStream(lambda: blocks, bias=bias), settings)
+    else:
+        fitted = fit(Data(X, y, weights), settings)
+    report = verify_model(fitted.model, blocks)
+    assert len(report) == (1 if n_classes == 2 else n_classes)
+    assert sound(report), str(report)
+    for verification, certificate in zip(report, fitted.model.certificates, strict=True):
+        assert verification.primal == pytest.approx(certificate.primal, rel=1e-10)
+        assert verification.dual == pytest.approx(certificate.dual, rel=1e-10)
+    assert fitted.model.classes.tolist() == np.unique(y).tolist()
+    if fitted.met:
+        assert max(v.relative_gap for v in report) <= tol * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_a_stream_and_memory_agree(n_classes: int, class_weight: Any) -> None:
+    X, y, weights = rows(n_classes)
+    settings = Settings(C=0.3, tol=1e-5, class_weight=class_weight, bias=1.0, max_iter=200)
+    one = fit(Data(X, y, weights), settings)
+    blocks = cut(X, y, weights, 4)
+    other = fit(BlockStream(lambda: blocks, bias=1.0), settings)
+    assert one.met
+    assert other.met
+    assert one.model.fingerprint == other.model.fingerprint
+    np.testing.assert_allclose(one.model.class_weight, other.model.class_weight, rtol=1e-12)
+    for a, b in zip(one.model.certificates, other.model.certificates, strict=True):
+        assert a.dual - a.dual_rounding <= b.primal + b.primal_rounding
+        assert b.dual - b.dual_rounding <= a.primal + a.primal_rounding
+
+
+def model(kind: str) -> tuple[Model, list[tuple[Any, Any, Any]]]:
+    """A model with a witness: of weights, or of so many bits."""
+    X, y, weights = rows(3 if kind == "8, three classes" else 2)
+    blocks = cut(X, y, weights, 3)
+    settings = Settings(C=0.3, tol=1e-3, bias=1.0, witness=True, max_iter=100)
+    if kind == "weights":
+        return fit(BlockStream(lambda: blocks, bias=1.0), settings).model, blocks
+    bits = int(kind.split(",")[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("certsvm.fitting._BITS", (bits,))
+        found = fit(Data(X, y, weights), replace(settings, solver="sgd-s", tol=0.02)).model
+    assert isinstance(found.witness, Witness)
+    assert found.witness.bits == bits
+    return found, blocks
+
+
+def test_a_witness_has_as_many_bits_as_it_needs() -> None:
+    X, y, _ = rows(n=2000)
+    found = []
+    for tol in (0.1, 1e-14):
+        settings = Settings(C=1e-3, tol=tol, witness=True, solver="newton", max_iter=100)
+        witness = fit(Data(X, y), settings).model.witness
+        assert isinstance(witness, Witness)
+        found.append(witness.bits)
+    assert found == [8, 16]
+
+
+@pytest.mark.parametrize("kind", ["weights", "8", "16", "32", "8, three classes"])
+def test_what_is_tampered_with_is_not_confirmed(kind: str) -> None:
+    whole, blocks = model(kind)
+    assert sound(verify_model(whole, blocks))
+    first, *others = whole.certificates
+    changed: dict[str, Model] = {}
+    for name, factor in [("coef", 1.0001), ("intercept", 1.001), ("class_weight", 1.001)]:
+        changed[name] = replace(whole, **{name: getattr(whole, name) * factor})
+    for name, value in [
+        ("primal", first.primal * 0.9999), ("primal", first.primal * 1.0001),
+        ("dual", first.dual * 1.0001), ("dual", first.dual * 0.9999),
+        ("dual", first.primal), ("dual", 0.0), ("dual_rounding", 0.1 * first.primal),
+        ("primal_rounding", 0.1 * first.primal),
+    ]:  # fmt: skip
+        certificates = (replace(first, **{name: value}), *others)
+        changed[f"{name} = {value}"] = replace(whole, certificates=certificates)
+    parameters = {k: v for k, v in whole.parameters.items() if k not in ("C", "bias")}
+    for name, value in [("C", first.C * 1.001), ("bias", 0.5)]:
+        certificates = tuple(replace(c, **{name: value}) for c in whole.certificates)
+        changed[name] = replace(whole, certificates=certificates, parameters=parameters)
+    for what, other in changed.items():
+        assert not verify_model(other, blocks).ok, what
+
+
+@pytest.mark.parametrize("kind", ["weights", "8", "16", "32"])
+def test_another_witness_is_not_confirmed(kind: str) -> None:
+    whole, blocks = model(kind)
+    witness = whole.witness
+    others: list[Any] = []
+    if isinstance(witness, WeightsWitness):
+        others.append(WeightsWitness(witness.vectors * 1.01, witness.sigma))
+        others.append(WeightsWitness(witness.vectors, witness.sigma * 0.5))
+        others.append(WeightsWitness(np.zeros_like(witness.vectors), witness.sigma))
+    else:
+        assert isinstance(witness, Witness)
+        rng = np.random.default_rng(0)
+        others.append(Witness(rng.permutation(witness.codes, axis=1), witness.scale))
+        others.append(Witness(witness.codes, witness.scale * 0.9))
+        others.append(Witness(np.zeros_like(witness.codes), witness.scale))
+        others.append(Witness(~witness.codes, witness.scale))
+        one = witness.codes.copy()
+        one[0, int(np.argmax(one[0]))] //= 2
+        others.append(Witness(one, witness.scale))
+    for other in others:
+        assert not verify_model(replace(whole, witness=other), blocks).ok
+
+
+@pytest.mark.parametrize("kind", ["weights", "8"])
+@given(st.integers(0, 239), st.integers(0, 4), st.sampled_from([-1.0, 0.5, 1e6]))
+def test_any_change_in_the_data_is_reported(kind: str, k: int, j: int, change: float) -> None:
+    whole, blocks = MODELS[kind]
+    X = np.concatenate([block[0] for block in blocks])
+    y = np.concatenate([block[1] for block in blocks])
+    weights = np.concatenate([block[2] for block in blocks])
+    other = X.copy()
+    other[k, j] += change
+    assert not sound(verify_model(whole, [(other, y, weights)]))
+    label = y.copy()
+    label[k] = 1 - label[k]
+    assert not sound(verify_model(whole, [(X, label, weights)]))
+    # Without the witness too.
+    assert verify_model(replace(whole, witness=None), [(X, label, weights)]).same_data is False
+
+
+MODELS = {kind: model(kind) for kind in ("weights", "8")}
+
+
+@pytest.mark.parametrize("kind", ["weights", "8"])
+def test_other_weights_of_rows_are_reported(kind: str) -> None:
+    whole, blocks = MODELS[kind]
+    assert not verify_model(whole, [(X, y, 1.001 * w) for X, y, w in blocks]).ok
+    assert not verify_model(whole, [(X, y, None) for X, y, _ in blocks]).ok
+
+
+def test_rows_missing_or_too_many() -> None:
+    whole, blocks = MODELS["8"]
+    with pytest.raises(ValueError, match="the witness is about 240 rows, the data has 160"):
+        verify_model(whole, blocks[:2])
+    with pytest.raises(ValueError, match="the witness is about 240 rows, the data has more"):
+        verify_model(whole, [*blocks, blocks[0]])
+    whole, blocks = MODELS["weights"]
+    assert not sound(verify_model(whole, blocks[:2]))
+    assert not sound(verify_model(whole, [*blocks, blocks[0]]))
+    assert not sound(verify_model(whole, []))
+
+
+@pytest.mark.parametrize("sizes", [[240], [1] * 240, [0, 100, 0, 140]])
+def test_blocks_of_any_size_confirm(sizes: list[int]) -> None:
+    for whole, blocks in MODELS.values():
+        X, y, w = (np.concatenate([block[i] for block in blocks]) for i in range(3))
+        edges = [0, *np.cumsum(sizes).tolist()]
+        again = [(X[a:b], y[a:b], w[a:b]) for a, b in itertools.pairwise(edges)]
+        assert sound(verify_model(whole, again))
+
+
+def test_data_that_does_not_fit() -> None:
+    whole, blocks = MODELS["weights"]
+    with pytest.raises(ValueError, match="X has 4 columns, the model 5"):
+        verify_model(whole, [(X[:, :4], y, w) for X, y, w in blocks])
+    with pytest.raises(ValueError, match="labels that the model was not trained on"):
+        verify_model(whole, [(X, y + 7, w) for X, y, w in blocks])
+    with pytest.raises(ValueError, match="nothing is proved"):
+        verify_model(replace(whole, certificates=()), blocks)
+
+
+def test_models_survive_their_files(tmp_path: Path) -> None:
+    for whole, blocks in MODELS.values():
+        whole.save(tmp_path / "model")
+        assert sound(verify_model(Model.load(tmp_path / "model", witness=True), blocks))
+        report = verify_model(Model.load(tmp_path / "model"), blocks)
+        assert report.ok
+        assert not report.dual_verified
+
+
+@pytest.mark.parametrize("solver", ["auto", "newton"])
+def test_a_proof_at_high_accuracy_is_confirmed(solver: str) -> None:
+    """Steep responses magnify what rounding does to the products; the bound must not mind."""
+    X, y, _ = rows(n=2000)
+    for scale in (1e-3, 1.0, 1e3):
+        blocks = cut(X * scale, y, None, 3)
+        settings = Settings(C=1.0, tol=1e-12, witness=True, solver=solver, max_iter=60)
+        fitted = fit(BlockStream(partial(iter, blocks)), settings)
+        assert sound(verify_model(fitted.model, blocks))
+
+
+def test_auto_keeps_a_witness_of_wide_rows_too() -> None:
+    X = sp.random(40, 3500, density=0.01, format="csr", random_state=0)
+    y = np.where(np.arange(40) % 2, 1, -1)
+    settings = Settings(witness=True, max_iter=30)
+    fitted = fit(BlockStream(lambda: [(X, y)]), settings)
+    assert fitted.model.witness is not None
+    assert sound(verify_model(fitted.model, [(X, y, None)]))
+
+
+def test_who_has_no_dual_point_has_no_witness() -> None:
+    X, y, _ = rows()
+    with pytest.raises(ValueError, match="a witness needs a solver with a dual point"):
+        fit(Data(X, y), Settings(solver="pegasos", witness=True))
+
+
+@pytest.mark.parametrize(
+    ("data", "settings", "message"),
+    [
+        ({"y": np.zeros(240)}, {}, "only one class"),
+        ({"weights": np.zeros(240)}, {}, "no class at all"),
+        ({"X": np.full((240, 5), np.nan)}, {}, "contains NaN"),
+        ({"y": np.full(240, np.nan)}, {}, "class|NaN|not finite"),
+        ({"weights": np.full(240, -1.0)}, {}, "class|negative"),
+        ({}, {"class_weight": {7: 2.0}}, "not labels"),
+        ({}, {"class_weight": {0: -2.0}}, "finite and not negative"),
+        ({}, {"class_weight": {0: 0.0}}, "only one class"),
+        ({}, {"C": 0.0}, "C must be"),
+        ({}, {"C": np.nan}, "C must be"),
+        ({}, {"tol": -1.0}, "tol must be"),
+        ({}, {"solver": "nobody"}, "nobody"),
+        ({}, {"bias": -1.0}, "bias"),
+        ({}, {"class_weight": "balance"}, "class_weight"),
+    ],
+)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_cannot_be_trained(
+    data: dict[str, Any], settings: dict[str, Any], message: str, streamed: bool
+) -> None:
+    X, y, weights = rows()
+    data = {"X": X, "y": y, "weights": weights} | data
+    blocks = cut(data["X"], data["y"], data["weights"], 2)
+    with pytest.raises(ValueError, match=message):
+        _ = (
+            fit_stream(lambda: blocks, **settings)
+            if streamed
+            else fit(Data(**data), Settings(**settings))
+        )
+
+
+def test_settings_or_parameters() -> None:
+    with pytest.raises(ValueError, match="not both"):
+        fit_stream(list, settings=Settings(), C=1.0)
+    X, y, _ = rows()
+    with pytest.raises(ValueError, match="bias 0, the settings ask for 1"):
+        fit(BlockStream(lambda: [(X, y)]), Settings(bias=1.0))
+
+
+def checkpointed(folder: Path, weights: Any, *, streamed: bool) -> Fit:
+    X, y, _ = rows()
+    settings = Settings(solver="sgd-s", tol=0.05, checkpoint=folder, checkpoint_every=0.0)
+    data = BlockStream(lambda: cut(X, y, weights, 2)) if streamed else Data(X, y, weights)
+    return fit(data, settings)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_checkpoint_of_other_weights_is_refused(streamed: bool, tmp_path: Path) -> None:
+    X, y, _ = rows()
+    checkpointed(tmp_path, np.ones(240), streamed=streamed)
+    few = np.full(240, 0.01)
+    try:
+        fitted = checkpointed(tmp_path, few, streamed=streamed)
+    except CheckpointError:
+        return
+    assert verify_model(fitted.model, [(X, y, few)]).ok
+
+
+@pytest.mark.parametrize("solver", ["sgd-s", "newton"])
+def test_a_checkpoint_from_memory_is_not_for_a_stream(solver: str, tmp_path: Path) -> None:
+    X, y, _ = rows()
+    settings = Settings(solver=solver, tol=1e-12, checkpoint=tmp_path, max_iter=2)
+    fit(Data(X, y), settings)
+    try:
+        fitted = fit(BlockStream(lambda: [(X, y)]), replace(settings, max_iter=5))
+    except CheckpointError:
+        return
+    assert verify_model(fitted.model, [(X, y, None)]).ok
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_interrupt_gives_a_model_that_is_proved(streamed: bool) -> None:
+    X, y, weights = rows(3)
+    blocks = cut(X, y, weights, 2)
+
+    def callbacks(label: Any) -> list[Any]:
+        def interrupt(progress: Any) -> None:
+            if label == 1 and progress.record.passes == 3:
+                raise KeyboardInterrupt
+
+        return [interrupt]
+
+    data = BlockStream(lambda: blocks) if streamed else Data(X, y, weights)
+    settings = Settings(tol=0.0, max_iter=8, solver="sgd-s", witness=True)
+    fitted = fit(data, settings, callbacks)
+    assert fitted.interrupted
+    assert [result.reason == INTERRUPTED for result in fitted.results] == [False, True, True]
+    assert fitted.results[1].passes == 3
+    assert verify_model(fitted.model, blocks).ok
+
+
+def test_after_an_interrupt_no_other_class_is_begun() -> None:
+    X, y, _ = rows(3)
+    begun = []
+
+    def source() -> Any:
+        begun.append(1)
+        yield X, y
+
+    def interrupt(progress: Any) -> None:
+        raise KeyboardInterrupt
+
+    stream = BlockStream(source)
+    fitted = fit(stream, Settings(tol=0.0, max_iter=8, solver="sgd-s"), lambda label: [interrupt])
+    assert fitted.interrupted
+    assert not fitted.model.coef[2].any()
+
+
+def test_the_same_seed_gives_the_same_bits() -> None:
+    X, y, weights = rows(3)
+    blocks = cut(X, y, weights, 3)
+    made = [
+        fit_stream(lambda: iter(blocks), solver="sgd-m", seed=seed, tol=0.1) for seed in (0, 0, 1)
+    ]
+    assert made[0].coef.tobytes() == made[1].coef.tobytes() != made[2].coef.tobytes()
