@@ -95,7 +95,7 @@ def _measured(*words: object) -> dict[str, Any]:
     )  # fmt: skip
     code, seconds, peak = json.loads(done.stderr.splitlines()[-1])
     result: dict[str, Any] = {
-        "what": " ".join(str(w) for w in words if str(w)[:1] not in "/-" or w in ("-c", "--tol")),
+        "what": " ".join(str(w) for w in words if _telling(w)),
         "file, MB": round(size / 1e6),
         "memory given, MB": MEMORY // 10**6,
         "memory at most, MB": round(peak),
@@ -111,6 +111,11 @@ def _measured(*words: object) -> dict[str, Any]:
     elif code:
         result["what"] += ": " + done.stderr.splitlines()[0]
     return result
+
+
+def _telling(word: object) -> bool:
+    """Whether a word tells one line of the table from another."""
+    return (str(word)[:1] not in "/-" and word not in (MEMORY, "8M")) or word in ("-c", "--tol")
 
 
 def _limit() -> None:

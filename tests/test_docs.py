@@ -39,3 +39,13 @@ def test_the_first_snippet_prints_what_it_says() -> None:
         re.sub(r"\d[.\d]*e-1\d", "tiny", text) for text in (out.getvalue(), "\n".join(claimed))
     )
     assert said.splitlines() == claims.splitlines()
+
+
+def test_the_stream_in_the_docs_runs() -> None:
+    text = (ROOT / "docs" / "files.md").read_text()
+    snippets = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (snippet,) = [snippet for snippet in snippets if "fit_stream" in snippet]
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(snippet, {})
+    assert out.getvalue() == "True\n"

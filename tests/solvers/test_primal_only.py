@@ -161,6 +161,7 @@ def quasi_newton(
     w = np.zeros(problem.rows.dimension)
     B = np.full_like(w, 1 / (lambda_ * t0))
     before, due, since, left = w.copy(), False, 0, skip
+    touched = np.zeros(w.size, dtype=bool)
     for _ in range(passes):
         for k in order:
             y = patterns[k]
@@ -175,12 +176,16 @@ def quasi_newton(
                     b = np.full_like(w, lambda_)
                     for j in np.flatnonzero(y):
                         moved = before[j] - w[j]
+                        if touched[j] and abs(moved) < 1e-9:
+                            # It depends on rounding whether this is zero, and on which side.
+                            return None
                         ratio = lambda_ + s[k] * dd * y[j] / moved if moved else np.inf
                         b[j] = np.clip(ratio, 0.1 * lambda_, 100 * lambda_)
                     B = 1 / (1 / B + since * b)
                     since = 0
             if margin < 1:
                 w = w + s[k] * B * y
+                touched |= y != 0
             left -= 1
             if left == 0:
                 left, due, before = skip, True, w.copy()

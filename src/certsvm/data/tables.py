@@ -114,7 +114,8 @@ class Table:
             raise TableError(f"{self.path}: column {label!r} cannot hold labels and weights both")
         if label is not None or "label" in self._types:
             return label or "label"
-        others = [n for n in self._types if n not in (features or ()) and n != self.weight]
+        taken = {*(features or ()), self.weight}
+        others = [name for name in self._types if name not in taken]
         if features is None:
             return others[-1] if others else None
         return others[0] if len(others) == 1 else None
@@ -188,8 +189,9 @@ class Table:
             # What a column holds must not depend on how the file is cut.
             types = {n: pa.float64() for n in self._types if n != self.label}
             types |= {n: k for n, k in self._types.items() if pa.types.is_boolean(k)}
+            used = {*self.feature_names, self.weight}
             for name, kind in self._types.items():
-                if not (name in self.feature_names or name == self.weight):
+                if name not in used:
                     types[name] = pa.string() if pa.types.is_boolean(kind) else kind
             # Threads would read further blocks ahead.
             size = max(block_bytes // 2, 1 << 16)
