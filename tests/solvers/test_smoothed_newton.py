@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,12 +82,12 @@ def test_the_response_is_feasible_and_gives_the_bound(case: Case, seed: int, sha
     np.testing.assert_allclose(again, alpha, atol=1e-13 * (1 + share) * (1 + case.C))
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=14, max_size=14))
+@given(st.lists(st.floats(-1e6, 1e6), min_size=_STEPS.size, max_size=_STEPS.size))
 def test_the_best_step_is_where_the_slope_vanishes(increments: list[float]) -> None:
     slopes = np.cumsum(np.abs(increments)) + min(increments)
     step = best_step(slopes)
     if step is None:
-        assert abs(slopes[9]) <= 0.3 * abs(slopes[0])
+        assert abs(slopes[_STEPS == 1.0][0]) <= 0.3 * abs(slopes[0])
         return
     assert 0.0 <= step <= _STEPS[-1]
     if slopes[0] >= 0:
@@ -223,3 +224,32 @@ def test_half_a_pass_has_no_dual_point() -> None:
     assert run.dual() is None
     assert run.primal() is None
     assert list(run.candidates()) == []
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_the_step_to_the_next_problem_is_exact_while_the_band_stays(form: Any) -> None:
+    rng = np.random.default_rng(0)
+    # Rows so short that all are in the band of both problems.
+    X = 0.01 * rng.standard_normal((300, 7)) * (rng.random((300, 7)) < 0.5)
+    problem = Problem(Rows(form(X)), np.where(rng.random(300) < 0.5, 1.0, -1.0), C=3.0)
+    run = SmoothedNewton(samples=False).start(problem, Options(np.random.default_rng(0)))
+    run._share, run._growth = 0.05, 4.0
+    while run._share == 0.05:
+        run.epoch()
+    assert run._share < 0.5
+    run.epoch()
+    assert run._latest is not None
+    assert run._latest.band == 300
+    assert np.linalg.norm(run._latest.gradient) < 1e-12
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_a_rare_class_on_large_columns(C: float) -> None:
+    """The answer is nearly trivial, and most rows are at the band's edge."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([2500 + 300 * rng.standard_normal(20_000), rng.random((20_000, 6)) * 200])
+    y = np.where(rng.random(20_000) < 0.01 * (X[:, 1] > 100), 1.0, -1.0)
+    cuts = np.linspace(0, 20_000, 6).astype(int)
+    blocks = [(X[a:b], y[a:b]) for a, b in itertools.pairwise(cuts)]
+    problem = StreamedProblem(BlockStream(lambda: blocks), 1, C=C)
+    assert train(problem, SmoothedNewton(), tol=0.01, max_iter=100, seed=0).certificate.met

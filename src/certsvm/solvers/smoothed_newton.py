@@ -19,6 +19,10 @@ A step of Newton's method leads to the next point to read at. The same reading t
 function falls and rises along the whole direction; if the minimum is elsewhere on it, the next
 point is there.
 
+When a smooth problem is solved, the next one begins with a step to where its minimum would be if
+the band stayed as it is: the same reading gives that, too. (From the same point instead, a step
+of Newton's method would see the few rows of the narrower band only, and go astray.)
+
 The first part of the rows serves as a sample to start from: the same is done on it until it is
 nearly solved. Where rows are in no particular order, most of the way is made there.
 
@@ -48,12 +52,13 @@ from certsvm.bounds import (
     dual_bound,
     multiply,
     product_error,
+    sum_of_part,
 )
 from certsvm.parallel import Team
 from certsvm.problem import AnyProblem, Part, Problem
 from certsvm.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.parts.hessian import gram, newton_direction
+from certsvm.solvers.parts.hessian import gram, newton_direction, symmetric_product
 from certsvm.solvers.parts.response import clipped_sum, inside, respond
 
 # The smooth problem is solved well enough when |grad|^2 / 2 is this fraction of the gap.
@@ -69,8 +74,8 @@ _LEAST_GROWTH = 1.01
 _MOST_INNER, _MOST_FROM_SAMPLE = 30, 12
 # A point is taken if the slope there, relative to that at the beginning, is at most this.
 _FLAT = 0.3
-# Steps at which the slope is looked at.
-_STEPS = np.array([0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0])
+# Steps at which the slope is looked at; where the band changes much, the best may be tiny.
+_STEPS = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 21), [1.5, 2.5, 5.0, 10.0]])
 # A sample must have so many rows for each column; it is left at this gap, or after so many steps.
 _SAMPLE_PER_COLUMN, _SAMPLE_GAP, _SAMPLE_STEPS = 10, 0.01, 60
 # J on all rows, relative to that on the sample, from which on its answer is no good start.
@@ -131,6 +136,7 @@ class Reading:
     point: DualPoint
     gradient: Vector
     gram: NDArray[np.float64]
+    band_sum: Vector
     band: int
     slopes: Vector | None
 
@@ -240,7 +246,7 @@ class SmoothedNewtonRun(Run):
             self._share, self._from_sample, self._inner = _FIRST_SIGMA, False, 0
             self._line = None
         elif solved:
-            self._next_stage(reading.w)
+            self._next_stage(reading)
         elif self._inner >= _MOST_INNER:
             self._step_back()
         else:
@@ -264,16 +270,21 @@ class SmoothedNewtonRun(Run):
         self._base, self._line = None, None
         self._inner = 0
 
-    def _next_stage(self, w: Vector) -> None:
-        """Go on to a steeper problem, from the same point."""
-        self._solved = w, self._share
+    def _next_stage(self, reading: Reading) -> None:
+        """Go on to a steeper problem, towards where its minimum would be if the band stayed."""
+        self._solved = reading.w, self._share
         if self._inner <= _FEW:
             self._growth = min(2.0 * self._growth, _GROWTH[1])
         elif self._inner > _MANY:
             self._growth = min(self._growth, max(0.5 * self._growth, _GROWTH[0]))
+        sigma = self.sigma
         self._share = min(self._share * self._growth, _LARGEST_SIGMA)
         self._inner = 0
-        self._line = None
+        more = self.sigma / sigma - 1.0
+        # The gradient of the new problem, and its Hessian.
+        pull = symmetric_product(reading.gram, reading.w)
+        gradient = reading.gradient - more * (sigma * reading.band_sum - pull)
+        self._line = Line(reading.w, newton_direction((1.0 + more) * reading.gram, gradient))
 
     def candidates(self) -> Iterator[Vector]:
         """The point that was read at last."""
@@ -295,6 +306,7 @@ def read(problem: AnyProblem, line: Line, sigma: float, options: Options) -> Rea
     losses = LossSums(problem.C, w, product_error(w))
     sums = RowSums(problem.dimension)
     G = np.zeros((problem.dimension, problem.dimension))
+    band_sum = np.zeros(problem.dimension)
     in_band = 0
     along = None if line.searched else line.direction
     slopes = None if along is None else line.begin @ along + _STEPS * (along @ along)
@@ -307,6 +319,10 @@ def read(problem: AnyProblem, line: Line, sigma: float, options: Options) -> Rea
         unclipped, alpha, band = responses(part, products, sigma, problem.C)
         sums.add(part, alpha, team)
         G += gram(part, band, sigma * part.weights[band], team)
+        # From here on, alpha is the sum's weights.
+        alpha[:] = 0.0
+        alpha[band] = part.weights[band]
+        band_sum += sum_of_part(part, alpha, team)[0]
         in_band += band.size
         if along is not None and slopes is not None:
             multiply(part, along, products, team)
@@ -319,7 +335,7 @@ def read(problem: AnyProblem, line: Line, sigma: float, options: Options) -> Rea
     point = sums.point(
         "smoothed hinge", all_alpha if options.keep_alpha else None, Response(w, sigma)
     )
-    return Reading(w, losses.bound(), point, w - point.w, G, in_band, slopes)
+    return Reading(w, losses.bound(), point, w - point.w, G, band_sum, in_band, slopes)
 
 
 def best_step(slopes: Vector) -> float | None:

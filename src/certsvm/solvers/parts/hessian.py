@@ -29,6 +29,12 @@ def newton_direction(G: NDArray[np.float64], gradient: Vector) -> Vector:
     return -solution
 
 
+def symmetric_product(G: NDArray[np.float64], v: Vector) -> Vector:
+    """G v for a symmetric matrix of which the lower triangle is known."""
+    product: Vector = np.tril(G) @ v + np.tril(G, -1).T @ v
+    return product
+
+
 def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> NDArray[np.float64]:
     """sum_k weights_k y_k y_k' over the rows ``which``: the lower triangle, at least."""
     rows = part.rows
