@@ -107,7 +107,7 @@ def _measured(*words: object) -> dict[str, Any]:
     if done.stdout.startswith("{"):
         found = json.loads(done.stdout)
         result["passes"] = max(found["passes"])
-        result["proved"] = f"{max(c['proved_gap'] for c in found['certificates']):.2%}"
+        result["proved"] = f"{max(c['proved_gap'] for c in found['certificates']):.2g}"
     elif code:
         result["what"] += ": " + done.stderr.splitlines()[0]
     return result

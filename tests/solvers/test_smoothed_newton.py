@@ -232,7 +232,9 @@ def test_the_step_to_the_next_problem_is_exact_while_the_band_stays(form: Any) -
     # Rows so short that all are in the band of both problems.
     X = 0.01 * rng.standard_normal((300, 7)) * (rng.random((300, 7)) < 0.5)
     problem = Problem(Rows(form(X)), np.where(rng.random(300) < 0.5, 1.0, -1.0), C=3.0)
-    run = SmoothedNewton(samples=False).start(problem, Options(np.random.default_rng(0)))
+    start = Start(rng.standard_normal(7))
+    options = Options(np.random.default_rng(0), start=start)
+    run = SmoothedNewton(samples=False).start(problem, options)
     run._share, run._growth = 0.05, 4.0
     while run._share == 0.05:
         run.epoch()
