@@ -14,6 +14,7 @@ from certsvm.bounds import (
     Products,
     dual_bound,
     dual_point,
+    moved_point,
     primal_bound,
 )
 from certsvm.parallel import Team
@@ -172,3 +173,40 @@ def test_mixing_pays_for_both_parts_and_for_itself() -> None:
     expected = 2.0 * one.error + 0.5 * other.error + 2.0 * (2.0 * 5.0 + 0.5 * 2.0)
     one.mix(2.0, -0.5, other)
     assert expected <= one.error <= 1.02 * expected
+
+
+@given(cases(), st.integers(0, 2**32 - 1), st.integers(1, 40))
+def test_a_point_that_was_moved_many_times(case: Case, seed: int, moves: int) -> None:
+    problem = case.problem()
+    rng = np.random.default_rng(seed)
+    box = case.C * problem.weights
+    alpha = box * rng.random(box.size)
+    point = dual_point(problem, alpha, "a test")
+    for _ in range(moves):
+        moved = np.where(rng.random(box.size) < 0.5, alpha, box * rng.random(box.size))
+        point = moved_point(problem, point, moved - alpha, moved)
+        alpha = moved
+    assert point.alpha_sum == pytest.approx(float(alpha.sum()), rel=1e-14)
+    exact = [Fraction(float(a)) for a in alpha]
+    for j, value in enumerate(point.w):
+        column = [Fraction(float(x)) for x in case.patterns()[:, j]]
+        total = sum((a * x for a, x in zip(exact, column, strict=True)), Fraction(0))
+        assert abs(Fraction(float(value)) - total) <= Fraction(point.w_rounding)
+    bound, _ = dual_bound(point)
+    assert Fraction(bound.low) <= exact_dual(case, [Fraction(s) for s in _scaled(point, exact)])
+
+
+def _scaled(point: DualPoint, alpha: list[Fraction]) -> list[Fraction]:
+    scale = Fraction(dual_bound(point)[1])
+    return [scale * a for a in alpha]
+
+
+def test_moving_pays_for_what_was_there_and_for_itself() -> None:
+    problem = Problem(Rows(np.array([[3.0, 4.0], [0.0, 2.0]])), [1, 1])
+    point = dual_point(problem, np.array([0.5, 0.25]), "a test")
+    change = np.array([-0.25, 0.5])
+    moved = moved_point(problem, point, change, np.array([0.25, 0.75]))
+    # Lengths 5 and 2, and w = (0.75, 2.5).
+    unit = 2.0**-53
+    own = unit * (4 * (0.25 * 5 + 0.5 * 2) + np.hypot(0.75, 2.5))
+    assert point.w_rounding + own <= moved.w_rounding <= 1e-14

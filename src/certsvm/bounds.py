@@ -169,6 +169,31 @@ def dual_point(problem: AnyProblem, alpha: Vector, source: str, team: Team = ALO
     return sums.point(source, lambda: alpha)
 
 
+def moved_point(
+    problem: Problem, point: DualPoint, change: Vector, alpha: Vector, team: Team = ALONE
+) -> DualPoint:
+    """The point of ``alpha`` from one that is known, given their difference.
+
+    Only the rows whose alpha changed are read. The difference was rounded, once for each row; entry
+    j of the sum goes through so many additions of products; and it is added to the old w, whose
+    error stays in it.
+    """
+    some, additions = sum_of_part(problem, change, team)
+    w = point.w + some
+    path = float(np.abs(change) @ problem.rows.norms)
+    length = math.sqrt(float(w @ w))
+    rounding = _SLACK * UNIT_ROUNDOFF * ((additions + 2) * path + length)
+    alpha_sum = total(alpha)
+    return DualPoint(
+        alpha_sum=alpha_sum.value,
+        w=w,
+        source=point.source,
+        alpha_sum_rounding=alpha_sum.rounding,
+        w_rounding=point.w_rounding + rounding,
+        alpha=lambda: alpha,
+    )
+
+
 @dataclass(frozen=True)
 class DualBound:
     """L at ``scale * alpha``, with everything a certificate says about it."""

@@ -4,8 +4,8 @@ What Newton costs hardly depends on anything but the shape of the data and the a
 coordinate descent on working sets costs depends on C and on the data in ways that cannot be known
 beforehand, from a handful of passes to thousands. So working sets begin, and after each pass
 the visits to rows that they still need are predicted from how their guess at the gap has fallen.
-When that exceeds what Newton would cost in all, or when as much has been spent already, Newton
-takes over: from a sample of the rows, or from the alpha at hand if that is good. Where even the
+When that exceeds what Newton would cost in all, or when twice as much has been spent already and
+half as much is still to come, Newton takes over: from a sample of the rows, or from the alpha at hand if that is good. Where even the
 three passes that working sets always need cost more than Newton to one per cent, it is Newton from
 the beginning.
 
@@ -131,8 +131,11 @@ class AutoRun(Run):
         if self._passes < _LEAST_PASSES:
             # The first guesses mean little.
             return False
-        outlook = _OPTIMISM * run.outlook()
-        return max(outlook, run.visited) * self._visit_cost > self._newton_cost
+        left, spent = run.outlook() * self._visit_cost, run.visited * self._visit_cost
+        return _OPTIMISM * left > self._newton_cost or (
+            # What was spent is no reason to give up shortly before the end.
+            spent > 2.0 * self._newton_cost and left > 0.5 * self._newton_cost
+        )
 
     def _turn_to_newton(self, run: WorkingSetRun) -> None:
         start = None

@@ -46,7 +46,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.bounds import Bound, DualPoint, Products, dual_bound, dual_point
+from certsvm.bounds import Bound, DualPoint, Products, dual_bound, dual_point, moved_point
 from certsvm.kernels.rows import Vector
 from certsvm.problem import AnyProblem, Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
@@ -72,6 +72,8 @@ _SAMPLE, _SAMPLE_PER_COLUMN, _SMALLEST_SAMPLE = 1 / 12, 20, 1000
 _SAMPLE_GAP, _SAMPLE_STEPS = 0.03, 30
 # Rounding may take this share of the gap before the products are computed anew.
 _ROUNDING = 0.05
+# If fewer of the rows have another alpha than before, their sum is corrected instead of made anew.
+_FEW_CHANGES = 0.3
 # Fewer rows are not worth sharing among threads.
 _LEAST_SHARED = 200_000
 
@@ -152,6 +154,9 @@ class NewtonRun(Run):
         self._rows = np.empty(problem.rows.n_rows, dtype=np.int64)
         self._unclipped = np.empty(problem.rows.n_rows)
         self._alpha = np.empty(problem.rows.n_rows)
+        # The alpha whose sum over the rows is known, and the point it gave.
+        self._summed_alpha, self._change = np.zeros((2, problem.rows.n_rows))
+        self._summed: DualPoint | None = None
         self._products = Products(problem, w, self._team)
         self._along = self._products.copy()
         self._evaluate()
@@ -184,7 +189,7 @@ class NewtonRun(Run):
             )  # fmt: skip
 
         self._share(respond_in)
-        self._point = dual_point(problem, self._alpha, "multipliers", self._team)
+        self._point = self._dual_point()
         # alpha is overwritten by the next step; whoever keeps it needs a copy.
         self._point = replace(self._point, alpha=self._alpha.copy if self._keep_alpha else None)
         self._primal = self._products.primal_bound(self._team)
@@ -194,6 +199,24 @@ class NewtonRun(Run):
             self._products.compute(self._team)
             self._primal = self._products.primal_bound(self._team)
         self._gradient = self.w - self._point.w
+
+    def _dual_point(self) -> DualPoint:
+        """That of alpha; from the last one, where few rows have another alpha since."""
+        problem, last = self._problem, self._summed
+        np.subtract(self._alpha, self._summed_alpha, out=self._change)
+        changed = int(np.count_nonzero(self._change))
+        gap = max(self._best_primal - self._best_dual, 0.0)
+        if (
+            last is None
+            or changed > _FEW_CHANGES * problem.m
+            or last.w_rounding * math.sqrt(float(last.w @ last.w)) > _ROUNDING * gap
+        ):
+            point = dual_point(problem, self._alpha, "multipliers", self._team)
+        else:
+            point = moved_point(problem, last, self._change, self._alpha, self._team)
+        self._summed_alpha[:] = self._alpha
+        self._summed = point
+        return point
 
     def epoch(self) -> Epoch:
         """One step of Newton's method, after a new stage if the last one is done."""
