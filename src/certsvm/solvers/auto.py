@@ -5,9 +5,9 @@ coordinate descent on working sets costs depends on C and on the data in ways th
 beforehand, from a handful of passes to thousands. So working sets begin, and after each pass
 the visits to rows that they still need are predicted from how their guess at the gap has fallen.
 When that exceeds what Newton would cost in all, or when twice as much has been spent already and
-half as much is still to come, Newton takes over: from a sample of the rows, or from the alpha at hand if that is good. Where even the
-three passes that working sets always need cost more than Newton to one per cent, it is Newton from
-the beginning.
+half as much is still to come, Newton takes over: from a sample of the rows, or from the alpha at
+hand if that is good. Where even the three passes that working sets always need cost more than
+Newton to one per cent, it is Newton from the beginning.
 
 With n stored values in m rows and d columns, and q the sum of the squares of the rows' lengths,
 in nanoseconds (only ratios matter):
