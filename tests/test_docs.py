@@ -36,7 +36,7 @@ def test_the_first_snippet_prints_what_it_says() -> None:
     claimed = [line.removeprefix("# ") for line in snippet.splitlines() if line.startswith("# ")]
     # What is left of the gap at machine precision depends on the machine.
     said, claims = (
-        re.sub(r"\d[.\d]*e-1\d", "tiny", text) for text in (out.getvalue(), "\n".join(claimed))
+        re.sub(r"-?\d[.\d]*e-1\d", "tiny", text) for text in (out.getvalue(), "\n".join(claimed))
     )
     assert said.splitlines() == claims.splitlines()
 

@@ -292,7 +292,7 @@ def test_the_target_may_be_the_source(tmp_path: Path) -> None:
         ("rows.txt", {"weight": "y"}, "weight is for tables"),
         ("rows.csv", {"n_features": 5}, "n_features is for libsvm text"),
         ("rows.csv", {"zero_based": True}, "zero_based is for libsvm text"),
-        ("rows.txt", {"memory": 1000}, "not enough"),
+        ("rows.txt", {"memory": 1000}, "memory must be at least"),
         ("rows.txt", {"dtype": np.int32}, "dtype must be float32 or float64"),
         ("rows.csv", {"dtype": np.int32}, "dtype must be float32 or float64"),
         ("rows.txt", {"block_bytes": -5}, "block_bytes"),

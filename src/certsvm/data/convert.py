@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from certsvm.data.block_file import BlockFileWriter, Summary
 from certsvm.data.kinds import kind_of
 from certsvm.data.libsvm import LibsvmBlocks
-from certsvm.data.memory import left_of
+from certsvm.data.memory import LEAST
 from certsvm.data.shuffle import Bucket, Rows, shuffled
 from certsvm.data.tables import Table
 from certsvm.models.atomic import atomic_write
@@ -34,7 +34,7 @@ def convert(
     source: str | Path | Any,
     target: str | Path,
     *,
-    memory: int = 1_000_000_000,
+    memory: int = 500_000_000,
     block_bytes: int | None = None,
     shuffle: bool = True,
     seed: int = 0,
@@ -53,8 +53,9 @@ def convert(
         libsvm text, plain or compressed; or a CSV or Parquet file.
     target : path
         The file to write, atomically. While at work, a folder beside it holds the rows once more.
-    memory : int, default=10**9
-        Bytes that this process may take in all. Rows of hundreds of megabytes each need more.
+    memory : int, default=5 * 10**8
+        Bytes that converting may take, besides what the process has already. Rows of hundreds of
+        megabytes each need more.
     block_bytes : int, default=None
         Size of a block; None takes up to 16 MB, as the memory allows. Training from the file has
         two blocks in memory.
@@ -92,16 +93,17 @@ def convert(
         raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
     if block_bytes is not None and block_bytes < 1:
         raise ValueError(f"block_bytes must be > 0, got {block_bytes!r}")
-    left = left_of(memory)
-    block_bytes = block_bytes or min(left // _BLOCK, _LARGEST_BLOCK)
-    reader = _reader(source, min(left // _TEXT, _LARGEST_TEXT), dtype, n_features, zero_based,
+    if memory < LEAST:
+        raise ValueError(f"memory must be at least {LEAST // 10**6} MB, got {memory / 1e6:.1f} MB")
+    block_bytes = block_bytes or min(memory // _BLOCK, _LARGEST_BLOCK)
+    reader = _reader(source, min(memory // _TEXT, _LARGEST_TEXT), dtype, n_features, zero_based,
                      label, weight)  # fmt: skip
     counted = _Counted(reader.blocks(), report)
     target = Path(target)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
         rng = np.random.default_rng(seed)
         if shuffle:
-            runs = shuffled(counted, Path(folder), left // _RUN, reader.expected_bytes(), rng)
+            runs = shuffled(counted, Path(folder), memory // _RUN, reader.expected_bytes(), rng)
         else:
             runs = _in_order(counted, Path(folder))
         # The first run comes after the last row was read: from then on the counts are known.

@@ -11,7 +11,8 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 # What interpreter and libraries may still take for themselves while they work.
 _SPARE = 60_000_000
-_LEAST = 16_000_000
+LEAST = 16_000_000
+"""With less, nothing can be done."""
 
 
 def parse_size(text: str) -> int:
@@ -42,8 +43,8 @@ def resident() -> int:
 def left_of(memory: int) -> int:
     """What is left for data if the whole process may take ``memory`` bytes."""
     left = memory - resident() - _SPARE
-    if left < _LEAST:
-        needed = -(-(resident() + _SPARE + _LEAST) // 10**6)
+    if left < LEAST:
+        needed = -(-(resident() + _SPARE + LEAST) // 10**6)
         raise ValueError(
             f"{memory / 1e6:.0f} MB of memory are not enough: interpreter and libraries take most "
             f"of them. Give at least {needed} MB."

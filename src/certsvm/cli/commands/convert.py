@@ -57,6 +57,7 @@ def command(
     certsvm convert sales.parquet sales.arrow --label churned
     """  # noqa: D301
     from certsvm.data.convert import convert
+    from certsvm.data.memory import left_of
 
     options = DataOptions(zero_based, features, float32, label, weight)
     kind = kind_of(file)
@@ -67,7 +68,7 @@ def command(
     told = options.for_table() if kind == "table" else options.for_text()
     with counting("converting", quiet=quiet or as_json) as count:
         summary, notes = convert(
-            source_of(file), output, memory=memory, block_bytes=block_size,
+            source_of(file), output, memory=left_of(memory), block_bytes=block_size,
             shuffle=not keep_order, seed=seed, report=count, **{"dtype": options.dtype, **told},
         )  # fmt: skip
     if as_json:
