@@ -181,3 +181,20 @@ def test_the_survey_of_indices(rows: list[list[int]], before: int) -> None:
     largest, ascending = checks.survey_indices(indptr, flat[before:])
     assert largest == max((j for row in rows for j in row), default=0)
     assert ascending == all(sorted(set(row)) == row for row in rows)
+
+
+@pytest.mark.parametrize("form", ["csr", "coo"])
+@pytest.mark.parametrize(
+    ("dtype", "first", "second"),
+    [(np.int8, 100, 100), (np.bool_, True, True), (np.float32, 1e8, 3.0)],
+)
+def test_what_is_stored_twice_is_added_up_exactly(
+    form: str, dtype: Any, first: float, second: float
+) -> None:
+    data = np.array([first, second, 1], dtype=dtype)
+    if form == "csr":
+        X = sp.csr_matrix((data, [0, 0, 1], [0, 2, 3]), shape=(2, 2))
+    else:
+        X = sp.coo_matrix((data, ([0, 0, 1], [0, 0, 1])), shape=(2, 2))
+    _, values = Rows(X).row(0)
+    assert values.tolist() == [float(first) + float(second)]

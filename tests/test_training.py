@@ -274,3 +274,10 @@ def test_a_limit_during_refinement_is_no_failure() -> None:
 
     result = train(problem, Auto(), tol=0.5, max_time=0.25, seed=0, callbacks=[slow])
     assert result.reason == "target met"
+
+
+def test_the_answer_is_never_worse_than_zero() -> None:
+    X = np.array([[1e6, 1.0], [1e6, -1.0], [-1.0, 1e6]])
+    hard = Problem(Rows(X), [1, -1, 1], C=1e9)
+    result = train(hard, SGDs(), tol=0.0, max_iter=1, seed=0)
+    assert result.certificate.primal <= hard.C * hard.weight_sum * (1 + 1e-12)

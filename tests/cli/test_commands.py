@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from certsvm import LinearSVC, Model, verify_model
 from certsvm.data import load_libsvm, save_libsvm
 from certsvm.data.block_file import BlockFile
-from tests.cli.running import noisy, run, write
+from tests.cli.running import arguments, noisy, run, write
 
 
 def test_the_full_round(tmp_path: Path) -> None:
@@ -279,7 +280,6 @@ def test_what_is_not_needed_is_not_imported(tmp_path: Path) -> None:
         "try: main()\nexcept SystemExit as end: assert not end.code\n"
         "print([m for m in ('sklearn', 'pyarrow', 'numba') if m in sys.modules])"
     )
-    import subprocess
 
     def imported(*words: str) -> str:
         done = subprocess.run([sys.executable, "-c", code, *words], cwd=tmp_path,
@@ -289,3 +289,73 @@ def test_what_is_not_needed_is_not_imported(tmp_path: Path) -> None:
     assert imported("--help") == "[]"
     assert imported("train", "--help") == "[]"
     assert imported("train", "data", "-q") == "['numba']"
+
+
+def test_an_old_witness_does_not_refute_a_new_model(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    run("train", "data", "--witness", "-q", cwd=tmp_path)
+    old = (tmp_path / "data.model.witness").read_bytes()
+    run("train", "data", "-c", 5, "-q", cwd=tmp_path)
+    assert not (tmp_path / "data.model.witness").exists()
+    assert run("verify", "data.model", "data", cwd=tmp_path).code == 3
+    # Put back by hand, it is recognised.
+    (tmp_path / "data.model.witness").write_bytes(old)
+    refused = run("verify", "data.model", "data", cwd=tmp_path)
+    assert refused.code == 2
+    assert "belongs to another model" in refused.err
+
+
+def test_columns_of_tables_are_found_by_name(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    kinds = np.where(X[:, 0] > 0, "b", "a")
+
+    def table(name: str, columns: str) -> None:
+        values = {"x": X[:, 0], "y": X[:, 1], "z": X[:, 2], "kind": kinds}
+        rows = zip(*(values[c] for c in columns.split(",")), strict=True)
+        lines = [",".join(map(str, row)) for row in rows]
+        (tmp_path / name).write_text("\n".join([columns, *lines]) + "\n")
+
+    table("train.csv", "x,y,z,kind")
+    table("other.csv", "z,kind,x,y")
+    table("bare.csv", "y,x,z")
+    table("short.csv", "y,x,kind")
+    run("train", "train.csv", "-q", "-o", "m", cwd=tmp_path)
+    expected = run("predict", "m", "train.csv", cwd=tmp_path)
+    assert "accuracy" in expected.err
+    assert run("predict", "m", "other.csv", cwd=tmp_path) == expected
+    bare = run("predict", "m", "bare.csv", cwd=tmp_path)
+    assert (bare.out, bare.err) == (expected.out, "")
+    short = run("predict", "m", "short.csv", cwd=tmp_path)
+    assert short.code == 2
+    assert "no column 'z'" in short.err
+
+
+def test_inputs_are_not_overwritten(tmp_path: Path) -> None:
+    before = write(tmp_path / "data").read_bytes()
+    assert run("train", "data", "data", cwd=tmp_path).code == 2
+    run("train", "data", "-q", cwd=tmp_path)
+    assert run("predict", "data.model", "data", "-o", "data", cwd=tmp_path).code == 2
+    assert run("predict", "data.model", "data", "-o", "data.model", cwd=tmp_path).code == 2
+    assert (tmp_path / "data").read_bytes() == before
+    Model.load(tmp_path / "data.model")
+
+
+def test_a_place_for_checkpoints_is_looked_for_first(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    (tmp_path / "taken").write_text("a file")
+    refused = run("train", "data", "--checkpoint", "taken/state", cwd=tmp_path)
+    assert refused.code == 2
+    assert "no checkpoints can be kept there" in refused.err
+    assert not (tmp_path / "data.model").exists()
+
+
+def test_a_closed_pipe_is_no_refutation(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    run("train", "data", "--witness", "-q", cwd=tmp_path)
+    words = " ".join([*map(str, arguments("verify", "data.model", "data"))])
+    done = subprocess.run(
+        ["bash", "-c", f"{words} | true; exit ${{PIPESTATUS[0]}}"], cwd=tmp_path, check=False,
+        capture_output=True,
+    )  # fmt: skip
+    assert done.returncode in (0, 141)
