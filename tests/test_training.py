@@ -10,7 +10,7 @@ from certsvm.bounds import DualPoint, dual_point
 from certsvm.history import History
 from certsvm.problem import Problem
 from certsvm.rows import Rows, Vector
-from certsvm.solvers import Auto, Epoch, Newton, Options, Run, SGDm, SGDs, Solver
+from certsvm.solvers import Auto, Epoch, Newton, Options, Run, SGDm, SGDs, Solver, make_solver
 from certsvm.training import Progress, train
 
 
@@ -276,8 +276,10 @@ def test_a_limit_during_refinement_is_no_failure() -> None:
     assert result.reason == "target met"
 
 
-def test_the_answer_is_never_worse_than_zero() -> None:
-    X = np.array([[1e6, 1.0], [1e6, -1.0], [-1.0, 1e6]])
-    hard = Problem(Rows(X), [1, -1, 1], C=1e9)
-    result = train(hard, SGDs(), tol=0.0, max_iter=1, seed=0)
+@pytest.mark.parametrize("name", ["sgd-s", "sgd-r", "dcd", "svmperf"])
+def test_the_answer_is_never_worse_than_zero(name: str) -> None:
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(200) < 0.5, 1.0, -1.0)
+    hard = Problem(Rows(1000 * rng.standard_normal((200, 5))), y, C=1e6)
+    result = train(hard, make_solver(name), tol=0.0, max_iter=1, seed=0)
     assert result.certificate.primal <= hard.C * hard.weight_sum * (1 + 1e-12)
