@@ -283,3 +283,11 @@ def test_the_answer_is_never_worse_than_zero(name: str) -> None:
     hard = Problem(Rows(1000 * rng.standard_normal((200, 5))), y, C=1e6)
     result = train(hard, make_solver(name), tol=0.0, max_iter=1, seed=0)
     assert result.certificate.primal <= hard.C * hard.weight_sum * (1 + 1e-12)
+
+
+def test_the_reason_is_about_the_answer_that_is_given() -> None:
+    """Rows that contradict each other: zero is best, and dual passes prove it at once."""
+    undecided = Problem(Rows(np.array([[1.0], [1.0]])), [1, -1])
+    result = train(undecided, SGDs(), tol=1e-6, max_iter=1, seed=0)
+    assert result.certificate.met
+    assert result.reason == training.TARGET_MET

@@ -7,6 +7,7 @@ for scikit-learn's users.)
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
@@ -217,7 +218,7 @@ def fit(data: Data | BlockStream, settings: Settings, callbacks: CallbackOf | No
             stop.set()
         results.append(result)
         proofs.append(_proof(problem, result) if settings.witness else (result.certificate, None))
-    return Fit(_model(task, settings, solver, results, proofs), results)
+    return Fit(_model(task, settings, results, proofs), results)
 
 
 def _trained(
@@ -281,7 +282,7 @@ def fit_stream(
     return fit(BlockStream(source, bias=settings.bias), settings, callbacks).model
 
 
-class _Task:
+class _Task(ABC):
     """Data, as far as training several classes is concerned."""
 
     classes: NDArray[Any]
@@ -297,8 +298,9 @@ class _Task:
         """The class on the positive side of each problem."""
         return [self.classes[i] for i in positive_classes(self.classes)]
 
+    @abstractmethod
     def problem(self, i: int) -> AnyProblem:
-        raise NotImplementedError
+        """The i-th problem."""
 
 
 class _InMemory(_Task):
@@ -393,8 +395,6 @@ def _proof(problem: AnyProblem, result: Result) -> tuple[Certificate, Any]:
     certificate = result.certificate
     if result.alpha is None:
         return certificate, result.response
-    if result.reason == INTERRUPTED and certificate.dual <= 0:
-        return certificate, None
     box = problem.C * problem.weights
     for bits in _BITS:
         witness = Witness.quantise(result.alpha[np.newaxis], box, bits)
@@ -425,15 +425,14 @@ def _plain(label: Any) -> Any:
 def _model(
     task: _Task,
     settings: Settings,
-    solver: Solver,
     results: Sequence[Result],
     proofs: Sequence[tuple[Certificate, Any]],
 ) -> Model:
     bias, n = settings.bias, task.n_columns
-    weights = settings.class_weight
+    weights: Any = settings.class_weight
     if isinstance(weights, dict):
         # Labels need not be strings, as JSON's keys have to be.
-        weights = [[label, float(weight)] for label, weight in weights.items()]  # type: ignore[assignment]
+        weights = [[label, weight] for label, weight in weights.items()]
     return Model(
         coef=np.array([result.w[:n] for result in results]),
         intercept=np.array([result.w[n] * bias if bias > 0 else 0.0 for result in results]),

@@ -234,13 +234,13 @@ def train(
             # An impatient second Ctrl-C costs the checkpoint, not the result.
             with contextlib.suppress(KeyboardInterrupt):
                 state.save(checkpoint, around)
+        if ledger.w is None or not solver.published:
+            # Where no candidate had a finite J, or none as good as that of zero.
+            ledger.offer_zero()
         limits = (OUT_OF_PASSES, OUT_OF_TIME)
         if reason in limits and ledger.certificate().met and not solver.published:
             # It was refining what was good enough already.
             reason = TARGET_MET
-        if ledger.w is None or not solver.published:
-            # Where no candidate had a finite J, or none as good as that of zero.
-            ledger.offer_zero()
     assert state.done is not None
     assert ledger.w is not None
     return Result(

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from certsvm.certificate import tidy
 from certsvm.cli.app import BadInput, say
+from certsvm.cli.options import DataOptions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,80 +23,6 @@ if TYPE_CHECKING:
 # the rows, and numbers for them. A byte of text may be three of rows.
 _WITHOUT_DATA, _PER_BYTE, _PER_BYTE_OF_TEXT = 300_000_000, 3, 7
 _BLOCK_BYTES = 16_000_000
-
-
-def size(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """A number of bytes, with a unit, as an option's value."""
-    if value is None:
-        return None
-    from certsvm.data.memory import parse_size
-
-    try:
-        return parse_size(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, parameter) from None
-
-
-@dataclass(frozen=True)
-class DataOptions:
-    """What the user says about a data file."""
-
-    zero_based: bool | None = None
-    features: int | None = None
-    float32: bool = False
-    label: str | None = None
-    weight: str | None = None
-
-    @property
-    def dtype(self) -> Any:
-        """Of the values."""
-        import numpy as np
-
-        return np.float32 if self.float32 else np.float64
-
-    def for_text(self) -> dict[str, Any]:
-        """What the reader of libsvm text is told."""
-        self._refuse("tables (CSV, Parquet)", label=self.label, weight=self.weight)
-        return {
-            "zero_based": self.zero_based,
-            "n_features": self.features,
-            "dtype": self.dtype,
-        }
-
-    def for_table(self) -> dict[str, Any]:
-        """What the reader of tables is told."""
-        self._refuse("libsvm text", zero_based=self.zero_based, features=self.features)
-        return {"label": self.label, "weight": self.weight}
-
-    def for_blocks(self) -> None:
-        """A converted file says all this itself."""
-        self._refuse(
-            "text and tables", zero_based=self.zero_based, features=self.features,
-            label=self.label, weight=self.weight, float32=self.float32 or None,
-        )  # fmt: skip
-
-    @staticmethod
-    def _refuse(what: str, **options: Any) -> None:
-        for name, value in options.items():
-            if value is not None:
-                raise BadInput(f"--{name.replace('_', '-')} is for {what}; this file is none")
-
-
-def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options about data files."""
-    options = [
-        click.option("--zero-based/--one-based", "zero_based", default=None,
-                     help="Whether indices in libsvm text count from 0 or 1; found out otherwise."),
-        click.option("--features", type=click.IntRange(min=1), metavar="N",
-                     help="Number of columns of libsvm text; the largest index otherwise."),
-        click.option("--float32", is_flag=True, help="Keep values in single precision."),
-        click.option("--label", metavar="NAME",
-                     help='Column of labels of a table; "label" or the last one otherwise.'),
-        click.option("--weight", metavar="NAME", help="Column of weights of a table."),
-    ]  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 def kind_of(path: str) -> str:
@@ -253,20 +176,3 @@ def labels_like(classes: NDArray[Any], text: str) -> Any:
 
 def _name(path: str) -> str:
     return "standard input" if path == "-" else str(Path(path))
-
-
-__all__ = [
-    "DataOptions",
-    "all_threads",
-    "blocks",
-    "data_options",
-    "kind_of",
-    "labels_like",
-    "load",
-    "physical_memory",
-    "require_other_file",
-    "size",
-    "source_of",
-    "tidy",
-    "too_large",
-]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from certsvm.cli.app import BadInput
 
 if TYPE_CHECKING:
-    from certsvm.cli.inputs import DataOptions
+    from certsvm.cli.options import DataOptions
     from certsvm.models import Model
 
 

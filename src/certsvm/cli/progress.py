@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from certsvm.cli.inputs import tidy
+from certsvm.certificate import tidy
 
 if TYPE_CHECKING:
     from certsvm.fitting import CallbackOf

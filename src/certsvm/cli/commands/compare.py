@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from certsvm.cli.app import put_json
-from certsvm.cli.inputs import DataOptions, data_options, load
+from certsvm.cli.inputs import load
+from certsvm.cli.options import DataOptions, as_json_option, data_options, problem_options
 from certsvm.cli.progress import training_progress
 
 
@@ -18,32 +19,7 @@ from certsvm.cli.progress import training_progress
     metavar="A,B,...",
     help="Their names.",
 )
-@click.option(
-    "-c",
-    "--C",
-    "C",
-    type=float,
-    default=1.0,
-    show_default=True,
-    help="Weight of the loss against the penalty.",
-)
-@click.option(
-    "-e",
-    "--tol",
-    type=float,
-    default=0.01,
-    show_default=True,
-    metavar="EPS",
-    help="Relative accuracy to be proved.",
-)
-@click.option("-B", "--bias", type=float, default=-1.0, metavar="HEIGHT", help="As for train.")
-@click.option(
-    "--max-iter",
-    type=click.IntRange(min=1),
-    default=1000,
-    show_default=True,
-    help="Limit on passes, for each solver.",
-)
+@problem_options
 @click.option(
     "--max-time",
     type=click.FloatRange(min=0),
@@ -52,7 +28,6 @@ from certsvm.cli.progress import training_progress
     metavar="SECONDS",
     help="Limit for each solver.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @data_options
 @click.option(
     "--plot",
@@ -60,12 +35,11 @@ from certsvm.cli.progress import training_progress
     metavar="PNG",
     help="Draw how the accuracies fall with time.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Put the result on standard output as JSON.")
+@as_json_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 def command(
     file: str, solvers: str, C: float, tol: float, bias: float, max_iter: int, max_time: float,
-    seed: int, zero_based: bool | None, features: int | None, float32: bool, label: str | None,
-    weight: str | None, plot: str | None, as_json: bool, quiet: bool,
+    seed: int, options: DataOptions, plot: str | None, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Run several solvers on the data of FILE, two classes, and put them side by side.
 
@@ -78,7 +52,7 @@ def command(
 
     if plot is not None:
         import matplotlib  # noqa: F401  better now than when all is done
-    data, _ = load(file, DataOptions(zero_based, features, float32, label, weight))
+    data, _ = load(file, options)
     with training_progress(tol, max_time, 1, quiet=quiet or as_json) as callbacks:
         result = compare(
             data.X, data.y, solvers=[name.strip() for name in solvers.split(",")], C=C, tol=tol,

@@ -8,7 +8,8 @@ from dataclasses import asdict
 import click
 
 from certsvm.cli.app import BadInput, put_json, say
-from certsvm.cli.inputs import DataOptions, data_options, kind_of, size, source_of
+from certsvm.cli.inputs import kind_of, source_of
+from certsvm.cli.options import DataOptions, as_json_option, data_options, size
 from certsvm.cli.progress import counting
 
 
@@ -39,12 +40,11 @@ from certsvm.cli.progress import counting
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random order."
 )
 @data_options
-@click.option("--json", "as_json", is_flag=True, help="Put the result on standard output as JSON.")
+@as_json_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
 def command(
     file: str, output: str, memory: int, block_size: int | None, keep_order: bool, seed: int,
-    zero_based: bool | None, features: int | None, float32: bool, label: str | None,
-    weight: str | None, as_json: bool, quiet: bool,
+    options: DataOptions, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Turn FILE into OUTPUT, a file to train from in bounded memory.
 
@@ -59,7 +59,6 @@ def command(
     from certsvm.data.convert import convert
     from certsvm.data.memory import left_of
 
-    options = DataOptions(zero_based, features, float32, label, weight)
     kind = kind_of(file)
     if kind == "blocks":
         raise BadInput(f"{file} is an Arrow file already")

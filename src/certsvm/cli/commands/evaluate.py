@@ -6,19 +6,20 @@ from typing import Any
 
 import click
 
+from certsvm.certificate import tidy
 from certsvm.cli.app import put_json
-from certsvm.cli.inputs import DataOptions, blocks, data_options, kind_of, tidy
+from certsvm.cli.inputs import blocks, kind_of
 from certsvm.cli.models import load_model, options_like_training
+from certsvm.cli.options import DataOptions, as_json_option, data_options
 
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @data_options
-@click.option("--json", "as_json", is_flag=True, help="Put the result on standard output as JSON.")
+@as_json_option
 def command(
-    model: str, file: str, zero_based: bool | None, features: int | None, float32: bool,
-    label: str | None, weight: str | None, as_json: bool,
+    model: str, file: str, options: DataOptions, as_json: bool,
 ) -> None:  # fmt: skip
     """Say how well MODEL predicts the labels of FILE ("-" is standard input).
 
@@ -30,7 +31,6 @@ def command(
     import numpy as np
 
     trained = load_model(model)
-    options = DataOptions(zero_based, features, float32, label, weight)
     if kind_of(file) == "text":
         options = options_like_training(options, trained)
     confusion: dict[tuple[str, str], float] = {}

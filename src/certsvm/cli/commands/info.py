@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from certsvm.certificate import tidy
 from certsvm.cli.app import put_json
-from certsvm.cli.inputs import DataOptions, blocks, data_options, kind_of, tidy
+from certsvm.cli.inputs import blocks, kind_of
 from certsvm.cli.models import certificates_as_json, load_model
+from certsvm.cli.options import DataOptions, as_json_option, data_options
 
 if TYPE_CHECKING:
     from certsvm.models import Model
@@ -18,10 +20,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @data_options
-@click.option("--json", "as_json", is_flag=True, help="Put the result on standard output as JSON.")
+@as_json_option
 def command(
-    file: str, zero_based: bool | None, features: int | None, float32: bool, label: str | None,
-    weight: str | None, as_json: bool,
+    file: str, options: DataOptions, as_json: bool,
 ) -> None:  # fmt: skip
     """Describe FILE: a model, or a file of data, of which every row is read and checked."""
     from certsvm.models.container import MAGIC
@@ -35,7 +36,6 @@ def command(
         else:
             click.echo(str(model))
         return
-    options = DataOptions(zero_based, features, float32, label, weight)
     facts = _data(file, options)
     if as_json:
         put_json(facts)

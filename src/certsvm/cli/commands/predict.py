@@ -10,9 +10,11 @@ from typing import Any
 
 import click
 
+from certsvm.certificate import tidy
 from certsvm.cli.app import say
-from certsvm.cli.inputs import DataOptions, blocks, data_options, kind_of, require_other_file, tidy
+from certsvm.cli.inputs import blocks, kind_of, require_other_file
 from certsvm.cli.models import load_model, options_like_training
+from certsvm.cli.options import DataOptions, data_options
 
 
 @click.command()
@@ -33,8 +35,7 @@ from certsvm.cli.models import load_model, options_like_training
 @data_options
 @click.option("-q", "--quiet", is_flag=True, help="Do not say how many labels agree.")
 def command(
-    model: str, file: str, output: str, scores: bool, zero_based: bool | None,
-    features: int | None, float32: bool, label: str | None, weight: str | None, quiet: bool,
+    model: str, file: str, output: str, scores: bool, options: DataOptions, quiet: bool,
 ) -> None:  # fmt: skip
     """Predict a label for each row of FILE ("-" is standard input).
 
@@ -51,7 +52,6 @@ def command(
 
     trained = load_model(model)
     require_other_file(output, model, file)
-    options = DataOptions(zero_based, features, float32, label, weight)
     if kind_of(file) == "text":
         options = options_like_training(options, trained)
     right = rows = 0

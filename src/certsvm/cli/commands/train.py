@@ -11,22 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from certsvm.certificate import tidy
 from certsvm.cli.app import NOT_MET, BadInput, put_json, say
 from certsvm.cli.budget import require_memory
 from certsvm.cli.inputs import (
-    DataOptions,
     all_threads,
-    data_options,
     kind_of,
     labels_like,
     load,
     physical_memory,
     require_other_file,
-    size,
-    tidy,
     too_large,
 )
 from certsvm.cli.models import certificates_as_json
+from certsvm.cli.options import DataOptions, as_json_option, data_options, problem_options, size
 from certsvm.cli.progress import counting, training_progress
 
 if TYPE_CHECKING:
@@ -83,33 +81,7 @@ class TrainCommand(click.Command):
     type=click.Path(dir_okay=False),
     help="Where the model goes; FILE.model in this folder otherwise.",
 )
-@click.option(
-    "-c",
-    "--C",
-    "C",
-    type=float,
-    default=1.0,
-    show_default=True,
-    help="Weight of the loss against the penalty.",
-)
-@click.option(
-    "-e",
-    "--tol",
-    type=float,
-    default=0.01,
-    show_default=True,
-    metavar="EPS",
-    help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt. (Not liblinear's -e, "
-    "which says nothing of the objective.)",
-)
-@click.option(
-    "-B",
-    "--bias",
-    type=float,
-    default=-1.0,
-    metavar="HEIGHT",
-    help="Learn an intercept, as the weight of a constant column of this height; none otherwise.",
-)
+@problem_options
 @click.option(
     "--class-weight",
     "weights",
@@ -126,24 +98,10 @@ class TrainCommand(click.Command):
     help="auto, working-set, newton, dcd, sgd-s, sgd-m, ... (certsvm compare runs several).",
 )
 @click.option(
-    "--max-iter",
-    type=click.IntRange(min=1),
-    default=1000,
-    show_default=True,
-    help="Limit on passes over the data, for each class.",
-)
-@click.option(
     "--max-time",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
     help="Limit in seconds, for each class.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Of the random orders. The same seed and threads give the same bits.",
 )
 @click.option("--threads", type=click.IntRange(min=1), help="All processors otherwise.")
 @click.option(
@@ -174,7 +132,7 @@ class TrainCommand(click.Command):
     help="How often, at most.",
 )
 @data_options
-@click.option("--json", "as_json", is_flag=True, help="Put the result on standard output as JSON.")
+@as_json_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
 @click.pass_context
 def command(
@@ -182,8 +140,7 @@ def command(
     bias: float,
     weights: tuple[str, ...], solver: str, max_iter: int, max_time: float | None, seed: int,
     threads: int | None, witness: bool, memory: int | None, stream: bool, checkpoint: str | None,
-    checkpoint_every: float, zero_based: bool | None, features: int | None, float32: bool,
-    label: str | None, weight: str | None, as_json: bool, quiet: bool,
+    checkpoint_every: float, options: DataOptions, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
 
@@ -211,7 +168,6 @@ def command(
     _require_writable(output)
     require_other_file(output, file)
     began = time.perf_counter()
-    options = DataOptions(zero_based, features, float32, label, weight)
     settings = Settings(
         C=C, tol=tol, solver=solver, bias=max(bias, 0.0), max_iter=max_iter, max_time=max_time,
         seed=seed, threads=threads or all_threads(), witness=witness, checkpoint=checkpoint,

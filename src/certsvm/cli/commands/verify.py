@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from certsvm.cli.app import NOT_MET, REFUTED, put_json
-from certsvm.cli.inputs import DataOptions, blocks, data_options, kind_of
+from certsvm.cli.inputs import blocks, kind_of
 from certsvm.cli.models import load_model, options_like_training
+from certsvm.cli.options import DataOptions, as_json_option, data_options
 
 if TYPE_CHECKING:
     from certsvm.verification import VerificationReport
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @data_options
-@click.option("--json", "as_json", is_flag=True, help="Put the result on standard output as JSON.")
+@as_json_option
 def command(
-    model: str, file: str, zero_based: bool | None, features: int | None, float32: bool,
-    label: str | None, weight: str | None, as_json: bool,
+    model: str, file: str, options: DataOptions, as_json: bool,
 ) -> None:  # fmt: skip
     """Recompute MODEL's certificate from FILE, the data it was trained on.
 
@@ -37,7 +37,6 @@ def command(
     from certsvm.verification import verify_model
 
     trained = load_model(model, with_witness=True)
-    options = DataOptions(zero_based, features, float32, label, weight)
     if kind_of(file) == "text":
         options = options_like_training(options, trained)
     report = verify_model(trained, blocks(file, options, trained.n_features, trained.feature_names))

@@ -1,0 +1,124 @@
+"""Options that several commands have in common."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from certsvm.cli.app import BadInput
+
+Command = Callable[..., Any]
+
+as_json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Put the result on standard output as JSON."
+)
+
+
+def size(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    """A number of bytes, with a unit, as an option's value."""
+    if value is None:
+        return None
+    from certsvm.data.memory import parse_size
+
+    try:
+        return parse_size(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """What the user says about a data file."""
+
+    zero_based: bool | None = None
+    features: int | None = None
+    float32: bool = False
+    label: str | None = None
+    weight: str | None = None
+
+    @property
+    def dtype(self) -> Any:
+        """Of the values."""
+        import numpy as np
+
+        return np.float32 if self.float32 else np.float64
+
+    def for_text(self) -> dict[str, Any]:
+        """What the reader of libsvm text is told."""
+        self._refuse("tables (CSV, Parquet)", label=self.label, weight=self.weight)
+        return {
+            "zero_based": self.zero_based,
+            "n_features": self.features,
+            "dtype": self.dtype,
+        }
+
+    def for_table(self) -> dict[str, Any]:
+        """What the reader of tables is told."""
+        self._refuse("libsvm text", zero_based=self.zero_based, features=self.features)
+        return {"label": self.label, "weight": self.weight}
+
+    def for_blocks(self) -> None:
+        """A converted file says all this itself."""
+        self._refuse(
+            "text and tables", zero_based=self.zero_based, features=self.features,
+            label=self.label, weight=self.weight, float32=self.float32 or None,
+        )  # fmt: skip
+
+    @staticmethod
+    def _refuse(what: str, **options: Any) -> None:
+        for name, value in options.items():
+            if value is not None:
+                raise BadInput(f"--{name.replace('_', '-')} is for {what}; this file is none")
+
+
+def data_options(command: Command) -> Command:
+    """The options about data files, which the command gets as one ``DataOptions``."""
+
+    @functools.wraps(command)
+    def with_options(
+        *args: Any, zero_based: bool | None, features: int | None, float32: bool,
+        label: str | None, weight: str | None, **others: Any,
+    ) -> Any:  # fmt: skip
+        options = DataOptions(zero_based, features, float32, label, weight)
+        return command(*args, options=options, **others)
+
+    return _with(
+        with_options,
+        click.option("--zero-based/--one-based", "zero_based", default=None,
+                     help="Whether indices in libsvm text count from 0 or 1; found out otherwise."),
+        click.option("--features", type=click.IntRange(min=1), metavar="N",
+                     help="Number of columns of libsvm text; the largest index otherwise."),
+        click.option("--float32", is_flag=True, help="Keep values in single precision."),
+        click.option("--label", metavar="NAME",
+                     help='Column of labels of a table; "label" or the last one otherwise.'),
+        click.option("--weight", metavar="NAME", help="Column of weights of a table."),
+    )  # fmt: skip
+
+
+def problem_options(command: Command) -> Command:
+    """What is to be solved, and how closely."""
+    return _with(
+        command,
+        click.option("-c", "--C", "C", type=float, default=1.0, show_default=True,
+                     help="Weight of the loss against the penalty."),
+        click.option("-e", "--tol", type=float, default=0.01, show_default=True, metavar="EPS",
+                     help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt. (Not "
+                          "liblinear's -e, which says nothing of the objective.)"),
+        click.option("-B", "--bias", type=float, default=-1.0, metavar="HEIGHT",
+                     help="Learn an intercept, as the weight of a constant column of this height; "
+                          "none otherwise."),
+        click.option("--max-iter", type=click.IntRange(min=1), default=1000, show_default=True,
+                     help="Limit on passes over the data, for each class or solver."),
+        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
+                     help="Of the random orders. The same seed and threads give the same bits."),
+    )  # fmt: skip
+
+
+def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
