@@ -33,7 +33,7 @@ def test_a_team_uses_threads_and_leaves_none_behind() -> None:
     with Team(2) as team:
         team.share(task, 2)
     assert len(names) == 2
-    assert not any(thread.name.startswith("certsvm") for thread in threading.enumerate())
+    assert not any(thread.name.startswith("certsvm_") for thread in threading.enumerate())
     ALONE.share(lambda first, last: names.add(threading.current_thread().name), 5)
     assert threading.current_thread().name in names
 
