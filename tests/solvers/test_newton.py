@@ -50,6 +50,16 @@ def test_degenerate_data(name: str, C: float) -> None:
     assert result.certificate.met, f"{result.certificate!r} after {result.passes} steps"
 
 
+def test_classes_that_are_nearly_separable_take_few_steps() -> None:
+    rng = np.random.default_rng(0)
+    X = (rng.random((4000, 40)) < 0.3).astype(float)
+    y = np.where(X[:, 0] + X[:, 1] - X[:, 2] + 0.5 > X[:, 3], 1.0, -1.0)
+    result = train(Problem(Rows(X), y, C=1000.0), Newton(), tol=1e-6, seed=0, max_iter=300)
+    assert result.certificate.met
+    # 162 by smoothing first.
+    assert result.passes < 110
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("bias", [0.0, 2.0])
 def test_it_agrees_with_dual_coordinate_descent(form: Any, bias: float) -> None:

@@ -13,7 +13,7 @@ With n stored values in m rows and d columns, and q the sum of the squares of th
 in nanoseconds (only ratios matter):
 
     a visit to a row      4 n / m + 30, and 250 more if rows beyond the caches come in random order
-    a step of Newton      2 (1.5 n + 5 m) + 20 m + 0.1 q + 0.02 d^3,
+    a step of Newton      2 (1.5 n + 5 m) + 20 m + 0.1 q + 0.02 d^3, and 500,000 whatever the size,
                           7 of them to one per cent and 5 more for each further digit
 
 The numbers are times on one machine, rounded, and averages over sets of data that differ; so the
@@ -47,6 +47,8 @@ from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
 _MOST_COLUMNS = 5000
 # On a stream, where a pass is dear and Newton's passes are few, but each solves a system.
 _MOST_COLUMNS_OF_STREAM = 3000
+# What a step of Newton costs besides what grows with the data.
+_OVERHEAD = 500_000.0
 # What a problem may cost per step of Newton, in nanoseconds, to be solved to the end.
 _SMALL = 300_000
 _MOST_REFINEMENTS, _PATIENCE = 100, 15
@@ -182,7 +184,7 @@ def visit_cost(problem: Problem, *, in_order: bool) -> float:
 
 
 def step_cost(problem: Problem) -> float:
-    """What a step of Newton costs."""
+    """What a step of Newton costs, as far as it grows with the data."""
     rows = problem.rows
     n, m, d = float(rows.n_stored), float(rows.n_rows), float(rows.dimension)
     return 2.0 * (1.5 * n + 5.0 * m) + 20.0 * m + 0.1 * rows.squared_lengths + 0.02 * d**3
@@ -193,7 +195,7 @@ def newton_cost(problem: Problem, target: float) -> float:
     if problem.rows.dimension > _MOST_COLUMNS:
         return math.inf
     digits = math.log10(0.01 / max(target, 1e-10)) if target < 0.01 else 0.0
-    return (7.0 + 5.0 * digits) * step_cost(problem)
+    return (7.0 + 5.0 * digits) * (step_cost(problem) + _OVERHEAD)
 
 
 def is_small(problem: Problem) -> bool:

@@ -18,6 +18,10 @@ When |grad|^2 / 2 is small against the gap J - L, the smooth problem is solved w
 * then alpha_hat <- alpha(w), the method of multipliers, in which sigma need not grow without bound:
   this goes on to high accuracy.
 
+If hardly any row is short of its margin, smoothing about the middle of the box makes w too long,
+and each sigma undoes what the last one found. So if the alpha of the first smooth problem add up to
+little of what the boxes hold, the multipliers begin at once, from alpha_hat = 0.
+
 Most steps are spent on coming near, and for that a part of the rows is as good as all: where there
 are many more rows than columns, the same is first done on a random sample, and on a sample of
 that, and so on; the w and the width of the smoothing found there start the next larger one.
@@ -60,6 +64,8 @@ _INNER = 0.05
 # From this gap on, alpha_hat follows alpha.
 _NEAR = 0.02
 _SMOOTHING_STAGES = 3
+# Below this share of what the boxes hold, alpha says that the classes are nearly separable.
+_NEARLY_SEPARABLE = 0.02
 _GROWTH_SMOOTHING, _GROWTH_MULTIPLIERS = 4.0, 3.0
 # sigma is this times C at first, and this at last.
 _FIRST_SIGMA, _LARGEST_SIGMA = 0.45, 1e12
@@ -72,6 +78,8 @@ _SAMPLE, _SAMPLE_PER_COLUMN, _SMALLEST_SAMPLE = 1 / 12, 20, 1000
 _SAMPLE_GAP, _SAMPLE_STEPS = 0.03, 30
 # Rounding may take this share of the gap before the products are computed anew.
 _ROUNDING = 0.05
+# This share of the tolerance may be spent on moving rows off their margins.
+_LONGER = 0.1
 # If fewer of the rows have another alpha than before, their sum is corrected instead of made anew.
 _FEW_CHANGES = 0.3
 # Fewer rows are not worth sharing among threads.
@@ -127,6 +135,7 @@ class NewtonRun(Run):
     def __init__(self, problem: Problem, options: Options, *, samples: bool = True) -> None:
         self._problem = problem
         self._team = options.team
+        self._target = options.target
         box = problem.C * problem.weights
         self._steps = 0
         self._stages = 0
@@ -147,8 +156,10 @@ class NewtonRun(Run):
             w = np.zeros(problem.rows.dimension)
             self._alpha_hat = 0.5 * box
             if samples:
-                w, share = from_a_sample(problem, options)
+                w, share, self._smoothing = from_a_sample(problem, options)
                 self._sigma = share * problem.C
+                if not self._smoothing:
+                    self._alpha_hat[:] = 0.0
         self._keep_alpha = options.keep_alpha
         # Fresh memory costs as much as working on it, so all arrays as long as the data are kept.
         self._rows = np.empty(problem.rows.n_rows, dtype=np.int64)
@@ -177,6 +188,12 @@ class NewtonRun(Run):
         """Between the best values so far."""
         return self._best_primal / self._best_dual - 1.0 if self._best_dual > 0.0 else math.inf
 
+    @property
+    def nearly_separable(self) -> bool:
+        """Whether hardly any row is short of its margin."""
+        boxes = self._problem.C * self._problem.weight_sum
+        return self._point.alpha_sum < _NEARLY_SEPARABLE * boxes
+
     def _evaluate(self) -> None:
         """alpha(w), its dual point, and the objective, from w and its products."""
         problem = self._problem
@@ -199,6 +216,23 @@ class NewtonRun(Run):
             self._products.compute(self._team)
             self._primal = self._products.primal_bound(self._team)
         self._gradient = self.w - self._point.w
+        self._answer = self._clear_of_the_margin()
+
+    def _clear_of_the_margin(self) -> tuple[Vector, Bound]:
+        """W and J(w); or those of a w a little longer, if that lets more be claimed.
+
+        Rows on the margin may have a loss of a rounding error each, times C. Further out they have
+        none, for sure, and w need only be longer by a small part of the tolerance for that.
+        """
+        target = self._target * self._best_dual
+        if self._primal.rounding <= _ROUNDING * target or self.relative_gap > self._target:
+            return self.w, self._primal
+        longer = self._products.copy()
+        longer.mix(1.0 + _LONGER * self._target, 0.0, self._along)
+        bound = longer.primal_bound(self._team)
+        if bound.value + bound.rounding < self._primal.value + self._primal.rounding:
+            return longer.w, bound
+        return self.w, self._primal
 
     def _dual_point(self) -> DualPoint:
         """That of alpha; from the last one, where few rows have another alpha since."""
@@ -260,7 +294,10 @@ class NewtonRun(Run):
     def _next_stage(self) -> None:
         self._stages += 1
         self._inner = 0
-        if self.relative_gap <= _NEAR or self._stages > _SMOOTHING_STAGES:
+        if self._smoothing and self.nearly_separable:
+            self._alpha[:] = 0.0
+            self._smoothing = False
+        elif self.relative_gap <= _NEAR or self._stages > _SMOOTHING_STAGES:
             self._smoothing = False
         if self._smoothing:
             self._sigma *= _GROWTH_SMOOTHING
@@ -324,28 +361,31 @@ class NewtonRun(Run):
 
     def primal(self) -> tuple[Vector, Bound] | None:
         """W and J(w)."""
-        return (self.w, self._primal) if self._complete else None
+        return self._answer if self._complete else None
 
     def dual(self) -> DualPoint | None:
         """alpha(w)."""
         return self._point if self._complete else None
 
 
-def from_a_sample(problem: Problem, options: Options) -> tuple[Vector, float]:
-    """Find w and sigma / C from a sample of the rows; zero and the first sigma if all are few."""
+def from_a_sample(problem: Problem, options: Options) -> tuple[Vector, float, bool]:
+    """Find w, sigma / C and whether to smooth from a sample of the rows.
+
+    Zero, the first sigma, and yes, if all rows are few.
+    """
     size = max(
         int(_SAMPLE * problem.m), _SAMPLE_PER_COLUMN * problem.rows.dimension, _SMALLEST_SAMPLE
     )
     if 3 * size > problem.m:
-        return np.zeros(problem.rows.dimension), _FIRST_SIGMA
+        return np.zeros(problem.rows.dimension), _FIRST_SIGMA, True
     which = np.sort(options.rng.choice(problem.active, size, replace=False))
     share = float(problem.weights[which].sum()) / problem.weight_sum
     if share < 0.1 * size / problem.m:
         # Few rows have most of the weight, and the sample has none of them.
-        return np.zeros(problem.rows.dimension), _FIRST_SIGMA
+        return np.zeros(problem.rows.dimension), _FIRST_SIGMA, True
     run = NewtonRun(problem.sample(which), replace(options, start=None, keep_alpha=False))
     for _ in range(_SAMPLE_STEPS):
         if run.relative_gap <= _SAMPLE_GAP:
             break
         run.epoch()
-    return run.w, run.smoothing
+    return run.w, run.smoothing, not run.nearly_separable
