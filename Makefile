@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Test processes in parallel; compiled kernels are shared through the cache.
 JOBS ?= 2
 
-.PHONY: help demo test lint check bench peers clean
+.PHONY: help demo test lint check bench peers paper clean
 
 help:
 	@echo "make demo   train on a text-like problem, verify the proof, compare"
@@ -14,6 +14,7 @@ help:
 	@echo "make check  lint and test"
 	@echo "make bench  measure; DATA=folder names a folder of libsvm files"
 	@echo "make peers  compare with other solvers; needs DATA=folder, takes hours"
+	@echo "make paper  the paper's tables; DATA=folder, or QUICK=1 for generated data, ten minutes"
 	@echo "make clean  remove the environment and all caches"
 
 $(BIN)/python:
@@ -49,6 +50,10 @@ bench: $(VENV)/.dev
 peers: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.peers --install --environments .benchmark-cache/environments \
 	  $(if $(DATA),--data $(DATA))
+
+paper: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.paper $(if $(DATA),--data $(DATA)) \
+	  $(if $(QUICK),--quick,--page docs/paper.md) $(if $(TABLE),--table $(TABLE))
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache .import_linter_cache

@@ -30,6 +30,10 @@ OPTIMA: dict[str, dict[float, tuple[float, float]]] = {
 OTHERS = ("mushrooms",)
 
 
+class MissingDataError(FileNotFoundError):
+    """A data set is not at hand."""
+
+
 class DataSet(NamedTuple):
     """Rows and labels +1 or -1."""
 
@@ -46,24 +50,34 @@ def available(folder: Path | None, names: list[str] | None = None) -> Iterator[D
     for name in names or OPTIMA:
         try:
             yield load(folder, name)
-        except FileNotFoundError as error:
+        except MissingDataError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
 
 
 def load(folder: Path, name: str) -> DataSet:
     """Read a set, plain or .xz; Covertype as class 1 against the rest, times 0.001."""
     if name == "covtype":
-        with _open(folder, "covtype.csv") as file:
+        with _open(find(folder, "covtype.csv")) as file:
             table = np.loadtxt(file, delimiter=",", skiprows=1)
         X = sp.csr_matrix(0.001 * table[:, :-1])
         return DataSet(name, X, np.where(table[:, -1] == 1, 1.0, -1.0))
-    with _open(folder, name) as file:
+    return read(find(folder, name), name)
+
+
+def read(path: Path, name: str) -> DataSet:
+    """A libsvm file with two labels; the larger one is +1."""
+    with _open(path) as file:
         X, y = load_svmlight_file(file)
     return DataSet(name, X, np.where(y > np.mean((y.min(), y.max())), 1.0, -1.0))
 
 
-def _open(folder: Path, name: str) -> Any:
+def find(folder: Path, name: str) -> Path:
+    """The file of that name, plain or .xz."""
     for path in (folder / name, folder / f"{name}.xz"):
         if path.exists():
-            return lzma.open(path, "rb") if path.suffix == ".xz" else path.open("rb")
-    raise FileNotFoundError(f"neither {name} nor {name}.xz is in {folder}")
+            return path
+    raise MissingDataError(f"neither {name} nor {name}.xz is in {folder}")
+
+
+def _open(path: Path) -> Any:
+    return lzma.open(path, "rb") if path.suffix == ".xz" else path.open("rb")

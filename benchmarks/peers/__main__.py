@@ -24,8 +24,8 @@ from benchmarks.peers import environments, growth, process, report, worker
 from benchmarks.peers.adapters import PEERS, Ours
 from benchmarks.peers.cell import Bench, Systems, wide
 from benchmarks.peers.process import Worker
-from benchmarks.peers.reference import fingerprint, reference
-from benchmarks.peers.store import Store
+from benchmarks.reference import fingerprint, reference
+from benchmarks.store import Store
 
 RESULTS = Path(__file__).parents[1] / "results"
 CACHE = Path(".benchmark-cache")

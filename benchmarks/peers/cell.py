@@ -14,8 +14,8 @@ from benchmarks.data import DataSet
 from benchmarks.peers.adapters import ADAPTERS, Ours
 from benchmarks.peers.oracle import Search, Trial, loosest
 from benchmarks.peers.process import Fit, Worker
-from benchmarks.peers.reference import Reference, objective
-from benchmarks.peers.store import Store
+from benchmarks.reference import Reference, objective
+from benchmarks.store import Store
 
 # A peer this many times slower than the fastest, and this slow, is measured once.
 _TOO_SLOW, _TOO_LONG = 10.0, 5.0

@@ -9,15 +9,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from benchmarks.data import DataSet
-from benchmarks.peers.adapters import NO_LIMIT, Array
-from benchmarks.peers.store import Store
+from benchmarks.store import Store
 from certsvm.problem import Problem
 from certsvm.rows import Rows
 from certsvm.solvers import make_solver
 from certsvm.training import INTERRUPTED, train
 
+Array = NDArray[np.float64]
+NO_LIMIT = 10**9
+"""Passes; time is limited instead."""
 FINER = 0.01
 """The interval is made narrower than the finest accuracy asked for by this factor."""
 

@@ -1,0 +1,110 @@
+"""Rerun the experiments of the paper: Tables 1 to 8, and what it could not show.
+
+Each cell is kept as soon as it is measured; a run that was killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Collection
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks import machine
+from benchmarks.paper import page, pictures, report
+from benchmarks.paper.sets import GENERATED, RECIPES, Where, sets
+from benchmarks.paper.tables import TABLES, Bench, Settings, sources
+from benchmarks.store import Store
+
+CACHE = Path(".benchmark-cache")
+FULL = Settings(seconds=10.0, accurate_seconds=300.0, optimum_seconds=300.0, repeats=3)
+QUICK = Settings(seconds=1.5, accurate_seconds=10.0, optimum_seconds=30.0, repeats=1)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    _require_known(parser, "set", asked.sets, RECIPES)
+    _require_known(parser, "table", asked.tables, TABLES)
+    names = asked.sets or (GENERATED if asked.quick else [*RECIPES])
+    out = asked.out or (CACHE / "paper-quick" if asked.quick else page.RESULTS)
+    given = {field.name: getattr(asked, field.name) for field in fields(Settings)}
+    given = {name: value for name, value in given.items() if value is not None}
+    settings = replace(QUICK if asked.quick else FULL, **given)
+    run(asked, names, settings, out.absolute())
+
+
+def _require_known(
+    parser: argparse.ArgumentParser, kind: str, names: Collection[Any], known: Collection[Any]
+) -> None:
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        wrong, right = (", ".join(map(str, which)) for which in (unknown, known))
+        parser.error(f"unknown {kind} {wrong}; known are {right}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.paper", description=__doc__)
+    add = parser.add_argument
+    add("--data", type=Path, help="folder of data files, plain or .xz")
+    add("--fetch", action="store_true", help="let scikit-learn download Covertype and RCV1")
+    add(
+        "--table",
+        dest="tables",
+        nargs="+",
+        type=int,
+        default=[*TABLES],
+        help="which (default: all)",
+    )
+    add("--sets", nargs="+", default=[], help=f"which: {', '.join(RECIPES)} (default: all)")
+    add("--quick", action="store_true", help="generated data only, short limits: ten minutes")
+    add("--seconds", type=float, help="that a run may take")
+    add("--accurate-seconds", type=float, help="the same for Table 1")
+    add("--optimum-seconds", type=float, help="for the optimum of a set and a C")
+    add("--repeats", type=int, help="runs of which the best counts")
+    add("--no-pictures", action="store_true", help="tables only")
+    add("--fresh", action="store_true", help="forget what was measured before")
+    add("--cache", type=Path, default=CACHE, help="what is kept between runs")
+    add("--out", type=Path, help="where tables and pictures go")
+    add("--page", type=Path, help="where the page goes (default: README.md beside the tables)")
+    return parser
+
+
+def run(asked: argparse.Namespace, names: list[str], settings: Settings, out: Path) -> None:
+    """All cells, set by set; the tables are written at the end, however it comes."""
+    store = Store(asked.cache / "paper.json", fresh=asked.fresh)
+    where = Where(asked.data, asked.fetch)
+    out.mkdir(parents=True, exist_ok=True)
+    described: list[dict[str, Any]] = []
+    cells: dict[int, list[dict[str, Any]]] = {number: [] for number in asked.tables}
+    try:
+        for recipe, data in sets(names, where, asked.cache):
+            bench = Bench(recipe, data, settings, store)
+            described.append(bench.describe())
+            for number in asked.tables:
+                cells[number] += bench.cells(TABLES[number])
+            picture = out / f"{data.name}.png"
+            if not (asked.no_pictures or picture.exists()):
+                pictures.draw(data, settings.seconds, picture)
+    except KeyboardInterrupt:
+        print("interrupted; what is done is kept", file=sys.stderr)
+        raise SystemExit(130) from None
+    finally:
+        for number, measured in cells.items():
+            results = {
+                "machine": machine.describe(),
+                "version": sources(),
+                "settings": asdict(settings),
+                "sets": [row for row in described if any(c["set"] == row["set"] for c in measured)],
+                "cells": measured,
+            }
+            if measured:
+                report.write(number, results, out)
+        if any(cells.values()):
+            page.write(out, (asked.page or out / "README.md").absolute())
+
+
+if __name__ == "__main__":
+    main()

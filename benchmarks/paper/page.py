@@ -1,0 +1,178 @@
+"""docs/paper.md, made from the tables: every figure in it is read from them.
+
+python -m benchmarks.paper.page
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import statistics
+from collections import Counter
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from benchmarks.paper import report
+from benchmarks.paper.claims import CLAIMS
+from benchmarks.paper.sets import RECIPES
+from benchmarks.paper.tables import TABLES
+from benchmarks.paper.verdicts import CONFIRMED, NOT_CONFIRMED, UNCLEAR, Results, duel
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results" / "paper"
+PAGE = ROOT / "docs" / "paper.md"
+TEMPLATE = Path(__file__).with_name("page-template.md")
+_PAPER_SYSTEMS = tuple(s for number in (2, 3) for s in TABLES[number].systems)
+_OURS = TABLES[9].systems
+# The optimum counts as known to 1e-8 up to here: the last digit is rounding.
+_NARROW = 1.1e-8
+
+
+def write(folder: Path, path: Path) -> None:
+    """The page about the tables in the folder."""
+    path.write_text(page(report.read(folder), folder, path))
+
+
+def page(tables: dict[int, dict[str, Any]], folder: Path, path: Path) -> str:
+    """Its text; links lead from where the page is to where the tables are."""
+    any_table = next(iter(tables.values()))
+    machine = any_table["machine"]
+    # Table 1 may have been made by itself, and so with other limits.
+    accurate = tables.get(1, any_table)["settings"]
+    settings = tables[max(tables)]["settings"]
+    results = Results(tables)
+    text = Template(TEMPLATE.read_text()).substitute(
+        machine=", ".join(f"{key} {value}" for key, value in machine.items()),
+        version=any_table["version"],
+        seconds=f"{settings['seconds']:g}",
+        accurate_seconds=f"{accurate['accurate_seconds']:g}",
+        repeats=settings["repeats"],
+        optima=_optima(tables),
+        sets="\n".join(_sets(results.about)),
+        absent=_absent(results.about),
+        count=_count(results),
+        claims="\n".join(_claims(results)),
+        beyond="\n".join(_beyond(results)),
+        windows=_windows(results),
+        default=_default(results),
+        **_links(tables, folder, Path(os.path.relpath(folder, path.parent)).as_posix()),
+    )
+    return text.rstrip() + "\n"
+
+
+def _optima(tables: dict[int, dict[str, Any]]) -> str:
+    """How well the optima are known."""
+    gaps = {
+        (c["set"], c["C"]): c["optimum gap"]
+        for table in tables.values()
+        for c in table["cells"]
+        if "optimum gap" in c
+    }
+    narrow = sum(gap <= _NARROW for gap in gaps.values())
+    widest = f"; the widest interval is {max(gaps.values()):.1e}" if narrow < len(gaps) else ""
+    return f"{narrow} of {len(gaps)} problems{widest}"
+
+
+def _sets(about: dict[str, dict[str, Any]]) -> list[str]:
+    rows = [
+        [
+            report.named(row),
+            f"{row['rows']:,}",
+            f"{row['columns']:,}",
+            f"{row['nonzeros']:,}",
+            row["note"] or "as in the paper",
+        ]
+        for row in about.values()
+    ]
+    return report.grid(["set", "rows", "columns", "values", ""], rows)
+
+
+def _absent(about: dict[str, Any]) -> str:
+    absent = [r.name for r in RECIPES.values() if r.of == "paper" and r.name not in about]
+    return f"Not at hand: {', '.join(absent)}." if absent else "All of the paper's are at hand."
+
+
+def _count(results: Results) -> str:
+    words = Counter(claim.check(results).word for claim in CLAIMS)
+    parts = [f"{words[word]} are {word}" for word in (CONFIRMED, NOT_CONFIRMED, UNCLEAR)]
+    return f"Of {len(CLAIMS)} claims, {', '.join(parts)}"
+
+
+def _claims(results: Results) -> list[str]:
+    rows = []
+    for claim in CLAIMS:
+        verdict = claim.check(results)
+        rows.append([claim.where, claim.text, f"**{verdict.word}**", verdict.figures])
+    return report.grid(["where", "the paper", "here", "figures"], rows)
+
+
+def _beyond(results: Results) -> list[str]:
+    """Ours, without knowledge of the optimum, against the paper's systems, with it."""
+    rows = []
+    for name in results.sets:
+        for C in TABLES[9].C:
+            known = {s: results.seconds(name, C, s) for s in _PAPER_SYSTEMS}
+            finished = {s: t for s, t in known.items() if t is not None and math.isfinite(t)}
+            best = min(finished, key=lambda s: finished[s], default=None)
+            row = [name, f"{C:g}", f"{best}, {finished[best]:.3g}" if best else "none"]
+            rows.append(row + [_seconds(results.seconds(name, C, s)) for s in _OURS])
+    return report.grid(
+        ["set", "C", "fastest of the paper's, s", *(f"{system}, s" for system in _OURS)], rows
+    )
+
+
+def _windows(results: Results) -> str:
+    """What proving costs with windows, against the eps that happens to do."""
+    ratios = [
+        proved["passes"] / oracle["passes"]
+        for C in TABLES[9].C
+        for _, (oracle, proved) in results.all(C, "SGD-s", "SGD-s, windows")
+    ]
+    if not ratios:
+        return "nothing to compare."
+    return (
+        f"to prove one per cent, SGD-s took {statistics.median(ratios):.2g} times the passes, in "
+        f"the median over {len(ratios)} sets and C, that it takes to be there with an eps that "
+        "only one who knows the optimum can choose."
+    )
+
+
+def _default(results: Results) -> str:
+    return "; ".join(
+        f"C = {C:g}, before {system}: {duel(results, C, 'auto', system)}"
+        for C in TABLES[9].C
+        for system in ("DCD", "SGD-m")
+    )
+
+
+def _seconds(seconds: float | None) -> str:
+    if seconds is None:
+        return report.MISSING
+    return f"{seconds:.3g}" if math.isfinite(seconds) else "not in time"
+
+
+def _links(tables: dict[int, dict[str, Any]], folder: Path, to: str) -> dict[str, str]:
+    links = []
+    for number in tables:
+        table = TABLES[number]
+        at = ", ".join(f"{C:g}" for C in table.C)
+        links.append(f"* [Table {number}]({to}/table-{number}.md): {table.title}, C = {at}")
+    pictures = [f"![{path.stem}]({to}/{path.name})" for path in sorted(folder.glob("*.png"))]
+    if pictures:
+        legend = "Solid: distance to the optimum. Dashed: what was proved."
+        pictures = ["## Pictures", "", legend, "", *pictures]
+    return {"tables": "\n".join(links), "pictures": "\n".join(pictures)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.paper.page", description=__doc__)
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the tables")
+    parser.add_argument("--page", type=Path, default=PAGE, help="what to write")
+    arguments = parser.parse_args()
+    write(arguments.results.absolute(), arguments.page.absolute())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""The tables, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.paper.tables import TABLE_1, TABLES, Table
+
+MISSING = "–"
+MARKS = {"paper": "", "stand-in": " ¹", "generated": " ²"}
+NOTES = {
+    "stand-in": "¹ not in the paper; it stands in for a set that is not at hand",
+    "generated": "² not in the paper; generated, or scikit-learn's own",
+}
+
+
+def write(number: int, results: dict[str, Any], folder: Path) -> None:
+    """table-N.json and table-N.md."""
+    (folder / f"table-{number}.json").write_text(json.dumps(results, indent=1) + "\n")
+    (folder / f"table-{number}.md").write_text(markdown(TABLES[number], results))
+
+
+def read(folder: Path) -> dict[int, dict[str, Any]]:
+    """The tables that are there."""
+    paths = {number: folder / f"table-{number}.json" for number in TABLES}
+    return {n: json.loads(path.read_text()) for n, path in paths.items() if path.exists()}
+
+
+def markdown(table: Table, results: dict[str, Any]) -> str:
+    """One table, with what it was measured on."""
+    at = "C = " + ", ".join(f"{C:g}" for C in table.C)
+    machine = ", ".join(f"{key} {value}" for key, value in results["machine"].items())
+    lines = [
+        f"# Table {table.number}: {table.title}, {at}",
+        "",
+        f"Measured on: {machine}; certsvm {results['version']}. {limits(table, results)}",
+        "",
+        *(first(results) if table is TABLE_1 else timed(table, results)),
+        "",
+    ]
+    kinds = {row["of"] for row in results["sets"]}
+    lines += [f"{NOTES[kind]}.  " for kind in NOTES if kind in kinds]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def limits(table: Table, results: dict[str, Any]) -> str:
+    """What a run was allowed."""
+    settings = results["settings"]
+    if table is TABLE_1:
+        return f"At most {settings['accurate_seconds']:g} s."
+    return (
+        f"At most {settings['seconds']:g} s for a run; the best of {settings['repeats']} counts, "
+        "for runs that are not long."
+    )
+
+
+def first(results: dict[str, Any]) -> list[str]:
+    """Table 1."""
+    rows = []
+    for about in results["sets"]:
+        for cell in of(results, about["set"]):
+            reached = "failure" not in cell
+            rows.append(
+                [
+                    named(about),
+                    f"{about['rows']:,}",
+                    f"{about['columns']:,}",
+                    f"{cell['J']:.8g}",
+                    f"{cell['L']:.8g}",
+                    f"{cell['gap']:.1e}",
+                    f"{cell['T']:,}" if reached else f"more than {cell['T']:,}",
+                    f"{cell['f']:g}" if reached else MISSING,
+                    f"{cell['seconds']:.3g}",
+                ]
+            )
+    return grid(["data", "rows", "columns", "J", "L", "J/L - 1", "T", "f", "s"], rows)
+
+
+def timed(table: Table, results: dict[str, Any]) -> list[str]:
+    """Seconds, T and the parameter of each system, by data set."""
+    titles = ["data", "C"] if len(table.C) > 1 else ["data"]
+    parameters = {
+        cell["system"]: cell["parameter"] for cell in results["cells"] if cell.get("parameter")
+    }
+    for system in table.systems:
+        titles += [f"{system}: s", "T"]
+        if parameters.get(system) == "eps":
+            titles.append("eps")
+    rows = []
+    for about in results["sets"]:
+        for C in table.C:
+            row = [named(about), f"{C:g}"] if len(table.C) > 1 else [named(about)]
+            cells = {c["system"]: c for c in of(results, about["set"]) if c["C"] == C}
+            for system in table.systems:
+                entries = timed_entries(cells.get(system))
+                row += entries if parameters.get(system) == "eps" else entries[:2]
+            rows.append(row)
+    return grid(titles, rows)
+
+
+def timed_entries(cell: dict[str, Any] | None) -> list[str]:
+    """Seconds, T, parameter."""
+    if cell is None:
+        return [MISSING] * 3
+    if "failure" in cell:
+        return [cell["failure"], MISSING, MISSING]
+    value = f"{cell['value']:g}" if cell.get("value") is not None else MISSING
+    return [f"{cell['seconds']:.3g}", f"{cell['epochs']:,}", value]
+
+
+def of(results: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The cells of a data set."""
+    return [cell for cell in results["cells"] if cell["set"] == name]
+
+
+def named(about: dict[str, Any]) -> str:
+    """The name of a set, marked if it is not the paper's."""
+    return str(about["set"]) + MARKS[about["of"]]
+
+
+def grid(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    """A Markdown table."""
+    titles = list(titles)
+    lines = ["| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
