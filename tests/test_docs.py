@@ -20,6 +20,23 @@ def test_links_lead_somewhere(text: Path) -> None:
             assert (text.parent / target).exists(), target
 
 
+def test_formulas_lead_to_the_functions_that_compute_them() -> None:
+    theory = (ROOT / "docs" / "theory.md").read_text()
+    links = re.findall(r"\[`([^`]+)`\]\(([^)]+\.py)\)", theory)
+    assert len(links) > 20
+    for name, target in links:
+        source = (ROOT / "docs" / target).read_text()
+        file = Path(target).stem
+        symbols = name.replace("-", "_").split(".")
+        # A module, or a module or a class and what it defines.
+        for symbol in symbols if symbols[0] != file else symbols[1:]:
+            assert re.search(rf"^ *(def|class) {symbol}\b", source, re.MULTILINE), name
+    named = set(re.findall(r"`([a-z_]+\.[A-Za-z_]+)`", theory))
+    assert not {
+        n for n in named if (ROOT / "src" / "certsvm" / f"{n.split('.')[0]}.py").exists()
+    } - {name for name, _ in links}
+
+
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
 def test_nothing_is_left_to_be_filled_in(text: Path) -> None:
     assert not re.search(r"@[A-Z]+@|TODO|TBD", text.read_text())

@@ -2,7 +2,8 @@
 
 J is computed when the guess at it is within f eps of the dual bound. With a larger f it is
 computed more often, and the end is noticed sooner, up to a point: the paper raises f until T does
-not change any more. The iterates do not depend on f, so one run with the largest f tells for all.
+not change any more. The iterates do not depend on f, so one run with the largest f tells for all
+whether they would have ended there, or later.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ COEFFICIENTS = (1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
 def measure(problem: Problem, seconds: float, gap: float = GAP) -> dict[str, Any]:
-    """J, L and T for the f from which on T does not change; T for all of them."""
+    """J, L and T for the f from which on T does not change; T for all f that have ended by then."""
     with single_threaded_blas():
         result = uninterrupted(
             train(
@@ -47,7 +48,10 @@ def measure(problem: Problem, seconds: float, gap: float = GAP) -> dict[str, Any
 
 
 def end(history: History, f: float, gap: float) -> int | None:
-    """T at the first pass whose guess lets J be computed, and whose J is good enough."""
+    """T at the first pass whose guess lets J be computed, and whose J is good enough.
+
+    None if there is no such pass yet.
+    """
     for record in history:
         if record.dual <= 0.0 or math.isnan(record.primal):
             continue

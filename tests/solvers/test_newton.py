@@ -16,6 +16,7 @@ from certsvm.problem import Problem
 from certsvm.rows import Rows
 from certsvm.solvers import DCD, Newton, Options, Start
 from certsvm.solvers.parts.hessian import gram
+from certsvm.solvers.parts.response import respond
 from certsvm.training import train
 from tests.problems import Case, cases, optimum
 
@@ -48,6 +49,27 @@ def test_degenerate_data(name: str, C: float) -> None:
     X, y = degenerate()[name]
     result = train(Problem(Rows(X), y, C=C), Newton(), tol=1e-8, max_iter=300, seed=0)
     assert result.certificate.met, f"{result.certificate!r} after {result.passes} steps"
+
+
+@given(case=cases(), sigma=st.floats(1e-3, 1e3), seed=st.integers(0, 2**32 - 1))
+def test_what_the_gap_is_made_of(case: Case, sigma: float, seed: int) -> None:
+    """docs/theory.md: the gradient's part, the rows' parts, and how large these can be."""
+    rng = np.random.default_rng(seed)
+    Y, s, C = case.patterns(), case.row_weights(), case.C
+    w = rng.standard_normal(Y.shape[1])
+    short = 1.0 - Y @ w
+    unclipped, alpha = np.empty_like(s), np.empty_like(s)
+    respond(Y @ w, s, 0.5 * C * s, sigma * C, C, unclipped, alpha)
+    assert ((alpha >= 0.0) & (alpha <= C * s)).all()
+    w_alpha = alpha @ Y
+    J = 0.5 * w @ w + C * s @ np.maximum(0.0, short)
+    L = alpha.sum() - 0.5 * w_alpha @ w_alpha
+    parts = C * s * np.maximum(0.0, short) - alpha * short
+    scale = abs(J) + abs(L) + w_alpha @ w_alpha + C * s @ np.abs(short)
+    assert pytest.approx(0.5 * np.sum((w - w_alpha) ** 2) + parts.sum(), abs=1e-10 * scale) == J - L
+    assert (parts >= -1e-12 * scale).all()
+    half_width = 1.0 / (2.0 * sigma)
+    assert parts.sum() <= C * half_width / 8.0 * s.sum() + 1e-10 * scale
 
 
 def test_classes_that_are_nearly_separable_take_few_steps() -> None:

@@ -1,0 +1,333 @@
+"""The paper's experiments: the command itself on a tiny scale; then its parts."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import dump_svmlight_file, load_digits
+
+from benchmarks.data import DataSet
+from benchmarks.paper import accurate, page, report, unfolded
+from benchmarks.paper.__main__ import main
+from benchmarks.paper.claims import CLAIMS
+from benchmarks.paper.sets import RECIPES, Where, sets
+from benchmarks.paper.systems import ACCURACY, SYSTEMS, ByGap, ByPasses, ByRule, Gaps, Task
+from benchmarks.paper.tables import TABLES
+from benchmarks.paper.verdicts import CONFIRMED, NOT_CONFIRMED, UNCLEAR, Results, duel, most
+from benchmarks.reference import Reference
+from certsvm.problem import Problem
+from certsvm.rows import Rows
+from certsvm.solvers import Newton, Pegasos, SGDs
+from certsvm.solvers.base import Options
+from certsvm.training import train
+
+ROOT = Path(__file__).parents[2]
+
+
+def asked(folder: Path, *options: str) -> list[str]:
+    return [
+        "--quick", "--sets", "cancer", "--seconds", "0.1", "--accurate-seconds", "0.3",
+        "--cache", str(folder / "cache"), "--out", str(folder / "out"), *options,
+    ]  # fmt: skip
+
+
+def task(C: float = 1.0, seconds: float = 20.0, *, single: bool = False) -> Task:
+    X, y = load_digits(return_X_y=True)
+    values = X.astype(np.float32) if single else X
+    problem = Problem(Rows(sp.csr_matrix(values / 16)), np.where(y % 2, 1.0, -1.0), C=C)
+    certificate = train(problem, Newton(), tol=1e-8, seed=0).certificate
+    return Task(problem, Reference(certificate.primal, certificate.dual, 0.0), seconds)
+
+
+def test_the_command_makes_all_tables_and_goes_on_where_it_was(tmp_path: Path, capsys: Any) -> None:
+    main(asked(tmp_path))
+    said = capsys.readouterr().err
+    out = tmp_path / "out"
+    for number, table in TABLES.items():
+        results = json.loads((out / f"table-{number}.json").read_text())
+        assert {cell["system"] for cell in results["cells"]} == set(table.systems)
+        assert {cell["C"] for cell in results["cells"]} == set(table.C)
+        for cell in results["cells"]:
+            if "failure" not in cell:
+                assert cell["gap"] <= accurate.GAP if number == 1 else cell["accuracy"] <= ACCURACY
+            assert f"cancer, C = {cell['C']:g}, {cell['system']}: " in said
+        text = (out / f"table-{number}.md").read_text()
+        assert "| cancer ² |" in text
+        assert results["machine"]["processor"] in text
+    written = (out / "README.md").read_text()
+    assert all(claim.text in written for claim in CLAIMS)
+    assert "![cancer](./cancer.png)" in written
+    assert (out / "cancer.png").stat().st_size > 1000
+
+    before = (out / "table-5.json").read_text()
+    main(asked(tmp_path))
+    assert capsys.readouterr().err == ""
+    assert (out / "table-5.json").read_text() == before
+
+
+def test_a_killed_run_goes_on(tmp_path: Path, capsys: Any) -> None:
+    options = asked(tmp_path, "--table", "2", "3", "8", "--no-pictures")
+    command = [sys.executable, "-m", "benchmarks.paper", *options]
+    run = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    assert run.stderr is not None
+    done = []
+    for line in run.stderr:
+        if "took" in line:
+            done.append(line.split(": ")[0])
+        if len(done) == 3:
+            break
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    # What it said after the third cell and before the signal.
+    done += [line.split(": ")[0] for line in run.stderr if "took" in line]
+    main(options)
+    said = capsys.readouterr().err
+    assert done
+    assert not any(f"{cell}: " in said for cell in done)
+    assert "cancer, C = 1, MPU, single: " in said or "cancer, C = 1, MPU, single" in done
+
+
+def test_unknown_sets_and_tables_are_refused(tmp_path: Path, capsys: Any) -> None:
+    for option, name in (("--sets", "cancel"), ("--table", "12")):
+        with pytest.raises(SystemExit):
+            main(asked(tmp_path, option, name))
+        assert f"{name}; known are" in capsys.readouterr().err
+
+
+def test_what_is_not_there_is_left_out_with_a_word(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "nothing"))
+    names = [name for name, recipe in RECIPES.items() if recipe.of != "generated"]
+    assert list(sets(names, Where(tmp_path), tmp_path)) == []
+    said = capsys.readouterr().err
+    for name in names:
+        assert f"{name} is left out: " in said
+        assert RECIPES[name].how in said
+
+
+def test_the_physics_file_loses_the_columns_with_missing_values(
+    tmp_path: Path, capsys: Any
+) -> None:
+    rng = np.random.default_rng(0)
+    table = np.column_stack([np.arange(30), np.arange(30) % 2, rng.standard_normal((30, 78))])
+    for column in range(8):
+        table[column, 2 + 5 * column] = 999.0 if column < 6 else 9999.0
+    np.savetxt(tmp_path / "phy_train.dat", table)
+    ((_, data),) = sets(["Physics"], Where(tmp_path), tmp_path / "cache")
+    kept = [j for j in range(78) if j not in range(0, 40, 5)]
+    np.testing.assert_allclose(data.X.toarray(), 0.001 * table[:, 2:][:, kept])
+    np.testing.assert_array_equal(data.y, np.where(np.arange(30) % 2, 1.0, -1.0))
+
+    table[0, 2] = 1.0
+    np.savetxt(tmp_path / "phy_train.dat", table)
+    assert list(sets(["Physics"], Where(tmp_path), tmp_path / "cache")) == []
+    assert "7 columns with missing values, not 8" in capsys.readouterr().err
+
+
+def test_a_set_is_parsed_once_and_again_when_its_file_changes(tmp_path: Path) -> None:
+    def adult() -> DataSet:
+        ((_, data),) = sets(["Adult"], Where(tmp_path), tmp_path / "cache")
+        return data
+
+    X = sp.random(20, 6, density=0.5, format="csr", random_state=0)
+    y = np.arange(20) % 2
+    dump_svmlight_file(X, y, str(tmp_path / "a9a"))
+    first = adult()
+    (cached,) = (tmp_path / "cache" / "sets").iterdir()
+    modified = cached.stat().st_mtime_ns
+    np.testing.assert_array_equal(adult().X.toarray(), first.X.toarray())
+    assert cached.stat().st_mtime_ns == modified
+    time.sleep(0.01)
+    dump_svmlight_file(2 * X, y, str(tmp_path / "a9a"))
+    np.testing.assert_allclose(adult().X.toarray(), 2 * first.X.toarray())
+
+
+values = st.floats(0.5, 100.0)
+
+
+@given(st.lists(st.tuples(values, values, values), min_size=1, max_size=30), st.floats(1.0, 3.0))
+def test_the_eps_of_a_search_ends_the_run_where_the_search_ended(
+    passes: list[tuple[float, float, float]], f: float
+) -> None:
+    gaps = Gaps(f)
+    for primal, guess, dual in passes:
+        gaps.add(primal, guess, dual)
+        eps = gaps.ending_now()
+    if math.isnan(eps):
+        return
+    assert eps == float(f"{eps:.2g}")
+    ends = [
+        i
+        for i, (primal, guess, dual) in enumerate(passes)
+        if guess / dual - 1 <= f * eps and primal / dual - 1 <= eps
+    ]
+    assert ends[0] == len(passes) - 1
+
+
+@pytest.mark.parametrize("name", ["SGD-s", "SGD-m", "SGD-m, single"])
+def test_the_run_ends_where_the_search_did(name: str) -> None:
+    system = SYSTEMS[name]
+    assert isinstance(system, ByGap)
+    on = task(0.05, single=system.single)
+    outcome = system.measure(on, repeats=1)
+    assert outcome.failure is None
+    assert outcome.accuracy <= ACCURACY
+    assert outcome.proved is not None
+    assert outcome.value is not None
+    assert outcome.proved <= outcome.value
+    # One pass earlier it was not there, or would not have noticed with any eps.
+    if name == "SGD-s":
+        earlier = replace(SGDs(published=True), T_max=outcome.epochs - 1)
+        result = train(on.problem, earlier, tol=1e-9, max_iter=10**6, seed=0)
+        gap = result.certificate.relative_gap
+        assert on.accuracy(result.w) > ACCURACY or not gap < 0.99 * outcome.value
+
+
+@pytest.mark.parametrize("name", ["Pegasos", "SGD-r", "SvmSgd, single"])
+def test_passes_are_no_more_than_needed(name: str) -> None:
+    system = SYSTEMS[name]
+    assert isinstance(system, ByPasses)
+    on = task(0.05, single=system.single)
+    outcome = system.measure(on, repeats=2)
+    assert outcome.failure is None
+    assert outcome.accuracy <= ACCURACY
+    assert outcome.value == outcome.passes < 50
+    assert system.run(on, outcome.value - 1).accuracy > ACCURACY
+
+
+@pytest.mark.parametrize("name", ["SVMperf", "DCD", "MPU"])
+def test_the_parameter_is_the_loosest_of_its_ladder(name: str) -> None:
+    system = SYSTEMS[name]
+    assert isinstance(system, ByRule)
+    on = task(0.05)
+    outcome = system.measure(on, repeats=1)
+    assert outcome.failure is None
+    assert outcome.value is not None
+    assert outcome.accuracy <= ACCURACY
+    power = 10.0 ** math.floor(math.log10(outcome.value * 1.001))
+    looser = min(d for d in (1.5, 2, 3, 5, 7, 10) if d * power > 1.001 * outcome.value) * power
+    if looser <= 10.0 ** system.powers[0]:
+        assert system.run(on, looser).accuracy > ACCURACY
+
+
+@pytest.mark.parametrize("name", ["OCAS", "auto", "Newton", "SGD-s, windows"])
+def test_who_needs_no_parameter_gets_there(name: str) -> None:
+    outcome = SYSTEMS[name].measure(task(0.05), repeats=2)
+    assert outcome.failure is None
+    assert outcome.accuracy <= ACCURACY
+    assert outcome.seconds < math.inf
+    if name != "OCAS":
+        assert outcome.proved is not None
+        assert outcome.accuracy <= outcome.proved <= ACCURACY
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_who_does_not_get_there_is_a_cell_too(name: str) -> None:
+    # A billionth of a second is over after the first pass.
+    outcome = SYSTEMS[name].measure(
+        task(100.0, seconds=1e-9, single=SYSTEMS[name].single), repeats=1
+    )
+    assert outcome.failure is not None
+    assert outcome.failure.startswith("not reached in ")
+    assert "inf" not in json.dumps(outcome.describe()).lower()
+
+
+def test_numbers_that_are_none_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    from certsvm.solvers.pegasos import PegasosRun
+
+    monkeypatch.setattr(PegasosRun, "candidates", lambda self: iter([np.full(64, np.nan)]))
+    assert SYSTEMS["Pegasos"].measure(task(), 1).failure == "numerical failure"
+
+
+def test_one_run_tells_where_each_coefficient_would_have_ended() -> None:
+    problem = task(0.01).problem
+    cell = accurate.measure(problem, 60.0, gap=0.003)
+    assert "failure" not in cell
+    assert cell["J"] / cell["L"] - 1 <= 0.003
+    for f, T in cell["T by f"].items():
+        result = train(
+            problem, SGDs(published=True, f=float(f)), tol=0.003, max_iter=100_000, seed=0
+        )
+        assert result.epochs == T if T is not None else result.epochs > cell["T"]
+    assert cell["T by f"][str(cell["f"])] == cell["T"]
+
+
+def test_coefficients_are_raised_until_nothing_changes() -> None:
+    assert accurate.stable({1.2: 90, 2.0: 80, 3.0: 70, 5.0: 70}) == 3.0
+    assert accurate.stable({1.2: 70, 2.0: 70, 3.0: 70}) == 1.2
+    assert accurate.stable({1.2: 70, 2.0: 70, 3.0: 69}) == 3.0
+
+
+def test_pegasos_fails_where_its_scale_vanishes_and_ours_does_not() -> None:
+    X, y = load_digits(return_X_y=True)
+    signs = np.where(y % 2, 1.0, -1.0)
+    short, long = sp.csr_matrix(X / 160), sp.csr_matrix(10.0 * X)
+    assert unfolded.steps_until_failure(short, signs, 1.0, 5000) is None
+    step = unfolded.steps_until_failure(long, signs, 1.0, 5000)
+    assert step is not None
+    assert step < 5000
+    run = Pegasos().start(Problem(Rows(long), signs), Options(np.random.default_rng(0)))
+    for _ in range(5):
+        run.epoch()
+    assert np.isfinite(next(run.candidates())).all()
+
+
+def made(**seconds: list[float]) -> Results:
+    """Results at C = 1, by set; an infinite time is a failure."""
+    count = len(next(iter(seconds.values())))
+    cells = [
+        {"set": f"set {i}", "C": 1.0, "system": system}
+        | ({"seconds": s} if math.isfinite(s) else {"failure": "not reached in 3 passes"})
+        for system, times in seconds.items()
+        for i, s in enumerate(times)
+    ]
+    about = [{"set": f"set {i}", "of": "paper", "columns": 10} for i in range(count)]
+    return Results({2: {"sets": about, "cells": cells, "settings": {"seconds": 10.0}}})
+
+
+def test_a_duel() -> None:
+    results = made(A=[1, 1, 1, 4, math.inf, math.inf], B=[2, 1.01, math.inf, 1, 1, math.inf])
+    result = duel(results, 1.0, "A", "B")
+    assert (result.wins, result.losses, result.ties) == (2, 2, 1)
+    assert result.ratio == pytest.approx((0.5 / 1.01 * 4) ** (1 / 3))
+    assert result.word == UNCLEAR
+    assert str(result) == "2 of 5 sets, 1.3 of the time"
+
+
+def test_the_rule() -> None:
+    assert [most(n, 6) for n in range(7)] == [NOT_CONFIRMED] * 3 + [UNCLEAR] + [CONFIRMED] * 3
+    assert most(2, 2) == UNCLEAR
+
+
+def test_claims_are_decided_by_the_figures() -> None:
+    claim = next(claim for claim in CLAIMS if claim.text == "SGD-m is faster than SGD-s.")
+    quick, slow = [1.0, 2.0, 3.0], [2.0, 3.0, math.inf]
+    assert claim.check(made(**{"SGD-m": quick, "SGD-s": slow})).word == CONFIRMED
+    assert claim.check(made(**{"SGD-m": slow, "SGD-s": quick})).word == NOT_CONFIRMED
+    assert claim.check(made(**{"SGD-m": quick})).word == UNCLEAR
+    for other in CLAIMS:
+        assert other.check(made(**{"SGD-m": quick})).word in {UNCLEAR, NOT_CONFIRMED}
+
+
+def test_the_page_is_what_the_committed_results_say() -> None:
+    tables = report.read(page.RESULTS)
+    assert set(tables) == set(TABLES)
+    assert page.page(tables, page.RESULTS, page.PAGE) == page.PAGE.read_text()
+    for number, results in tables.items():
+        text = (page.RESULTS / f"table-{number}.md").read_text()
+        assert text == report.markdown(TABLES[number], results)
