@@ -120,24 +120,40 @@ def sum_of_part(part: Part, alpha: Vector, team: Team = ALONE) -> tuple[Vector, 
     return out, min(chunk, rows.n_rows) + chunks + len(sums)
 
 
+@dataclass(frozen=True)
 class RowSums:
-    """What L needs of a feasible alpha, from scratch, part by part."""
+    """What L needs of a feasible alpha, from scratch; those of parts are added.
 
-    def __init__(self, dimension: int) -> None:
-        self.w = np.zeros(dimension)
-        self._parts = 0
-        self._additions = 0
-        self._path = 0.0
-        self._alpha_sums: list[Bound] = []
+    Attributes
+    ----------
+    w : ndarray of shape (dimension,)
+        sum_k alpha_k y_k.
+    alpha_sums : tuple of Bound
+        sum_k alpha_k, of each part.
+    path : float
+        sum_k alpha_k |y_k|.
+    additions : int
+        Through how many an entry of w went at most inside a part.
+    """
 
-    def add(self, part: Part, alpha: Vector, team: Team = ALONE) -> None:
-        """Count a part in; ``alpha`` is that of its rows."""
-        some, additions = sum_of_part(part, alpha, team)
-        self.w = some if self._parts == 0 else self.w + some
-        self._parts += 1
-        self._additions = max(self._additions, additions)
-        self._path += float(alpha @ part.rows.norms)
-        self._alpha_sums.append(total(alpha))
+    w: Vector
+    alpha_sums: tuple[Bound, ...]
+    path: float
+    additions: int
+
+    @classmethod
+    def of(cls, part: Part, alpha: Vector, team: Team = ALONE) -> RowSums:
+        """Those of a part; ``alpha`` is that of its rows."""
+        w, additions = sum_of_part(part, alpha, team)
+        return cls(w, (total(alpha),), float(alpha @ part.rows.norms), additions)
+
+    def __add__(self, other: RowSums) -> RowSums:
+        return RowSums(
+            self.w + other.w,
+            self.alpha_sums + other.alpha_sums,
+            self.path + other.path,
+            max(self.additions, other.additions),
+        )
 
     def point(
         self,
@@ -147,15 +163,17 @@ class RowSums:
     ) -> DualPoint:
         """The dual point.
 
-        Entry j of w goes through so many additions of products: its error is at most that many
-        units, and one, of sum_k alpha_k |y_kj|, which is no longer than sum_k alpha_k |y_k|.
+        Entry j of w goes through so many additions of products, and then at most one for each
+        part: its error is at most that many units, and one, of sum_k alpha_k |y_kj|, which is no
+        longer than sum_k alpha_k |y_k|.
         """
+        additions = self.additions + len(self.alpha_sums)
         return DualPoint(
-            alpha_sum=math.fsum(s.value for s in self._alpha_sums),
+            alpha_sum=math.fsum(s.value for s in self.alpha_sums),
             w=self.w,
             source=source,
-            alpha_sum_rounding=math.fsum(s.rounding for s in self._alpha_sums),
-            w_rounding=_SLACK * UNIT_ROUNDOFF * (self._additions + self._parts) * self._path,
+            alpha_sum_rounding=math.fsum(s.rounding for s in self.alpha_sums),
+            w_rounding=_SLACK * UNIT_ROUNDOFF * additions * self.path,
             alpha=alpha,
             response=response,
         )
@@ -163,10 +181,12 @@ class RowSums:
 
 def dual_point(problem: AnyProblem, alpha: Vector, source: str, team: Team = ALONE) -> DualPoint:
     """The point of a feasible alpha, from scratch: one reading of the rows it weighs."""
-    sums = RowSums(problem.dimension)
-    for part in problem.parts():
-        sums.add(part, alpha[part.span], team)
+    sums: RowSums = problem.total(_sums_of_span, alpha, team=team)
     return sums.point(source, lambda: alpha)
+
+
+def _sums_of_span(part: Part, team: Team, alpha: Vector) -> RowSums:
+    return RowSums.of(part, alpha[part.span], team)
 
 
 def moved_point(
@@ -211,20 +231,39 @@ def primal_bound(problem: AnyProblem, w: Vector, team: Team = ALONE) -> Bound:
     The rows are summed in chunks that depend on the data alone, so the result has the same
     bits for any number of threads.
     """
-    length = math.sqrt(float(w @ w))
-    sums = LossSums(problem.C, w, length)
-    for part in problem.parts():
+    sums: LossSums = problem.total(losses_at, w, team=team)
+    return sums.primal(problem.C, w, length(w))
 
-        def sum_chunks(first: int, last: int, part: Part = part) -> None:
-            hinge_sums(
-                part.rows.arrays, part.signed_weights, w, sums.starts, first, last,
-                sums.blur, part.loss_roundings, sums.sums, sums.masses,
-            )  # fmt: skip
 
-        sums.begin(part)
-        worth_sharing(part, team).share(sum_chunks, sums.starts.size - 1)
-        sums.end()
-    return sums.bound()
+def losses_at(part: Part, team: Team, w: Vector) -> LossSums:
+    """The losses of a part's rows, from one reading of them."""
+    chunks = LossChunks(part, length(w))
+
+    def sum_chunks(first: int, last: int) -> None:
+        hinge_sums(
+            part.rows.arrays, part.signed_weights, w, chunks.starts, first, last,
+            chunks.blur, part.loss_roundings, chunks.sums, chunks.masses,
+        )  # fmt: skip
+
+    worth_sharing(part, team).share(sum_chunks, chunks.starts.size - 1)
+    return chunks.total()
+
+
+def losses_of(part: Part, team: Team, products: Vector, error: float) -> LossSums:
+    """The losses of a part's rows, from products with w that are known already.
+
+    A product is off by at most ``error`` unit roundoffs of (n_k + 2) |y_k|.
+    """
+    chunks = LossChunks(part, error)
+
+    def sum_chunks(first: int, last: int) -> None:
+        losses(
+            products, part.weights, chunks.starts, first, last,
+            chunks.blur, part.loss_roundings, chunks.sums, chunks.masses,
+        )  # fmt: skip
+
+    worth_sharing(part, team).share(sum_chunks, chunks.starts.size - 1)
+    return chunks.total()
 
 
 def multiply(part: Part, w: Vector, out: Vector, team: Team = ALONE) -> None:
@@ -240,7 +279,12 @@ def multiply(part: Part, w: Vector, out: Vector, team: Team = ALONE) -> None:
 
 def product_error(w: Vector) -> float:
     """How far a product with w is off, in unit roundoffs of (n_k + 2) |y_k|."""
-    return _SLACK * math.sqrt(float(w @ w))
+    return _SLACK * length(w)
+
+
+def length(w: Vector) -> float:
+    """|w|."""
+    return math.sqrt(float(w @ w))
 
 
 class Products:
@@ -289,7 +333,7 @@ class Products:
         two roundoffs of |a| |w| + |b| |other w|, times |y_k|. That makes four, of which (n_k + 2)
         |y_k| holds half.
         """
-        lengths = abs(a) * self._length() + abs(b) * other._length()
+        lengths = abs(a) * length(self.w) + abs(b) * length(other.w)
         mix(a, self.w, b, other.w)
         mix(a, self.values, b, other.values)
         idle = self._problem.m < self.values.size
@@ -299,70 +343,58 @@ class Products:
 
     def primal_bound(self, team: Team = ALONE) -> Bound:
         """J(w)."""
-        sums = LossSums(self._problem.C, self.w, self.error)
-        sums.begin(self._problem)
-        sums.of_products(self._problem, self.values, team)
-        sums.end()
-        return sums.bound()
-
-    def _length(self) -> float:
-        return math.sqrt(float(self.w @ self.w))
+        sums = losses_of(self._problem, team, self.values, self.error)
+        return sums.primal(self._problem.C, self.w, self.error)
 
 
-class LossSums:
-    """The hinge losses of chunks of rows, part by part, and J from them.
+class LossChunks:
+    """The hinge losses of a part, chunk by chunk, to be filled in.
 
     A product with w is off by at most ``error`` unit roundoffs of (n_k + 2) |y_k|: a row beyond the
     margin by more than ``blur`` has no loss, and no error in it either.
-
-    For each part, call ``begin``, have ``sums`` and ``masses`` filled, and call ``end``.
     """
 
-    def __init__(self, C: float, w: Vector, error: float) -> None:
-        self._C = C
-        self._squared_norm = float(w @ w)
-        self._dimension = w.size
-        self._per_size = _SLACK * UNIT_ROUNDOFF * error
-        # A number for each part.
-        self._losses: list[float] = []
-        self._masses: list[float] = []
-        self._longest_chunk = 0
-
-    def begin(self, part: Part) -> None:
-        """Make room for the part's chunks."""
+    def __init__(self, part: Part, error: float) -> None:
         self.starts = chunk_starts(part)
         self.sums, self.masses = np.empty((2, self.starts.size - 1))
-        self.blur = 2.0 * (self._per_size * part.largest_rounding + UNIT_ROUNDOFF)
+        self.blur = 2.0 * (_per_size(error) * part.largest_rounding + UNIT_ROUNDOFF)
 
-    def of_products(self, part: Part, products: Vector, team: Team) -> None:
-        """Fill in the chunks of the part whose products with w are known."""
+    def total(self) -> LossSums:
+        """The part's losses, and what rounding in them is proportional to."""
+        return LossSums(
+            (math.fsum(self.sums),), (math.fsum(self.masses),), int(np.diff(self.starts).max())
+        )
 
-        def sum_chunks(first: int, last: int) -> None:
-            losses(
-                products, part.weights, self.starts, first, last,
-                self.blur, part.loss_roundings, self.sums, self.masses,
-            )  # fmt: skip
 
-        worth_sharing(part, team).share(sum_chunks, self.starts.size - 1)
+@dataclass(frozen=True)
+class LossSums:
+    """The losses of parts, one number for each; and J from them. Those of parts are added."""
 
-    def end(self) -> None:
-        """Take note of the part's chunks."""
-        self._losses.append(math.fsum(self.sums))
-        self._masses.append(math.fsum(self.masses))
-        self._longest_chunk = max(self._longest_chunk, int(np.diff(self.starts).max()))
+    losses: tuple[float, ...]
+    masses: tuple[float, ...]
+    longest_chunk: int
 
-    def bound(self) -> Bound:
-        """J."""
-        C, squared_norm, longest = self._C, self._squared_norm, self._longest_chunk
-        loss = C * math.fsum(self._losses)
+    def __add__(self, other: LossSums) -> LossSums:
+        return LossSums(
+            self.losses + other.losses,
+            self.masses + other.masses,
+            max(self.longest_chunk, other.longest_chunk),
+        )
+
+    def primal(self, C: float, w: Vector, error: float) -> Bound:
+        """J(w), if these are the losses of all rows at w."""
+        squared_norm, longest = float(w @ w), self.longest_chunk
+        loss = C * math.fsum(self.losses)
         rounding = (
-            C * self._per_size * math.fsum(self._masses) * (1.0 + longest * UNIT_ROUNDOFF)
-            + _SLACK
-            * UNIT_ROUNDOFF
-            * ((longest + 11) * loss + (self._dimension + 4) * squared_norm)
+            C * _per_size(error) * math.fsum(self.masses) * (1.0 + longest * UNIT_ROUNDOFF)
+            + _SLACK * UNIT_ROUNDOFF * ((longest + 11) * loss + (w.size + 4) * squared_norm)
             + (1.0 + C) * _UNDERFLOW
         )
         return Bound(0.5 * squared_norm + loss, rounding)
+
+
+def _per_size(error: float) -> float:
+    return _SLACK * UNIT_ROUNDOFF * error
 
 
 def best_scale(A: float, B: float) -> float:

@@ -6,19 +6,21 @@ with rows x_k, labels +1 or -1, weights s_k >= 0 and the augmentation rho (0: no
 
 The rows come in parts, each of which is in memory while it is worked on. A ``Problem`` is in memory
 as a whole, and its own only part; a ``StreamedProblem`` (``certsvm.streamed``) reads its parts anew
-in each pass. What can be done part by part is written for an ``AnyProblem``, and serves both.
+in each pass. What can be done part by part is written for an ``AnyProblem``, and serves both: a
+function of a part, whose results for all parts are added (``AnyProblem.total``).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certsvm.parallel import ALONE, Team
 from certsvm.rows import Rows, Vector, split
 
 # A kernel call cannot be interrupted; this many stored values take a tenth of a second or so.
@@ -128,6 +130,20 @@ class AnyProblem(ABC):
     @abstractmethod
     def parts(self) -> Iterator[Part]:
         """All rows, in order: a pass. A part is not to be used once the next is asked for."""
+
+    def total(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> Any:
+        """The sum of ``task(part, team, *arguments)`` over all parts, by +=: a pass.
+
+        Lists are put one after the other, in the order of the parts.
+        """
+        result = None
+        for part in self.parts():
+            one = task(part, team, *arguments)
+            if result is None:
+                result = one
+            else:
+                result += one
+        return result
 
     def coefficients(self, w: Vector) -> tuple[Vector, float]:
         """Split ``w`` into the coefficients of the columns and the intercept w_bias * rho."""

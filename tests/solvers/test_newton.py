@@ -56,16 +56,16 @@ def test_what_the_gap_is_made_of(case: Case, sigma: float, seed: int) -> None:
     """docs/theory.md: the gradient's part, the rows' parts, and how large these can be."""
     rng = np.random.default_rng(seed)
     Y, s, C = case.patterns(), case.row_weights(), case.C
-    w = rng.standard_normal(Y.shape[1])
+    w = rng.standard_normal(size=(Y.shape[1],))
     short = 1.0 - Y @ w
     unclipped, alpha = np.empty_like(s), np.empty_like(s)
     respond(Y @ w, s, 0.5 * C * s, sigma * C, C, unclipped, alpha)
     assert ((alpha >= 0.0) & (alpha <= C * s)).all()
     w_alpha = alpha @ Y
-    J = 0.5 * w @ w + C * s @ np.maximum(0.0, short)
-    L = alpha.sum() - 0.5 * w_alpha @ w_alpha
+    J = 0.5 * (w @ w) + C * (s @ np.maximum(0.0, short))
+    L = alpha.sum() - 0.5 * (w_alpha @ w_alpha)
     parts = C * s * np.maximum(0.0, short) - alpha * short
-    scale = abs(J) + abs(L) + w_alpha @ w_alpha + C * s @ np.abs(short)
+    scale = abs(J) + abs(L) + w_alpha @ w_alpha + C * (s @ np.abs(short))
     assert pytest.approx(0.5 * np.sum((w - w_alpha) ** 2) + parts.sum(), abs=1e-10 * scale) == J - L
     assert (parts >= -1e-12 * scale).all()
     half_width = 1.0 / (2.0 * sigma)
@@ -94,6 +94,15 @@ def test_it_agrees_with_dual_coordinate_descent(form: Any, bias: float) -> None:
     assert a.certificate.met
     assert b.certificate.met
     np.testing.assert_allclose(a.w, b.w, atol=1e-4)
+
+
+def test_an_alpha_found_between_two_steps_is_not_lost() -> None:
+    # At the corner of the box, which a steeper smoothing finds without moving w.
+    X = np.array([[2.0, -3.0], [2.0, -2.0], [0.0, 2.0]])
+    rows = Rows(sp.csr_matrix(X), bias=0.3)
+    problem = Problem(rows, [1.0, 1.0, -1.0], C=0.01, weights=[1.0, 3.7, 3.7])
+    result = train(problem, Newton(), tol=1e-8, max_iter=20, seed=0)
+    assert result.certificate.met
 
 
 @given(case=cases())

@@ -168,6 +168,8 @@ class NewtonRun(Run):
         # The alpha whose sum over the rows is known, and the point it gave.
         self._summed_alpha, self._change = np.zeros((2, problem.rows.n_rows))
         self._summed: DualPoint | None = None
+        # A dual point between two steps, if it is the best so far.
+        self._between: DualPoint | None = None
         self._products = Products(problem, w, self._team)
         self._along = self._products.copy()
         self._evaluate()
@@ -256,8 +258,13 @@ class NewtonRun(Run):
         """One step of Newton's method, after a new stage if the last one is done."""
         self._steps += 1
         self._complete = False
+        self._between = None
         if self._solved_well_enough():
+            known = self._best_dual
             self._next_stage()
+            if self._best_dual > known:
+                # The step that follows may come to an alpha that is worse.
+                self._between = self._kept_point()
         elif self._smoothing and self._inner >= _MOST_SMOOTHING and self.smoothing > _FIRST_SIGMA:
             # Too steep for where it began (a sample's answer, say): on from here, but smoother.
             self._inner = 0
@@ -278,6 +285,11 @@ class NewtonRun(Run):
         return Epoch(
             epochs=self._steps, margin_errors=int(band.size), primal_estimate=self._primal.value
         )
+
+    def _kept_point(self) -> DualPoint:
+        """The present dual point, with an alpha that is not overwritten."""
+        alpha = self._alpha.copy().copy if self._keep_alpha else None
+        return replace(self._point, alpha=alpha)
 
     def _band(self) -> NDArray[np.int64]:
         """The rows whose alpha is strictly inside its box."""
@@ -364,8 +376,12 @@ class NewtonRun(Run):
         return self._answer if self._complete else None
 
     def dual(self) -> DualPoint | None:
-        """alpha(w)."""
-        return self._point if self._complete else None
+        """alpha(w), or that of before the step if it is better."""
+        if not self._complete:
+            return None
+        if self._between is None:
+            return self._point
+        return max(self._between, self._point, key=lambda point: dual_bound(point)[0].low)
 
 
 def from_a_sample(problem: Problem, options: Options) -> tuple[Vector, float, bool]:

@@ -50,6 +50,7 @@ from certsvm.bounds import (
     Response,
     RowSums,
     dual_bound,
+    losses_of,
     multiply,
     product_error,
     sum_of_part,
@@ -300,42 +301,83 @@ class SmoothedNewtonRun(Run):
         return None if self._latest is None else self._latest.point
 
 
+@dataclass
+class ReadingSums:
+    """What a part gives to a reading; those of parts are added."""
+
+    losses: LossSums
+    rows: RowSums
+    gram: NDArray[np.float64]
+    band_sum: Vector
+    band: int
+    slopes: Vector
+
+    def __iadd__(self, other: ReadingSums) -> ReadingSums:
+        self.losses += other.losses
+        self.rows += other.rows
+        # In place: it is as large as the square of the columns.
+        self.gram += other.gram
+        self.band_sum += other.band_sum
+        self.band += other.band
+        self.slopes += other.slopes
+        return self
+
+
 def read(problem: AnyProblem, line: Line, sigma: float, options: Options) -> Reading:
     """One pass: J, L, the gradient and the Hessian's sum at w, and the slopes on the line."""
     w, team = line.w, options.team
-    losses = LossSums(problem.C, w, product_error(w))
-    sums = RowSums(problem.dimension)
-    G = np.zeros((problem.dimension, problem.dimension))
-    band_sum = np.zeros(problem.dimension)
-    in_band = 0
     along = None if line.searched else line.direction
-    slopes = None if along is None else line.begin @ along + _STEPS * (along @ along)
-    for part in problem.parts():
-        products = np.empty(part.rows.n_rows)
-        multiply(part, w, products, team)
-        losses.begin(part)
-        losses.of_products(part, products, team)
-        losses.end()
-        unclipped, alpha, band = responses(part, products, sigma, problem.C)
-        sums.add(part, alpha, team)
-        G += gram(part, band, sigma * part.weights[band], team)
-        # From here on, alpha is the sum's weights.
-        alpha[:] = 0.0
-        alpha[band] = part.weights[band]
-        band_sum += sum_of_part(part, alpha, team)[0]
-        in_band += band.size
-        if along is not None and slopes is not None:
-            multiply(part, along, products, team)
-            for i, step in enumerate(_STEPS - line.step):
-                slopes[i] -= clipped_sum(unclipped, part.weights, sigma, problem.C, products, step)
+    sums: ReadingSums = problem.total(
+        read_part, w, along, _STEPS - line.step, sigma, problem.C, team=team
+    )
 
     def all_alpha() -> Vector:
         return alpha_of(problem, Response(w, sigma), team)
 
-    point = sums.point(
+    point = sums.rows.point(
         "smoothed hinge", all_alpha if options.keep_alpha else None, Response(w, sigma)
     )
-    return Reading(w, losses.bound(), point, w - point.w, G, band_sum, in_band, slopes)
+    slopes = None
+    if along is not None:
+        slopes = line.begin @ along + _STEPS * (along @ along) + sums.slopes
+    return Reading(
+        w,
+        sums.losses.primal(problem.C, w, product_error(w)),
+        point,
+        w - point.w,
+        sums.gram,
+        sums.band_sum,
+        sums.band,
+        slopes,
+    )
+
+
+def read_part(
+    part: Part,
+    team: Team,
+    w: Vector,
+    along: Vector | None,
+    steps: Vector,
+    sigma: float,
+    C: float,
+) -> ReadingSums:
+    """What a part gives; the slopes are those of its losses at w + ``steps`` times ``along``."""
+    products = np.empty(part.rows.n_rows)
+    multiply(part, w, products, team)
+    losses = losses_of(part, team, products, product_error(w))
+    unclipped, alpha, band = responses(part, products, sigma, C)
+    rows = RowSums.of(part, alpha, team)
+    G = gram(part, band, sigma * part.weights[band], team)
+    # From here on, alpha is the sum's weights.
+    alpha[:] = 0.0
+    alpha[band] = part.weights[band]
+    band_sum = sum_of_part(part, alpha, team)[0]
+    slopes = np.zeros(steps.size)
+    if along is not None:
+        multiply(part, along, products, team)
+        for i, step in enumerate(steps):
+            slopes[i] = -clipped_sum(unclipped, part.weights, sigma, C, products, step)
+    return ReadingSums(losses, rows, G, band_sum, band.size, slopes)
 
 
 def best_step(slopes: Vector) -> float | None:
@@ -371,9 +413,11 @@ def responses(
 
 def alpha_of(problem: AnyProblem, response: Response, team: Team) -> Vector:
     """A response's alpha: a pass, and a number for each row."""
-    alpha = np.empty(problem.n_rows)
-    for part in problem.parts():
-        products = np.empty(part.rows.n_rows)
-        multiply(part, response.w, products, team)
-        alpha[part.span] = responses(part, products, response.sigma, problem.C)[1]
-    return alpha
+    parts: list[Vector] = problem.total(_alpha_of_part, response, problem.C, team=team)
+    return np.concatenate(parts)
+
+
+def _alpha_of_part(part: Part, team: Team, response: Response, C: float) -> list[Vector]:
+    products = np.empty(part.rows.n_rows)
+    multiply(part, response.w, products, team)
+    return [responses(part, products, response.sigma, C)[1]]
