@@ -76,7 +76,6 @@ def test_each_point_is_as_good_as_its_tolerance(module: ModuleType, name: str, C
     low, high = optimum(Case(X, y.astype(float), None, C, 0.0, "dense-float64-int32"))
     solver = made(module, name, X, y, C)
     assert solver.seed == 7
-    solver.warm_up()
     finest = 1e-2 if name.startswith("sgd") else 1e-8
     tol, values = INFINITE, []
     while tol >= finest:
@@ -158,12 +157,33 @@ def test_what_does_not_apply_is_skipped(module: ModuleType) -> None:
         solver.skip(X=X, y=y, C=1.0)
 
 
-def test_auto_warms_up_on_many_columns(module: ModuleType) -> None:
+def test_auto_takes_many_columns(module: ModuleType) -> None:
     X = sp.random(40, 6000, density=0.01, format="csr", random_state=0)
     solver = made(module, "auto", X, data()[1], 1.0)
-    solver.warm_up()
     solver.run(0.1)
     assert not solver.missed
+
+
+def test_each_problem_is_compiled_for_once(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One object serves all data sets and all repetitions.
+    fits: list[tuple[str, bool]] = []
+    monkeypatch.setattr(
+        module.Solver,
+        "_fit",
+        lambda self, name, tol, max_iter: fits.append((name, sp.issparse(self.X))),
+    )
+    X, y = data()
+    solver = made(module, "auto", X, y, 1.0)
+    parts = ("working-set", "newton")
+    assert fits == [(name, False) for name in parts]
+    solver.set_objective(X=X, y=y, C=1.0)
+    assert len(fits) == 2
+    solver.set_objective(X=sp.csr_matrix(X), y=y, C=1.0)
+    assert fits[2:] == [(name, True) for name in parts]
+    solver.set_objective(X=solver.X, y=y, C=2.0)
+    assert len(fits) == 6
 
 
 def points(solver: str, values: list[list[tuple[float, float]]]) -> list[dict[str, Any]]:

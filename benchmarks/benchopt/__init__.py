@@ -1,0 +1,1 @@
+"""certsvm in benchopt's public benchmark of linear SVMs without intercept; see docs/benchopt.md."""
