@@ -117,7 +117,7 @@ def _beyond(results: Results) -> list[str]:
             finished = {s: t for s, t in known.items() if t is not None and math.isfinite(t)}
             best = min(finished, key=lambda s: finished[s], default=None)
             row = [name, f"{C:g}", f"{best}, {finished[best]:.3g}" if best else "none"]
-            rows.append(row + [_seconds(results.seconds(name, C, s)) for s in _OURS])
+            rows.append(row + [_seconds(results.cell(name, C, s)) for s in _OURS])
     return report.grid(
         ["set", "C", "fastest of the paper's, s", *(f"{system}, s" for system in _OURS)], rows
     )
@@ -147,10 +147,12 @@ def _default(results: Results) -> str:
     )
 
 
-def _seconds(seconds: float | None) -> str:
-    if seconds is None:
+def _seconds(cell: dict[str, Any] | None) -> str:
+    if cell is None:
         return report.MISSING
-    return f"{seconds:.3g}" if math.isfinite(seconds) else "not in time"
+    if "failure" not in cell:
+        return f"{cell['seconds']:.3g}"
+    return "not in time" if cell["failure"].startswith("not reached") else "too many columns"
 
 
 def _links(tables: dict[int, dict[str, Any]], folder: Path, to: str) -> dict[str, str]:

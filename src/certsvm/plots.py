@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from certsvm.comparison import Comparison
 
 
+_COLOURS = [*(f"C{i}" for i in range(10)), "black", "gold", "navy", "lime", "crimson", "teal"]
+
+
 def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> Any:
     """Accuracy and proved gap of each solver, against seconds and against passes.
 
@@ -26,7 +29,7 @@ def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> A
     axes = figure.subplots(1, 2, sharey=True)
     for column, axis in zip(("seconds", "passes"), axes, strict=True):
         for i, (name, history) in enumerate(comparison.histories.items()):
-            colour = f"C{i % 10}"
+            colour = _COLOURS[i % len(_COLOURS)]
             where = history[column]
             primal = np.minimum.accumulate(np.nan_to_num(history["primal"], nan=np.inf))
             computed = np.isfinite(history["primal"])
