@@ -7,7 +7,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import auto, io, kernels, machine, master, optima, startup, streaming, systems
+from benchmarks import (
+    auto,
+    cluster,
+    io,
+    kernels,
+    machine,
+    master,
+    optima,
+    simulation,
+    startup,
+    streaming,
+    systems,
+)
 
 BENCHMARKS = {
     "startup": startup,
@@ -18,6 +30,8 @@ BENCHMARKS = {
     "master": master,
     "io": io,
     "streaming": streaming,
+    "cluster": cluster,
+    "simulation": simulation,
 }
 RESULTS = Path(__file__).parent / "results"
 

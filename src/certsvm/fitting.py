@@ -473,4 +473,4 @@ def _joined(witnesses: list[Any]) -> Witness | WeightsWitness | None:
     return Witness(np.concatenate(codes), np.concatenate([w.scale for w in witnesses]))
 
 
-__all__ = ["Data", "Fit", "Settings", "fit", "fit_stream"]
+__all__ = ["CallbackOf", "Data", "Fit", "Settings", "fit", "fit_stream"]

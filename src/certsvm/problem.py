@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.parallel import ALONE, Team
-from certsvm.rows import Rows, Vector, split
+from certsvm.rows import Rows, Vector, as_compiled_for, split
 
 # A kernel call cannot be interrupted; this many stored values take a tenth of a second or so.
 _VALUES_PER_CALL = 1 << 25
@@ -45,6 +45,10 @@ class Part:
         self.signed_weights = signed_weights
         self.active = np.flatnonzero(signed_weights)
         self.first = first
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """As it was, also where unpickling has made arrays read-only."""
+        self.__dict__.update({name: as_compiled_for(value) for name, value in state.items()})
 
     @property
     def span(self) -> slice:
@@ -131,11 +135,12 @@ class AnyProblem(ABC):
     def parts(self) -> Iterator[Part]:
         """All rows, in order: a pass. A part is not to be used once the next is asked for."""
 
-    def total(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> Any:
-        """The sum of ``task(part, team, *arguments)`` over all parts, by +=: a pass.
+    def some_rows(self, n_rows: int) -> Part:
+        """Rows to begin with: about so many, or all of the first part."""
+        return next(self.parts())
 
-        Lists are put one after the other, in the order of the parts.
-        """
+    def total(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> Any:
+        """The sum of ``task(part, team, *arguments)`` over all parts, by +=: a pass."""
         result = None
         for part in self.parts():
             one = task(part, team, *arguments)
@@ -144,6 +149,10 @@ class AnyProblem(ABC):
             else:
                 result += one
         return result
+
+    def of_each(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> list[Any]:
+        """``task(part, team, *arguments)`` of each part, in their order: a pass."""
+        return [task(part, team, *arguments) for part in self.parts()]
 
     def coefficients(self, w: Vector) -> tuple[Vector, float]:
         """Split ``w`` into the coefficients of the columns and the intercept w_bias * rho."""

@@ -125,6 +125,14 @@ class Rows:
             some.n_stored = some.arrays.values.size
         return some
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """As it was, also where unpickling has made arrays read-only, or has not."""
+        self.__dict__.update({name: as_compiled_for(value) for name, value in state.items()})
+        made: Any = type(self.arrays)
+        self.arrays = made(
+            *(_read_only(a) if isinstance(a, np.ndarray) else a for a in self.arrays)
+        )
+
     def row(self, k: int) -> tuple[NDArray[Any], NDArray[np.floating[Any]]]:
         """Columns and values stored in row ``k``, without the bias."""
         if isinstance(self.arrays, CsrRows):
@@ -167,6 +175,17 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
+
+
+def as_compiled_for(thing: Any) -> Any:
+    """A copy of an array that cannot be written; anything else as it is.
+
+    Arrays that come from another process may be read-only, and kernels would be compiled anew for
+    such.
+    """
+    if isinstance(thing, np.ndarray) and not thing.flags.writeable:
+        return thing.copy()
+    return thing
 
 
 def _float_values(values: NDArray[Any]) -> NDArray[np.floating[Any]]:
@@ -258,4 +277,4 @@ def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> t
     return False, bool(code == checks.DUPLICATE_COLUMN)
 
 
-__all__ = ["Rows", "Vector", "refuse_broken", "split", "to_csr"]
+__all__ = ["Rows", "Vector", "as_compiled_for", "refuse_broken", "split", "to_csr"]

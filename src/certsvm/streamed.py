@@ -234,7 +234,7 @@ class BlockStream:
 
     def _digested(self) -> Iterator[RawBlock]:
         for block in self.source():
-            X, y, weights = _checked_block(block)
+            X, y, weights = checked_block(block)
             if X.shape[0]:
                 yield RawBlock(X, y, weights, block_digest(X, y, weights))
 
@@ -312,7 +312,7 @@ class StreamedProblem(AnyProblem):
             yield Part(block.rows, signed, block.first)
 
 
-def _checked_block(block: Any) -> tuple[Any, NDArray[Any], Vector | None]:
+def checked_block(block: Any) -> tuple[Any, NDArray[Any], Vector | None]:
     """X as CSR or array, y, and the weights of a block."""
     if not (isinstance(block, tuple | list) and len(block) in (2, 3)):
         raise ValueError(
@@ -356,8 +356,10 @@ def block_digest(X: Any, y: NDArray[Any], weights: Vector | None) -> bytes:
 __all__ = [
     "Block",
     "BlockStream",
+    "ClassSurvey",
     "DataChangedError",
     "Source",
     "StreamedProblem",
     "block_digest",
+    "checked_block",
 ]

@@ -21,7 +21,7 @@ from certsvm.parallel import Team, single_threaded_blas
 from certsvm.problem import AnyProblem, Problem
 from certsvm.rows import Vector
 from certsvm.snapshots import restore, take
-from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
+from certsvm.solvers.base import Epoch, Options, Run, RunLostError, Solver, Start
 
 TARGET_MET = "target met"
 SOLVER_FINISHED = "the solver ended by its own rule"
@@ -29,6 +29,8 @@ OUT_OF_PASSES = "max_iter reached"
 OUT_OF_TIME = "max_time reached"
 STOPPED = "stopped by a callback"
 INTERRUPTED = "interrupted"
+LOST = "lost"
+"""How the reason begins if the run could not go on."""
 
 
 @dataclass(frozen=True)
@@ -225,7 +227,11 @@ def train(
             if state.done is None:
                 raise
             reason = INTERRUPTED
-        if ledger.w is None:
+        except RunLostError as error:
+            if state.done is None:
+                raise
+            reason = f"{LOST}: {error}"
+        if ledger.w is None and not reason.startswith(LOST):
             checks.now()
         if checkpoint is not None and whole:
             # With a reason, it is over; without one, a run with other limits may go on from here.

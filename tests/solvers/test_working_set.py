@@ -124,7 +124,7 @@ def test_the_compiled_sweep_does_what_the_python_text_says(case: Case, seed: int
         w = dual_point(problem, alpha, "a test").w
         sums = function(
             problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, problem.C,
-            1.3, 0.1, order, alpha, w,
+            1.3, 2.0, 0.1, order, alpha, w,
         )  # fmt: skip
         results.append((sums, order[: sums[0]], alpha, w))
     (sums, order, alpha, w), (sums2, order2, alpha2, w2) = results

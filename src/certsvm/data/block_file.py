@@ -172,6 +172,13 @@ class BlockFile:
                 f"{self.path} is damaged: it has {rows} rows and says {self.summary.n_rows}"
             )
 
+    def block(self, i: int) -> tuple[Any, NDArray[Any], Vector | None]:
+        """The i-th block by itself, checked against its digest."""
+        with self._open() as reader:
+            if reader.num_record_batches != self.n_blocks:
+                raise self._changed()
+            return self._block(reader, i)
+
     def _block(self, reader: Any, i: int) -> tuple[Any, NDArray[Any], Vector | None]:
         try:
             batch, metadata = reader.get_batch_with_custom_metadata(i)

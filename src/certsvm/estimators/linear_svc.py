@@ -527,21 +527,31 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         results: Sequence[Result],
         factors: NDArray[np.float64],
     ) -> None:
-        """Set the fitted attributes, all at once."""
-        split = [data.rows.split(result.w) for result in results]
-        self.classes_ = data.classes
+        parts = [data.rows.split(result.w) for result in results]
+        self._set_fitted(results, parts, data.classes, factors, data.rows.n_rows)
+
+    def _set_fitted(
+        self,
+        results: Sequence[Result],
+        parts: Sequence[tuple[NDArray[np.float64], float]],
+        classes: NDArray[Any],
+        factors: NDArray[np.float64],
+        n_rows: int,
+    ) -> None:
+        """Set the fitted attributes, all at once; ``parts`` are coefficients and intercepts."""
+        self.classes_ = classes
         self.class_weight_ = factors
-        self.coef_ = np.array([coef for coef, _ in split])
-        self.intercept_ = np.array([intercept for _, intercept in split])
+        self.coef_ = np.array([coef for coef, _ in parts])
+        self.intercept_ = np.array([intercept for _, intercept in parts])
         self.certificates_ = [result.certificate for result in results]
         self.certificate_ = max(self.certificates_, key=lambda c: c.proved_gap)
         histories = [result.history for result in results]
         self.history_ = histories[0] if len(histories) == 1 else histories
         self.n_iter_ = max(result.passes for result in results)
         self.solver_ = max((result.solver for result in results), key=len)
-        self.n_samples_seen_ = data.rows.n_rows
+        self.n_samples_seen_ = n_rows
         self._epochs = max(result.epochs for result in results)
-        self.t_ = self._epochs * data.rows.n_rows
+        self.t_ = self._epochs * n_rows
         alphas = [result.alpha for result in results if result.alpha is not None]
         self._alpha = np.array(alphas) if len(alphas) == len(results) else None
         if self.store_dual:

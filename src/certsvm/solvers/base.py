@@ -164,6 +164,10 @@ class Solver(ABC):
         """Begin a run on ``problem``; where the solver ``streams``, on any problem."""
 
 
+class RunLostError(Exception):
+    """A run cannot go on; what it has told so far stands."""
+
+
 def require(condition: bool, solver: Solver, message: str) -> None:
     """Raise a ValueError that names the solver unless ``condition`` holds."""
     if not condition:

@@ -79,6 +79,8 @@ _FLAT = 0.3
 _STEPS = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 21), [1.5, 2.5, 5.0, 10.0]])
 # A sample must have so many rows for each column; it is left at this gap, or after so many steps.
 _SAMPLE_PER_COLUMN, _SAMPLE_GAP, _SAMPLE_STEPS = 10, 0.01, 60
+# Rows for each column that are worth having.
+_SAMPLE_ROWS = 100
 # J on all rows, relative to that on the sample, from which on its answer is no good start.
 _BAD_SAMPLE = 1.5
 
@@ -195,7 +197,7 @@ class SmoothedNewtonRun(Run):
         return self._best_primal / self._best_dual - 1.0 if self._best_dual > 0.0 else math.inf
 
     def _begin_on_a_sample(self) -> None:
-        part = next(self._problem.parts())
+        part = self._problem.some_rows(_SAMPLE_ROWS * self._problem.dimension)
         weight = float(part.weights.sum())
         if part.active.size < _SAMPLE_PER_COLUMN * self._problem.dimension or weight == 0.0:
             return
@@ -413,11 +415,10 @@ def responses(
 
 def alpha_of(problem: AnyProblem, response: Response, team: Team) -> Vector:
     """A response's alpha: a pass, and a number for each row."""
-    parts: list[Vector] = problem.total(_alpha_of_part, response, problem.C, team=team)
-    return np.concatenate(parts)
+    return np.concatenate(problem.of_each(_alpha_of_part, response, problem.C, team=team))
 
 
-def _alpha_of_part(part: Part, team: Team, response: Response, C: float) -> list[Vector]:
+def _alpha_of_part(part: Part, team: Team, response: Response, C: float) -> Vector:
     products = np.empty(part.rows.n_rows)
     multiply(part, response.w, products, team)
-    return [responses(part, products, response.sigma, C)[1]]
+    return responses(part, products, response.sigma, C)[1]

@@ -203,6 +203,7 @@ class WorkingSetRun(Run):
                 problem.rows.squared_norms,
                 problem.C,
                 self._solver.omega,
+                1.0,
                 sleep,
                 part,
                 self._alpha,
@@ -306,12 +307,16 @@ def sweep(
     squared_norms: Vector,
     C: float,
     omega: float,
+    spread: float,
     sleep: float,
     order: NDArray[np.int64],
     alpha: Vector,
     w: Vector,
 ) -> tuple[int, int, float, float]:
     """One step on each row of ``order``; rows that stay awake are moved to its front.
+
+    w moves ``spread`` times as far as alpha says: more than once, where others are expected to move
+    it as well.
 
     Writes ``order``, ``alpha`` and ``w``. Returns how many rows stay, the number of updates, the
     guess at the gap, and sum |step| |y_k|.
@@ -336,11 +341,11 @@ def sweep(
         # An empty row has no curvature: its alpha goes straight to the end of the box.
         new = box
         if squared_norms[k] > 0.0:
-            new = min(max(old - omega * G / squared_norms[k], 0.0), box)
+            new = min(max(old - omega * G / (spread * squared_norms[k]), 0.0), box)
         step = new - old
         if step != 0.0:
             alpha[k] = new
-            add(rows, k, label * step, w)
+            add(rows, k, label * spread * step, w)
             updates += 1
             path += abs(step) * math.sqrt(squared_norms[k])
     return kept, updates, guess, path

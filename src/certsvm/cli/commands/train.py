@@ -24,6 +24,7 @@ from certsvm.cli.inputs import (
     too_large,
 )
 from certsvm.cli.models import certificates_as_json
+from certsvm.cli.on_cluster import fit_on_cluster
 from certsvm.cli.options import DataOptions, as_json_option, data_options, problem_options, size
 from certsvm.cli.progress import counting, training_progress
 
@@ -72,7 +73,7 @@ class TrainCommand(click.Command):
 
 
 @click.command(cls=TrainCommand)
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.argument("file", type=click.Path(exists=True, allow_dash=True))
 @click.argument("model", type=click.Path(dir_okay=False), required=False)
 @click.option(
     "-o",
@@ -131,6 +132,21 @@ class TrainCommand(click.Command):
     metavar="SECONDS",
     help="How often, at most.",
 )
+@click.option(
+    "--dask",
+    "cluster",
+    metavar="ADDRESS",
+    help="Train on a Dask cluster: its scheduler's address, or local:N for N processes here. FILE "
+    "is then what `certsvm convert` made, or a folder of such files that all workers see.",
+)
+@click.option(
+    "--deadline",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="With --dask: without any task that finishes, the cluster counts as lost.",
+)
 @data_options
 @as_json_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
@@ -140,7 +156,8 @@ def command(
     bias: float,
     weights: tuple[str, ...], solver: str, max_iter: int, max_time: float | None, seed: int,
     threads: int | None, witness: bool, memory: int | None, stream: bool, checkpoint: str | None,
-    checkpoint_every: float, options: DataOptions, as_json: bool, quiet: bool,
+    checkpoint_every: float, cluster: str | None, deadline: float, options: DataOptions,
+    as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
 
@@ -152,6 +169,7 @@ def command(
     certsvm train a9a.xz --tol 1e-6 --witness
     zcat big.gz | certsvm train - -o big.model --json
     certsvm train huge.arrow --memory 2G --checkpoint huge.state
+    certsvm train folder --dask tcp://scheduler:8786 -o folder.model
 
     Exit codes: 0 the accuracy is proved; 3 training ended before (the model is written, with what
     is proved about it); 2 bad usage or input.
@@ -164,7 +182,7 @@ def command(
     if output is None:
         if file == "-":
             raise click.UsageError("from standard input, say where the model goes: -o MODEL", ctx)
-        output = os.path.basename(file) + ".model"
+        output = os.path.basename(os.path.normpath(file)) + ".model"
     _require_writable(output)
     require_other_file(output, file)
     began = time.perf_counter()
@@ -173,6 +191,14 @@ def command(
         seed=seed, threads=threads or all_threads(), witness=witness, checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
     )  # fmt: skip
+    if cluster is not None:
+        with training_progress(tol, max_time, 1, quiet=quiet or as_json) as callbacks:
+            fitted = fit_on_cluster(file, settings, weights, cluster, deadline, callbacks)
+        fitted.model.save(output)
+        _tell(fitted, output, 0.0, began, as_json=as_json, quiet=quiet)
+        return
+    if os.path.isdir(file):
+        raise BadInput(f"{file} is a folder; only --dask trains on one")
     if checkpoint is not None and os.path.exists(os.path.join(checkpoint, "class-0.checkpoint")):
         say(f"going on from {checkpoint}")
     data, zero_based = _open(file, options, settings, memory, stream=stream, quiet=quiet or as_json)
@@ -186,12 +212,20 @@ def command(
         fitted = fit(data, settings, callbacks)
     parameters = {**fitted.model.parameters, "zero_based": zero_based}
     replace(fitted.model, parameters=parameters).save(output)
-    if as_json:
-        put_json(_as_json(fitted, output, read, time.perf_counter() - began))
-    elif witness and fitted.model.witness is None:
+    if witness and fitted.model.witness is None and not as_json:
         say("no witness was written: not every class has a dual point")
-    if not (as_json or quiet):
-        _summarise(fitted, output, read, time.perf_counter() - began)
+    _tell(fitted, output, read, began, as_json=as_json, quiet=quiet)
+
+
+def _tell(
+    fitted: Fit, output: str, read: float, began: float, *, as_json: bool, quiet: bool
+) -> None:
+    """Say what came of it; end with another exit code if it is not what was asked for."""
+    seconds = time.perf_counter() - began
+    if as_json:
+        put_json(_as_json(fitted, output, read, seconds))
+    elif not quiet:
+        _summarise(fitted, output, read, seconds)
     if not fitted.met:
         raise SystemExit(NOT_MET)
 

@@ -1,0 +1,111 @@
+"""On a cluster: processes on this machine, against one machine; and the model of what rounds cost.
+
+The first rows are fits on a Dask cluster of 1, 2 and 4 processes of this machine, to a proved one
+per cent, and the same fit in memory with two threads. "Model" is what ``certsvm.dask.costs`` says a
+round takes with what was measured on this machine for its network (see the last columns).
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.data import OPTIMA, DataSet, available
+from certsvm import LinearSVC as Local
+
+SETS = ["a9a", "covtype", "news20", "debian"]
+PROCESSES = (1, 2, 4)
+# A loopback network, and what Dask takes for a task here.
+BANDWIDTH, LATENCY, PER_TASK = 1e9, 4e-3, 1e-3
+
+
+def run(folder: Path | None) -> list[dict[str, Any]]:
+    table: list[dict[str, Any]] = []
+    sets = list(available(folder, SETS)) if folder is not None else [generated()]
+    for data in sets:
+        local = best(
+            lambda data=data: Local(tol=0.01, fit_intercept=False, n_jobs=2).fit(data.X, data.y)
+        )
+        for processes in PROCESSES:
+            for solver in ("smoothed-newton", "cocoa"):
+                if solver == "smoothed-newton" and data.X.shape[1] > 3000:
+                    continue
+                row = {"data": data.name, "processes": processes, "solver": solver}
+                table.append(row | on_cluster(data, processes, solver, local))
+                print(table[-1], flush=True)
+    return table
+
+
+def generated() -> DataSet:
+    """As large as Covertype."""
+    rng = np.random.default_rng(0)
+    X = sp.random(400_000, 54, density=0.22, format="csr", random_state=0)
+    score = X @ rng.standard_normal(54) + 0.3 * rng.standard_normal(400_000)
+    return DataSet("generated", X, np.where(score > 0, 1.0, -1.0))
+
+
+def holds(name: str, certificate: Any) -> str:
+    """Whether the certified interval overlaps with what is known from other methods."""
+    if name not in OPTIMA:
+        return "unknown"
+    low, high = OPTIMA[name][1]
+    return "yes" if certificate.dual <= high * (1 + 1e-8) and low <= certificate.primal else "NO"
+
+
+def best(fit: Any, repeats: int = 3) -> float:
+    """Seconds, at best."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        fit()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def on_cluster(data: DataSet, processes: int, solver: str, local: float) -> dict[str, Any]:
+    from dask import delayed
+    from distributed import Client, LocalCluster
+
+    from certsvm.dask import LinearSVC
+    from certsvm.dask.costs import Network, Shape, cocoa_round, newton_round
+
+    edges = np.linspace(0, data.X.shape[0], 2 * processes + 1).astype(int)
+    spans = [slice(first, last) for first, last in itertools.pairwise(edges)]
+    with (
+        LocalCluster(
+            n_workers=processes, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        # The blocks are on the workers already, as a user's are who has just made them.
+        X = client.persist([delayed(data.X[span]) for span in spans])
+        y = client.persist([delayed(data.y[span]) for span in spans])
+        seconds, clf = float("inf"), None
+        for _ in range(3):
+            began = time.perf_counter()
+            clf = LinearSVC(
+                solver=solver, tol=0.01, fit_intercept=False, random_state=0, max_time=120,
+                recheck=False,
+            ).fit(X, y)  # fmt: skip
+            seconds = min(seconds, time.perf_counter() - began)
+    assert clf is not None
+    shape = Shape(data.X.shape[0], data.X.nnz, data.X.shape[1], processes)
+    network = Network(BANDWIDTH, LATENCY, PER_TASK)
+    model = newton_round if solver == "smoothed-newton" else cocoa_round
+    per_round = clf.history_[-1].seconds / clf.n_iter_
+    return {
+        "proved": f"{clf.certificate_.proved_gap:.1e}",
+        "holds the known optimum": holds(data.name, clf.certificate_),
+        "rounds": clf.n_iter_,
+        "seconds": round(seconds, 2),
+        "in memory, two threads": round(local, 2),
+        "ratio": round(seconds / local, 2),
+        "ms a round": round(1e3 * per_round, 1),
+        "model, ms": round(1e3 * model(shape, network), 1),
+        "KB a round and worker": round(clf.traffic_.per_round_and_worker / 1e3, 1),
+    }

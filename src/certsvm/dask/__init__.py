@@ -1,0 +1,13 @@
+"""Training on a Dask cluster (extra ``certsvm[dask]``)."""
+
+from importlib.util import find_spec
+
+if find_spec("distributed") is None:
+    raise ImportError("certsvm.dask needs Dask: pip install 'certsvm[dask]'")
+
+from certsvm.dask.cluster import ClusterLostError, Traffic
+from certsvm.dask.cocoa import Cocoa
+from certsvm.dask.estimator import LinearSVC
+from certsvm.dask.recheck import CertificateRefutedError
+
+__all__ = ["CertificateRefutedError", "ClusterLostError", "Cocoa", "LinearSVC", "Traffic"]

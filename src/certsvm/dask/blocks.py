@@ -1,0 +1,256 @@
+"""Data on a cluster: from collections to checked blocks on the workers.
+
+Whatever comes in (arrays, data frames, lists of delayed blocks, a folder of block files) becomes
+one task for each block, which runs on a worker, checks the block and keeps it there. The client
+sees summaries only. A block that is lost with its worker is made anew by its task, and must then
+have the digest it had before: a certificate is about one set of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from dask.delayed import Delayed, delayed
+from dask.sizeof import sizeof
+from numpy.typing import NDArray
+
+from certsvm.problem import Part
+from certsvm.rows import Rows, Vector
+from certsvm.streamed import ClassSurvey, DataChangedError, block_digest, checked_block
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows on a worker, checked."""
+
+    rows: Rows | None
+    y: NDArray[Any]
+    weights: Vector | None
+    digest: bytes
+
+
+@dataclass
+class BlockSummary:
+    """What the client knows of a block."""
+
+    n_rows: int
+    n_columns: int
+    n_stored: int
+    nbytes: int
+    R: float
+    digest: bytes
+    classes: dict[Any, ClassSurvey] = field(default_factory=dict)
+
+
+def load(X: Any, y: Any, weights: Any, bias: float, which: int) -> Block:
+    """Check a block, on a worker. ``which`` is its number, for errors."""
+    try:
+        X, y, weights = checked_block((_plain(X), _plain_labels(y), _plain_vector(weights)))
+        if X.shape[0] == 0:
+            # Its columns are of no consequence: an empty partition may not know its own.
+            return Block(None, y, weights, b"")
+        return Block(Rows(X, bias=bias), y, weights, block_digest(X, y, weights))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"block {which + 1} of the data: {error}") from None
+
+
+def load_from_file(path: str, number: int, bias: float, which: int, n_columns: int) -> Block:
+    """A block of a file, which every worker must see."""
+    from certsvm.data import BlockFile
+
+    X, y, weights = BlockFile(path).block(number)
+    return load(_wide(X, n_columns), y, weights, bias, which)
+
+
+def _wide(X: Any, n_columns: int) -> Any:
+    """The same rows with as many columns as the widest file has."""
+    if X.shape[1] == n_columns:
+        return X
+    X = sp.csr_matrix(X)
+    X.resize((X.shape[0], n_columns))
+    return X
+
+
+def summarise(block: Block) -> BlockSummary:
+    """What the client needs to know, computed on the worker."""
+    if block.rows is None:
+        return BlockSummary(0, 0, 0, 0, 0.0, block.digest)
+    rows, weights = block.rows, block.weights
+    norms = rows.squared_norms if weights is None else rows.squared_norms[weights > 0]
+    summary = BlockSummary(
+        rows.n_rows,
+        rows.n_columns,
+        rows.n_stored,
+        rows.nbytes,
+        math.sqrt(float(norms.max(initial=0.0))),
+        block.digest,
+    )
+    labels, y_index = np.unique(block.y, return_inverse=True)
+    for i, label in enumerate(labels.tolist()):
+        mine = y_index == i
+        survey = summary.classes.setdefault(label, ClassSurvey())
+        survey.add(int(mine.sum()), None if weights is None else weights[mine])
+    return summary
+
+
+def part_of(
+    block: Block, digest: bytes, classes: NDArray[Any], class_weights: Vector, first: int
+) -> Part:
+    """The rows of a block as one class's problem sees them.
+
+    ``class_weights`` has the sign and the weight of each class.
+    """
+    if block.digest != digest or block.rows is None:
+        raise DataChangedError(
+            "a block of the data that was made anew, after its worker was lost, is not what it was "
+            "before: its task does not give the same rows each time. Nothing is certified."
+        )
+    signed = class_weights[np.searchsorted(classes, block.y)]
+    if block.weights is not None:
+        signed = signed * block.weights
+    return Part(block.rows, signed, first)
+
+
+@sizeof.register(Block)
+def _size_of_block(block: Block) -> int:
+    """For Dask, which watches its workers' memory."""
+    return int(block.y.nbytes) + (0 if block.rows is None else block.rows.nbytes)
+
+
+@sizeof.register(Part)
+def _size_of_part(part: Part) -> int:
+    """Without the rows, which are the block's."""
+    return 6 * int(part.signed_weights.nbytes)
+
+
+@dataclass(frozen=True)
+class Loading:
+    """Tasks that load the blocks, one for each, and what the data frame's columns are called."""
+
+    tasks: list[Delayed]
+    feature_names: list[str] | None = None
+
+
+def loading(X: Any, y: Any, sample_weight: Any, bias: float) -> Loading:
+    """Tasks for whatever data there is.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X, y and the weights are not cut into the same number of blocks, or are of kinds that
+        do not go together.
+    """
+    if isinstance(X, str | Path):
+        if y is not None or sample_weight is not None:
+            raise ValueError(
+                "the files of a folder have their labels and weights: pass y=None and "
+                "sample_weight=None"
+            )
+        return _from_folder(Path(X), bias)
+    rows = _delayed_blocks(X, "X")
+    names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
+    labels = _delayed_blocks(_aligned(y, X, "y"), "y")
+    weights: Sequence[Any] = [None] * len(rows)
+    if sample_weight is not None:
+        weights = _delayed_blocks(_aligned(sample_weight, X, "sample_weight"), "sample_weight")
+    for name, blocks in (("y", labels), ("sample_weight", weights)):
+        if len(blocks) != len(rows):
+            raise ValueError(
+                f"X has {len(rows)} blocks of rows, {name} has {len(blocks)}: they must be cut "
+                "alike. Rechunk one of them, or pass lists of blocks."
+            )
+    if not rows:
+        raise ValueError("there are no blocks in the data")
+    make = delayed(load, pure=False)
+    together = enumerate(zip(rows, labels, weights, strict=True))
+    return Loading([make(*block, bias, i) for i, block in together], names)
+
+
+def _from_folder(folder: Path, bias: float) -> Loading:
+    from certsvm.data import BlockFile
+
+    if folder.is_file():
+        files = [folder]
+    else:
+        files = sorted(path for path in folder.glob("*.arrow") if not path.name.startswith("."))
+    if not files:
+        raise ValueError(f"{folder}: no block files (*.arrow) there; certsvm convert makes them")
+    opened = [BlockFile(path) for path in files]
+    n_columns = max(file.summary.n_columns for file in opened)
+    names = opened[0].summary.feature_names
+    make = delayed(load_from_file, pure=False)
+    places = [(file.path, i) for file in opened for i in range(file.n_blocks)]
+    tasks = [
+        make(str(path.absolute()), number, bias, which, n_columns)
+        for which, (path, number) in enumerate(places)
+    ]
+    return Loading(tasks, None if names is None else list(names))
+
+
+def _delayed_blocks(collection: Any, name: str) -> list[Any]:
+    """Delayed objects, or blocks as they are."""
+    if hasattr(collection, "to_delayed"):
+        delayed = collection.to_delayed()
+        if isinstance(delayed, np.ndarray):
+            if delayed.ndim == 2:
+                if delayed.shape[1] != 1:
+                    raise ValueError(
+                        f"{name} is cut into blocks of columns as well: rows must be whole. Use "
+                        "rechunk({1: -1}), which does not move rows."
+                    )
+                delayed = delayed[:, 0]
+            return list(delayed)
+        return list(delayed)
+    if isinstance(collection, list | tuple):
+        return list(collection)
+    raise TypeError(
+        f"{name} must be a Dask array or data frame, or a list of (delayed) blocks, got "
+        f"{type(collection).__name__}. For data in memory use certsvm.LinearSVC."
+    )
+
+
+def _aligned(vector: Any, X: Any, name: str) -> Any:
+    """Cut a vector in memory like an array whose chunks are known."""
+    if hasattr(vector, "to_delayed") or isinstance(vector, list | tuple) or vector is None:
+        if vector is None:
+            raise ValueError(f"{name} is missing")
+        return vector
+    chunks = getattr(X, "chunks", None)
+    values = np.asarray(vector)
+    if chunks is None or values.ndim != 1 or any(math.isnan(size) for size in chunks[0]):
+        raise TypeError(f"{name} must come in blocks, like X, got {type(vector).__name__}")
+    if values.size != sum(chunks[0]):
+        raise ValueError(f"X has {sum(chunks[0])} rows, {name} has {values.size} entries")
+    edges = np.cumsum(chunks[0])[:-1]
+    return list(np.split(values, edges))
+
+
+def _plain(X: Any) -> Any:
+    """Rows as a SciPy matrix or an array; data frames come as such."""
+    if sp.issparse(X):
+        return X
+    if hasattr(X, "to_scipy_sparse"):
+        return X.to_scipy_sparse()
+    if hasattr(X, "tocsr"):
+        return sp.csr_matrix(X.tocsr())
+    values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"values of type {values.dtype} are not numbers")
+    if values.dtype not in (np.float32, np.float64):
+        values = values.astype(np.float64)
+    return values
+
+
+def _plain_labels(y: Any) -> NDArray[Any]:
+    values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    return values.ravel() if values.ndim == 2 and values.shape[1] == 1 else values
+
+
+def _plain_vector(weights: Any) -> Any:
+    return None if weights is None else _plain_labels(weights)

@@ -1,0 +1,315 @@
+"""Calls to a Dask cluster that end: with results, or with an error within a deadline.
+
+All work is done by pure tasks: a task that runs twice, because a worker was lost, changes nothing.
+Dask runs tasks of lost workers again by itself; what it cannot bring back, such as data that was
+sent to workers that are gone, is sent again with the next attempt. When a worker that was given
+something to do is gone, we do not wait for what may come of it, but begin the round again with
+those that are left. As long as tasks finish there is no limit; when none has for ``deadline``
+seconds, or the scheduler is gone, ``ClusterLostError``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import functools
+import itertools
+import operator
+import threading
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from distributed import Client, Future, KilledWorker
+from distributed.client import FutureCancelledError, FuturesCancelledError
+from distributed.comm.core import CommClosedError
+
+from certsvm.solvers.base import RunLostError
+
+
+class WorkerGoneError(Exception):
+    """A worker that was given something to do is no longer there."""
+
+
+# What may pass if everything is tried again.
+TRANSIENT = (
+    KilledWorker, FutureCancelledError, FuturesCancelledError, CommClosedError, TimeoutError,
+    asyncio.TimeoutError, asyncio.CancelledError, OSError, WorkerGoneError,
+)  # fmt: skip
+
+# Seconds between looks at tasks that are running.
+_LOOK = 0.2
+# So many results are added at a time, and so many reach the client.
+_FAN_IN = 8
+# Arguments up to this size travel with each task; larger ones are sent to each worker once.
+_SMALL = 16_384
+
+
+class ClusterLostError(RunLostError):
+    """The cluster does not answer, or does not get on; nothing more is to be expected of it.
+
+    Attributes
+    ----------
+    model : LinearSVC or None
+        As far as training had come, with its certificate.
+    """
+
+    def __init__(self, message: str, model: Any = None) -> None:
+        super().__init__(message)
+        self.model = model
+
+
+@dataclass
+class Traffic:
+    """Bytes that were moved, as far as we sent or asked for them.
+
+    Attributes
+    ----------
+    rounds : int
+        Calls that involved all workers.
+    to_workers, from_workers : int
+        Bytes, all workers together.
+    workers : int
+        The largest number of workers.
+    """
+
+    rounds: int = 0
+    to_workers: int = 0
+    from_workers: int = 0
+    workers: int = 0
+
+    @property
+    def per_round_and_worker(self) -> float:
+        """Both ways."""
+        calls = self.rounds * self.workers
+        return (self.to_workers + self.from_workers) / calls if calls else 0.0
+
+
+@dataclass
+class Group:
+    """Blocks that are worked on one after the other, by one thread of one worker."""
+
+    worker: str
+    members: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Cluster:
+    """A client, and the patience to have with it.
+
+    Attributes
+    ----------
+    client : Client
+        Of the cluster.
+    deadline : float
+        Seconds without any task that finishes, after which the cluster counts as lost.
+    """
+
+    client: Client
+    deadline: float = 60.0
+    traffic: Traffic = field(default_factory=Traffic)
+    # In the names of all tasks: a name that was used before would bring back an old result.
+    _token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    _numbers: Any = field(default_factory=itertools.count)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def groups(self, futures: Sequence[Future]) -> list[Group]:
+        """Blocks by where they are, as many groups for a worker as it has threads."""
+        threads = {
+            address: max(1, int(worker.get("nthreads", 1))) for address, worker in self.workers()
+        }
+        where = self._answer(self.client.who_has, list(futures))
+        here: dict[str, list[int]] = defaultdict(list)
+        loads = dict.fromkeys(threads, 0)
+        for i, future in enumerate(futures):
+            holders = [address for address in where.get(future.key, ()) if address in threads]
+            # A block without a place goes where there is the least to do.
+            address = min(holders or threads, key=lambda a: loads[a] / threads[a])
+            here[address].append(i)
+            loads[address] += 1
+        return [
+            Group(address, members[thread :: threads[address]])
+            for address, members in sorted(here.items())
+            for thread in range(min(threads[address], len(members)))
+        ]
+
+    def workers(self) -> list[tuple[str, dict[str, Any]]]:
+        """The workers that there are; waits for the first one."""
+        until = time.monotonic() + self.deadline
+        while True:
+            self._require_scheduler()
+            # From the scheduler, not from the client's memory, which lags behind.
+            info = self._answer(self.client.sync, self.client.scheduler.identity)
+            workers = dict(info.get("workers", {}))
+            if workers:
+                self.traffic.workers = max(self.traffic.workers, len(workers))
+                return sorted(workers.items())
+            if time.monotonic() > until:
+                raise ClusterLostError(f"there was no worker for {self.deadline:g} s")
+            time.sleep(_LOOK)
+
+    def send(self, thing: Any, groups: Sequence[Group]) -> Any:
+        """What a task is to get as an argument: the thing itself, or where each worker has it."""
+        size = size_of(thing)
+        workers = sorted({group.worker for group in groups})
+        self.traffic.to_workers += size * len(workers)
+        if size <= _SMALL:
+            return thing
+        return self._answer(self.client.scatter, thing, workers=workers, broadcast=True, hash=False)
+
+    def submit(self, name: str, function: Callable[..., Any], *arguments: Any, at: str) -> Future:
+        """Begin a task, preferably on the worker ``at``; the dashboard shows its name."""
+        with self._lock:
+            number = next(self._numbers)
+        return self.client.submit(
+            function, *arguments, key=f"certsvm-{name}-{self._token}-{number}", workers=[at],
+            allow_other_workers=True, pure=False,
+        )  # fmt: skip
+
+    def summed(self, futures: Sequence[Future], groups: Sequence[Group]) -> list[Future]:
+        """As many futures as the client can do with, of the same sum.
+
+        With many groups their results are added on the workers first, some at a time, so that the
+        client gets a few however many there are.
+        """
+        where = [group.worker for group in groups]
+        some = list(futures)
+        while len(some) > _FAN_IN:
+            starts = range(0, len(some), _FAN_IN)
+            some = [self.submit("sum", add_up, some[i : i + _FAN_IN], at=where[i]) for i in starts]
+            where = [where[i] for i in starts]
+        return some
+
+    def results(self, futures: Sequence[Future], groups: Sequence[Group] = ()) -> list[Any]:
+        """Of tasks, when all have finished; ``groups`` are the workers that may not be lost."""
+        self.wait(futures, {group.worker for group in groups})
+        gathered: list[Any] = self._answer(
+            self.client.sync, self.client._gather, list(futures), callback_timeout=self.deadline
+        )
+        self.traffic.from_workers += sum(map(size_of, gathered))
+        return gathered
+
+    def wait(self, futures: Sequence[Future], workers: Collection[str] = ()) -> None:
+        """Until all have finished or one has failed; as long as some do, and no worker is lost."""
+        left = len(futures)
+        since = looked = time.monotonic()
+        while True:
+            self._require_scheduler()
+            running = [future for future in futures if future.status == "pending"]
+            if any(future.status in ("error", "cancelled", "lost") for future in futures):
+                return
+            if not running:
+                return
+            if len(running) < left:
+                left, since = len(running), time.monotonic()
+            if time.monotonic() - since > self.deadline:
+                raise ClusterLostError(
+                    f"no task has finished for {self.deadline:g} s ({len(running)} are waiting)"
+                )
+            _wait_a_moment(running)
+            if workers and time.monotonic() - looked > _LOOK:
+                looked = time.monotonic()
+                gone = set(workers) - {address for address, _ in self.workers()}
+                if gone:
+                    raise WorkerGoneError(f"workers are gone: {', '.join(sorted(gone))}")
+
+    def insistent(self, attempt: Callable[[], Any], again: Callable[[], None]) -> Any:
+        """Try until it works; after a failure that may pass, call ``again`` first.
+
+        As long as workers are lost and found; for ``deadline`` seconds if there is nothing new.
+        """
+        until = time.monotonic() + 2.0 * self.deadline
+        while True:
+            try:
+                return attempt()
+            except TRANSIENT as error:
+                self._require_scheduler()
+                if time.monotonic() > until:
+                    raise ClusterLostError(
+                        f"workers were lost again and again for {2.0 * self.deadline:g} s: {error}"
+                    ) from error
+                time.sleep(_LOOK)
+                self.workers()
+                again()
+
+    def revive(self, futures: Sequence[Future]) -> None:
+        """Let tasks run again that Dask has given up because their workers died."""
+        given_up = [
+            future
+            for future in futures
+            if future.status == "error" and isinstance(future.exception(), KilledWorker)
+        ]
+        if given_up:
+            # It does not know a task whose input it has forgotten; the next attempt will tell.
+            with contextlib.suppress(KeyError):
+                self._answer(self.client.retry, given_up)
+
+    def _require_scheduler(self) -> None:
+        if self.client.status != "running":
+            raise ClusterLostError(
+                f"the scheduler does not answer (the client is {self.client.status})"
+            )
+
+    def _answer(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Make a call that Dask does not end by itself, in a thread that is left if it hangs."""
+        done = threading.Event()
+        outcome: list[Any] = [None, None]
+
+        def work() -> None:
+            try:
+                outcome[0] = call(*arguments, **options)
+            except BaseException as error:
+                outcome[1] = error
+            finally:
+                done.set()
+
+        threading.Thread(target=work, daemon=True, name="certsvm-dask").start()
+        until = time.monotonic() + self.deadline
+        while not done.wait(_LOOK):
+            self._require_scheduler()
+            if time.monotonic() > until:
+                raise ClusterLostError(f"the scheduler has not answered for {self.deadline:g} s")
+        if outcome[1] is not None:
+            raise outcome[1]
+        return outcome[0]
+
+
+def add_up(things: Sequence[Any]) -> Any:
+    """Their sum; what came from another process may be read-only, so the first is copied."""
+    return functools.reduce(operator.iadd, things[1:], copy.deepcopy(things[0]))
+
+
+def size_of(thing: Any) -> int:
+    """Bytes of the arrays and numbers in it; what is around them is small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> size_of((np.zeros(10), [1.0, 2.0], None))
+    96
+    """
+    if isinstance(thing, np.ndarray):
+        return thing.nbytes
+    if isinstance(thing, int | float):
+        return 8
+    if isinstance(thing, list | tuple):
+        return sum(map(size_of, thing))
+    if is_dataclass(thing):
+        return sum(size_of(getattr(thing, item.name)) for item in fields(thing))
+    return 0
+
+
+def _wait_a_moment(futures: Sequence[Future]) -> None:
+    """Until one of them has finished, but not long."""
+    until = time.monotonic() + _LOOK
+    pause = 0.0005
+    while time.monotonic() < until:
+        if any(future.done() for future in futures):
+            return
+        time.sleep(pause)
+        pause = min(2.0 * pause, 0.002)

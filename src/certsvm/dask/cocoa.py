@@ -1,0 +1,376 @@
+"""CoCoA+: dual coordinate descent on each worker's rows, and the sum of what they found.
+
+Maximises    L(alpha) = sum_k alpha_k - 1/2 |w|^2,   w = sum_k alpha_k y_k,   0 <= alpha_k <= C s_k
+
+in rounds. The rows are in K groups, one for each thread of each worker, which keep the alpha of
+their rows. In a round each group gets w and makes some passes of coordinate descent over its own
+rows as if the others made as much of a difference as it does itself, q times in all:
+
+    alpha_k <- clip(alpha_k - G / (q |y_k|^2), 0, C s_k),   G = v.y_k - 1,   v += q (change) y_k,
+
+beginning with v = w. With q = K, all changes added up raise L by at least what the groups believe
+(the square of a sum is at most K times the sum of squares). That is often too careful: along the
+change of a round, L is a parabola, and where its top is says by how much. So q follows that,
+between 1 and K; a round that went too far costs a round, as the best L counts.
+
+Before it begins, a group computes the losses of its rows at w, so that J(w) is known after each
+round; when it is done, the sum of its alpha_k y_k, from scratch. The new w is the sum of these, and
+carries no error from round to round.
+
+With many columns a round's cost is that of sending w. So groups make more passes, five to thirty,
+the longer a round takes besides their work.
+
+alpha is the only state on the workers. Every few rounds, so that it costs a tenth of the time, it
+is copied to the client; when a worker is lost, all groups go on from the last copy.
+
+Given:      C, s, the rows on a cluster.
+Result:     the best w of the rounds, and alpha.
+
+Reference: C. Ma, V. Smith, M. Jaggi, M. I. Jordan, P. Richtarik and M. Takac, Adding vs. Averaging
+in Distributed Primal-Dual Optimization, ICML 2015.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from distributed import Future
+
+from certsvm.bounds import (
+    Bound,
+    DualPoint,
+    LossSums,
+    RowSums,
+    dual_bound,
+    losses_of,
+    multiply,
+    product_error,
+)
+from certsvm.dask.cluster import TRANSIENT, add_up
+from certsvm.dask.messages import Packed, packed, unpacked
+from certsvm.dask.problem import BestStates, ClusterProblem
+from certsvm.parallel import ALONE, Team, single_threaded_blas
+from certsvm.problem import AnyProblem, Part
+from certsvm.rows import Vector, as_compiled_for
+from certsvm.solvers.base import Epoch, Options, Run, Solver, require
+from certsvm.solvers.working_set import awake, sweep
+
+_SLEEP = 0.1
+_FEWEST_PASSES, _MOST_PASSES = 5, 30
+# The spread changes by no more than this factor from one round to the next.
+_LEAST = 0.5
+# Seconds of work that a round should have for each second besides it.
+_WORTH = 3.0
+# The share of the time that copies of alpha may take.
+_COPYING = 0.1
+
+
+@dataclass(frozen=True)
+class Cocoa(Solver):
+    """Dual coordinate descent on a cluster.
+
+    Parameters
+    ----------
+    passes : int, default=None
+        Passes that a group makes over its rows in a round. None adapts them to what a round
+        costs besides.
+
+    Examples
+    --------
+    >>> Cocoa(passes=5).name
+    'cocoa'
+    """
+
+    name: ClassVar[str] = "cocoa"
+    streams: ClassVar[bool] = True
+
+    passes: int | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            self.passes is None or self.passes > 0, self, f"passes must be > 0, got {self.passes}"
+        )
+
+    def start(self, problem: AnyProblem, options: Options) -> CocoaRun:
+        """Begin a run; alpha is on the workers, and comes to the client when it is asked for."""
+        require(
+            isinstance(problem, ClusterProblem), self, "it needs rows on a cluster: certsvm.dask"
+        )
+        return CocoaRun(self, cast(ClusterProblem, problem), options)
+
+
+@dataclass
+class RoundSums:
+    """What a group tells after a round; those of groups are added."""
+
+    losses: LossSums
+    rows: RowSums
+    updates: int
+    seconds: float
+
+    def __iadd__(self, other: RoundSums) -> RoundSums:
+        self.losses += other.losses
+        self.rows += other.rows
+        self.updates += other.updates
+        self.seconds = max(self.seconds, other.seconds)
+        return self
+
+
+@dataclass(frozen=True)
+class GroupState:
+    """What a group keeps: the alpha of each of its parts, and what it tells."""
+
+    alphas: tuple[Vector, ...]
+    told: RoundSums
+
+
+class CocoaRun(Run):
+    """CoCoA+ on one problem."""
+
+    computes_primal = True
+
+    def __init__(self, solver: Cocoa, problem: ClusterProblem, options: Options) -> None:
+        self._problem = problem
+        self._solver = solver
+        self._keep_alpha = options.keep_alpha
+        self._seed = int(options.rng.integers(2**31))
+        self._w = np.zeros(problem.dimension)
+        self._passes = solver.passes or _FEWEST_PASSES
+        self._spread = math.inf
+        self._alpha_sum = 0.0
+        self._rounds = 0
+        # The last copy of each part's alpha, and w with it; None is zero.
+        self._copy: list[Vector] | None = None
+        self._copied_w, self._copied_sum = self._w, 0.0
+        if options.start is not None and options.start.alpha is not None:
+            self._copy = np.split(options.start.alpha, problem.firsts[1:-1])
+            self._begin_from(self._copy)
+        self._states: list[Future] | None = None
+        self._copying, self._since_copy = 0.0, 0.0
+        self._told: tuple[Vector, Bound, DualPoint] | None = None
+
+    def _begin_from(self, alphas: list[Vector]) -> None:
+        sums: RowSums = self._problem.total(sums_of, each=alphas)
+        self._w = self._copied_w = sums.w
+        self._alpha_sum = self._copied_sum = math.fsum(s.value for s in sums.alpha_sums)
+
+    def epoch(self) -> Epoch:
+        """One round."""
+        self._told = None
+        began = time.perf_counter()
+        told, alphas = self._problem.cluster.insistent(self._round, self._fall_back)
+        took = time.perf_counter() - began
+        J = told.losses.primal(self._problem.C, self._w, product_error(self._w))
+        alpha = None if alphas is None else np.concatenate(alphas).copy
+        point = told.rows.point("dual coordinates", alpha)
+        self._told = self._w, J, point
+        self._keep_states(dual_bound(point)[0].low)
+        self._adapt_spread(point)
+        self._w, self._alpha_sum = point.w, point.alpha_sum
+        self._rounds += 1
+        self._adapt(took, told.seconds)
+        self._copy_if_due(took)
+        gap = J.value - dual_bound(point)[0].value
+        return Epoch(
+            epochs=self._rounds,
+            margin_errors=told.updates,
+            primal_estimate=dual_bound(point)[0].value + max(gap, 0.0),
+        )
+
+    def _keep_states(self, dual: float) -> None:
+        """Leave word where the best alpha is."""
+        best = self._problem.best_states
+        if self._states is not None and (best is None or dual >= best.dual):
+            groups = self._problem.groups()
+            self._problem.best_states = BestStates(dual, groups, self._states, self._copy)
+
+    def _round(self) -> tuple[RoundSums, list[Vector] | None]:
+        """Let each group do its passes; their states stay where they are."""
+        problem, cluster = self._problem, self._problem.cluster
+        groups = problem.groups()
+        w = cluster.send(packed(self._w), groups)
+        states: list[Future] = []
+        for i, group in enumerate(groups):
+            before: Any = self._states[i] if self._states is not None else None
+            if before is None and self._copy is not None:
+                before = [self._copy[member] for member in group.members]
+            states.append(
+                cluster.submit(
+                    "cocoa-round", work, [problem.futures[j] for j in group.members], before, w,
+                    problem.C, min(self._spread, float(len(groups))), self._passes,
+                    (self._seed, self._rounds, i), at=group.worker,
+                )
+            )  # fmt: skip
+        told = [
+            cluster.submit("cocoa-sums", _told, state, at=group.worker)
+            for state, group in zip(states, groups, strict=True)
+        ]
+        cluster.traffic.rounds += 1
+        sums = cluster.results(cluster.summed(told, groups), groups)
+        total = add_up(sums).unpacked()
+        self._states = states
+        return total, self._gathered() if self._keep_alpha else None
+
+    def _fall_back(self) -> None:
+        """Go on from the last copy of alpha, with the blocks where they are now."""
+        self._problem.regroup()
+        self._states = None
+        self._w, self._alpha_sum = self._copied_w, self._copied_sum
+
+    def _adapt_spread(self, point: DualPoint) -> None:
+        """Less caution, if going further the same way would have been better; or more."""
+        change = point.w - self._w
+        square = float(change @ change)
+        if square > 0.0:
+            best = (point.alpha_sum - self._alpha_sum - float(self._w @ change)) / square
+            factor = min(max(1.0 / max(best, _LEAST), _LEAST), 1.0 / _LEAST)
+            self._spread = max(1.0, min(self._spread, len(self._problem.groups())) * factor)
+
+    def _adapt(self, took: float, working: float) -> None:
+        if self._solver.passes is not None:
+            return
+        besides = max(took - working, 0.0)
+        if working < _WORTH * besides:
+            self._passes = min(self._passes + 1 + self._passes // 2, _MOST_PASSES)
+        elif working > 2.0 * _WORTH * besides:
+            self._passes = max(self._passes - 1, _FEWEST_PASSES)
+
+    def _copy_if_due(self, took: float) -> None:
+        self._since_copy += took
+        if self._since_copy * _COPYING < self._copying:
+            return
+        began = time.perf_counter()
+        try:
+            self._copy = self._gathered()
+            self._copied_w, self._copied_sum = self._w, self._alpha_sum
+            if self._problem.best_states is not None:
+                self._problem.best_states.copy = self._copy
+        except TRANSIENT:
+            # The next round will notice, and fall back to the copy that there is.
+            return
+        self._copying, self._since_copy = time.perf_counter() - began, 0.0
+
+    def _gathered(self) -> list[Vector]:
+        """The alpha of each part, on the client."""
+        assert self._states is not None
+        groups = self._problem.groups()
+        cluster = self._problem.cluster
+        found = cluster.results(
+            [
+                cluster.submit("copy-alpha", _alphas, state, at=group.worker)
+                for state, group in zip(self._states, groups, strict=True)
+            ],
+            groups,
+        )
+        alphas: list[Any] = [None] * len(self._problem.futures)
+        for group, some in zip(groups, found, strict=True):
+            for member, alpha in zip(group.members, some, strict=True):
+                alphas[member] = alpha
+        return alphas
+
+    def candidates(self) -> Iterator[Vector]:
+        """The w of the last round."""
+        yield self._w if self._told is None else self._told[0]
+
+    def primal(self) -> tuple[Vector, Bound] | None:
+        """W at the beginning of the last round, and its J."""
+        return None if self._told is None else self._told[:2]
+
+    def dual(self) -> DualPoint | None:
+        """Alpha after the last round."""
+        return None if self._told is None else self._told[2]
+
+
+def work(
+    parts: Sequence[Part],
+    before: GroupState | Sequence[Vector] | None,
+    w: Packed,
+    C: float,
+    spread: float,
+    passes: int,
+    seed: tuple[int, ...],
+) -> GroupState:
+    """A group's round, on a worker."""
+    began = time.perf_counter()
+    start = unpacked(w)
+    alphas = _beginning(parts, before)
+    rng = np.random.default_rng(seed)
+    v = start.copy()
+    losses, updates = None, 0
+    with single_threaded_blas():
+        actives = []
+        for part, alpha in zip(parts, alphas, strict=True):
+            products = np.empty(part.rows.n_rows)
+            multiply(part, start, products)
+            some = losses_of(part, ALONE, products, product_error(start))
+            losses = some if losses is None else losses + some
+            active = np.empty(part.active.size, dtype=np.int64)
+            size = awake(products, part.weights, C, _SLEEP, part.active, alpha, active)
+            actives.append(active[:size])
+        for number in range(passes):
+            for i, (part, alpha) in enumerate(zip(parts, alphas, strict=True)):
+                order = rng.permutation(actives[i])
+                kept, changed, _, _ = sweep(
+                    part.rows.arrays, part.signed_weights, part.rows.squared_norms, C, 1.0,
+                    spread, _SLEEP if number else math.inf, order, alpha, v,
+                )  # fmt: skip
+                actives[i] = order[:kept]
+                updates += changed
+        rows = None
+        for part, alpha in zip(parts, alphas, strict=True):
+            sums = RowSums.of(part, alpha)
+            rows = sums if rows is None else rows + sums
+    assert losses is not None
+    assert rows is not None
+    told = RoundSums(losses, rows, updates, time.perf_counter() - began)
+    return GroupState(tuple(alphas), told)
+
+
+def _beginning(parts: Sequence[Part], before: Any) -> list[Vector]:
+    """Copies of the alpha to begin with: a task must not change what another may read."""
+    if before is None:
+        return [np.zeros(part.rows.n_rows) for part in parts]
+    alphas = before.alphas if isinstance(before, GroupState) else before
+    return [as_compiled_for(alpha.copy()) for alpha in alphas]
+
+
+@dataclass
+class Message:
+    """What a group tells, with the long vector packed; those of groups are added."""
+
+    told: RoundSums
+    w: Packed
+
+    @classmethod
+    def of(cls, told: RoundSums) -> Message:
+        """Pack it."""
+        return cls(replace(told, rows=replace(told.rows, w=np.zeros(0))), packed(told.rows.w))
+
+    def unpacked(self) -> RoundSums:
+        """What was packed."""
+        return replace(self.told, rows=replace(self.told.rows, w=unpacked(self.w)))
+
+    def __iadd__(self, other: Message) -> Message:
+        total = self.unpacked()
+        total += other.unpacked()
+        together = Message.of(total)
+        self.told, self.w = together.told, together.w
+        return self
+
+
+def _told(state: GroupState) -> Message:
+    return Message.of(state.told)
+
+
+def _alphas(state: GroupState) -> tuple[Vector, ...]:
+    return state.alphas
+
+
+def sums_of(part: Part, team: Team, alpha: Vector) -> RowSums:
+    """What L needs of a part's alpha."""
+    return RowSums.of(part, alpha, team)

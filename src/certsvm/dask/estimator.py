@@ -1,0 +1,349 @@
+"""``LinearSVC`` for data on a Dask cluster."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from distributed import Client, Future, default_client
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from certsvm.dask.blocks import BlockSummary, loading, summarise
+from certsvm.dask.choice import SOLVERS, make_cluster_solver
+from certsvm.dask.cluster import Cluster, ClusterLostError, Traffic
+from certsvm.dask.costs import Shape
+from certsvm.dask.problem import ClusterProblem, merged
+from certsvm.dask.recheck import recheck
+from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
+from certsvm.estimators.sklearn_callbacks import FitTasks
+from certsvm.estimators.unharmed import unharmed_by_errors
+from certsvm.fitting import CallbackOf
+from certsvm.multiclass.class_weights import class_weights, require_two_classes
+from certsvm.multiclass.one_vs_rest import positive_classes, run_all
+from certsvm.rows import split
+from certsvm.solvers import Solver
+from certsvm.training import LOST, Result, train
+
+# Classes that are trained at the same time.
+_AT_ONCE = 16
+
+
+class LinearSVC(LocalLinearSVC):
+    """Linear SVM on a Dask cluster, with the same certificate as on one machine.
+
+    The rows stay on the workers, in blocks as they come. Training is by ``"smoothed-newton"`` for
+    few columns, whose steps are sums over the rows, and by ``"cocoa"`` for many, dual coordinate
+    descent on each worker.
+
+    Parameters
+    ----------
+    C, tol, fit_intercept, intercept_scaling, class_weight, max_iter, max_time : as there
+        As for ``certsvm.LinearSVC``, and so are ``random_state`` and ``verbose``;
+        ``max_iter`` counts passes, or rounds.
+    solver : str or Solver, default="auto"
+        ``"smoothed-newton"`` (or ``"newton"``), ``"cocoa"``, or by the number of columns.
+    store_dual : bool, default=False
+        Whether to bring ``dual_coef_``, a number for each row, to the client.
+    client : distributed.Client, default=None
+        Of the cluster; None takes the one in scope.
+    deadline : float, default=60.0
+        Seconds without any task that finishes after which the cluster counts as lost. It should
+        be longer than a pass over the largest worker's rows takes.
+    recheck : bool, default=True
+        Whether to compute the certificate once more from scratch when training has ended.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, certificate_, certificates_, history_, n_iter_, solver_ : as there
+        As for ``certsvm.LinearSVC``.
+    traffic_ : Traffic
+        Bytes moved, rounds, and bytes for each round and worker.
+
+    Notes
+    -----
+    A worker that is lost costs time but nothing else: Dask makes its blocks anew, which is checked,
+    and training goes on. If all workers or the scheduler are gone, or nothing happens for
+    ``deadline`` seconds, ``fit`` raises ``ClusterLostError``; its ``model`` is the estimator as far
+    as it had come, with the certificate of that, or None if there was nothing yet.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from certsvm.dask import LinearSVC
+    >>> with Client(processes=False, dashboard_address=None) as client:
+    ...     X = da.random.default_rng(0).normal(size=(1000, 5), chunks=(250, 5))
+    ...     y = (X[:, 0] > 0).astype(int)
+    ...     clf = LinearSVC(C=1.0, random_state=0).fit(X, y)
+    ...     float((clf.predict(X) == y).mean().compute()) > 0.9
+    True
+    >>> clf.certificate_.met
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LocalLinearSVC._parameter_constraints,
+        "solver": [StrOptions({"auto", "newton", *SOLVERS}), Solver],
+        "client": "no_validation",  # type: ignore[dict-item]
+        "deadline": [Interval(Real, 0, None, closed="neither")],
+        "recheck": ["boolean"],
+    }
+    for _absent in ("n_jobs", "warm_start"):
+        _parameter_constraints.pop(_absent)
+    traffic_: Traffic
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        tol: float = 0.01,
+        solver: str | Solver = "auto",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: dict[Any, float] | str | None = None,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        store_dual: bool = False,
+        verbose: int = 0,
+        client: Client | None = None,
+        deadline: float = 60.0,
+        recheck: bool = True,
+    ) -> None:
+        self.C = C
+        self.tol = tol
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.store_dual = store_dual
+        self.verbose = verbose
+        self.client = client
+        self.deadline = deadline
+        self.recheck = recheck
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
+        """Train to the accuracy ``tol``, or until a limit is reached.
+
+        Parameters
+        ----------
+        X : dask array, dask data frame, list of blocks, or path
+            The rows, sparse or dense. Blocks may be delayed. A path is a folder of the files that
+            ``certsvm convert`` makes, or one of them, which the workers read themselves.
+        y : dask array, series or list of blocks
+            Labels, cut like X. None for a path.
+        sample_weight : dask array, series or list of blocks, default=None
+            Weights >= 0 of the rows, cut like X.
+
+        Returns
+        -------
+        self : LinearSVC
+            Fitted.
+
+        Raises
+        ------
+        ClusterLostError
+            If the cluster does not get on; with what there is in its ``model``.
+        """
+        lost = None
+        with unharmed_by_errors(self):
+            results, solver = self._fit_on_cluster(X, y, sample_weight)
+            reasons = [result.reason for result in results if result.reason.startswith(LOST)]
+            if reasons:
+                lost = ClusterLostError(reasons[0].removeprefix(f"{LOST}: "), self._copy())
+                raise lost
+        self._warn_if_missed(results, solver)
+        return self
+
+    def fit_results(self, path: Any, callbacks: CallbackOf) -> list[Result]:
+        """As ``fit``, for the command line: what training gave for each class, and no warning."""
+        with unharmed_by_errors(self):
+            results, _ = self._fit_on_cluster(path, None, None, callbacks)
+        return results
+
+    def _copy(self) -> LinearSVC:
+        """A model of its own, as fitted as this one is now."""
+        other = type(self)(**self.get_params(deep=False))
+        for name, value in vars(self).items():
+            setattr(other, name, value)
+        return other
+
+    def _fit_on_cluster(
+        self, X: Any, y: Any, sample_weight: Any, callbacks: CallbackOf | None = None
+    ) -> tuple[list[Result], Solver]:
+        cluster = Cluster(self._client(), float(self.deadline))
+        tasks = loading(X, y, sample_weight, self._bias())
+        futures, summaries = self._load(cluster, tasks.tasks)
+        classes = _classes(summaries)
+        surveys = merged(summaries, classes)
+        totals = np.array([survey.weight_sum for survey in surveys])
+        # To the weights of classes, a class is one row of all its weight.
+        factors = class_weights(self.class_weight, classes, np.arange(classes.size), totals)
+        require_two_classes(classes, np.arange(classes.size), totals * factors)
+        positive = positive_classes(classes)
+        bias, n_columns = self._bias(), summaries[0].n_columns
+        shape = Shape(
+            sum(summary.n_rows for summary in summaries),
+            sum(summary.n_stored for summary in summaries),
+            n_columns + (bias > 0),
+            min(len(summaries), sum(int(w.get("nthreads", 1)) for _, w in cluster.workers())),
+        )
+        solver = make_cluster_solver(self.solver, shape)
+        random = check_random_state(self.random_state)
+        seeds = [int(seed) for seed in random.randint(np.iinfo(np.int32).max, size=len(positive))]
+        stop = threading.Event()
+        labels = [classes[p] for p in positive]
+        fit_tasks = FitTasks(self, labels, self.max_iter, {"X": X, "y": y})
+
+        def one(i: int) -> Result:
+            problem = ClusterProblem(
+                cluster, futures, summaries, classes, positive[i], C=self.C, bias=bias,
+                class_factors=factors,
+            )  # fmt: skip
+
+            def attributes(w: NDArray[np.float64]) -> dict[str, Any]:
+                coef, intercept = problem.coefficients(w)
+                return {"coef_": coef[np.newaxis], "intercept_": np.array([intercept])}
+
+            fit_tasks.begin(i)
+            result = train(
+                problem,
+                solver,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                max_time=self.max_time,
+                seed=seeds[i],
+                keep_alpha=self.store_dual,
+                callbacks=[
+                    *self._printer(labels, i),
+                    *fit_tasks.callback(i, attributes),
+                    *([] if callbacks is None else callbacks(labels[i])),
+                ],
+                stop=stop,
+            )
+            fit_tasks.end(i)
+            if self.recheck and not result.reason.startswith(LOST):
+                result = recheck(problem, result)
+            return result
+
+        # Several classes at once: while one waits for its round's last answer, others go on.
+        results = run_all(one, len(positive), min(len(positive), _AT_ONCE), stop)
+        self.n_features_in_ = n_columns
+        if tasks.feature_names is not None:
+            self.feature_names_in_ = np.array(tasks.feature_names, dtype=object)
+        self._take_results(results, classes, factors, summaries)
+        self.traffic_ = cluster.traffic
+        fitted = ("coef_", "intercept_", "classes_")
+        fit_tasks.end_fit({name: getattr(self, name) for name in fitted})
+        return results, solver
+
+    def _client(self) -> Client:
+        if self.client is not None:
+            return self.client
+        try:
+            return default_client()
+        except ValueError:
+            raise ValueError(
+                "there is no Dask client: make one (distributed.Client()) before fit, or pass it "
+                "as client="
+            ) from None
+
+    def _load(
+        self, cluster: Cluster, tasks: Sequence[Any]
+    ) -> tuple[list[Future], list[BlockSummary]]:
+        """Blocks on the workers, none of them empty, and what is known of them."""
+        cluster.workers()
+        futures = cluster.client.compute(list(tasks), optimize_graph=False)
+
+        def summaries_of_all() -> Any:
+            told = [cluster.client.submit(summarise, future, pure=False) for future in futures]
+            return cluster.results(told)
+
+        summaries = cluster.insistent(summaries_of_all, lambda: cluster.revive(futures))
+        kept = [(f, s) for f, s in zip(futures, summaries, strict=True) if s.n_rows]
+        if not kept:
+            raise ValueError("there are no rows in the data")
+        columns = {summary.n_columns for _, summary in kept}
+        if len(columns) > 1:
+            which = next(i for i, (_, s) in enumerate(kept) if s.n_columns != kept[0][1].n_columns)
+            raise ValueError(
+                f"the blocks have different numbers of columns: {kept[0][1].n_columns} in the "
+                f"first, {kept[which][1].n_columns} in block {which + 1}"
+            )
+        return [future for future, _ in kept], [summary for _, summary in kept]
+
+    def _take_results(
+        self,
+        results: Sequence[Result],
+        classes: NDArray[Any],
+        factors: NDArray[np.float64],
+        summaries: Sequence[BlockSummary],
+    ) -> None:
+        parts = [split(result.w, self._bias()) for result in results]
+        n_rows = sum(summary.n_rows for summary in summaries)
+        self._set_fitted(results, parts, classes, factors, n_rows)
+
+    def decision_function(self, X: Any) -> Any:
+        """Signed distances, times the norms of the weights; lazy for a Dask collection."""
+        check_is_fitted(self)
+        return self._lazily(X, "decision_function")
+
+    def predict(self, X: Any) -> Any:
+        """Labels; lazy for a Dask collection."""
+        check_is_fitted(self)
+        return self._lazily(X, "predict")
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """The share of rows that are predicted rightly; lazy for a Dask collection."""
+        if not hasattr(X, "dask"):
+            return super().score(X, y, sample_weight)
+        right = self.predict(X) == y
+        if sample_weight is None:
+            return right.mean()
+        return (right * sample_weight).sum() / sample_weight.sum()
+
+    def _lazily(self, X: Any, method: str) -> Any:
+        if not hasattr(X, "dask"):
+            return getattr(super(), method)(X)
+        rows = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+        scores = method == "decision_function"
+        shape: dict[str, Any] = {"drop_axis": 1}
+        if scores and len(self.classes_) > 2:
+            shape = {"chunks": (rows.chunks[0], (len(self.classes_),))}
+        dtype = np.dtype(np.float64) if scores else self.classes_.dtype
+        return rows.map_blocks(
+            _apply, self._local(), method, dtype=dtype, meta=np.zeros((0,), dtype=dtype), **shape
+        )
+
+    def _local(self) -> LocalLinearSVC:
+        """The model without the cluster, small enough to travel with tasks."""
+        local = LocalLinearSVC(fit_intercept=self.fit_intercept)
+        for name in ("coef_", "intercept_", "classes_", "n_features_in_"):
+            setattr(local, name, getattr(self, name))
+        return local
+
+
+def _apply(block: Any, local: LocalLinearSVC, method: str) -> Any:
+    if block.shape[0] == 0:
+        shape = (0, len(local.classes_)) if len(local.classes_) > 2 else (0,)
+        return np.zeros(shape) if method == "decision_function" else local.classes_[:0]
+    return getattr(local, method)(block)
+
+
+def _classes(summaries: Sequence[BlockSummary]) -> NDArray[Any]:
+    labels = {label for summary in summaries for label in summary.classes}
+    kinds = {isinstance(label, str) for label in labels}
+    if len(kinds) > 1:
+        raise ValueError("labels are text in some blocks and numbers in others")
+    return np.array(sorted(labels))

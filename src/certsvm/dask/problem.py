@@ -1,0 +1,246 @@
+"""A problem whose rows are on the workers of a cluster."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from distributed import Future
+from numpy.typing import NDArray
+
+from certsvm.dask.blocks import BlockSummary, part_of
+from certsvm.dask.cluster import Cluster, Group, add_up
+from certsvm.parallel import ALONE, Team, single_threaded_blas
+from certsvm.problem import AnyProblem, Part, refuse_extremes, require_sensible
+from certsvm.rows import Vector, as_compiled_for
+from certsvm.streamed import ClassSurvey
+
+
+@dataclass
+class BestStates:
+    """Where the alpha behind the best dual bound is: a future for each group, and a copy.
+
+    The copy, one array for each part, is on the client, and some rounds older.
+    """
+
+    dual: float
+    groups: list[Group]
+    states: list[Future]
+    copy: list[Vector] | None
+
+
+class ClusterProblem(AnyProblem):
+    """One class against all others, on a cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where the blocks are.
+    blocks : sequence of Future
+        Of ``Block``, none of them empty.
+    summaries : sequence of BlockSummary
+        Of the same blocks.
+    classes : ndarray
+        All labels, in ascending order.
+    positive : int
+        The position of the positive class among them.
+    C : float, default=1.0
+        Weight of the loss against the regulariser.
+    bias : float, default=0.0
+        The augmentation rho of the blocks' rows.
+    class_factors : ndarray of shape (n_classes,), default=None
+        Factors for the weights of each class's rows.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        blocks: Sequence[Future],
+        summaries: Sequence[BlockSummary],
+        classes: NDArray[Any],
+        positive: int,
+        *,
+        C: float = 1.0,
+        bias: float = 0.0,
+        class_factors: Vector | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self.C = require_sensible(C)
+        self.bias = bias
+        self.dimension = summaries[0].n_columns + (bias > 0)
+        self.n_rows = sum(summary.n_rows for summary in summaries)
+        self.n_stored = sum(summary.n_stored for summary in summaries)
+        factors = np.ones(classes.size) if class_factors is None else class_factors
+        signs = np.full(classes.size, -1.0)
+        signs[positive] = 1.0
+        surveys = merged(summaries, classes)
+        used = [(s, f) for s, f in zip(surveys, factors, strict=True) if f > 0]
+        self.m = sum(s.n_active for s, _ in used)
+        if self.m == 0:
+            raise ValueError("there is nothing to learn from: no row has a positive weight")
+        self.lambda_ = 1.0 / (self.C * self.m)
+        self.weight_sum = math.fsum(f * s.weight_sum for s, f in used)
+        self._largest_weight = float(max(f * s.largest for s, f in used))
+        self._R = max(summary.R for summary in summaries)
+        refuse_extremes(self, float(min(f * s.smallest for s, f in used)))
+        self.firsts = np.concatenate([[0], np.cumsum([s.n_rows for s in summaries])])
+        self.sizes = [summary.n_rows for summary in summaries]
+        token = uuid.uuid4().hex
+        self.futures = [
+            cluster.client.submit(
+                part_of, block, summary.digest, classes, signs * factors, int(first),
+                key=f"certsvm-rows-{token}-{i}", pure=False,
+            )
+            for i, (block, summary, first) in enumerate(
+                zip(blocks, summaries, self.firsts[:-1], strict=True)
+            )
+        ]  # fmt: skip
+        self._blocks = list(blocks)
+        self._groups: list[Group] | None = None
+        self.best_states: BestStates | None = None
+
+    @property
+    def R(self) -> float:
+        """The largest norm of a row of positive weight, or more."""
+        return self._R
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest row weight."""
+        return self._largest_weight
+
+    @cached_property
+    def weights(self) -> Vector:
+        """The row weights: a number for each row, on the client."""
+        weights: Vector = np.concatenate(self.of_each(_weights_of))
+        return weights
+
+    def parts(self) -> Iterator[Part]:
+        """Not to be had here: all rows would have to come to the client."""
+        raise TypeError("the rows are on the workers: only sums over them can be had")
+
+    def some_rows(self, n_rows: int) -> Part:
+        """Up to so many rows of the largest block."""
+        largest = int(np.argmax(self.sizes))
+        rows: Part = self.cluster.insistent(
+            lambda: self.cluster.results(
+                [
+                    self.cluster.submit(
+                        "sample", _some_rows, self.futures[largest], n_rows,
+                        at=self.groups()[0].worker,
+                    )
+                ]
+            )[0],
+            self.regroup,
+        )  # fmt: skip
+        return rows
+
+    def groups(self) -> list[Group]:
+        """Which thread of which worker does which blocks; the same until something happens."""
+        if self._groups is None:
+            self.cluster.wait(self.futures)
+            self._groups = self.cluster.groups(self.futures)
+        return self._groups
+
+    def regroup(self) -> None:
+        """Look again where the blocks are."""
+        self._groups = None
+        self.cluster.revive([*self._blocks, *self.futures])
+
+    def total(
+        self,
+        task: Callable[..., Any],
+        *arguments: Any,
+        team: Team = ALONE,
+        each: Sequence[Any] | None = None,
+    ) -> Any:
+        """The sum of ``task(part, ALONE, *arguments)`` over all parts, in one call to each group.
+
+        With ``each``, a task also gets what there is for its part, after ``ALONE``.
+        """
+        name = task.__name__.strip("_").replace("_", "-")
+
+        def attempt() -> list[Any]:
+            groups = self.groups()
+            sent = [self.cluster.send(argument, groups) for argument in arguments]
+            futures = [
+                self.cluster.submit(
+                    name, _sum_of_group, task, [self.futures[i] for i in group.members],
+                    None if each is None else [each[i] for i in group.members], *sent,
+                    at=group.worker,
+                )
+                for group in groups
+            ]  # fmt: skip
+            self.cluster.traffic.rounds += 1
+            return self.cluster.results(self.cluster.summed(futures, groups), groups)
+
+        return add_up(self.cluster.insistent(attempt, self.regroup))
+
+    def of_each(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> list[Any]:
+        """``task(part, ALONE, *arguments)`` of each part, in their order."""
+
+        def attempt() -> list[Any]:
+            groups = self.groups()
+            sent = [self.cluster.send(argument, groups) for argument in arguments]
+            futures = {
+                i: self.cluster.submit(
+                    "gather", _of_part, task, self.futures[i], *sent, at=group.worker
+                )
+                for group in groups
+                for i in group.members
+            }
+            return self.cluster.results([futures[i] for i in range(len(self.futures))], groups)
+
+        results: list[Any] = self.cluster.insistent(attempt, self.regroup)
+        return results
+
+
+def merged(summaries: Sequence[BlockSummary], classes: NDArray[Any]) -> list[ClassSurvey]:
+    """What is known of each class, over all blocks."""
+    surveys = []
+    for label in classes.tolist():
+        total = ClassSurvey()
+        for summary in summaries:
+            some = summary.classes.get(label)
+            if some is not None:
+                total.n_rows += some.n_rows
+                total.n_active += some.n_active
+                total.weight_sums += some.weight_sums
+                total.smallest = min(total.smallest, some.smallest)
+                total.largest = max(total.largest, some.largest)
+        surveys.append(total)
+    return surveys
+
+
+def _sum_of_group(
+    task: Callable[..., Any], parts: Sequence[Part], each: Sequence[Any] | None, *arguments: Any
+) -> Any:
+    arguments = tuple(map(as_compiled_for, arguments))
+    own = [()] * len(parts) if each is None else [(as_compiled_for(thing),) for thing in each]
+    with single_threaded_blas():
+        return functools.reduce(
+            operator.iadd,
+            (task(part, ALONE, *mine, *arguments) for part, mine in zip(parts, own, strict=True)),
+        )
+
+
+def _of_part(task: Callable[..., Any], part: Part, *arguments: Any) -> Any:
+    with single_threaded_blas():
+        return task(part, ALONE, *map(as_compiled_for, arguments))
+
+
+def _weights_of(part: Part, team: Team) -> Vector:
+    return part.weights
+
+
+def _some_rows(part: Part, n_rows: int) -> Part:
+    """Rows from all over the part."""
+    which = np.unique(np.linspace(0, part.rows.n_rows - 1, n_rows).astype(np.int64))
+    return Part(part.rows.take(which), part.signed_weights[which])

@@ -1,0 +1,150 @@
+"""The certificate once more, from scratch, on the workers.
+
+The answer's J and the dual point's L are computed again with NumPy and SciPy from the rows as they
+are now, by tasks that share nothing with those of the training but the rows.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from certsvm.bounds import Response, best_scale
+from certsvm.dask.cluster import TRANSIENT, add_up
+from certsvm.dask.problem import ClusterProblem
+from certsvm.kernels.rows import CsrRows
+from certsvm.parallel import ALONE, Team
+from certsvm.problem import Part
+from certsvm.rows import Vector
+from certsvm.training import Result
+
+# Rounding is about 1e-13 of J; a lost or doubled block is far more than this.
+_SLACK = 1e-9
+
+
+class CertificateRefutedError(RuntimeError):
+    """What was proved cannot be confirmed: the data changed, or the program is wrong."""
+
+
+@dataclass
+class Sums:
+    """Of a part; those of parts are added."""
+
+    n_rows: int
+    loss: float
+    alpha_sum: float
+    w: Vector
+
+    def __iadd__(self, other: Sums) -> Sums:
+        self.n_rows += other.n_rows
+        self.loss += other.loss
+        self.alpha_sum += other.alpha_sum
+        self.w = self.w + other.w
+        return self
+
+
+def recheck(problem: ClusterProblem, result: Result) -> Result:
+    """The result, if J and L are what its certificate says, or better.
+
+    Where a worker was lost with the best alpha after the last round, the certificate is that of
+    the last copy of alpha.
+
+    Raises
+    ------
+    CertificateRefutedError
+        If they are not.
+    """
+    certificate = result.certificate
+    sums, exact = _sums(problem, result)
+    J = 0.5 * float(result.w @ result.w) + problem.C * sums.loss
+    wrong = []
+    if sums.n_rows != problem.n_rows:
+        wrong.append(f"there are {sums.n_rows} rows, not {problem.n_rows}")
+    if not (1.0 + _SLACK) * certificate.primal + certificate.primal_rounding >= J:
+        wrong.append(f"J is {J!r}, not {certificate.primal!r}")
+    B = float(sums.w @ sums.w)
+    s = best_scale(sums.alpha_sum, B)
+    L = s * sums.alpha_sum - 0.5 * s * s * B
+    if not (1.0 - _SLACK) * certificate.dual - certificate.dual_rounding <= L:
+        if exact:
+            wrong.append(f"L is {L!r}, not {certificate.dual!r}")
+        else:
+            lower = replace(certificate, dual=L, dual_rounding=_SLACK * abs(L), scale=s)
+            result = replace(result, certificate=lower)
+    if wrong or not math.isfinite(J):
+        raise CertificateRefutedError(
+            f"the certificate ({certificate}) cannot be confirmed: {'; '.join(wrong)}"
+        )
+    return result
+
+
+def _sums(problem: ClusterProblem, result: Result) -> tuple[Sums, bool]:
+    """The sums over all rows, and whether they are of the alpha that the certificate is about."""
+    best = problem.best_states
+    given = result.w, result.response, problem.C
+    if best is None or result.alpha is not None:
+        each = None if result.alpha is None else np.split(result.alpha, problem.firsts[1:-1])
+        sums: Sums = problem.total(recheck_part, *given, each=each)
+        return sums, True
+    cluster = problem.cluster
+    try:
+        sent = [cluster.send(thing, best.groups) for thing in given]
+        futures = [
+            cluster.submit(
+                "recheck-part", _recheck_group, [problem.futures[i] for i in group.members], state,
+                *sent, at=group.worker,
+            )
+            for group, state in zip(best.groups, best.states, strict=True)
+        ]  # fmt: skip
+        return add_up(cluster.results(cluster.summed(futures, best.groups), best.groups)), True
+    except TRANSIENT:
+        zero = [np.zeros(size) for size in problem.sizes]
+        return problem.total(recheck_part, *given, each=best.copy or zero), False
+
+
+def _recheck_group(parts: list[Part], state: Any, *given: Any) -> Sums:
+    pairs = zip(parts, state.alphas, strict=True)
+    return functools.reduce(
+        operator.iadd, (recheck_part(part, ALONE, alpha, *given) for part, alpha in pairs)
+    )
+
+
+def recheck_part(part: Part, team: Team, *given: Any) -> Sums:
+    """J's losses at w, and what L needs, of one part."""
+    own, (w, response, C) = given[:-3], given[-3:]
+    arrays = part.rows.arrays
+    if isinstance(arrays, CsrRows):
+        X: Any = sp.csr_matrix(
+            (arrays.values, arrays.indices, arrays.indptr),
+            shape=(part.rows.n_rows, part.rows.n_columns),
+        )
+    else:
+        X = arrays.values
+    signs, s = np.sign(part.signed_weights), part.weights
+    rho, n = part.rows.bias, part.rows.n_columns
+
+    def products(vector: Vector) -> Vector:
+        shift = rho * vector[n] if rho > 0 else 0.0
+        values: Vector = signs * (X @ vector[:n] + shift)
+        return values
+
+    loss = float(s @ np.maximum(0.0, 1.0 - products(w)))
+    alpha = np.zeros(part.rows.n_rows)
+    if own:
+        alpha = np.asarray(own[0])
+        if (alpha < 0.0).any() or (alpha > C * s).any():
+            raise CertificateRefutedError("the dual point is not feasible")
+    elif isinstance(response, Response):
+        short = 1.0 - products(response.w)
+        alpha = np.clip(0.5 * C * s + response.sigma * s * short, 0.0, C * s)
+    signed = signs * alpha
+    w_alpha = np.asarray(X.T @ signed, dtype=np.float64)
+    if rho > 0:
+        w_alpha = np.append(w_alpha, rho * signed.sum())
+    return Sums(part.rows.n_rows, loss, float(alpha.sum()), w_alpha)

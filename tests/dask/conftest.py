@@ -1,0 +1,50 @@
+"""Real clusters of processes on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("distributed", reason="Dask is not installed: pip install 'certsvm[dask]'")
+
+import dask
+from distributed import Client, LocalCluster
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patience(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Workers' files out of the way; dead processes noticed soon."""
+    folder: Path = tmp_path_factory.mktemp("dask")
+    with dask.config.set(
+        {"temporary-directory": str(folder), "distributed.comm.timeouts.connect": "5s"}
+    ):
+        yield
+
+
+def make_cluster(workers: int, **options: Any) -> LocalCluster:
+    return LocalCluster(
+        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
+        silence_logs=50, **options,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def cluster(patience: None) -> Iterator[LocalCluster]:
+    with make_cluster(2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    with Client(cluster) as client:
+        yield client
+
+
+def processes(client: Client) -> list[int]:
+    """Of the workers."""
+    found: dict[str, int] = client.run(os.getpid)
+    return list(found.values())

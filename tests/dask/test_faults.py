@@ -1,0 +1,215 @@
+"""Workers that are killed, stopped or gone, a scheduler that is gone, data that changes."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from dask import delayed
+from distributed import Client, LocalCluster
+
+import certsvm
+from certsvm.dask import CertificateRefutedError, ClusterLostError, LinearSVC
+from certsvm.dask.problem import ClusterProblem
+from certsvm.streamed import DataChangedError
+from tests.dask.conftest import make_cluster, processes
+from tests.dask.test_fit import cut, data
+
+DEADLINE = 20.0
+
+
+def blocks(rows: int = 4000, count: int = 6) -> tuple[Any, Any, Any, Any]:
+    X, y = data(rows, columns=20)
+    edges = [rows * i // count for i in range(1, count)]
+    return X, y, cut(X, *edges), cut(y, *edges)
+
+
+class Mortals:
+    """Three workers that are started again when they die; a new cluster where that fails."""
+
+    def __init__(self) -> None:
+        self._cluster: LocalCluster | None = None
+        self._client: Client | None = None
+
+    def client(self) -> Client:
+        """With all three alive."""
+        if self._client is not None:
+            try:
+                self._client.wait_for_workers(3, timeout=4)
+            except TimeoutError:
+                self.close()
+        if self._client is None:
+            self._cluster = make_cluster(3)
+            self._client = Client(self._cluster)
+        return self._client
+
+    def close(self) -> None:
+        if self._client is not None and self._cluster is not None:
+            self._client.close(timeout=5)
+            self._cluster.close(timeout=5)
+        self._client = self._cluster = None
+
+
+@pytest.fixture(scope="module")
+def everlasting(patience: None) -> Iterator[Mortals]:
+    mortals = Mortals()
+    yield mortals
+    mortals.close()
+
+
+@pytest.fixture
+def mortals(everlasting: Mortals) -> Client:
+    return everlasting.client()
+
+
+class Killer:
+    """Kills workers at random moments while it is entered."""
+
+    def __init__(self, client: Client, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._client = client
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+        self.killed = 0
+
+    def _work(self) -> None:
+        for _ in range(self._random.choice([1, 1, 2])):
+            if self._stop.wait(self._random.uniform(0.0, 1.2)):
+                return
+            try:
+                os.kill(self._random.choice(processes(self._client)), signal.SIGKILL)
+                self.killed += 1
+            except Exception:
+                # It was being killed already, or is not up again yet.
+                continue
+
+    def __enter__(self) -> Killer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+@pytest.mark.parametrize("run", range(20))
+def test_killed_workers_cost_nothing_but_time(mortals: Client, run: int) -> None:
+    X, y, parts, labels = blocks()
+    solver = ("smoothed-newton", "cocoa")[run % 2]
+    clf = LinearSVC(
+        0.01, tol=1e-3, solver=solver, random_state=run, client=mortals, deadline=DEADLINE
+    )
+    with Killer(mortals, run):
+        try:
+            clf.fit(parts, labels)
+        except ClusterLostError as error:
+            # Allowed, if unlucky; but what it carries must be true.
+            assert not hasattr(clf, "coef_")
+            if error.model is None:
+                return
+            clf = error.model
+    report = certsvm.verify(clf, X, y)
+    assert report.ok, str(report)
+    optimum = certsvm.LinearSVC(0.01, tol=1e-7, random_state=0).fit(X, y).certificate_
+    assert clf.certificate_.dual <= optimum.primal * (1 + 1e-9)
+    assert clf.certificate_.primal >= optimum.dual * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("solver", ["smoothed-newton", "cocoa"])
+def test_all_workers_gone(patience: None, solver: str) -> None:
+    _, _, parts, labels = blocks()
+    with make_cluster(2) as cluster, Client(cluster) as client:
+        clf = LinearSVC(
+            1.0, tol=0.0, solver=solver, random_state=0, client=client, deadline=3.0,
+            max_iter=10**6,
+        )  # fmt: skip
+        threading.Timer(2.0, lambda: cluster.scale(0)).start()
+        began = time.monotonic()
+        with pytest.raises(ClusterLostError) as caught:
+            clf.fit(parts, labels)
+        assert time.monotonic() - began < 40.0
+        assert not hasattr(clf, "coef_")
+        model = caught.value.model
+        if model is not None:
+            assert 0 < model.certificate_.dual <= model.certificate_.primal
+            assert certsvm.verify(model, np.concatenate(parts), np.concatenate(labels)).ok
+
+
+def test_the_scheduler_is_gone(patience: None) -> None:
+    _, _, parts, labels = blocks()
+    cluster = make_cluster(2)
+    client = Client(cluster)
+    clf = LinearSVC(1.0, tol=0.0, solver="cocoa", client=client, deadline=5.0, max_iter=10**6)
+    threading.Timer(2.0, cluster.close).start()
+    with pytest.raises(ClusterLostError):
+        clf.fit(parts, labels)
+    client.close(timeout=2)
+
+
+def test_a_stalled_worker(patience: None) -> None:
+    _, _, parts, labels = blocks()
+    with make_cluster(2) as cluster, Client(cluster) as client:
+        victim = processes(client)[0]
+        clf = LinearSVC(1.0, tol=0.0, solver="cocoa", client=client, deadline=4.0, max_iter=10**6)
+        threading.Timer(2.0, lambda: os.kill(victim, signal.SIGSTOP)).start()
+        try:
+            with pytest.raises(ClusterLostError, match="4 s"):
+                clf.fit(parts, labels)
+        finally:
+            os.kill(victim, signal.SIGKILL)
+
+
+def _read(path: str) -> Any:
+    return np.load(path)
+
+
+def test_data_that_is_not_the_same_when_it_is_made_anew(mortals: Client, tmp_path: Path) -> None:
+    _, _, parts, labels = blocks(count=3)
+    paths = [tmp_path / f"{i}.npy" for i in range(3)]
+    for path, part in zip(paths, parts, strict=True):
+        np.save(path, part)
+
+    def change_and_kill() -> None:
+        for path, part in zip(paths, parts, strict=True):
+            np.save(path, 2.0 * part)
+        for process in processes(mortals):
+            os.kill(process, signal.SIGKILL)
+
+    clf = LinearSVC(
+        1.0, tol=0.0, solver="cocoa", client=mortals, deadline=DEADLINE, max_iter=10**6, max_time=60
+    )
+    # What takes long the first time is done before the clock runs.
+    LinearSVC(0.1, solver="cocoa", client=mortals).fit(parts, labels)
+    threading.Timer(1.5, change_and_kill).start()
+    with pytest.raises(DataChangedError, match="Nothing is certified"):
+        clf.fit([delayed(_read, pure=False)(str(path)) for path in paths], labels)
+    assert not hasattr(clf, "coef_")
+
+
+@pytest.mark.parametrize("solver", ["smoothed-newton", "cocoa"])
+def test_a_wrong_certificate_is_refuted(
+    client: Client, monkeypatch: pytest.MonkeyPatch, solver: str
+) -> None:
+    """Whatever goes wrong on the way: here, blocks that are counted twice, or not at all."""
+    _, _, parts, labels = blocks()
+    groups = ClusterProblem.groups
+    for members in (lambda m: m + m[:1], lambda m: m[1:]):
+
+        def wrong(self: Any, members: Any = members) -> Any:
+            found = groups(self)
+            if not getattr(self, "_spoilt", False):
+                self._spoilt = True
+                found[0].members = members(found[0].members)
+            return found
+
+        monkeypatch.setattr(ClusterProblem, "groups", wrong)
+        with pytest.raises(CertificateRefutedError, match="rows, not 4000"):
+            LinearSVC(0.1, solver=solver, random_state=0, client=client).fit(parts, labels)
