@@ -20,6 +20,8 @@ from certsvm import LinearSVC as Local
 
 SETS = ["a9a", "covtype", "news20", "debian"]
 PROCESSES = (1, 2, 4)
+# Seconds for a fit.
+MOST = 10.0
 # A loopback network, and what Dask takes for a task here.
 BANDWIDTH, LATENCY, PER_TASK = 1e9, 4e-3, 1e-3
 
@@ -85,14 +87,17 @@ def on_cluster(data: DataSet, processes: int, solver: str, local: float) -> dict
         # The blocks are on the workers already, as a user's are who has just made them.
         X = client.persist([delayed(data.X[span]) for span in spans])
         y = client.persist([delayed(data.y[span]) for span in spans])
-        seconds, clf = float("inf"), None
+        seconds, clf = 0.0, None
         for _ in range(3):
+            if seconds > 0.5 * MOST and clf is not None:
+                break
             began = time.perf_counter()
             clf = LinearSVC(
-                solver=solver, tol=0.01, fit_intercept=False, random_state=0, max_time=120,
+                solver=solver, tol=0.01, fit_intercept=False, random_state=0, max_time=MOST,
                 recheck=False,
             ).fit(X, y)  # fmt: skip
-            seconds = min(seconds, time.perf_counter() - began)
+            took = time.perf_counter() - began
+            seconds = took if seconds == 0.0 else min(seconds, took)
     assert clf is not None
     shape = Shape(data.X.shape[0], data.X.nnz, data.X.shape[1], processes)
     network = Network(BANDWIDTH, LATENCY, PER_TASK)

@@ -11,7 +11,7 @@ rows as if the others made as much of a difference as it does itself, q times in
 beginning with v = w. With q = K, all changes added up raise L by at least what the groups believe
 (the square of a sum is at most K times the sum of squares). That is often too careful: along the
 change of a round, L is a parabola, and where its top is says by how much. So q follows that,
-between 1 and K; a round that went too far costs a round, as the best L counts.
+between K^(3/4) and K; a round that went too far costs a round, as the best L counts.
 
 Before it begins, a group computes the losses of its rows at w, so that J(w) is known after each
 round; when it is done, the sum of its alpha_k y_k, from scratch. The new w is the sum of these, and
@@ -62,8 +62,13 @@ from certsvm.solvers.working_set import awake, sweep
 
 _SLEEP = 0.1
 _FEWEST_PASSES, _MOST_PASSES = 5, 30
-# The spread changes by no more than this factor from one round to the next.
-_LEAST = 0.5
+# How far from where it ended the top of L may be along a round's change, relative to that.
+_NEAR = 0.05
+# By how much the spread may fall from one round to the next, and its lower end with it.
+_BOLD, _FORGETTING = 1.3, 0.98
+# The power of the number of groups below which the spread does not fall: with less, L still rises,
+# but J goes up and down.
+_LEAST_CAUTION = 0.75
 # Seconds of work that a round should have for each second besides it.
 _WORTH = 3.0
 # The share of the time that copies of alpha may take.
@@ -142,6 +147,8 @@ class CocoaRun(Run):
         self._w = np.zeros(problem.dimension)
         self._passes = solver.passes or _FEWEST_PASSES
         self._spread = math.inf
+        # Less than this was too little.
+        self._needed = 1.0
         self._alpha_sum = 0.0
         self._rounds = 0
         # The last copy of each part's alpha, and w with it; None is zero.
@@ -223,13 +230,24 @@ class CocoaRun(Run):
         self._w, self._alpha_sum = self._copied_w, self._copied_sum
 
     def _adapt_spread(self, point: DualPoint) -> None:
-        """Less caution, if going further the same way would have been better; or more."""
+        """Less caution, if going further the same way would have been better; or more.
+
+        Caution that was needed once is not given up again soon: a spread that is too small costs a
+        round each time.
+        """
         change = point.w - self._w
         square = float(change @ change)
-        if square > 0.0:
-            best = (point.alpha_sum - self._alpha_sum - float(self._w @ change)) / square
-            factor = min(max(1.0 / max(best, _LEAST), _LEAST), 1.0 / _LEAST)
-            self._spread = max(1.0, min(self._spread, len(self._problem.groups())) * factor)
+        if not square > 0.0:
+            return
+        groups = float(len(self._problem.groups()))
+        spread, least = min(self._spread, groups), groups**_LEAST_CAUTION
+        best = (point.alpha_sum - self._alpha_sum - float(self._w @ change)) / square
+        if best < 1.0 - _NEAR:
+            self._needed = spread * min(1.0 / max(best, 0.5), 2.0)
+            self._spread = self._needed
+        elif best > 1.0 + _NEAR:
+            self._needed *= _FORGETTING
+            self._spread = max(least, self._needed, spread / min(best, _BOLD))
 
     def _adapt(self, took: float, working: float) -> None:
         if self._solver.passes is not None:
