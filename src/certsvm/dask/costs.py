@@ -65,7 +65,7 @@ def newton_round(shape: Shape, network: Network) -> float:
     Examples
     --------
     >>> shape = Shape(rows=1e9, stored=1e12, columns=1000, groups=1000)
-    >>> 1.0 < newton_round(shape, Network()) < 100.0
+    >>> 60.0 < newton_round(shape, Network()) < 600.0
     True
     """
     m, n, d, G = shape.rows, shape.stored, shape.columns, shape.groups
