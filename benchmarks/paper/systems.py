@@ -336,16 +336,19 @@ class ByRule(System):
 
 
 @dataclass
-class ByObjective(System):
-    """OCAS: ends when J, which it knows after each round, is at most 1.01 times the optimum."""
+class WithoutParameter(System):
+    """There is nothing to look for, but kernels are compiled."""
 
     name: str
     solver: Solver
-    parameter: str = ""
 
     def search(self, task: Task) -> Outcome:
-        """There is nothing to look for, but kernels are compiled."""
+        """A run like any other."""
         return self.run(task, None)
+
+
+class ByObjective(WithoutParameter):
+    """OCAS: ends when J, which it knows after each round, is at most 1.01 times the optimum."""
 
     def run(self, task: Task, value: float | None) -> Outcome:
         """Until J is low enough."""
@@ -359,17 +362,8 @@ class ByObjective(System):
         return ending(bare.passes, task.optimum.accuracy(J))
 
 
-@dataclass
-class ByProof(System):
+class ByProof(WithoutParameter):
     """Ours: ends when the accuracy is proved, without knowledge of the optimum."""
-
-    name: str
-    solver: Solver
-    parameter: str = ""
-
-    def search(self, task: Task) -> Outcome:
-        """There is nothing to look for, but kernels are compiled."""
-        return self.run(task, None)
 
     def run(self, task: Task, value: float | None) -> Outcome:
         """Until it is proved."""

@@ -73,6 +73,9 @@ def test_a_target_that_is_missed(folder: Path) -> None:
         (["--dask", "local:none"], "local:N"),
         (["--dask", "tcp://127.0.0.1:1", "--deadline", "2"], "no scheduler answers"),
         (["--dask", "local:1", "--witness"], "--witness does not go with --dask"),
+        (["--dask", "local:1", "--memory", "1G"], "--memory does not go with --dask"),
+        (["--dask", "local:1", "--threads", "2"], "--threads does not go with --dask"),
+        (["--deadline", "5"], "--deadline goes with --dask only"),
         ([], "only --dask trains on one"),
     ],
 )

@@ -17,7 +17,10 @@ from dask import delayed
 from distributed import Client, LocalCluster
 
 import certsvm
+import certsvm.dask.estimator as estimator_module
+import certsvm.dask.recheck as recheck_module
 from certsvm.dask import CertificateRefutedError, ClusterLostError, LinearSVC
+from certsvm.dask.cluster import Cluster, WorkerGoneError
 from certsvm.dask.problem import ClusterProblem
 from certsvm.streamed import DataChangedError
 from tests.dask.conftest import make_cluster, processes
@@ -224,3 +227,71 @@ def test_a_wrong_certificate_is_refuted(
         monkeypatch.setattr(ClusterProblem, "groups", wrong)
         with pytest.raises(CertificateRefutedError, match="rows, not 4000"):
             LinearSVC(0.1, solver=solver, random_state=0, client=client).fit(parts, labels)
+
+
+def _missing(path: str) -> Any:
+    raise FileNotFoundError(f"there is no {path}")
+
+
+def test_an_error_of_a_task_is_not_taken_for_one_of_the_cluster(client: Client) -> None:
+    _, _, parts, labels = blocks()
+    broken = [*parts[:-1], delayed(_missing, pure=False)("file")]
+    began = time.monotonic()
+    with pytest.raises(ValueError, match="a task has failed on a worker: there is no file"):
+        LinearSVC(0.1, client=client).fit(broken, labels)
+    assert time.monotonic() - began < DEADLINE
+
+
+def test_patience_begins_with_the_first_failure(client: Client) -> None:
+    """A round that took long before it failed is tried again all the same."""
+    cluster = Cluster(client, deadline=0.2)
+    told = []
+
+    def attempt() -> str:
+        told.append("attempt")
+        if told.count("attempt") < 3:
+            time.sleep(0.6)
+            raise WorkerGoneError("gone")
+        return "done"
+
+    assert cluster.insistent(attempt, lambda: told.append("again")) == "done"
+    assert told == ["attempt", "again", "attempt", "again", "attempt"]
+
+    def hopeless() -> None:
+        raise WorkerGoneError("gone")
+
+    with pytest.raises(ClusterLostError, match="again and again"):
+        cluster.insistent(hopeless, lambda: None)
+
+
+def test_the_best_alpha_lost_after_the_last_round(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The certificate is then that of the copy, and its rounding is counted."""
+    X, y, parts, labels = blocks()
+
+    def lost(*_: Any) -> Any:
+        raise WorkerGoneError("gone")
+
+    monkeypatch.setattr(recheck_module, "add_up", lost)
+    clf = LinearSVC(0.01, tol=1e-3, solver="cocoa", random_state=0, client=client).fit(
+        parts, labels
+    )
+    optimum = certsvm.LinearSVC(0.01, tol=1e-7, random_state=0).fit(X, y).certificate_
+    assert 0 < clf.certificate_.dual <= optimum.primal
+    assert clf.certificate_.dual_rounding > 0
+    assert certsvm.verify(clf, X, y).ok
+
+
+def test_a_cluster_lost_during_the_second_look(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y, parts, labels = blocks()
+
+    def lost(*_: Any) -> Any:
+        raise ClusterLostError("gone")
+
+    monkeypatch.setattr(estimator_module, "recheck", lost)
+    with pytest.raises(ClusterLostError, match="gone") as caught:
+        LinearSVC(0.1, random_state=0, client=client).fit(parts, labels)
+    assert certsvm.verify(caught.value.model, X, y).ok

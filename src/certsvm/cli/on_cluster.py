@@ -22,9 +22,6 @@ def fit_on_cluster(
     callbacks: CallbackOf,
 ) -> Fit:
     """Train on a block file, or on a folder of them, that every worker sees."""
-    for name, given in (("--witness", settings.witness), ("--checkpoint", settings.checkpoint)):
-        if given:
-            raise BadInput(f"{name} does not go with --dask")
     try:
         from certsvm.dask import ClusterLostError, LinearSVC
     except ImportError as error:

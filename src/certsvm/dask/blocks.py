@@ -42,7 +42,6 @@ class BlockSummary:
     n_rows: int
     n_columns: int
     n_stored: int
-    nbytes: int
     R: float
     digest: bytes
     classes: dict[Any, ClassSurvey] = field(default_factory=dict)
@@ -80,14 +79,13 @@ def _wide(X: Any, n_columns: int) -> Any:
 def summarise(block: Block) -> BlockSummary:
     """What the client needs to know, computed on the worker."""
     if block.rows is None:
-        return BlockSummary(0, 0, 0, 0, 0.0, block.digest)
+        return BlockSummary(0, 0, 0, 0.0, block.digest)
     rows, weights = block.rows, block.weights
     norms = rows.squared_norms if weights is None else rows.squared_norms[weights > 0]
     summary = BlockSummary(
         rows.n_rows,
         rows.n_columns,
         rows.n_stored,
-        rows.nbytes,
         math.sqrt(float(norms.max(initial=0.0))),
         block.digest,
     )

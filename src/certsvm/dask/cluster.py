@@ -188,6 +188,7 @@ class Cluster:
     def results(self, futures: Sequence[Future], groups: Sequence[Group] = ()) -> list[Any]:
         """Of tasks, when all have finished; ``groups`` are the workers that may not be lost."""
         self.wait(futures, {group.worker for group in groups})
+        self._refuse_failed(futures)
         gathered: list[Any] = self._answer(
             self.client.sync, self.client._gather, list(futures), callback_timeout=self.deadline
         )
@@ -221,21 +222,26 @@ class Cluster:
     def insistent(self, attempt: Callable[[], Any], again: Callable[[], None]) -> Any:
         """Try until it works; after a failure that may pass, call ``again`` first.
 
-        As long as workers are lost and found; for ``deadline`` seconds if there is nothing new.
+        For twice the deadline, from the first of failures that follow each other closely.
         """
-        until = time.monotonic() + 2.0 * self.deadline
+        failing_since = None
         while True:
+            began = time.monotonic()
             try:
+                if failing_since is not None:
+                    self.workers()
+                    again()
                 return attempt()
             except TRANSIENT as error:
                 self._require_scheduler()
-                if time.monotonic() > until:
+                now = time.monotonic()
+                if failing_since is None or now - began > self.deadline:
+                    failing_since = now
+                elif now - failing_since > 2.0 * self.deadline:
                     raise ClusterLostError(
                         f"workers were lost again and again for {2.0 * self.deadline:g} s: {error}"
                     ) from error
                 time.sleep(_LOOK)
-                self.workers()
-                again()
 
     def revive(self, futures: Sequence[Future]) -> None:
         """Let tasks run again that Dask has given up because their workers died."""
@@ -248,6 +254,14 @@ class Cluster:
             # It does not know a task whose input it has forgotten; the next attempt will tell.
             with contextlib.suppress(KeyError):
                 self._answer(self.client.retry, given_up)
+
+    def _refuse_failed(self, futures: Sequence[Future]) -> None:
+        """Tell the errors of tasks from those of the cluster: they will not pass."""
+        for future in futures:
+            if future.status == "error":
+                error = future.exception()
+                if isinstance(error, OSError) and not isinstance(error, CommClosedError):
+                    raise ValueError(f"a task has failed on a worker: {error}") from error
 
     def _require_scheduler(self) -> None:
         if self.client.status != "running":

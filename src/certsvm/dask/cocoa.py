@@ -54,7 +54,7 @@ from certsvm.bounds import (
 from certsvm.dask.cluster import TRANSIENT, add_up
 from certsvm.dask.messages import Packed, packed, unpacked
 from certsvm.dask.problem import BestStates, ClusterProblem
-from certsvm.parallel import ALONE, Team, single_threaded_blas
+from certsvm.parallel import ALONE, single_threaded_blas
 from certsvm.problem import AnyProblem, Part
 from certsvm.rows import Vector, as_compiled_for
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
@@ -106,6 +106,7 @@ class Cocoa(Solver):
         require(
             isinstance(problem, ClusterProblem), self, "it needs rows on a cluster: certsvm.dask"
         )
+        require(options.start is None, self, "it begins at zero, and takes no start")
         return CocoaRun(self, cast(ClusterProblem, problem), options)
 
 
@@ -154,17 +155,9 @@ class CocoaRun(Run):
         # The last copy of each part's alpha, and w with it; None is zero.
         self._copy: list[Vector] | None = None
         self._copied_w, self._copied_sum = self._w, 0.0
-        if options.start is not None and options.start.alpha is not None:
-            self._copy = np.split(options.start.alpha, problem.firsts[1:-1])
-            self._begin_from(self._copy)
         self._states: list[Future] | None = None
         self._copying, self._since_copy = 0.0, 0.0
         self._told: tuple[Vector, Bound, DualPoint] | None = None
-
-    def _begin_from(self, alphas: list[Vector]) -> None:
-        sums: RowSums = self._problem.total(sums_of, each=alphas)
-        self._w = self._copied_w = sums.w
-        self._alpha_sum = self._copied_sum = math.fsum(s.value for s in sums.alpha_sums)
 
     def epoch(self) -> Epoch:
         """One round."""
@@ -387,8 +380,3 @@ def _told(state: GroupState) -> Message:
 
 def _alphas(state: GroupState) -> tuple[Vector, ...]:
     return state.alphas
-
-
-def sums_of(part: Part, team: Team, alpha: Vector) -> RowSums:
-    """What L needs of a part's alpha."""
-    return RowSums.of(part, alpha, team)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -48,7 +49,8 @@ class LinearSVC(LocalLinearSVC):
         As for ``certsvm.LinearSVC``, and so are ``random_state`` and ``verbose``;
         ``max_iter`` counts passes, or rounds.
     solver : str or Solver, default="auto"
-        ``"smoothed-newton"`` (or ``"newton"``), ``"cocoa"``, or by the number of columns.
+        ``"smoothed-newton"`` (or ``"newton"``), ``"cocoa"``, or what is cheaper by a model
+        of costs (``certsvm.dask.costs``).
     store_dual : bool, default=False
         Whether to bring ``dual_coef_``, a number for each row, to the client.
     client : distributed.Client, default=None
@@ -89,14 +91,16 @@ class LinearSVC(LocalLinearSVC):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LocalLinearSVC._parameter_constraints,
+        **{
+            name: constraint
+            for name, constraint in LocalLinearSVC._parameter_constraints.items()
+            if name not in ("n_jobs", "warm_start")
+        },
         "solver": [StrOptions({"auto", "newton", *SOLVERS}), Solver],
         "client": "no_validation",  # type: ignore[dict-item]
         "deadline": [Interval(Real, 0, None, closed="neither")],
         "recheck": ["boolean"],
     }
-    for _absent in ("n_jobs", "warm_start"):
-        _parameter_constraints.pop(_absent)
     traffic_: Traffic
 
     def __init__(
@@ -117,17 +121,11 @@ class LinearSVC(LocalLinearSVC):
         deadline: float = 60.0,
         recheck: bool = True,
     ) -> None:
-        self.C = C
-        self.tol = tol
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.random_state = random_state
-        self.store_dual = store_dual
-        self.verbose = verbose
+        super().__init__(
+            C, tol=tol, solver=solver, fit_intercept=fit_intercept,
+            intercept_scaling=intercept_scaling, class_weight=class_weight, max_iter=max_iter,
+            max_time=max_time, random_state=random_state, store_dual=store_dual, verbose=verbose,
+        )  # fmt: skip
         self.client = client
         self.deadline = deadline
         self.recheck = recheck
@@ -156,13 +154,11 @@ class LinearSVC(LocalLinearSVC):
         ClusterLostError
             If the cluster does not get on; with what there is in its ``model``.
         """
-        lost = None
         with unharmed_by_errors(self):
             results, solver = self._fit_on_cluster(X, y, sample_weight)
             reasons = [result.reason for result in results if result.reason.startswith(LOST)]
             if reasons:
-                lost = ClusterLostError(reasons[0].removeprefix(f"{LOST}: "), self._copy())
-                raise lost
+                raise ClusterLostError(reasons[0].removeprefix(f"{LOST}: "), self._copy())
         self._warn_if_missed(results, solver)
         return self
 
@@ -205,6 +201,8 @@ class LinearSVC(LocalLinearSVC):
         stop = threading.Event()
         labels = [classes[p] for p in positive]
         fit_tasks = FitTasks(self, labels, self.max_iter, {"X": X, "y": y})
+        # What a callback sees of a model whose classes are still in training.
+        coef, intercept = np.zeros((len(positive), n_columns)), np.zeros(len(positive))
 
         def one(i: int) -> Result:
             problem = ClusterProblem(
@@ -213,8 +211,13 @@ class LinearSVC(LocalLinearSVC):
             )  # fmt: skip
 
             def attributes(w: NDArray[np.float64]) -> dict[str, Any]:
-                coef, intercept = problem.coefficients(w)
-                return {"coef_": coef[np.newaxis], "intercept_": np.array([intercept])}
+                coef[i], intercept[i] = problem.coefficients(w)
+                return {
+                    "coef_": coef.copy(),
+                    "intercept_": intercept.copy(),
+                    "classes_": classes,
+                    "n_features_in_": n_columns,
+                }
 
             fit_tasks.begin(i)
             result = train(
@@ -233,9 +236,13 @@ class LinearSVC(LocalLinearSVC):
                 stop=stop,
             )
             fit_tasks.end(i)
-            if self.recheck and not result.reason.startswith(LOST):
-                result = recheck(problem, result)
-            return result
+            if not self.recheck or result.reason.startswith(LOST):
+                return result
+            try:
+                return recheck(problem, result)
+            except ClusterLostError as error:
+                # What training proved stands, but whoever asked for a second look must know.
+                return replace(result, reason=f"{LOST}: {error}")
 
         # Several classes at once: while one waits for its round's last answer, others go on.
         results = run_all(one, len(positive), min(len(positive), _AT_ONCE), stop)

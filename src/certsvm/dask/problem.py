@@ -15,6 +15,7 @@ import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
 
+from certsvm.bounds import RowSums
 from certsvm.dask.blocks import BlockSummary, part_of
 from certsvm.dask.cluster import Cluster, Group, add_up
 from certsvm.parallel import ALONE, Team, single_threaded_blas
@@ -76,7 +77,6 @@ class ClusterProblem(AnyProblem):
         self.bias = bias
         self.dimension = summaries[0].n_columns + (bias > 0)
         self.n_rows = sum(summary.n_rows for summary in summaries)
-        self.n_stored = sum(summary.n_stored for summary in summaries)
         factors = np.ones(classes.size) if class_factors is None else class_factors
         signs = np.full(classes.size, -1.0)
         signs[positive] = 1.0
@@ -244,3 +244,8 @@ def _some_rows(part: Part, n_rows: int) -> Part:
     """Rows from all over the part."""
     which = np.unique(np.linspace(0, part.rows.n_rows - 1, n_rows).astype(np.int64))
     return Part(part.rows.take(which), part.signed_weights[which])
+
+
+def sums_of(part: Part, team: Team, alpha: Vector) -> RowSums:
+    """What L needs of a part's alpha."""
+    return RowSums.of(part, alpha, team)

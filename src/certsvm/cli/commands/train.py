@@ -142,10 +142,9 @@ class TrainCommand(click.Command):
 @click.option(
     "--deadline",
     type=click.FloatRange(min=0, min_open=True),
-    default=60.0,
-    show_default=True,
     metavar="SECONDS",
-    help="With --dask: without any task that finishes, the cluster counts as lost.",
+    help="With --dask: so long without any task that finishes, and the cluster counts as lost; "
+    "60 otherwise.",
 )
 @data_options
 @as_json_option
@@ -156,7 +155,7 @@ def command(
     bias: float,
     weights: tuple[str, ...], solver: str, max_iter: int, max_time: float | None, seed: int,
     threads: int | None, witness: bool, memory: int | None, stream: bool, checkpoint: str | None,
-    checkpoint_every: float, cluster: str | None, deadline: float, options: DataOptions,
+    checkpoint_every: float, cluster: str | None, deadline: float | None, options: DataOptions,
     as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
@@ -192,11 +191,19 @@ def command(
         checkpoint_every=checkpoint_every,
     )  # fmt: skip
     if cluster is not None:
+        options.for_blocks()
+        given = {"--threads": threads, "--memory": memory, "--stream": stream,
+                 "--witness": witness, "--checkpoint": checkpoint}  # fmt: skip
+        for name, value in given.items():
+            if value:
+                raise click.UsageError(f"{name} does not go with --dask", ctx)
         with training_progress(tol, max_time, 1, quiet=quiet or as_json) as callbacks:
-            fitted = fit_on_cluster(file, settings, weights, cluster, deadline, callbacks)
+            fitted = fit_on_cluster(file, settings, weights, cluster, deadline or 60.0, callbacks)
         fitted.model.save(output)
         _tell(fitted, output, 0.0, began, as_json=as_json, quiet=quiet)
         return
+    if deadline is not None:
+        raise click.UsageError("--deadline goes with --dask only", ctx)
     if os.path.isdir(file):
         raise BadInput(f"{file} is a folder; only --dask trains on one")
     if checkpoint is not None and os.path.exists(os.path.join(checkpoint, "class-0.checkpoint")):
