@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificate import PRIMAL_ONLY, Certificate
-from certsvm.kernels.objective import hinge_sums, losses, margins, mix, weighted_sum
+from certsvm.kernels.objective import hinge_sums, losses, margins, margins_of_two, mix, weighted_sum
 from certsvm.parallel import ALONE, Team
 from certsvm.problem import AnyProblem, Part, Problem
 from certsvm.rows import Vector
@@ -273,6 +273,19 @@ def multiply(part: Part, w: Vector, out: Vector, team: Team = ALONE) -> None:
     def some(first: int, last: int) -> None:
         arrays, signed = part.rows.arrays, part.signed_weights
         margins(arrays, signed, w, starts[first], starts[last], out)
+
+    worth_sharing(part, team).share(some, starts.size - 1)
+
+
+def multiply_two(
+    part: Part, v: Vector, w: Vector, of_v: Vector, of_w: Vector, team: Team = ALONE
+) -> None:
+    """v.y_k and w.y_k for the rows of a part, from one reading of them."""
+    starts = chunk_starts(part)
+
+    def some(first: int, last: int) -> None:
+        arrays, signed = part.rows.arrays, part.signed_weights
+        margins_of_two(arrays, signed, v, w, starts[first], starts[last], of_v, of_w)
 
     worth_sharing(part, team).share(some, starts.size - 1)
 

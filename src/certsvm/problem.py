@@ -43,7 +43,6 @@ class Part:
     def __init__(self, rows: Rows, signed_weights: Vector, first: int = 0) -> None:
         self.rows = rows
         self.signed_weights = signed_weights
-        self.active = np.flatnonzero(signed_weights)
         self.first = first
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -54,6 +53,12 @@ class Part:
     def span(self) -> slice:
         """Where its rows are among all rows."""
         return slice(self.first, self.first + self.rows.n_rows)
+
+    @cached_property
+    def active(self) -> NDArray[np.int64]:
+        """The rows of positive weight."""
+        active: NDArray[np.int64] = np.flatnonzero(self.signed_weights)
+        return active
 
     @cached_property
     def labels(self) -> Vector:

@@ -104,6 +104,17 @@ class Rows:
         roundings: Vector = self.norms * (self.lengths + 2.0)
         return roundings
 
+    @property
+    def matrix(self) -> Any:
+        """The data as NumPy or SciPy have it, without the bias; a view."""
+        if isinstance(self.arrays, CsrRows):
+            values, indices, indptr, _ = self.arrays
+            signed = np.int32 if indices.dtype == np.uint32 else np.int64
+            return sp.csr_matrix(
+                (values, indices.view(signed), indptr), shape=(self.n_rows, self.n_columns)
+            )
+        return self.arrays.values
+
     def take(self, which: NDArray[np.int64]) -> Rows:
         """Some of the rows, copied; what is known of them need not be found out again."""
         some = object.__new__(Rows)

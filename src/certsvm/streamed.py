@@ -328,6 +328,8 @@ def checked_block(block: Any) -> tuple[Any, NDArray[Any], Vector | None]:
         )
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("a block has labels that are not finite")
+    if y.dtype.kind == "O" and any(label is None or label != label for label in y.tolist()):
+        raise ValueError("a block has rows without a label (NaN or None)")
     if len(block) == 2 or block[2] is None:
         return X, y, None
     weights: Vector = np.asarray(block[2], dtype=np.float64)

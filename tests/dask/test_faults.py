@@ -15,13 +15,17 @@ import numpy as np
 import pytest
 from dask import delayed
 from distributed import Client, LocalCluster
+from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
+import certsvm.dask.cocoa as cocoa_module
 import certsvm.dask.estimator as estimator_module
 import certsvm.dask.recheck as recheck_module
 from certsvm.dask import CertificateRefutedError, ClusterLostError, LinearSVC
-from certsvm.dask.cluster import Cluster, WorkerGoneError
+from certsvm.dask.cluster import Cluster, Group, WorkerGoneError
+from certsvm.dask.cocoa import CocoaRun
 from certsvm.dask.problem import ClusterProblem
+from certsvm.solvers.smoothed_newton import SmoothedNewton
 from certsvm.streamed import DataChangedError
 from tests.dask.conftest import make_cluster, processes
 from tests.dask.test_fit import cut, data
@@ -208,9 +212,9 @@ def test_data_that_is_not_the_same_when_it_is_made_anew(mortals: Client, tmp_pat
     assert passes >= 3
 
 
-@pytest.mark.parametrize("solver", ["smoothed-newton", "cocoa"])
+@pytest.mark.parametrize("solver", [SmoothedNewton(samples=False), "cocoa"], ids=str)
 def test_a_wrong_certificate_is_refuted(
-    client: Client, monkeypatch: pytest.MonkeyPatch, solver: str
+    client: Client, monkeypatch: pytest.MonkeyPatch, solver: Any
 ) -> None:
     """Whatever goes wrong on the way: here, blocks that are counted twice, or not at all."""
     _, _, parts, labels = blocks()
@@ -295,3 +299,93 @@ def test_a_cluster_lost_during_the_second_look(
     with pytest.raises(ClusterLostError, match="gone") as caught:
         LinearSVC(0.1, random_state=0, client=client).fit(parts, labels)
     assert certsvm.verify(caught.value.model, X, y).ok
+
+
+def test_nothing_can_be_sent_to_a_worker_that_is_gone(client: Client) -> None:
+    cluster = Cluster(client, DEADLINE)
+    with pytest.raises(WorkerGoneError, match="nothing can be sent"):
+        cluster.send(np.zeros(10_000), [Group("tcp://127.0.0.1:1", [0])])
+
+
+def test_alpha_is_not_used_for_other_rows(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When blocks are put into other groups while alpha is on the workers."""
+    X, y, parts, labels = blocks()
+    epoch = CocoaRun.epoch
+
+    def moving(self: Any) -> Any:
+        result = epoch(self)
+        if self._rounds == 2:
+            groups = self._problem.groups()
+            members = [group.members for group in groups]
+            self._problem._groups = [
+                Group(group.worker, other)
+                for group, other in zip(groups, members[::-1], strict=True)
+            ]
+        return result
+
+    monkeypatch.setattr(CocoaRun, "epoch", moving)
+    weights = np.random.default_rng(0).uniform(0.1, 2.0, y.size)
+    edges = np.cumsum([len(part) for part in labels])[:-1]
+    clf = LinearSVC(0.01, tol=1e-4, solver="cocoa", random_state=0, client=client)
+    clf.fit(parts, labels, np.split(weights, edges))
+    assert certsvm.verify(clf, X, y, sample_weight=weights).ok
+
+
+def test_rounds_do_not_pile_up_on_the_scheduler(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cocoa_module, "_LONGEST_CHAIN", 3)
+    monkeypatch.setattr(cocoa_module, "_COPYING", 1e9)
+    epoch, counts = CocoaRun.epoch, []
+
+    def count(dask_scheduler: Any) -> int:
+        return sum(1 for key in dask_scheduler.tasks if "cocoa-round" in str(key))
+
+    def counting(self: Any) -> Any:
+        result = epoch(self)
+        counts.append(client.run_on_scheduler(count))
+        return result
+
+    monkeypatch.setattr(CocoaRun, "epoch", counting)
+    X, y, parts, labels = blocks()
+    clf = LinearSVC(1.0, tol=1e-9, max_iter=25, solver="cocoa", random_state=0, client=client)
+    with pytest.warns(ConvergenceWarning):
+        clf.fit(parts, labels)
+    groups = len(clf.traffic_ and client.scheduler_info()["workers"])
+    assert len(counts) == 25
+    assert max(counts[10:]) <= 12 * groups
+    assert certsvm.verify(clf, X, y).ok
+
+
+def _slowly(block: Any, *_: Any) -> Any:
+    time.sleep(0.7)
+    return block
+
+
+def test_tasks_that_others_wait_for_count_as_progress(client: Client) -> None:
+    """Here a chain of them, longer than the deadline, before there is a first block."""
+    X, y, parts, labels = blocks(count=2)
+    client.run(_slowly, None)  # What workers have to import takes longer.
+    before = None
+    for _ in range(6):
+        before = delayed(_slowly, pure=False)(before)
+    chained = [delayed(_slowly, pure=False)(part, before) for part in parts]
+    clf = LinearSVC(0.1, random_state=0, client=client, deadline=2.5).fit(chained, labels)
+    assert certsvm.verify(clf, X, y).ok
+
+
+def test_classes_do_not_wait_for_a_lost_cluster_one_after_the_other(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = data(400, columns=40, classes=40)
+    began = []
+
+    def lost(self: Any, *_: Any, **__: Any) -> Any:
+        began.append(time.monotonic())
+        time.sleep(0.1)
+        raise self.cluster._lost("it was unplugged")
+
+    monkeypatch.setattr(ClusterProblem, "total", lost)
+    with pytest.raises(ClusterLostError, match="unplugged"):
+        LinearSVC(solver=SmoothedNewton(samples=False), client=client).fit(cut(X, 200), cut(y, 200))
+    assert len(began) <= 16

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from certsvm.cli.app import BadInput
@@ -23,7 +24,8 @@ def fit_on_cluster(
 ) -> Fit:
     """Train on a block file, or on a folder of them, that every worker sees."""
     try:
-        from certsvm.dask import ClusterLostError, LinearSVC
+        from certsvm.dask import CertificateRefutedError, ClusterLostError, LinearSVC
+        from certsvm.dask.blocks import loading
     except ImportError as error:
         raise BadInput(str(error)) from None
     from certsvm.fitting import Fit
@@ -50,9 +52,13 @@ def fit_on_cluster(
                 results = clf.fit_results(path, callbacks)
             except ClusterLostError as error:
                 raise BadInput(
-                    f"the cluster is lost, before anything was proved: {error}"
+                    f"the cluster is lost, before all classes had a proof: {error}"
                 ) from None
-        return Fit(Model.from_estimator(clf), results)
+            except CertificateRefutedError as error:
+                raise BadInput(str(error)) from None
+        model = Model.from_estimator(clf)
+        parameters = {**model.parameters, "zero_based": loading(path, None, None, 0.0).zero_based}
+        return Fit(replace(model, parameters=parameters), results)
 
 
 @contextmanager

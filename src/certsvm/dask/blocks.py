@@ -21,18 +21,23 @@ from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
 from certsvm.problem import Part
-from certsvm.rows import Rows, Vector
+from certsvm.rows import Rows, Vector, as_compiled_for
 from certsvm.streamed import ClassSurvey, DataChangedError, block_digest, checked_block
+
+# Up to so many labels are found without sorting.
+_FEW_LABELS = 8
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows on a worker, checked."""
+    """Rows on a worker, checked; row k has the label ``labels[codes[k]]``."""
 
     rows: Rows | None
-    y: NDArray[Any]
+    labels: NDArray[Any]
+    codes: NDArray[np.int64]
     weights: Vector | None
     digest: bytes
+    names: tuple[str, ...] | None = None
 
 
 @dataclass
@@ -44,17 +49,20 @@ class BlockSummary:
     n_stored: int
     R: float
     digest: bytes
+    names: tuple[str, ...] | None = None
     classes: dict[Any, ClassSurvey] = field(default_factory=dict)
 
 
 def load(X: Any, y: Any, weights: Any, bias: float, which: int) -> Block:
     """Check a block, on a worker. ``which`` is its number, for errors."""
     try:
+        names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
         X, y, weights = checked_block((_plain(X), _plain_labels(y), _plain_vector(weights)))
         if X.shape[0] == 0:
             # Its columns are of no consequence: an empty partition may not know its own.
-            return Block(None, y, weights, b"")
-        return Block(Rows(X, bias=bias), y, weights, block_digest(X, y, weights))
+            return Block(None, y, np.empty(0, dtype=np.int64), weights, b"")
+        digest = block_digest(X, y, weights)
+        return Block(Rows(X, bias=bias), *distinct(y), weights, digest, names)
     except (TypeError, ValueError) as error:
         raise ValueError(f"block {which + 1} of the data: {error}") from None
 
@@ -71,6 +79,8 @@ def _wide(X: Any, n_columns: int) -> Any:
     """The same rows with as many columns as the widest file has."""
     if X.shape[1] == n_columns:
         return X
+    if X.shape[1] > n_columns:
+        raise ValueError(f"a file has {X.shape[1]} columns, and had {n_columns} before")
     X = sp.csr_matrix(X)
     X.resize((X.shape[0], n_columns))
     return X
@@ -88,51 +98,84 @@ def summarise(block: Block) -> BlockSummary:
         rows.n_stored,
         math.sqrt(float(norms.max(initial=0.0))),
         block.digest,
+        block.names,
     )
-    labels, y_index = np.unique(block.y, return_inverse=True)
-    for i, label in enumerate(labels.tolist()):
-        mine = y_index == i
+    for i, label in enumerate(block.labels.tolist()):
+        mine = block.codes == i
         survey = summary.classes.setdefault(label, ClassSurvey())
         survey.add(int(mine.sum()), None if weights is None else weights[mine])
     return summary
 
 
-def part_of(
-    block: Block, digest: bytes, classes: NDArray[Any], class_weights: Vector, first: int
-) -> Part:
-    """The rows of a block as one class's problem sees them.
+def distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The labels in ascending order, and which of them each row has.
+
+    As ``numpy.unique`` has it, but without sorting where there are few.
+
+    Examples
+    --------
+    >>> labels, codes = distinct(np.array([3.0, -1.0, 3.0]))
+    >>> labels.tolist(), codes.tolist()
+    ([-1.0, 3.0], [1, 0, 1])
+    """
+    if y.dtype.kind in "biuf":
+        found, codes = [y[0]], np.zeros(y.size, dtype=np.int64)
+        left = y != y[0]
+        while left.any() and len(found) < _FEW_LABELS:
+            mine = y == y[left.argmax()]
+            codes[mine] = len(found)
+            found.append(y[left.argmax()])
+            left &= ~mine
+        if not left.any():
+            labels, order = np.unique(found, return_inverse=True)
+            return labels, order[codes]
+    labels, codes = np.unique(y, return_inverse=True)
+    return labels, codes.astype(np.int64, copy=False)
+
+
+def signed_weights_of(
+    block: Block, digest: bytes, classes: NDArray[Any], class_weights: Vector
+) -> Vector:
+    """A block's labels and weights as one class's problem sees them.
 
     ``class_weights`` has the sign and the weight of each class.
     """
+    _require_unchanged(block, digest)
+    where = np.searchsorted(classes, block.labels)
+    if not (where < classes.size).all() or not (classes[where] == block.labels).all():
+        raise ValueError("a block of the data has labels that the others cannot be compared with")
+    signed: Vector = class_weights[where][block.codes]
+    return signed if block.weights is None else signed * block.weights
+
+
+def part_of(block: Block, signed_weights: Vector, digest: bytes, first: int) -> Part:
+    """The rows of a block with what one class's problem says of them."""
+    _require_unchanged(block, digest)
+    assert block.rows is not None
+    return Part(block.rows, as_compiled_for(signed_weights), first)
+
+
+def _require_unchanged(block: Block, digest: bytes) -> None:
     if block.digest != digest or block.rows is None:
         raise DataChangedError(
             "a block of the data that was made anew, after its worker was lost, is not what it was "
             "before: its task does not give the same rows each time. Nothing is certified."
         )
-    signed = class_weights[np.searchsorted(classes, block.y)]
-    if block.weights is not None:
-        signed = signed * block.weights
-    return Part(block.rows, signed, first)
 
 
 @sizeof.register(Block)
 def _size_of_block(block: Block) -> int:
     """For Dask, which watches its workers' memory."""
-    return int(block.y.nbytes) + (0 if block.rows is None else block.rows.nbytes)
-
-
-@sizeof.register(Part)
-def _size_of_part(part: Part) -> int:
-    """Without the rows, which are the block's."""
-    return 6 * int(part.signed_weights.nbytes)
+    return int(block.codes.nbytes) + (0 if block.rows is None else block.rows.nbytes)
 
 
 @dataclass(frozen=True)
 class Loading:
-    """Tasks that load the blocks, one for each, and what the data frame's columns are called."""
+    """Tasks that load the blocks, one for each, and what is known of their columns."""
 
     tasks: list[Delayed]
     feature_names: list[str] | None = None
+    zero_based: bool | None = None
 
 
 def loading(X: Any, y: Any, sample_weight: Any, bias: float) -> Loading:
@@ -181,14 +224,25 @@ def _from_folder(folder: Path, bias: float) -> Loading:
         raise ValueError(f"{folder}: no block files (*.arrow) there; certsvm convert makes them")
     opened = [BlockFile(path) for path in files]
     n_columns = max(file.summary.n_columns for file in opened)
-    names = opened[0].summary.feature_names
+    names, zero_based = opened[0].summary.feature_names, opened[0].summary.zero_based
+    for file in opened:
+        if file.summary.feature_names != names:
+            raise ValueError(
+                f"{file.path} has other columns than {opened[0].path}: "
+                f"{file.summary.feature_names}, not {names}"
+            )
+        if file.summary.zero_based != zero_based:
+            raise ValueError(
+                f"{file.path} and {opened[0].path} were made from text whose indices count from "
+                "zero in one and from one in the other"
+            )
     make = delayed(load_from_file, pure=False)
     places = [(file.path, i) for file in opened for i in range(file.n_blocks)]
     tasks = [
         make(str(path.absolute()), number, bias, which, n_columns)
         for which, (path, number) in enumerate(places)
     ]
-    return Loading(tasks, None if names is None else list(names))
+    return Loading(tasks, None if names is None else list(names), zero_based)
 
 
 def _delayed_blocks(collection: Any, name: str) -> list[Any]:
@@ -238,6 +292,9 @@ def _plain(X: Any) -> Any:
     if hasattr(X, "tocsr"):
         return sp.csr_matrix(X.tocsr())
     values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    if len(values) == 0 or {kind.kind for kind in getattr(X, "dtypes", ())} <= set("fiub"):
+        # Nothing at all, or numbers of several types, which have no type in common.
+        values = values.astype(np.float64) if values.dtype.kind == "O" else values
     if values.dtype.kind not in "fiub":
         raise ValueError(f"values of type {values.dtype} are not numbers")
     if values.dtype not in (np.float32, np.float64):

@@ -24,7 +24,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+import dask
 import numpy as np
+import scipy.sparse as sp
+from dask.delayed import Delayed, delayed
 from distributed import Client, Future, KilledWorker
 from distributed.client import FutureCancelledError, FuturesCancelledError
 from distributed.comm.core import CommClosedError
@@ -44,6 +47,10 @@ TRANSIENT = (
 
 # Seconds between looks at tasks that are running.
 _LOOK = 0.2
+# So often within a deadline we ask whether tasks get on that others wait for.
+_LOOKS = 4
+# Failures of the same work, without success between, after which it is given up.
+_MOST_FAILURES = 20
 # So many results are added at a time, and so many reach the client.
 _FAN_IN = 8
 # Arguments up to this size travel with each task; larger ones are sent to each worker once.
@@ -113,6 +120,8 @@ class Cluster:
     client: Client
     deadline: float = 60.0
     traffic: Traffic = field(default_factory=Traffic)
+    # Why nothing more is to be expected of it.
+    lost: str | None = None
     # In the names of all tasks: a name that was used before would bring back an old result.
     _token: str = field(default_factory=lambda: uuid.uuid4().hex)
     _numbers: Any = field(default_factory=itertools.count)
@@ -150,7 +159,7 @@ class Cluster:
                 self.traffic.workers = max(self.traffic.workers, len(workers))
                 return sorted(workers.items())
             if time.monotonic() > until:
-                raise ClusterLostError(f"there was no worker for {self.deadline:g} s")
+                raise self._lost(f"there was no worker for {self.deadline:g} s")
             time.sleep(_LOOK)
 
     def send(self, thing: Any, groups: Sequence[Group]) -> Any:
@@ -160,28 +169,55 @@ class Cluster:
         self.traffic.to_workers += size * len(workers)
         if size <= _SMALL:
             return thing
-        return self._answer(self.client.scatter, thing, workers=workers, broadcast=True, hash=False)
+        return self._scattered(thing, workers, broadcast=True)
 
-    def submit(self, name: str, function: Callable[..., Any], *arguments: Any, at: str) -> Future:
-        """Begin a task, preferably on the worker ``at``; the dashboard shows its name."""
+    def place(self, thing: Any, group: Group) -> Future:
+        """Put something where a group is; if its worker is lost, so is it."""
+        self.traffic.to_workers += size_of(thing)
+        return self._scattered(thing, [group.worker], broadcast=False)
+
+    def _scattered(self, thing: Any, workers: Sequence[str], *, broadcast: bool) -> Future:
+        try:
+            # In a list: Dask looks into tuples, and would cut them up.
+            future: Future = self._answer(
+                self.client.scatter, [thing], workers=workers, broadcast=broadcast, hash=False
+            )[0]
+        except (*TRANSIENT, ClusterLostError):
+            raise
+        except Exception as error:
+            # A scheduler that does not know one of the workers any more says so in various ways.
+            raise WorkerGoneError(f"nothing can be sent to the workers: {error!r}") from error
+        return future
+
+    def task(
+        self, name: str, function: Callable[..., Any], *arguments: Any, at: str | None = None
+    ) -> Delayed:
+        """What ``begin`` begins, preferably on the worker ``at``; the dashboard shows its name."""
         with self._lock:
             number = next(self._numbers)
-        return self.client.submit(
-            function, *arguments, key=f"certsvm-{name}-{self._token}-{number}", workers=[at],
-            allow_other_workers=True, pure=False,
-        )  # fmt: skip
+        place = {} if at is None else {"workers": [at], "allow_other_workers": True}
+        with dask.annotate(**place):
+            made: Delayed = delayed(function, pure=False, traverse=True)(
+                *arguments, dask_key_name=f"certsvm-{name}-{self._token}-{number}"
+            )
+        return made
 
-    def summed(self, futures: Sequence[Future], groups: Sequence[Group]) -> list[Future]:
-        """As many futures as the client can do with, of the same sum.
+    def begin(self, tasks: Sequence[Delayed]) -> list[Future]:
+        """Begin tasks, all in one message: Dask lets some time pass between messages."""
+        begun: list[Future] = self.client.compute(list(tasks), optimize_graph=False)
+        return begun
+
+    def summed(self, tasks: Sequence[Delayed], groups: Sequence[Group]) -> list[Delayed]:
+        """As many tasks as the client can do with, of the same sum.
 
         With many groups their results are added on the workers first, some at a time, so that the
         client gets a few however many there are.
         """
         where = [group.worker for group in groups]
-        some = list(futures)
+        some = list(tasks)
         while len(some) > _FAN_IN:
             starts = range(0, len(some), _FAN_IN)
-            some = [self.submit("sum", add_up, some[i : i + _FAN_IN], at=where[i]) for i in starts]
+            some = [self.task("sum", add_up, some[i : i + _FAN_IN], at=where[i]) for i in starts]
             where = [where[i] for i in starts]
         return some
 
@@ -197,8 +233,8 @@ class Cluster:
 
     def wait(self, futures: Sequence[Future], workers: Collection[str] = ()) -> None:
         """Until all have finished or one has failed; as long as some do, and no worker is lost."""
-        left = len(futures)
-        since = looked = time.monotonic()
+        left, unfinished = len(futures), 0
+        since = looked = asked = time.monotonic()
         while True:
             self._require_scheduler()
             running = [future for future in futures if future.status == "pending"]
@@ -206,10 +242,17 @@ class Cluster:
                 return
             if not running:
                 return
-            if len(running) < left:
-                left, since = len(running), time.monotonic()
-            if time.monotonic() - since > self.deadline:
-                raise ClusterLostError(
+            now = time.monotonic()
+            if len(running) != left:
+                # More of them, if a worker was lost: its tasks begin again.
+                left, since = len(running), now
+            if now - asked > self.deadline / _LOOKS:
+                # They may wait for others, which get on.
+                before, unfinished, asked = unfinished, self._unfinished(running), now
+                if unfinished != before:
+                    since = now
+            if now - since > self.deadline:
+                raise self._lost(
                     f"no task has finished for {self.deadline:g} s ({len(running)} are waiting)"
                 )
             _wait_a_moment(running)
@@ -224,7 +267,7 @@ class Cluster:
 
         For twice the deadline, from the first of failures that follow each other closely.
         """
-        failing_since = None
+        failing_since, failures = None, 0
         while True:
             began = time.monotonic()
             try:
@@ -238,8 +281,14 @@ class Cluster:
                 if failing_since is None or now - began > self.deadline:
                     failing_since = now
                 elif now - failing_since > 2.0 * self.deadline:
-                    raise ClusterLostError(
+                    raise self._lost(
                         f"workers were lost again and again for {2.0 * self.deadline:g} s: {error}"
+                    ) from error
+                failures += 1
+                if failures > _MOST_FAILURES:
+                    raise self._lost(
+                        f"workers were lost {failures} times at the same work: {error}. Have they "
+                        "enough memory?"
                     ) from error
                 time.sleep(_LOOK)
 
@@ -248,7 +297,8 @@ class Cluster:
         given_up = [
             future
             for future in futures
-            if future.status == "error" and isinstance(future.exception(), KilledWorker)
+            if future.status == "error"
+            and isinstance(future.exception(timeout=self.deadline), KilledWorker)
         ]
         if given_up:
             # It does not know a task whose input it has forgotten; the next attempt will tell.
@@ -259,15 +309,26 @@ class Cluster:
         """Tell the errors of tasks from those of the cluster: they will not pass."""
         for future in futures:
             if future.status == "error":
-                error = future.exception()
+                error = future.exception(timeout=self.deadline)
                 if isinstance(error, OSError) and not isinstance(error, CommClosedError):
                     raise ValueError(f"a task has failed on a worker: {error}") from error
 
+    def _lost(self, message: str) -> ClusterLostError:
+        """An error for all who use the cluster: each waiting for its own would take too long."""
+        self.lost = self.lost or message
+        return ClusterLostError(message)
+
     def _require_scheduler(self) -> None:
+        if self.lost is not None:
+            raise ClusterLostError(self.lost)
         if self.client.status != "running":
-            raise ClusterLostError(
-                f"the scheduler does not answer (the client is {self.client.status})"
-            )
+            raise self._lost(f"the scheduler does not answer (the client is {self.client.status})")
+
+    def _unfinished(self, futures: Sequence[Future]) -> int:
+        """How many tasks must finish before these have."""
+        keys = [future.key for future in futures]
+        count: int = self._answer(self.client.run_on_scheduler, count_unfinished, keys)
+        return count
 
     def _answer(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Make a call that Dask does not end by itself, in a thread that is left if it hangs."""
@@ -287,10 +348,22 @@ class Cluster:
         while not done.wait(_LOOK):
             self._require_scheduler()
             if time.monotonic() > until:
-                raise ClusterLostError(f"the scheduler has not answered for {self.deadline:g} s")
+                raise self._lost(f"the scheduler has not answered for {self.deadline:g} s")
         if outcome[1] is not None:
             raise outcome[1]
         return outcome[0]
+
+
+def count_unfinished(keys: Sequence[str], dask_scheduler: Any = None) -> int:
+    """The tasks without a result among these and those that they depend on, on the scheduler."""
+    seen: set[Any] = set()
+    waiting = [dask_scheduler.tasks.get(key) for key in keys]
+    while waiting:
+        task = waiting.pop()
+        if task is not None and task.key not in seen and task.state != "memory":
+            seen.add(task.key)
+            waiting.extend(task.dependencies)
+    return len(seen)
 
 
 def add_up(things: Sequence[Any]) -> Any:
@@ -309,6 +382,9 @@ def size_of(thing: Any) -> int:
     """
     if isinstance(thing, np.ndarray):
         return thing.nbytes
+    if sp.issparse(thing):
+        rows = thing.tocsr()
+        return int(rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes)
     if isinstance(thing, int | float):
         return 8
     if isinstance(thing, list | tuple):

@@ -51,9 +51,9 @@ from certsvm.bounds import (
     multiply,
     product_error,
 )
-from certsvm.dask.cluster import TRANSIENT, add_up
+from certsvm.dask.cluster import TRANSIENT, Group, WorkerGoneError, add_up
 from certsvm.dask.messages import Packed, packed, unpacked
-from certsvm.dask.problem import BestStates, ClusterProblem
+from certsvm.dask.problem import BestStates, ClusterProblem, parts_of
 from certsvm.parallel import ALONE, single_threaded_blas
 from certsvm.problem import AnyProblem, Part
 from certsvm.rows import Vector, as_compiled_for
@@ -71,6 +71,8 @@ _BOLD, _FORGETTING = 1.3, 0.98
 _LEAST_CAUTION = 0.75
 # Seconds of work that a round should have for each second besides it.
 _WORTH = 3.0
+# Rounds after which their states no longer depend on each other.
+_LONGEST_CHAIN = 50
 # The share of the time that copies of alpha may take.
 _COPYING = 0.1
 
@@ -155,7 +157,10 @@ class CocoaRun(Run):
         # The last copy of each part's alpha, and w with it; None is zero.
         self._copy: list[Vector] | None = None
         self._copied_w, self._copied_sum = self._w, 0.0
+        # Of the last round, what each group keeps, and which groups; after how many rounds.
         self._states: list[Future] | None = None
+        self._groups: list[Group] = []
+        self._chain = 0
         self._copying, self._since_copy = 0.0, 0.0
         self._told: tuple[Vector, Bound, DualPoint] | None = None
 
@@ -186,13 +191,12 @@ class CocoaRun(Run):
         """Leave word where the best alpha is."""
         best = self._problem.best_states
         if self._states is not None and (best is None or dual >= best.dual):
-            groups = self._problem.groups()
-            self._problem.best_states = BestStates(dual, groups, self._states, self._copy)
+            self._problem.best_states = BestStates(dual, self._groups, self._states, self._copy)
 
     def _round(self) -> tuple[RoundSums, list[Vector] | None]:
         """Let each group do its passes; their states stay where they are."""
         problem, cluster = self._problem, self._problem.cluster
-        groups = problem.groups()
+        groups = self._same_groups()
         w = cluster.send(packed(self._w), groups)
         states: list[Future] = []
         for i, group in enumerate(groups):
@@ -200,26 +204,38 @@ class CocoaRun(Run):
             if before is None and self._copy is not None:
                 before = [self._copy[member] for member in group.members]
             states.append(
-                cluster.submit(
-                    "cocoa-round", work, [problem.futures[j] for j in group.members], before, w,
+                cluster.task(
+                    "cocoa-round", work, problem.inputs(group.members), before, w,
                     problem.C, min(self._spread, float(len(groups))), self._passes,
                     (self._seed, self._rounds, i), at=group.worker,
                 )
             )  # fmt: skip
         told = [
-            cluster.submit("cocoa-sums", _told, state, at=group.worker)
+            cluster.task("cocoa-sums", _told, state, at=group.worker)
             for state, group in zip(states, groups, strict=True)
         ]
         cluster.traffic.rounds += 1
-        sums = cluster.results(cluster.summed(told, groups), groups)
+        begun = cluster.begin([*states, *cluster.summed(told, groups)])
+        sums = cluster.results(begun[len(groups) :], groups)
         total = add_up(sums).unpacked()
-        self._states = states
+        self._states, self._groups = begun[: len(groups)], groups
+        self._chain += 1
         return total, self._gathered() if self._keep_alpha else None
+
+    def _same_groups(self) -> list[Group]:
+        """The groups, if they are still those that the states belong to."""
+        groups = self._problem.groups()
+        if self._states is not None and groups is not self._groups:
+            raise WorkerGoneError("the blocks were put into other groups")
+        return groups
 
     def _fall_back(self) -> None:
         """Go on from the last copy of alpha, with the blocks where they are now."""
         self._problem.regroup()
-        self._states = None
+        self._states, self._chain = None, 0
+        if self._problem.best_states is not None:
+            # Or Dask would make them again, from the beginning, beside everything else.
+            self._problem.best_states.states = []
         self._w, self._alpha_sum = self._copied_w, self._copied_sum
 
     def _adapt_spread(self, point: DualPoint) -> None:
@@ -246,10 +262,13 @@ class CocoaRun(Run):
         if self._solver.passes is not None:
             return
         besides = max(took - working, 0.0)
+        # A round that takes long must not look like a cluster that does not get on.
+        most = int(self._passes * self._problem.cluster.deadline / (4.0 * max(working, 1e-6)))
         if working < _WORTH * besides:
-            self._passes = min(self._passes + 1 + self._passes // 2, _MOST_PASSES)
+            more = self._passes + 1 + self._passes // 2
+            self._passes = max(1, min(more, _MOST_PASSES, most))
         elif working > 2.0 * _WORTH * besides:
-            self._passes = max(self._passes - 1, _FEWEST_PASSES)
+            self._passes = max(self._passes - 1, min(_FEWEST_PASSES, max(1, most)))
 
     def _copy_if_due(self, took: float) -> None:
         self._since_copy += took
@@ -261,24 +280,36 @@ class CocoaRun(Run):
             self._copied_w, self._copied_sum = self._w, self._alpha_sum
             if self._problem.best_states is not None:
                 self._problem.best_states.copy = self._copy
+            if self._chain >= _LONGEST_CHAIN:
+                self._cut_chain(self._copy)
         except TRANSIENT:
             # The next round will notice, and fall back to the copy that there is.
             return
         self._copying, self._since_copy = time.perf_counter() - began, 0.0
 
+    def _cut_chain(self, copy: list[Vector]) -> None:
+        """Put the copy on the workers, as the states to go on from.
+
+        Each state is a task that depends on the one before, and the scheduler remembers them all.
+        """
+        groups, cluster = self._same_groups(), self._problem.cluster
+        self._states = [
+            cluster.place(tuple(copy[member] for member in group.members), group)
+            for group in groups
+        ]
+        self._chain = 0
+
     def _gathered(self) -> list[Vector]:
         """The alpha of each part, on the client."""
         assert self._states is not None
-        groups = self._problem.groups()
+        groups = self._same_groups()
         cluster = self._problem.cluster
-        found = cluster.results(
-            [
-                cluster.submit("copy-alpha", _alphas, state, at=group.worker)
-                for state, group in zip(self._states, groups, strict=True)
-            ],
-            groups,
-        )
-        alphas: list[Any] = [None] * len(self._problem.futures)
+        tasks = [
+            cluster.task("copy-alpha", _alphas, state, at=group.worker)
+            for state, group in zip(self._states, groups, strict=True)
+        ]
+        found = cluster.results(cluster.begin(tasks), groups)
+        alphas: list[Any] = [None] * self._problem.n_parts
         for group, some in zip(groups, found, strict=True):
             for member, alpha in zip(group.members, some, strict=True):
                 alphas[member] = alpha
@@ -298,7 +329,7 @@ class CocoaRun(Run):
 
 
 def work(
-    parts: Sequence[Part],
+    inputs: Sequence[Any],
     before: GroupState | Sequence[Vector] | None,
     w: Packed,
     C: float,
@@ -309,6 +340,7 @@ def work(
     """A group's round, on a worker."""
     began = time.perf_counter()
     start = unpacked(w)
+    parts = parts_of(inputs)
     alphas = _beginning(parts, before)
     rng = np.random.default_rng(seed)
     v = start.copy()
@@ -347,6 +379,8 @@ def _beginning(parts: Sequence[Part], before: Any) -> list[Vector]:
     if before is None:
         return [np.zeros(part.rows.n_rows) for part in parts]
     alphas = before.alphas if isinstance(before, GroupState) else before
+    if [alpha.size for alpha in alphas] != [part.rows.n_rows for part in parts]:
+        raise ValueError("alpha is not that of these rows")
     return [as_compiled_for(alpha.copy()) for alpha in alphas]
 
 

@@ -12,13 +12,16 @@ import numpy as np
 from distributed import Client, Future, default_client
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
+from sklearn.base import clone as clone_of
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from certsvm.dask.blocks import BlockSummary, loading, summarise
 from certsvm.dask.choice import SOLVERS, make_cluster_solver
 from certsvm.dask.cluster import Cluster, ClusterLostError, Traffic
+from certsvm.dask.cocoa import Cocoa
 from certsvm.dask.costs import Shape
 from certsvm.dask.problem import ClusterProblem, merged
 from certsvm.dask.recheck import recheck
@@ -32,8 +35,8 @@ from certsvm.rows import split
 from certsvm.solvers import Solver
 from certsvm.training import LOST, Result, train
 
-# Classes that are trained at the same time.
-_AT_ONCE = 16
+# Classes that are trained at the same time, at most, and bytes of all their matrices.
+_AT_ONCE, _MATRICES = 16, 2.0**27
 
 
 class LinearSVC(LocalLinearSVC):
@@ -220,6 +223,8 @@ class LinearSVC(LocalLinearSVC):
                 }
 
             fit_tasks.begin(i)
+            if cluster.lost is not None:
+                raise ClusterLostError(cluster.lost)
             result = train(
                 problem,
                 solver,
@@ -245,10 +250,14 @@ class LinearSVC(LocalLinearSVC):
                 return replace(result, reason=f"{LOST}: {error}")
 
         # Several classes at once: while one waits for its round's last answer, others go on.
-        results = run_all(one, len(positive), min(len(positive), _AT_ONCE), stop)
+        at_once = min(len(positive), _AT_ONCE)
+        if not isinstance(solver, Cocoa):
+            at_once = min(at_once, max(1, int(_MATRICES / (8 * shape.columns**2))))
+        results = run_all(one, len(positive), at_once, stop)
         self.n_features_in_ = n_columns
-        if tasks.feature_names is not None:
-            self.feature_names_in_ = np.array(tasks.feature_names, dtype=object)
+        names = tasks.feature_names or summaries[0].names
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
         self._take_results(results, classes, factors, summaries)
         self.traffic_ = cluster.traffic
         fitted = ("coef_", "intercept_", "classes_")
@@ -274,21 +283,26 @@ class LinearSVC(LocalLinearSVC):
         futures = cluster.client.compute(list(tasks), optimize_graph=False)
 
         def summaries_of_all() -> Any:
-            told = [cluster.client.submit(summarise, future, pure=False) for future in futures]
-            return cluster.results(told)
+            told = [cluster.task("summary", summarise, future) for future in futures]
+            return cluster.results(cluster.begin(told))
 
         summaries = cluster.insistent(summaries_of_all, lambda: cluster.revive(futures))
-        kept = [(f, s) for f, s in zip(futures, summaries, strict=True) if s.n_rows]
+        kept = [i for i, summary in enumerate(summaries) if summary.n_rows]
         if not kept:
             raise ValueError("there are no rows in the data")
-        columns = {summary.n_columns for _, summary in kept}
-        if len(columns) > 1:
-            which = next(i for i, (_, s) in enumerate(kept) if s.n_columns != kept[0][1].n_columns)
-            raise ValueError(
-                f"the blocks have different numbers of columns: {kept[0][1].n_columns} in the "
-                f"first, {kept[which][1].n_columns} in block {which + 1}"
-            )
-        return [future for future, _ in kept], [summary for _, summary in kept]
+        first = summaries[kept[0]]
+        for i in kept:
+            if summaries[i].n_columns != first.n_columns:
+                raise ValueError(
+                    f"the blocks have different numbers of columns: {first.n_columns} in block "
+                    f"{kept[0] + 1}, {summaries[i].n_columns} in block {i + 1}"
+                )
+            if summaries[i].names != first.names:
+                raise ValueError(
+                    f"the blocks have different columns: {first.names} in block {kept[0] + 1}, "
+                    f"{summaries[i].names} in block {i + 1}"
+                )
+        return [futures[i] for i in kept], [summaries[i] for i in kept]
 
     def _take_results(
         self,
@@ -300,6 +314,24 @@ class LinearSVC(LocalLinearSVC):
         parts = [split(result.w, self._bias()) for result in results]
         n_rows = sum(summary.n_rows for summary in summaries)
         self._set_fitted(results, parts, classes, factors, n_rows)
+
+    def partial_fit(self, *_: Any, **__: Any) -> LinearSVC:
+        """Not on a cluster: a certificate is about all rows."""
+        raise AttributeError(
+            "certsvm.dask.LinearSVC has no partial_fit; fit takes data that comes in blocks"
+        )
+
+    def __sklearn_clone__(self) -> LinearSVC:
+        """A clone has the same client: there is no copy of a connection."""
+        parameters = self.get_params(deep=False)
+        client = parameters.pop("client")
+        copies = {name: clone_of(value, safe=False) for name, value in parameters.items()}
+        return type(self)(**copies, client=client)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the client, which belongs to this process."""
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "client": None}
 
     def decision_function(self, X: Any) -> Any:
         """Signed distances, times the norms of the weights; lazy for a Dask collection."""
@@ -315,14 +347,23 @@ class LinearSVC(LocalLinearSVC):
         """The share of rows that are predicted rightly; lazy for a Dask collection."""
         if not hasattr(X, "dask"):
             return super().score(X, y, sample_weight)
+        if getattr(y, "ndim", 1) == 2:
+            y = y[:, 0]
         right = self.predict(X) == y
         if sample_weight is None:
             return right.mean()
         return (right * sample_weight).sum() / sample_weight.sum()
 
     def _lazily(self, X: Any, method: str) -> Any:
+        if isinstance(X, list | tuple) and any(hasattr(block, "dask") for block in X):
+            raise TypeError(
+                f"{method} takes a Dask array or data frame, or rows in memory, not a list of "
+                f"delayed blocks: call it for each block"
+            )
         if not hasattr(X, "dask"):
             return getattr(super(), method)(X)
+        if hasattr(X, "columns"):
+            self._check_names(list(X.columns))
         rows = X.to_dask_array() if hasattr(X, "to_dask_array") else X
         scores = method == "decision_function"
         shape: dict[str, Any] = {"drop_axis": 1}
@@ -332,6 +373,15 @@ class LinearSVC(LocalLinearSVC):
         return rows.map_blocks(
             _apply, self._local(), method, dtype=dtype, meta=np.zeros((0,), dtype=dtype), **shape
         )
+
+    def _check_names(self, columns: list[Any]) -> None:
+        """Refuse a frame whose columns are not those of training, in that order."""
+        fitted = getattr(self, "feature_names_in_", None)
+        if fitted is not None and list(fitted) != [str(column) for column in columns]:
+            raise ValueError(
+                f"the columns must be those that fit saw, in the same order: {list(fitted)}; "
+                f"got {columns}"
+            )
 
     def _local(self) -> LocalLinearSVC:
         """The model without the cluster, small enough to travel with tasks."""
@@ -353,4 +403,11 @@ def _classes(summaries: Sequence[BlockSummary]) -> NDArray[Any]:
     kinds = {isinstance(label, str) for label in labels}
     if len(kinds) > 1:
         raise ValueError("labels are text in some blocks and numbers in others")
-    return np.array(sorted(labels))
+    classes = np.array(sorted(labels))
+    if set(classes.tolist()) != labels:
+        raise ValueError(
+            "labels of different types in different blocks cannot be told apart: convert them to "
+            "one type"
+        )
+    check_classification_targets(classes)
+    return classes

@@ -5,23 +5,26 @@ from __future__ import annotations
 import functools
 import math
 import operator
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from distributed import Future
 from numpy.typing import NDArray
 
 from certsvm.bounds import RowSums
-from certsvm.dask.blocks import BlockSummary, part_of
+from certsvm.dask.blocks import BlockSummary, part_of, signed_weights_of
 from certsvm.dask.cluster import Cluster, Group, add_up
 from certsvm.parallel import ALONE, Team, single_threaded_blas
 from certsvm.problem import AnyProblem, Part, refuse_extremes, require_sensible
-from certsvm.rows import Vector, as_compiled_for
+from certsvm.rows import Rows, Vector, as_compiled_for
 from certsvm.streamed import ClassSurvey
+
+# Bytes of rows that a client has to be able to hold.
+_LARGEST_SAMPLE = 2.0**27
 
 
 @dataclass
@@ -92,17 +95,20 @@ class ClusterProblem(AnyProblem):
         refuse_extremes(self, float(min(f * s.smallest for s, f in used)))
         self.firsts = np.concatenate([[0], np.cumsum([s.n_rows for s in summaries])])
         self.sizes = [summary.n_rows for summary in summaries]
-        token = uuid.uuid4().hex
-        self.futures = [
-            cluster.client.submit(
-                part_of, block, summary.digest, classes, signs * factors, int(first),
-                key=f"certsvm-rows-{token}-{i}", pure=False,
-            )
-            for i, (block, summary, first) in enumerate(
-                zip(blocks, summaries, self.firsts[:-1], strict=True)
-            )
-        ]  # fmt: skip
+        self._signed = cluster.begin(
+            [
+                cluster.task(
+                    "labels", signed_weights_of, block, summary.digest, classes, signs * factors
+                )
+                for block, summary in zip(blocks, summaries, strict=True)
+            ]
+        )
+        self._digests = [summary.digest for summary in summaries]
+        self._bytes_a_row = (
+            12.0 * sum(summary.n_stored for summary in summaries) / max(1, self.n_rows)
+        )
         self._blocks = list(blocks)
+        self.n_parts = len(self._blocks)
         self._groups: list[Group] | None = None
         self.best_states: BestStates | None = None
 
@@ -127,32 +133,41 @@ class ClusterProblem(AnyProblem):
         raise TypeError("the rows are on the workers: only sums over them can be had")
 
     def some_rows(self, n_rows: int) -> Part:
-        """Up to so many rows of the largest block."""
-        largest = int(np.argmax(self.sizes))
-        rows: Part = self.cluster.insistent(
-            lambda: self.cluster.results(
-                [
-                    self.cluster.submit(
-                        "sample", _some_rows, self.futures[largest], n_rows,
-                        at=self.groups()[0].worker,
-                    )
-                ]
-            )[0],
-            self.regroup,
-        )  # fmt: skip
-        return rows
+        """About so many rows, from all blocks: one block may be unlike the others."""
+        share = min(n_rows, _LARGEST_SAMPLE / self._bytes_a_row) / self.n_rows
+
+        def attempt() -> list[Any]:
+            # Without asking first where the rows are, or waiting until they all are somewhere.
+            tasks = [
+                self.cluster.task("sample", _some_rows, self.inputs([i]), share)
+                for i in range(self.n_parts)
+            ]
+            return self.cluster.results(self.cluster.begin(tasks))
+
+        pieces = self.cluster.insistent(attempt, self.regroup)
+        sparse = any(sp.issparse(X) for X, _ in pieces)
+        matrices = [X for X, _ in pieces]
+        X = sp.vstack(matrices, format="csr") if sparse else np.concatenate(matrices)
+        return Part(Rows(X, bias=self.bias), np.concatenate([signed for _, signed in pieces]))
 
     def groups(self) -> list[Group]:
         """Which thread of which worker does which blocks; the same until something happens."""
         if self._groups is None:
-            self.cluster.wait(self.futures)
-            self._groups = self.cluster.groups(self.futures)
+            self.cluster.wait(self._signed)
+            self._groups = self.cluster.groups(self._blocks)
         return self._groups
 
     def regroup(self) -> None:
         """Look again where the blocks are."""
         self._groups = None
-        self.cluster.revive([*self._blocks, *self.futures])
+        self.cluster.revive([*self._blocks, *self._signed])
+
+    def inputs(self, members: Sequence[int]) -> list[Any]:
+        """What ``parts_of`` makes parts of, on a worker."""
+        return [
+            [self._blocks[i], self._signed[i], self._digests[i], int(self.firsts[i])]
+            for i in members
+        ]
 
     def total(
         self,
@@ -170,16 +185,17 @@ class ClusterProblem(AnyProblem):
         def attempt() -> list[Any]:
             groups = self.groups()
             sent = [self.cluster.send(argument, groups) for argument in arguments]
-            futures = [
-                self.cluster.submit(
-                    name, _sum_of_group, task, [self.futures[i] for i in group.members],
+            tasks = [
+                self.cluster.task(
+                    name, _sum_of_group, task, self.inputs(group.members),
                     None if each is None else [each[i] for i in group.members], *sent,
                     at=group.worker,
                 )
                 for group in groups
             ]  # fmt: skip
             self.cluster.traffic.rounds += 1
-            return self.cluster.results(self.cluster.summed(futures, groups), groups)
+            futures = self.cluster.begin(self.cluster.summed(tasks, groups))
+            return self.cluster.results(futures, groups)
 
         return add_up(self.cluster.insistent(attempt, self.regroup))
 
@@ -189,14 +205,15 @@ class ClusterProblem(AnyProblem):
         def attempt() -> list[Any]:
             groups = self.groups()
             sent = [self.cluster.send(argument, groups) for argument in arguments]
-            futures = {
-                i: self.cluster.submit(
-                    "gather", _of_part, task, self.futures[i], *sent, at=group.worker
+            tasks = {
+                i: self.cluster.task(
+                    "gather", _of_part, task, self.inputs([i]), *sent, at=group.worker
                 )
                 for group in groups
                 for i in group.members
             }
-            return self.cluster.results([futures[i] for i in range(len(self.futures))], groups)
+            futures = self.cluster.begin([tasks[i] for i in range(self.n_parts)])
+            return self.cluster.results(futures, groups)
 
         results: list[Any] = self.cluster.insistent(attempt, self.regroup)
         return results
@@ -219,9 +236,15 @@ def merged(summaries: Sequence[BlockSummary], classes: NDArray[Any]) -> list[Cla
     return surveys
 
 
+def parts_of(inputs: Sequence[Any]) -> list[Part]:
+    """The parts of a group, on its worker; see ``ClusterProblem.inputs``."""
+    return [part_of(*some) for some in inputs]
+
+
 def _sum_of_group(
-    task: Callable[..., Any], parts: Sequence[Part], each: Sequence[Any] | None, *arguments: Any
+    task: Callable[..., Any], inputs: Sequence[Any], each: Sequence[Any] | None, *arguments: Any
 ) -> Any:
+    parts = parts_of(inputs)
     arguments = tuple(map(as_compiled_for, arguments))
     own = [()] * len(parts) if each is None else [(as_compiled_for(thing),) for thing in each]
     with single_threaded_blas():
@@ -231,19 +254,21 @@ def _sum_of_group(
         )
 
 
-def _of_part(task: Callable[..., Any], part: Part, *arguments: Any) -> Any:
+def _of_part(task: Callable[..., Any], inputs: Sequence[Any], *arguments: Any) -> Any:
     with single_threaded_blas():
-        return task(part, ALONE, *map(as_compiled_for, arguments))
+        return task(parts_of(inputs)[0], ALONE, *map(as_compiled_for, arguments))
 
 
 def _weights_of(part: Part, team: Team) -> Vector:
     return part.weights
 
 
-def _some_rows(part: Part, n_rows: int) -> Part:
+def _some_rows(inputs: Sequence[Any], share: float) -> tuple[Any, Vector]:
     """Rows from all over the part."""
+    part = parts_of(inputs)[0]
+    n_rows = max(1, round(share * part.rows.n_rows))
     which = np.unique(np.linspace(0, part.rows.n_rows - 1, n_rows).astype(np.int64))
-    return Part(part.rows.take(which), part.signed_weights[which])
+    return part.rows.take(which).matrix, part.signed_weights[which]
 
 
 def sums_of(part: Part, team: Team, alpha: Vector) -> RowSums:

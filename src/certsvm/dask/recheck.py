@@ -9,17 +9,16 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from certsvm.bounds import Response, RowSums, best_scale, dual_bound
 from certsvm.certificate import Certificate
-from certsvm.dask.cluster import TRANSIENT, add_up
-from certsvm.dask.problem import ClusterProblem, sums_of
-from certsvm.kernels.rows import CsrRows
+from certsvm.dask.cluster import TRANSIENT, WorkerGoneError, add_up
+from certsvm.dask.problem import ClusterProblem, parts_of, sums_of
 from certsvm.parallel import ALONE, Team
 from certsvm.problem import Part
 from certsvm.rows import Vector
@@ -94,15 +93,18 @@ def _sums(problem: ClusterProblem, result: Result) -> tuple[Sums, bool]:
         return sums, True
     cluster = problem.cluster
     try:
+        if not best.states:
+            raise WorkerGoneError("the best alpha was lost with a worker")
         sent = [cluster.send(thing, best.groups) for thing in given]
-        futures = [
-            cluster.submit(
-                "recheck-part", _recheck_group, [problem.futures[i] for i in group.members], state,
+        tasks = [
+            cluster.task(
+                "recheck-part", _recheck_group, problem.inputs(group.members), state,
                 *sent, at=group.worker,
             )
             for group, state in zip(best.groups, best.states, strict=True)
         ]  # fmt: skip
-        return add_up(cluster.results(cluster.summed(futures, best.groups), best.groups)), True
+        futures = cluster.begin(cluster.summed(tasks, best.groups))
+        return add_up(cluster.results(futures, best.groups)), True
     except TRANSIENT:
         return problem.total(recheck_part, *given, each=_copy_of(problem)), False
 
@@ -122,8 +124,8 @@ def _of_the_copy(problem: ClusterProblem, certificate: Certificate) -> Certifica
     return replace(certificate, dual=bound.value, dual_rounding=bound.rounding, scale=scale)
 
 
-def _recheck_group(parts: list[Part], state: Any, *given: Any) -> Sums:
-    pairs = zip(parts, state.alphas, strict=True)
+def _recheck_group(inputs: Sequence[Any], state: Any, *given: Any) -> Sums:
+    pairs = zip(parts_of(inputs), state.alphas, strict=True)
     return functools.reduce(
         operator.iadd, (recheck_part(part, ALONE, alpha, *given) for part, alpha in pairs)
     )
@@ -132,14 +134,7 @@ def _recheck_group(parts: list[Part], state: Any, *given: Any) -> Sums:
 def recheck_part(part: Part, team: Team, *given: Any) -> Sums:
     """J's losses at w, and what L needs, of one part."""
     own, (w, response, C) = given[:-3], given[-3:]
-    arrays = part.rows.arrays
-    if isinstance(arrays, CsrRows):
-        X: Any = sp.csr_matrix(
-            (arrays.values, arrays.indices, arrays.indptr),
-            shape=(part.rows.n_rows, part.rows.n_columns),
-        )
-    else:
-        X = arrays.values
+    X = part.rows.matrix
     signs, s = np.sign(part.signed_weights), part.weights
     rho, n = part.rows.bias, part.rows.n_columns
 
@@ -148,14 +143,16 @@ def recheck_part(part: Part, team: Team, *given: Any) -> Sums:
         values: Vector = signs * (X @ vector[:n] + shift)
         return values
 
-    loss = float(s @ np.maximum(0.0, 1.0 - products(w)))
+    products_of_w = products(w)
+    loss = float(s @ np.maximum(0.0, 1.0 - products_of_w))
     alpha = np.zeros(part.rows.n_rows)
     if own:
         alpha = np.asarray(own[0])
         if (alpha < 0.0).any() or (alpha > C * s).any():
             raise CertificateRefutedError("the dual point is not feasible")
     elif isinstance(response, Response):
-        short = 1.0 - products(response.w)
+        same = np.array_equal(response.w, w)
+        short = 1.0 - (products_of_w if same else products(response.w))
         alpha = np.clip(0.5 * C * s + response.sigma * s * short, 0.0, C * s)
     signed = signs * alpha
     w_alpha = np.asarray(X.T @ signed, dtype=np.float64)

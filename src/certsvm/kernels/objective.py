@@ -63,6 +63,28 @@ def margins(
 
 
 @kernel
+def margins_of_two(
+    rows: RowArrays,
+    signed_weights: Vector,
+    v: Vector,
+    w: Vector,
+    first: int,
+    last: int,
+    of_v: Vector,
+    of_w: Vector,
+) -> None:
+    """v.y_k and w.y_k, as ``margins`` gives them, from one reading of the rows."""
+    for k in range(first, last):
+        if signed_weights[k] == 0.0:
+            of_v[k] = 1.0
+            of_w[k] = 1.0
+        else:
+            sign = 1.0 if signed_weights[k] > 0.0 else -1.0
+            of_v[k] = sign * dot(rows, k, v)
+            of_w[k] = sign * dot(rows, k, w)
+
+
+@kernel
 def losses(
     products: Vector,
     weights: Vector,
@@ -116,6 +138,20 @@ def weighted_sum(
                 add(rows, k, alpha[k] if signed_weights[k] > 0.0 else -alpha[k], partial)
         for j in range(out.size):
             out[j] += partial[j]
+
+
+@kernel
+def weighted_sum_of(
+    rows: RowArrays,
+    signed_weights: Vector,
+    which: NDArray[np.int64],
+    first: int,
+    last: int,
+    out: Vector,
+) -> None:
+    """Add s_k y_k to ``out``, for the rows ``which[first:last]``."""
+    for i in range(first, last):
+        add(rows, which[i], signed_weights[which[i]], out)
 
 
 def squared_norm(rows: RowArrays, k: int) -> float:

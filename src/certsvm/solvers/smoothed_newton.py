@@ -52,14 +52,19 @@ from certsvm.bounds import (
     dual_bound,
     losses_of,
     multiply,
+    multiply_two,
     product_error,
-    sum_of_part,
 )
 from certsvm.parallel import Team
 from certsvm.problem import AnyProblem, Part, Problem
 from certsvm.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.parts.hessian import gram, newton_direction, symmetric_product
+from certsvm.solvers.parts.hessian import (
+    gram,
+    newton_direction,
+    sum_of_rows,
+    symmetric_product,
+)
 from certsvm.solvers.parts.response import clipped_sum, inside, respond
 
 # The smooth problem is solved well enough when |grad|^2 / 2 is this fraction of the gap.
@@ -79,8 +84,8 @@ _FLAT = 0.3
 _STEPS = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 21), [1.5, 2.5, 5.0, 10.0]])
 # A sample must have so many rows for each column; it is left at this gap, or after so many steps.
 _SAMPLE_PER_COLUMN, _SAMPLE_GAP, _SAMPLE_STEPS = 10, 0.01, 60
-# Rows for each column that are worth having.
-_SAMPLE_ROWS = 100
+# It is this share of the rows where that is possible, within limits of rows for each column.
+_SAMPLE_SHARE, _SAMPLE_LIMITS = 1 / 64, (100, 1000)
 # J on all rows, relative to that on the sample, from which on its answer is no good start.
 _BAD_SAMPLE = 1.5
 
@@ -197,7 +202,10 @@ class SmoothedNewtonRun(Run):
         return self._best_primal / self._best_dual - 1.0 if self._best_dual > 0.0 else math.inf
 
     def _begin_on_a_sample(self) -> None:
-        part = self._problem.some_rows(_SAMPLE_ROWS * self._problem.dimension)
+        least, most = (limit * self._problem.dimension for limit in _SAMPLE_LIMITS)
+        part = self._problem.some_rows(
+            int(min(max(_SAMPLE_SHARE * self._problem.n_rows, least), most))
+        )
         weight = float(part.weights.sum())
         if part.active.size < _SAMPLE_PER_COLUMN * self._problem.dimension or weight == 0.0:
             return
@@ -365,20 +373,20 @@ def read_part(
 ) -> ReadingSums:
     """What a part gives; the slopes are those of its losses at w + ``steps`` times ``along``."""
     products = np.empty(part.rows.n_rows)
-    multiply(part, w, products, team)
+    if along is None:
+        multiply(part, w, products, team)
+    else:
+        products_along = np.empty(part.rows.n_rows)
+        multiply_two(part, w, along, products, products_along, team)
     losses = losses_of(part, team, products, product_error(w))
     unclipped, alpha, band = responses(part, products, sigma, C)
     rows = RowSums.of(part, alpha, team)
     G = gram(part, band, sigma * part.weights[band], team)
-    # From here on, alpha is the sum's weights.
-    alpha[:] = 0.0
-    alpha[band] = part.weights[band]
-    band_sum = sum_of_part(part, alpha, team)[0]
+    band_sum = sum_of_rows(part, band, team)
     slopes = np.zeros(steps.size)
     if along is not None:
-        multiply(part, along, products, team)
         for i, step in enumerate(steps):
-            slopes[i] = -clipped_sum(unclipped, part.weights, sigma, C, products, step)
+            slopes[i] = -clipped_sum(unclipped, part.weights, sigma, C, products_along, step)
     return ReadingSums(losses, rows, G, band_sum, band.size, slopes)
 
 

@@ -7,6 +7,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from certsvm.kernels.gram import scaled_rows, sparse_gram
+from certsvm.kernels.objective import weighted_sum_of
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.parallel import Team
 from certsvm.problem import Part
@@ -33,6 +34,22 @@ def symmetric_product(G: NDArray[np.float64], v: Vector) -> Vector:
     """G v for a symmetric matrix of which the lower triangle is known."""
     product: Vector = np.tril(G) @ v + np.tril(G, -1).T @ v
     return product
+
+
+def sum_of_rows(part: Part, which: NDArray[np.int64], team: Team) -> Vector:
+    """sum_k s_k y_k over the rows ``which``."""
+    rows = part.rows
+
+    def some(first: int, last: int) -> Vector:
+        out = np.zeros(rows.dimension)
+        weighted_sum_of(rows.arrays, part.signed_weights, which, first, last, out)
+        return out
+
+    work = which.size * rows.n_stored / max(1, rows.n_rows)
+    if work < _LEAST_SHARED_PRODUCTS:
+        return some(0, which.size)
+    total: Vector = np.sum(team.share(some, which.size), axis=0)
+    return total
 
 
 def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> NDArray[np.float64]:
