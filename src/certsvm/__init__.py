@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from certsvm.certificate import Certificate
     from certsvm.certify import bound
     from certsvm.comparison import compare
-    from certsvm.estimators import LinearSVC
+    from certsvm.estimators import LinearSVC, fit_path
     from certsvm.fitting import fit_stream
     from certsvm.history import History
     from certsvm.models import Model
@@ -38,6 +38,7 @@ _HOMES = {
     "Rows": "certsvm.rows",
     "bound": "certsvm.certify",
     "compare": "certsvm.comparison",
+    "fit_path": "certsvm.estimators",
     "fit_stream": "certsvm.fitting",
     "train": "certsvm.training",
     "verify": "certsvm.verification",
@@ -54,6 +55,7 @@ __all__ = [
     "__version__",
     "bound",
     "compare",
+    "fit_path",
     "fit_stream",
     "train",
     "verify",

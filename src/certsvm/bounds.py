@@ -370,7 +370,7 @@ class LossChunks:
     def __init__(self, part: Part, error: float) -> None:
         self.starts = chunk_starts(part)
         self.sums, self.masses = np.empty((2, self.starts.size - 1))
-        self.blur = 2.0 * (_per_size(error) * part.largest_rounding + UNIT_ROUNDOFF)
+        self.blur = rounding_blur(error, part.largest_rounding)
 
     def total(self) -> LossSums:
         """The part's losses, and what rounding in them is proportional to."""
@@ -404,6 +404,15 @@ class LossSums:
             + (1.0 + C) * _UNDERFLOW
         )
         return Bound(0.5 * squared_norm + loss, rounding)
+
+
+def rounding_blur(error: float, largest_rounding: float) -> float:
+    """How far beyond the margin a row may seem to be and still have a loss.
+
+    ``largest_rounding`` is the largest (n_k + 2) |y_k|, of whose unit roundoffs a product may be
+    off by ``error``.
+    """
+    return 2.0 * (_per_size(error) * largest_rounding + UNIT_ROUNDOFF)
 
 
 def _per_size(error: float) -> float:

@@ -20,7 +20,7 @@ from certsvm.problem import Problem
 from certsvm.rows import Rows
 from certsvm.solvers import Options, SmoothedNewton, Start, make_solver
 from certsvm.solvers.parts.response import clipped_sum, inside, respond
-from certsvm.solvers.smoothed_newton import _STEPS, Line, alpha_of, best_step, read
+from certsvm.solvers.smoothed_newton import STEPS, Line, alpha_of, best_step, read
 from certsvm.streamed import BlockStream, StreamedProblem
 from certsvm.training import train
 from tests.problems import Case, cases, exact_dual
@@ -42,7 +42,7 @@ def numpy_alpha(case: Case, w: Any, sigma: float) -> Any:
 def test_a_reading_against_numpy(case: Case, seed: int, share: float) -> None:
     problem, rng = case.problem(), np.random.default_rng(seed)
     begin, direction = rng.standard_normal((2, problem.dimension))
-    line = Line(begin, direction, step=float(rng.choice(_STEPS)))
+    line = Line(begin, direction, step=float(rng.choice(STEPS)))
     sigma = share * case.C
     reading = read(problem, line, sigma, options())
     Y, s = case.patterns(), case.row_weights()
@@ -56,7 +56,7 @@ def test_a_reading_against_numpy(case: Case, seed: int, share: float) -> None:
         expected = sigma * (Y[band].T * s[band]) @ Y[band]
         np.testing.assert_allclose(np.tril(reading.gram), np.tril(expected), atol=1e-9)
         assert reading.slopes is not None
-        for step, slope in zip(_STEPS, reading.slopes, strict=True):
+        for step, slope in zip(STEPS, reading.slopes, strict=True):
             w = begin + step * direction
             gradient = w - Y.T @ numpy_alpha(case, w, sigma)
             assert slope == pytest.approx(gradient @ direction, abs=1e-8 * (1 + case.C))
@@ -82,21 +82,21 @@ def test_the_response_is_feasible_and_gives_the_bound(case: Case, seed: int, sha
     np.testing.assert_allclose(again, alpha, atol=1e-13 * (1 + share) * (1 + case.C))
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=_STEPS.size, max_size=_STEPS.size))
+@given(st.lists(st.floats(-1e6, 1e6), min_size=STEPS.size, max_size=STEPS.size))
 def test_the_best_step_is_where_the_slope_vanishes(increments: list[float]) -> None:
     slopes = np.cumsum(np.abs(increments)) + min(increments)
     step = best_step(slopes)
     if step is None:
-        assert abs(slopes[_STEPS == 1.0][0]) <= 0.3 * abs(slopes[0])
+        assert abs(slopes[STEPS == 1.0][0]) <= 0.3 * abs(slopes[0])
         return
-    assert 0.0 <= step <= _STEPS[-1]
+    assert 0.0 <= step <= STEPS[-1]
     if slopes[0] >= 0:
         assert step == 0.0
     elif slopes[-1] > 0:
         scale = np.abs(slopes).max()
-        assert np.interp(step, _STEPS, slopes) == pytest.approx(0.0, abs=1e-9 * scale)
+        assert np.interp(step, STEPS, slopes) == pytest.approx(0.0, abs=1e-9 * scale)
     else:
-        assert step == _STEPS[-1]
+        assert step == STEPS[-1]
 
 
 @given(seeds, st.integers(0, 40))

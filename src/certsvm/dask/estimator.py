@@ -97,7 +97,7 @@ class LinearSVC(LocalLinearSVC):
         **{
             name: constraint
             for name, constraint in LocalLinearSVC._parameter_constraints.items()
-            if name not in ("n_jobs", "warm_start")
+            if name not in ("n_jobs", "warm_start", "device")
         },
         "solver": [StrOptions({"auto", "newton", *SOLVERS}), Solver],
         "client": "no_validation",  # type: ignore[dict-item]

@@ -22,6 +22,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from certsvm.certificate import Certificate, percent
 from certsvm.estimators.scores import scores_of
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
+from certsvm.estimators.tensors import are_tensors, decide, fit_on_tensors, predict, score
 from certsvm.estimators.unharmed import unharmed_by_errors
 from certsvm.history import History
 from certsvm.multiclass.class_weights import (
@@ -97,6 +98,10 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     random_state : int, RandomState instance or None, default=None
         Of the order in which rows are presented. An int gives the same bits each time, for the
         same number of threads.
+    device : str or torch.device, default=None
+        Where to train: ``"cuda"`` moves NumPy arrays there, block by block and in each pass if
+        they do not fit. None means where the data are: on the CPU for NumPy arrays and sparse
+        matrices, on the tensors' device for tensors, which are never moved to the host.
     warm_start : bool, default=False
         Whether ``fit`` goes on from the previous solution, if the shapes still agree.
     store_dual : bool, default=False
@@ -185,6 +190,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="left"), None],
         "n_jobs": [Integral, None],
+        "device": "no_validation",  # type: ignore[dict-item]
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
         "store_dual": ["boolean"],
@@ -205,6 +211,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     t_: int
     _epochs: int
     _alpha: NDArray[np.float64] | None
+    _tensor_alpha: list[Any] | None
 
     def __init__(
         self,
@@ -218,6 +225,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         max_iter: int = 1000,
         max_time: float | None = None,
         n_jobs: int | None = None,
+        device: Any = None,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
         store_dual: bool = False,
@@ -232,6 +240,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.max_time = max_time
         self.n_jobs = n_jobs
+        self.device = device
         self.random_state = random_state
         self.warm_start = warm_start
         self.store_dual = store_dual
@@ -240,6 +249,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = True
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -248,10 +258,11 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
             The data. CSR and C-ordered dense arrays of type float32 or float64 are used in
-            place.
-        y : array-like of shape (n_samples,)
+            place, and so are PyTorch's tensors (and CuPy's arrays) of type float16, bfloat16,
+            float32 or float64, on any device.
+        y : array-like or tensor of shape (n_samples,)
             Labels: strings, booleans, integers, ...
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows. A row of weight zero counts as absent.
@@ -268,6 +279,9 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[list[Result], Solver]:
+        if are_tensors(X) or self.device is not None:
+            each, tensor_solver = fit_on_tensors([self], X, y, sample_weight)
+            return each[0], tensor_solver
         solver = make_solver(self.solver)
         if self.store_dual and not solver.certifies:
             raise ValueError(
@@ -394,41 +408,66 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             coef[i], intercept[i] = problem.coefficients(state.w)
         self.coef_, self.intercept_, self.t_ = coef, intercept, state.t
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Any:
         """Signed distances to the separating hyperplanes, times the norms of their weights.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
             The rows.
 
         Returns
         -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        scores : ndarray, or tensor for a tensor, of shape (n_samples,) or (n_samples, n_classes)
             Positive where the row belongs to ``classes_[1]``, or to the column's class.
         """
+        if are_tensors(X):
+            return decide(self, X)
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         scores = scores_of(X, self.coef_) + self.intercept_
         return scores.ravel() if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Any:
         """Predict labels.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
             The rows.
 
         Returns
         -------
-        labels : ndarray of shape (n_samples,)
+        labels : ndarray, or tensor for a tensor and labels that are numbers, of shape (n_samples,)
             Taken from ``classes_``.
         """
+        if are_tensors(X):
+            return predict(self, X)
         scores = self.decision_function(X)
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         labels: NDArray[Any] = self.classes_[index]
         return labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows that are predicted rightly, by weight.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+            The rows.
+        y : array-like or tensor of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like or tensor of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        accuracy : float
+            Between 0 and 1.
+        """
+        if are_tensors(X):
+            return score(self, X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
 
     def _bias(self) -> float:
         return float(self.intercept_scaling) if self.fit_intercept else 0.0
@@ -552,6 +591,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.n_samples_seen_ = n_rows
         self._epochs = max(result.epochs for result in results)
         self.t_ = self._epochs * n_rows
+        self._tensor_alpha = None
         alphas = [result.alpha for result in results if result.alpha is not None]
         self._alpha = np.array(alphas) if len(alphas) == len(results) else None
         if self.store_dual:

@@ -15,7 +15,8 @@ def unharmed_by_errors(estimator: Any) -> Iterator[None]:
         return {
             name: value
             for name, value in vars(estimator).items()
-            if name in ("_epochs", "_alpha") or (name.endswith("_") and not name.startswith("_"))
+            if name in ("_epochs", "_alpha", "_tensor_alpha")
+            or (name.endswith("_") and not name.startswith("_"))
         }
 
     before = fitted()

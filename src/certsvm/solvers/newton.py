@@ -60,22 +60,22 @@ from certsvm.solvers.parts.response import clipped_sum, inside, respond
 from certsvm.solvers.smoothed_newton import SmoothedNewton, require_few_columns
 
 # The smooth problem is solved well enough when |grad|^2 / 2 is this fraction of the gap.
-_INNER = 0.05
+INNER = 0.05
 # From this gap on, alpha_hat follows alpha.
-_NEAR = 0.02
-_SMOOTHING_STAGES = 3
+NEAR = 0.02
+SMOOTHING_STAGES = 3
 # Below this share of what the boxes hold, alpha says that the classes are nearly separable.
-_NEARLY_SEPARABLE = 0.02
-_GROWTH_SMOOTHING, _GROWTH_MULTIPLIERS = 4.0, 3.0
+NEARLY_SEPARABLE = 0.02
+GROWTH_SMOOTHING, GROWTH_MULTIPLIERS = 4.0, 3.0
 # sigma is this times C at first, and this at last.
-_FIRST_SIGMA, _LARGEST_SIGMA = 0.45, 1e12
+FIRST_SIGMA, LARGEST_SIGMA = 0.45, 1e12
 # Steps on one smooth problem after which it is left as it is, and after which, while smoothing, a
 # smoother one is taken.
-_MOST_INNER, _MOST_SMOOTHING = 25, 10
+MOST_INNER, MOST_SMOOTHING = 25, 10
 # A sample has this share of the rows, and not fewer for each column, nor in all.
-_SAMPLE, _SAMPLE_PER_COLUMN, _SMALLEST_SAMPLE = 1 / 12, 20, 1000
+SAMPLE, SAMPLE_PER_COLUMN, SMALLEST_SAMPLE = 1 / 12, 20, 1000
 # It is left at this gap, or after so many steps.
-_SAMPLE_GAP, _SAMPLE_STEPS = 0.03, 30
+SAMPLE_GAP, SAMPLE_STEPS = 0.03, 30
 # Rounding may take this share of the gap before the products are computed anew.
 _ROUNDING = 0.05
 # This share of the tolerance may be spent on moving rows off their margins.
@@ -143,7 +143,7 @@ class NewtonRun(Run):
         self._best_dual = 0.0
         self._best_primal = math.inf
         self._smoothing = options.start is None
-        self._sigma = _FIRST_SIGMA * problem.C
+        self._sigma = FIRST_SIGMA * problem.C
         start = options.start
         if start is not None:
             w = start.w.copy()
@@ -194,7 +194,7 @@ class NewtonRun(Run):
     def nearly_separable(self) -> bool:
         """Whether hardly any row is short of its margin."""
         boxes = self._problem.C * self._problem.weight_sum
-        return self._point.alpha_sum < _NEARLY_SEPARABLE * boxes
+        return self._point.alpha_sum < NEARLY_SEPARABLE * boxes
 
     def _evaluate(self) -> None:
         """alpha(w), its dual point, and the objective, from w and its products."""
@@ -265,10 +265,10 @@ class NewtonRun(Run):
             if self._best_dual > known:
                 # The step that follows may come to an alpha that is worse.
                 self._between = self._kept_point()
-        elif self._smoothing and self._inner >= _MOST_SMOOTHING and self.smoothing > _FIRST_SIGMA:
+        elif self._smoothing and self._inner >= MOST_SMOOTHING and self.smoothing > FIRST_SIGMA:
             # Too steep for where it began (a sample's answer, say): on from here, but smoother.
             self._inner = 0
-            self._sigma = _FIRST_SIGMA * self._problem.C
+            self._sigma = FIRST_SIGMA * self._problem.C
             self._evaluate()
         band = self._band()
         H = gram(self._problem, band, self._sigma * self._problem.weights[band], self._team)
@@ -299,8 +299,7 @@ class NewtonRun(Run):
     def _solved_well_enough(self) -> bool:
         gap = max(self._best_primal - self._best_dual, 0.0)
         return (
-            0.5 * float(self._gradient @ self._gradient) <= _INNER * gap
-            or self._inner >= _MOST_INNER
+            0.5 * float(self._gradient @ self._gradient) <= INNER * gap or self._inner >= MOST_INNER
         )
 
     def _next_stage(self) -> None:
@@ -309,13 +308,13 @@ class NewtonRun(Run):
         if self._smoothing and self.nearly_separable:
             self._alpha[:] = 0.0
             self._smoothing = False
-        elif self.relative_gap <= _NEAR or self._stages > _SMOOTHING_STAGES:
+        elif self.relative_gap <= NEAR or self._stages > SMOOTHING_STAGES:
             self._smoothing = False
         if self._smoothing:
-            self._sigma *= _GROWTH_SMOOTHING
+            self._sigma *= GROWTH_SMOOTHING
         else:
             self._alpha_hat, self._alpha = self._alpha, self._alpha_hat
-            self._sigma = min(self._sigma * _GROWTH_MULTIPLIERS, _LARGEST_SIGMA * self._problem.C)
+            self._sigma = min(self._sigma * GROWTH_MULTIPLIERS, LARGEST_SIGMA * self._problem.C)
         self._evaluate()
 
     def _share(self, task: Callable[[int, int], Any]) -> list[Any]:
@@ -389,19 +388,17 @@ def from_a_sample(problem: Problem, options: Options) -> tuple[Vector, float, bo
 
     Zero, the first sigma, and yes, if all rows are few.
     """
-    size = max(
-        int(_SAMPLE * problem.m), _SAMPLE_PER_COLUMN * problem.rows.dimension, _SMALLEST_SAMPLE
-    )
+    size = max(int(SAMPLE * problem.m), SAMPLE_PER_COLUMN * problem.rows.dimension, SMALLEST_SAMPLE)
     if 3 * size > problem.m:
-        return np.zeros(problem.rows.dimension), _FIRST_SIGMA, True
+        return np.zeros(problem.rows.dimension), FIRST_SIGMA, True
     which = np.sort(options.rng.choice(problem.active, size, replace=False))
     share = float(problem.weights[which].sum()) / problem.weight_sum
     if share < 0.1 * size / problem.m:
         # Few rows have most of the weight, and the sample has none of them.
-        return np.zeros(problem.rows.dimension), _FIRST_SIGMA, True
+        return np.zeros(problem.rows.dimension), FIRST_SIGMA, True
     run = NewtonRun(problem.sample(which), replace(options, start=None, keep_alpha=False))
-    for _ in range(_SAMPLE_STEPS):
-        if run.relative_gap <= _SAMPLE_GAP:
+    for _ in range(SAMPLE_STEPS):
+        if run.relative_gap <= SAMPLE_GAP:
             break
         run.epoch()
     return run.w, run.smoothing, not run.nearly_separable

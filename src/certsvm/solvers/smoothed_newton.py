@@ -81,7 +81,7 @@ _MOST_INNER, _MOST_FROM_SAMPLE = 30, 12
 # A point is taken if the slope there, relative to that at the beginning, is at most this.
 _FLAT = 0.3
 # Steps at which the slope is looked at; where the band changes much, the best may be tiny.
-_STEPS = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 21), [1.5, 2.5, 5.0, 10.0]])
+STEPS = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 21), [1.5, 2.5, 5.0, 10.0]])
 # A sample must have so many rows for each column; it is left at this gap, or after so many steps.
 _SAMPLE_PER_COLUMN, _SAMPLE_GAP, _SAMPLE_STEPS = 10, 0.01, 60
 # It is this share of the rows where that is possible, within limits of rows for each column.
@@ -338,7 +338,7 @@ def read(problem: AnyProblem, line: Line, sigma: float, options: Options) -> Rea
     w, team = line.w, options.team
     along = None if line.searched else line.direction
     sums: ReadingSums = problem.total(
-        read_part, w, along, _STEPS - line.step, sigma, problem.C, team=team
+        read_part, w, along, STEPS - line.step, sigma, problem.C, team=team
     )
 
     def all_alpha() -> Vector:
@@ -349,7 +349,7 @@ def read(problem: AnyProblem, line: Line, sigma: float, options: Options) -> Rea
     )
     slopes = None
     if along is not None:
-        slopes = line.begin @ along + _STEPS * (along @ along) + sums.slopes
+        slopes = line.begin @ along + STEPS * (along @ along) + sums.slopes
     return Reading(
         w,
         sums.losses.primal(problem.C, w, product_error(w)),
@@ -391,24 +391,24 @@ def read_part(
 
 
 def best_step(slopes: Vector) -> float | None:
-    """Where the slope becomes zero, given at ``_STEPS``; None if a step of one is as good.
+    """Where the slope becomes zero, given at ``STEPS``; None if a step of one is as good.
 
     Zero if it is not negative at the beginning.
 
     Examples
     --------
-    >>> best_step(_STEPS - 1.0) is None, best_step(2.0 * _STEPS - 1.0), best_step(_STEPS)
+    >>> best_step(STEPS - 1.0) is None, best_step(2.0 * STEPS - 1.0), best_step(STEPS)
     (True, 0.5, 0.0)
     """
     if not slopes[0] < 0.0:
         return 0.0
-    if abs(slopes[_STEPS == 1.0][0]) <= _FLAT * abs(slopes[0]):
+    if abs(slopes[STEPS == 1.0][0]) <= _FLAT * abs(slopes[0]):
         return None
     if slopes[-1] <= 0.0:
-        return float(_STEPS[-1])
+        return float(STEPS[-1])
     after = int(np.argmax(slopes > 0.0))
     share = -slopes[after - 1] / (slopes[after] - slopes[after - 1])
-    return float(_STEPS[after - 1] + share * (_STEPS[after] - _STEPS[after - 1]))
+    return float(STEPS[after - 1] + share * (STEPS[after] - STEPS[after - 1]))
 
 
 def responses(

@@ -1,0 +1,259 @@
+"""Embeddings on a GPU: how long a certified fit takes, and what else one would do on that card.
+
+    python -m benchmarks.gpu [--out FOLDER] [--quick]
+
+writes gpu.md and gpu.json. ``--quick`` takes small problems, to see whether everything runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import machine
+from benchmarks.gpu.others import lbfgs, race, sgd
+from benchmarks.gpu.problems import generated
+from certsvm import LinearSVC, fit_path
+from certsvm.torch import ProblemGroup, TensorNewton, TensorProblem, TensorRows, rows
+from certsvm.training import train
+
+Table = list[dict[str, Any]]
+REPEATS = 7
+# Seconds for each of the others.
+MOST = 6.0
+
+
+def clock(work: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, float, Any]:
+    """The best and the median of several runs, in seconds, and what the last one gave."""
+    times = []
+    for _ in range(repeats):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        result = work()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - began)
+    return min(times), sorted(times)[len(times) // 2], result
+
+
+def card() -> dict[str, Any]:
+    """What the card does at best: matrix products and reading, measured."""
+    size = 8192
+    a = torch.randn(size, size, device="cuda", dtype=torch.bfloat16)
+    product = clock(lambda: a @ a, 10)[0]
+    X = torch.randn(1_000_000, 1024, device="cuda")
+    v = torch.randn(1024, device="cuda")
+    reading = clock(lambda: X @ v, 10)[0]
+    copying = clock(X.clone, 10)[0]
+    return {
+        "card": torch.cuda.get_device_name(),
+        "bf16 product, TFLOP/s": round(2 * size**3 / product / 1e12),
+        "reading, TB/s": round(X.nbytes / reading / 1e12, 2),
+        "copying, TB/s (both ways)": round(2 * X.nbytes / copying / 1e12, 2),
+        "PyTorch": torch.__version__,
+    }
+
+
+@contextmanager
+def spans(name: str, owner: Any, method: str, found: dict[str, list[Any]]) -> Iterator[None]:
+    """Note when calls of a method begin and end on the device, and what they were given."""
+    plain = getattr(owner, method)
+
+    def timed(*arguments: Any, **options: Any) -> Any:
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        result = plain(*arguments, **options)
+        end.record()
+        found.setdefault(name, []).append((begin, end, arguments))
+        return result
+
+    setattr(owner, method, timed)
+    try:
+        yield
+    finally:
+        setattr(owner, method, plain)
+
+
+def where_the_time_goes(
+    fit: Callable[[], Any], n_columns: int, rates: dict[str, Any]
+) -> dict[str, Any]:
+    """Milliseconds of a fit in readings and Gram matrices, and how fast these were."""
+    found: dict[str, list[Any]] = {}
+    with (
+        spans("products", TensorRows, "products", found),
+        spans("sums", TensorRows, "sums", found),
+        spans("gram", rows, "_gram", found),
+        spans("factor", torch.linalg, "cholesky_ex", found),
+    ):
+        fit()
+        torch.cuda.synchronize()
+    took = {
+        name: sum(begin.elapsed_time(end) for begin, end, _ in calls)
+        for name, calls in found.items()
+    }
+    read = sum(given[0]._X.nbytes for name in ("products", "sums") for _, _, given in found[name])
+    work = sum(2.0 * given[0].shape[0] * n_columns**2 for _, _, given in found["gram"])
+    reading = took["products"] + took["sums"]
+    return {
+        "readings, ms": round(reading, 1),
+        "of the card's reading": f"{read / reading / 1e9 / rates['reading, TB/s']:.0%}",
+        "Gram, ms": round(took["gram"], 1),
+        "of the card's products": f"{work / took['gram'] / 1e9 / rates['bf16 product, TFLOP/s']:.0%}",
+        "Cholesky, ms": round(took["factor"], 1),
+    }
+
+
+def certified(rates: dict[str, Any], shapes: list[tuple[int, int, torch.dtype]]) -> Table:
+    """Fits with the data on the card: labels, norms and samples included."""
+    table: Table = []
+    for n, d, dtype in shapes:
+        X, y = generated(n, d, dtype)
+        LinearSVC(tol=1e-2, fit_intercept=False).fit(X[: n // 10], y[: n // 10])
+        for C in (0.1, 1.0, 10.0):
+            clf = LinearSVC(C, tol=1e-5, fit_intercept=False, random_state=0)
+            torch.cuda.reset_peak_memory_stats()
+            best, median, _ = clock(partial(clf.fit, X, y))
+            peak = torch.cuda.max_memory_allocated() / 1e9
+            assert clf.certificate_ is not None
+            table.append(
+                {
+                    "rows": f"{n:,}", "columns": d, "type": str(dtype).removeprefix("torch."), "C": C,
+                    "seconds": round(best, 4), "median": round(median, 4), "steps": clf.n_iter_,
+                    "proved": f"{clf.certificate_.proved_gap:.1e}",
+                    "GB, data and all": f"{X.nbytes / 1e9:.1f}, {peak:.1f}",
+                    **where_the_time_goes(partial(clf.fit, X, y), d, rates),
+                }
+            )  # fmt: skip
+            print(table[-1], flush=True)
+    return table
+
+
+def other_ways(n: int, d: int) -> Table:
+    """Several C, several classes, warm starts, data on the host: to 1e-4."""
+    table: Table = []
+
+    def note(what: str, seconds: float, model: Any) -> None:
+        worst = max(c.proved_gap for c in model.certificates_)
+        table.append({"what": what, "seconds": round(seconds, 3), "proved": f"{worst:.1e}"})
+        print(table[-1], flush=True)
+
+    X, y = generated(n, d)
+    base = LinearSVC(tol=1e-4, random_state=0)
+    Cs = [0.1, 0.3, 1.0, 3.0, 10.0]
+    seconds, _, models = clock(lambda: fit_path(base, X, y, Cs), 3)
+    note(f"{len(Cs)} C at once", seconds, models[-1])
+    seconds, _, models = clock(
+        lambda: [LinearSVC(C, tol=1e-4, random_state=0).fit(X, y) for C in Cs], 3
+    )
+    note(f"{len(Cs)} C one after the other", seconds, models[-1])
+
+    def warm() -> LinearSVC:
+        clf = LinearSVC(tol=1e-4, random_state=0, warm_start=True)
+        for C in Cs:
+            clf.set_params(C=C).fit(X, y)
+        return clf
+
+    seconds, _, model = clock(warm, 3)
+    note(f"{len(Cs)} C, each from the one before", seconds, model)
+    array, labels = X.cpu().numpy(), y.cpu().numpy()
+    seconds, _, model = clock(lambda: LinearSVC(tol=1e-4, device="cuda").fit(array, labels), 3)
+    note("from a NumPy array, moved to the card", seconds, model)
+
+    def in_blocks() -> Any:
+        source = TensorRows(torch.from_numpy(array), device="cuda", memory=array.nbytes // 8)
+        problem = TensorProblem(source, 2.0 * y.double() - 1.0)
+        ProblemGroup([problem])
+        return train(problem, TensorNewton(), tol=1e-4, seed=0)
+
+    seconds, _, result = clock(in_blocks, 1)
+    table.append(
+        {"what": "the same, as if it did not fit: in blocks, at each reading",
+         "seconds": round(seconds, 3), "proved": f"{result.certificate.proved_gap:.1e}"}
+    )  # fmt: skip
+    many = generated(n, d, classes=10)
+    seconds, _, model = clock(lambda: LinearSVC(tol=1e-4, random_state=0).fit(*many), 3)
+    note("10 classes at once", seconds, model)
+    return table
+
+
+def the_others(n: int, d: int, most: float) -> Table:
+    """PyTorch's optimisers, told the optimum, against a fit that proves its own."""
+    table: Table = []
+    targets = [1e-2, 1e-3, 1e-5]
+    X, y = generated(n, d)
+    signs = 2.0 * y.double() - 1.0
+    for C in (0.1, 1.0, 10.0):
+        own: dict[float, float | None] = {}
+        for target in targets:
+            clf = LinearSVC(C, tol=target, fit_intercept=False, random_state=0)
+            own[target] = round(clock(partial(clf.fit, X, y), 5)[0], 3)
+        reference = LinearSVC(C, tol=1e-8, fit_intercept=False, random_state=0).fit(X, y)
+        assert reference.certificate_ is not None
+        lower = reference.certificate_.dual
+        runs = {
+            "certsvm": own,
+            "L-BFGS": race(lbfgs, X, signs, C, lower, targets, most),
+            **{
+                f"SGD, step {step:g}": race(sgd(step), X, signs, C, lower, targets, most)
+                for step in (1.0, 0.1, 0.01)
+            },
+        }
+        for name, seconds in runs.items():
+            table.append(
+                {"C": C, "system": name}
+                | {f"to {t:g}, s": f"> {most:g}" if s is None else s for t, s in seconds.items()}
+            )
+            print(table[-1], flush=True)
+    return table
+
+
+def markdown(rates: dict[str, Any], tables: dict[str, Table]) -> str:
+    """All tables, with what they were measured on."""
+    where = ", ".join(f"{key} {value}" for key, value in (machine.describe() | rates).items())
+    lines = ["# gpu", "", (__doc__ or "").partition("\n")[0], "", f"Measured on: {where}."]
+    for title, table in tables.items():
+        columns = list(table[0])
+        lines += ["", f"## {title}", "", "| " + " | ".join(columns) + " |"]
+        lines += ["|" + " --- |" * len(columns)]
+        lines += ["| " + " | ".join(str(row[c]) for c in columns) + " |" for row in table]
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent.parent / "results")
+    parser.add_argument("--quick", action="store_true", help="small problems")
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        parser.error("PyTorch sees no GPU here")
+    rates = card()
+    print(rates, flush=True)
+    shrink = 100 if arguments.quick else 1
+    single, half = torch.float32, torch.bfloat16
+    shapes = [(1_000_000, 1024, single), (400_000, 2000, single), (10_000_000, 512, half)]
+    tables = {
+        "To a certified 1e-5, data on the card": certified(
+            rates, [(n // shrink, d // (8 if shrink > 1 else 1), dtype) for n, d, dtype in shapes]
+        ),
+        "1,000,000 x 1024, float32, with PyTorch's optimisers": the_others(
+            1_000_000 // shrink, 1024 // (8 if shrink > 1 else 1), MOST / shrink
+        ),
+        "1,000,000 x 512, float32, to a certified 1e-4": other_ways(
+            1_000_000 // shrink, 512 // (8 if shrink > 1 else 1)
+        ),
+    }
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "gpu.md").write_text(markdown(rates, tables))
+    results = {"machine": machine.describe() | rates, "tables": tables}
+    (arguments.out / "gpu.json").write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Tensors from whatever shares memory with them: PyTorch's own, CuPy's, NumPy's."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+def as_tensor(values: Any, device: torch.device | None = None) -> Tensor:
+    """A tensor of the same memory, where possible, and moved to ``device`` if there is one."""
+    if isinstance(values, Tensor):
+        tensor = values.detach()
+    elif hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
+        tensor = torch.from_dlpack(values)
+    else:
+        array = np.ascontiguousarray(values)
+        # PyTorch has no read-only tensors, and warns of arrays that are.
+        tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
+    return tensor if device is None else tensor.to(device)
+
+
+def like(values: Any, tensor: Tensor) -> Any:
+    """A tensor as what ``values`` is: CuPy's for CuPy's."""
+    if isinstance(values, Tensor):
+        return tensor
+    module = sys.modules.get(type(values).__module__.partition(".")[0])
+    back = getattr(module, "from_dlpack", None)
+    return tensor if back is None else back(tensor)
+
+
+def float_rows(X: Any) -> Tensor:
+    """Rows as a tensor of floating-point numbers; integers become float64."""
+    tensor = as_tensor(X)
+    if tensor.is_complex():
+        raise ValueError("Complex data not supported: X must hold real numbers")
+    return tensor if tensor.is_floating_point() else tensor.double()
+
+
+def encoded(y: Any, device: torch.device) -> tuple[NDArray[Any], Tensor]:
+    """The labels in ascending order, on the host, and which of them each row has, on the device.
+
+    Examples
+    --------
+    >>> classes, codes = encoded(torch.tensor([3, -1, 3]), torch.device("cpu"))
+    >>> classes.tolist(), codes.tolist()
+    ([-1, 3], [1, 0, 1])
+    """
+    if isinstance(y, np.ndarray) or not hasattr(y, "__dlpack__"):
+        values, index = np.unique(np.asarray(y), return_inverse=True)
+        return values, torch.from_numpy(index.astype(np.int64)).to(device)
+    labels = as_tensor(y, device)
+    if labels.is_floating_point() and not bool(torch.isfinite(labels).all()):
+        raise ValueError("y has labels that are not finite")
+    whole = labels.to(torch.uint8) if labels.dtype == torch.bool else labels
+    low, high = whole.min(), whole.max()
+    top = whole == high
+    if bool((top | (whole == low)).all()):
+        # The usual case, without sorting.
+        classes = torch.stack([low, high]) if bool(low != high) else low[None]
+        codes = top.long() if len(classes) == 2 else torch.zeros_like(top, dtype=torch.long)
+    else:
+        classes, codes = torch.unique(whole, return_inverse=True)
+    return classes.to(labels.dtype).cpu().numpy(), codes

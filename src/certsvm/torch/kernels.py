@@ -1,0 +1,240 @@
+"""What the second-order method does with all rows, in double precision and in one go.
+
+A GPU reads rows far more slowly than it multiplies, so values may be widened to float64 on the way:
+products of float32, float16 or bfloat16 rows are then as accurate as if the rows were float64, at
+no cost. PyTorch would make a copy of the rows in float64 first. Triton, which comes with PyTorch
+for GPUs, does without; and it does in one launch what takes PyTorch a dozen, where a launch takes
+longer than the work. Each of these functions has its equal in plain PyTorch, which defines what it
+computes: in ``rows``, and ``respond`` and ``clipped_sums`` here.
+"""
+
+# The types of kernels' arguments are Triton's business.
+# mypy: disable-error-code="no-untyped-def,untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:  # On a CPU there is no Triton, and no need of it.
+    triton = None
+
+# Rows and columns of a tile, and threads for it in units of 32. Found by trying, on an H200.
+_PRODUCT_TILE, _SUM_TILE, _WARPS = (4, 1024), (8, 512), 4
+# Parts that sums are made of, for each multiprocessor.
+_PARTS = 4
+# Rows at a time of what is done row by row.
+_ROWS = 2048
+
+
+def usable(tensor: Tensor) -> bool:
+    """Whether there are kernels for where this is."""
+    return triton is not None and tensor.is_cuda and tensor.stride(-1) == 1
+
+
+def products(X: Tensor, v: Tensor) -> Tensor:
+    """x_k.v for all rows, of a vector in float64."""
+    n, d = X.shape
+    out = torch.empty(n, dtype=torch.float64, device=X.device)
+    rows, columns = _PRODUCT_TILE
+    with torch.cuda.device(X.device):
+        _products[(triton.cdiv(n, rows),)](
+            X, v.contiguous(), out, n, d, X.stride(0), ROWS=rows, COLUMNS=columns, num_warps=_WARPS
+        )
+    return out
+
+
+def squared_norms(X: Tensor) -> Tensor:
+    """x_k.x_k for all rows, in float64."""
+    n, d = X.shape
+    out = torch.empty(n, dtype=torch.float64, device=X.device)
+    rows, columns = _PRODUCT_TILE
+    with torch.cuda.device(X.device):
+        _squared_norms[(triton.cdiv(n, rows),)](
+            X, out, n, d, X.stride(0), ROWS=rows, COLUMNS=columns, num_warps=_WARPS
+        )
+    return out
+
+
+def sums(X: Tensor, a: Tensor) -> Tensor:
+    """sum_k a_k x_k, of weights in float64."""
+    n, d = X.shape
+    rows, columns = _SUM_TILE
+    parts = _PARTS * torch.cuda.get_device_properties(X.device).multi_processor_count
+    per_part = triton.cdiv(triton.cdiv(n, parts), rows) * rows
+    out = torch.empty((parts, d), dtype=torch.float64, device=X.device)
+    with torch.cuda.device(X.device):
+        _sums[(parts, triton.cdiv(d, columns))](
+            X, a.contiguous(), out, n, d, X.stride(0), per_part, ROWS=rows, COLUMNS=columns,
+            num_warps=_WARPS,
+        )  # fmt: skip
+    return out.sum(0)
+
+
+def respond(
+    margins: Tensor,
+    alpha_hat: Tensor,
+    weights: Tensor | None,
+    sizes: Tensor,
+    sigma: float,
+    C: float,
+    blur: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """alpha_hat_k + sigma s_k (1 - margin_k), as it is and clipped to the box; and four sums.
+
+    These are the losses s_k max(0, 1 - margin_k); s_k sizes_k of the rows that may have a loss,
+    their margins being below 1 + blur; alpha_k; and alpha_k sizes_k.
+    """
+    if not usable(margins):
+        short = 1.0 - margins
+        s = (
+            torch.ones((), dtype=margins.dtype, device=margins.device)
+            if weights is None
+            else weights
+        )
+        unclipped = alpha_hat + sigma * s * short
+        alpha = torch.minimum(unclipped.clamp(min=0.0), C * s)
+        near = torch.where(short > -blur, s * sizes, 0.0)
+        losses = s * short.clamp(min=0.0)
+        numbers = torch.stack([losses.sum(), near.sum(), alpha.sum(), alpha @ sizes])
+        return unclipped, alpha, numbers
+    n = margins.numel()
+    unclipped, alpha = torch.empty_like(margins), torch.empty_like(margins)
+    parts = triton.cdiv(n, _ROWS)
+    out = torch.empty((parts, 4), dtype=torch.float64, device=margins.device)
+    with torch.cuda.device(margins.device):
+        _respond[(parts,)](
+            margins, alpha_hat, margins if weights is None else weights, sizes, unclipped, alpha,
+            out, _doubles(margins, sigma, C, blur), n, WEIGHTED=weights is not None, ROWS=_ROWS,
+            num_warps=_WARPS,
+        )  # fmt: skip
+    return unclipped, alpha, out.sum(0)
+
+
+def clipped_sums(
+    unclipped: Tensor,
+    along: Tensor,
+    weights: Tensor | None,
+    sigma: float,
+    C: float,
+    steps: Tensor,
+) -> Tensor:
+    """sum_k clip(unclipped_k - t sigma s_k along_k, 0, C s_k) along_k, for each t of ``steps``."""
+    if not usable(unclipped):
+        box = C if weights is None else C * weights
+        change = sigma * (along if weights is None else weights * along)
+        return torch.stack(
+            [_clipped(unclipped - step * change, box) @ along for step in steps.tolist()]
+        )
+    n = unclipped.numel()
+    parts = triton.cdiv(n, _ROWS)
+    out = torch.empty((parts, len(steps)), dtype=torch.float64, device=unclipped.device)
+    with torch.cuda.device(unclipped.device):
+        _clipped_sums[(parts,)](
+            unclipped, along, unclipped if weights is None else weights, steps, out,
+            _doubles(unclipped, sigma, C), n, len(steps), WEIGHTED=weights is not None, ROWS=_ROWS,
+            num_warps=_WARPS,
+        )  # fmt: skip
+    return out.sum(0)
+
+
+def _doubles(like: Tensor, *numbers: float) -> Tensor:
+    """Numbers for a kernel. As arguments, Triton would take them for single precision."""
+    return torch.tensor(numbers, dtype=torch.float64).to(like.device, non_blocking=True)
+
+
+def _clipped(values: Tensor, box: Any) -> Tensor:
+    if isinstance(box, Tensor):
+        return torch.minimum(values.clamp_(min=0.0), box)
+    return values.clamp_(0.0, box)
+
+
+if triton is not None:
+
+    @triton.jit
+    def _products(x, v, out, n, d, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+        rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+        total = tl.zeros((ROWS,), dtype=tl.float64)
+        for first in range(0, d, COLUMNS):
+            columns = first + tl.arange(0, COLUMNS)
+            inside = (rows < n)[:, None] & (columns < d)[None, :]
+            values = tl.load(x + rows[:, None] * stride + columns[None, :], mask=inside, other=0.0)
+            some = tl.load(v + columns, mask=columns < d, other=0.0)
+            total += tl.sum(values.to(tl.float64) * some[None, :], axis=1)
+        tl.store(out + rows, total, mask=rows < n)
+
+    @triton.jit
+    def _squared_norms(x, out, n, d, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+        rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+        total = tl.zeros((ROWS,), dtype=tl.float64)
+        for first in range(0, d, COLUMNS):
+            columns = first + tl.arange(0, COLUMNS)
+            inside = (rows < n)[:, None] & (columns < d)[None, :]
+            values = tl.load(x + rows[:, None] * stride + columns[None, :], mask=inside, other=0.0)
+            wide = values.to(tl.float64)
+            total += tl.sum(wide * wide, axis=1)
+        tl.store(out + rows, total, mask=rows < n)
+
+    @triton.jit
+    def _sums(x, a, out, n, d, stride, per_part, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+        part = tl.program_id(0).to(tl.int64)
+        columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+        total = tl.zeros((COLUMNS,), dtype=tl.float64)
+        for first in range(0, per_part, ROWS):
+            rows = part * per_part + first + tl.arange(0, ROWS)
+            inside = (rows < n)[:, None] & (columns < d)[None, :]
+            values = tl.load(x + rows[:, None] * stride + columns[None, :], mask=inside, other=0.0)
+            some = tl.load(a + rows, mask=rows < n, other=0.0)
+            total += tl.sum(values.to(tl.float64) * some[:, None], axis=0)
+        tl.store(out + part * d + columns, total, mask=columns < d)
+
+    @triton.jit
+    def _respond(
+        margins, alpha_hat, weights, sizes, unclipped, alpha, out, numbers, n,
+        WEIGHTED: tl.constexpr, ROWS: tl.constexpr,
+    ):  # fmt: skip
+        part = tl.program_id(0)
+        rows = part.to(tl.int64) * ROWS + tl.arange(0, ROWS)
+        inside = rows < n
+        sigma, C, blur = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
+        # Beyond the end: no loss, and an alpha of zero.
+        short = 1.0 - tl.load(margins + rows, mask=inside, other=3.0)
+        s = tl.where(inside, 1.0, 0.0).to(tl.float64)
+        if WEIGHTED:
+            s = tl.load(weights + rows, mask=inside, other=0.0)
+        size = tl.load(sizes + rows, mask=inside, other=0.0)
+        value = tl.load(alpha_hat + rows, mask=inside, other=0.0) + sigma * s * short
+        zero = tl.zeros((ROWS,), dtype=tl.float64)
+        clipped = tl.minimum(tl.maximum(value, zero), C * s)
+        tl.store(unclipped + rows, value, mask=inside)
+        tl.store(alpha + rows, clipped, mask=inside)
+        tl.store(out + part * 4, tl.sum(s * tl.maximum(short, zero), axis=0))
+        tl.store(out + part * 4 + 1, tl.sum(tl.where(short > -blur, s * size, zero), axis=0))
+        tl.store(out + part * 4 + 2, tl.sum(clipped, axis=0))
+        tl.store(out + part * 4 + 3, tl.sum(clipped * size, axis=0))
+
+    @triton.jit
+    def _clipped_sums(
+        unclipped, along, weights, steps, out, numbers, n, n_steps,
+        WEIGHTED: tl.constexpr, ROWS: tl.constexpr,
+    ):  # fmt: skip
+        part = tl.program_id(0)
+        rows = part.to(tl.int64) * ROWS + tl.arange(0, ROWS)
+        inside = rows < n
+        sigma, C = tl.load(numbers), tl.load(numbers + 1)
+        begin = tl.load(unclipped + rows, mask=inside, other=0.0)
+        z = tl.load(along + rows, mask=inside, other=0.0)
+        s = tl.where(inside, 1.0, 0.0).to(tl.float64)
+        if WEIGHTED:
+            s = tl.load(weights + rows, mask=inside, other=0.0)
+        change, box = sigma * s * z, C * s
+        zero = tl.zeros((ROWS,), dtype=tl.float64)
+        for i in range(n_steps):
+            value = begin - tl.load(steps + i) * change
+            clipped = tl.minimum(tl.maximum(value, zero), box)
+            tl.store(out + part * n_steps + i, tl.sum(clipped * z, axis=0))

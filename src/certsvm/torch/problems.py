@@ -1,0 +1,128 @@
+"""Problems that share rows in tensors: classes against the rest, and several C."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from certsvm.problem import AnyProblem, Part, refuse_extremes, require_sensible
+from certsvm.rows import Vector
+from certsvm.torch.rows import TensorRows
+
+
+@dataclass(frozen=True)
+class TensorStart:
+    """Where to begin instead of at zero: w, and alpha with its slope, over C, if it is known."""
+
+    w: Tensor
+    alpha: Tensor | None = None
+    smoothing: float | None = None
+
+
+class TensorProblem(AnyProblem):
+    """Rows, labels, weights and C, in tensors.
+
+    Parameters
+    ----------
+    rows : TensorRows
+        The validated data.
+    signs : Tensor of shape (n_rows,)
+        +1 or -1, in float64, on the rows' device.
+    C : float, default=1.0
+        Weight of the loss against the regulariser.
+    row_weights : Tensor of shape (n_rows,), default=None
+        Row weights s_k >= 0; None means that all are 1.
+    start : TensorStart, default=None
+        Where to begin; None means at zero.
+    """
+
+    def __init__(
+        self,
+        rows: TensorRows,
+        signs: Tensor,
+        *,
+        C: float = 1.0,
+        row_weights: Tensor | None = None,
+        start: TensorStart | None = None,
+    ) -> None:
+        self.rows, self.signs, self.row_weights = rows, signs, row_weights
+        self.C = require_sensible(C)
+        self.start = start
+        self.bias, self.dimension, self.n_rows = rows.bias, rows.dimension, rows.n_rows
+        # In the order of their making, for a group of problems in a row.
+        self.group: ProblemGroup | None = None
+        self.number = 0
+        if row_weights is None:
+            self.m, self.weight_sum, smallest, self._largest_weight = (
+                self.n_rows,
+                float(self.n_rows),
+                1.0,
+                1.0,
+            )
+            self._R = math.sqrt(float(rows.squared_norms.max())) if self.n_rows else 0.0
+        else:
+            active = row_weights > 0
+            self.m = int(active.sum())
+            if self.m:
+                some = row_weights[active]
+                self.weight_sum = float(some.sum())
+                smallest, self._largest_weight = float(some.min()), float(some.max())
+                self._R = math.sqrt(float(rows.squared_norms[active].max()))
+        if self.m == 0:
+            raise ValueError("there is nothing to learn from: no row has a positive weight")
+        self.lambda_ = 1.0 / (self.C * self.m)
+        refuse_extremes(self, smallest)
+
+    @property
+    def R(self) -> float:
+        """The largest norm of an active row."""
+        return self._R
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest row weight."""
+        return self._largest_weight
+
+    @cached_property
+    def weights(self) -> Vector:
+        """The row weights, on the host."""
+        if self.row_weights is None:
+            return np.ones(self.n_rows)
+        weights: Vector = self.row_weights.cpu().numpy()
+        return weights
+
+    def parts(self) -> Iterator[Part]:
+        """Not to be had: the rows stay on their device."""
+        raise TypeError("the rows are in tensors: only sums over them can be had")
+
+    def sample(self, rows: TensorRows, which: Tensor) -> TensorProblem:
+        """The problem on some of the rows, with C raised so that they stand for all."""
+        weights = None if self.row_weights is None else self.row_weights[which]
+        share = (
+            len(which) / self.n_rows if weights is None else float(weights.sum()) / self.weight_sum
+        )
+        return TensorProblem(rows, self.signs[which], C=self.C / share, row_weights=weights)
+
+
+class ProblemGroup:
+    """Problems with the same rows, whose readings of them are made together.
+
+    Parameters
+    ----------
+    problems : sequence of TensorProblem
+        With the same rows.
+    """
+
+    def __init__(self, problems: Sequence[TensorProblem]) -> None:
+        self.problems = list(problems)
+        self.rows = problems[0].rows
+        # Who works on them, from the first start on.
+        self.team: Any = None
+        for number, problem in enumerate(problems):
+            problem.group, problem.number = self, number

@@ -1,0 +1,281 @@
+"""Rows in tensors, and the three things the second-order method does with them.
+
+Products and sums, which certificates are made of, are accumulated in float64 from the values as
+they are: half and single precision are exact inputs. Gram matrices only tell where to go, and are
+made as fast as the device can: of values rounded to bfloat16 on a GPU.
+
+Rows that do not fit into the memory of the device stay where they are, and come in blocks with
+each reading.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from certsvm.torch import kernels
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+# Bytes of the rows, widened to float64, that are worked on at a time.
+_CHUNK = 2**28
+# With more vectors than this, widening the rows once is cheaper than reading them for each.
+_FEW_VECTORS = 6
+# Bytes of a block of rows that are not on the device.
+_BLOCK = 2**28
+# Lengths of rows whose Gram matrix certainly fits into single precision.
+_SINGLE = 1e-6, 1e6
+# The share of the free memory that rows may take, and what a row needs besides itself.
+_SHARE_OF_MEMORY, _PER_ROW = 0.7, 200
+
+
+class TensorRows:
+    """Validated rows ``[x_k, bias]`` in tensors.
+
+    Parameters
+    ----------
+    X : Tensor of shape (n_rows, n_columns)
+        Of type float16, bfloat16, float32 or float64. Used where it is, if that is on the device.
+    bias : float, default=0.0
+        The augmentation rho >= 0. Zero means that there is no extra dimension.
+    device : torch.device or str, default=None
+        Where to compute; None means where X is.
+    memory : int, default=None
+        Bytes that X may take on the device, if it is elsewhere; with more it stays there. None
+        means most of what is free.
+
+    Attributes
+    ----------
+    n_rows, n_columns, dimension : int
+        Shape of the data, and length of weight vectors.
+    device : torch.device
+        Where to compute.
+    squared_norms : Tensor of shape (n_rows,)
+        Squared norms of the augmented rows.
+
+    Examples
+    --------
+    >>> rows = TensorRows(torch.tensor([[3.0, 4.0], [0.0, 1.0]]), bias=2.0)
+    >>> rows.dimension, rows.squared_norms.tolist()
+    (3, [29.0, 5.0])
+    >>> rows.products(torch.tensor([[1.0, 1.0, 0.5]], dtype=torch.float64)).tolist()
+    [[8.0, 2.0]]
+    """
+
+    def __init__(
+        self,
+        X: Tensor,
+        *,
+        bias: float = 0.0,
+        device: torch.device | str | None = None,
+        memory: int | None = None,
+    ) -> None:
+        if X.layout != torch.strided:
+            raise ValueError(f"tensors must be dense, got layout {X.layout}")
+        if X.ndim != 2:
+            raise ValueError(
+                f"X must have two dimensions (rows, columns), got shape {tuple(X.shape)}"
+            )
+        if X.dtype not in FLOATS:
+            raise ValueError(f"X must be of type float16, bfloat16, float32 or float64: {X.dtype}")
+        self.bias = float(bias)
+        self.n_rows, self.n_columns = X.shape
+        self.dimension = self.n_columns + (self.bias > 0)
+        self.device = X.device if device is None else _device(device)
+        if X.stride(1) != 1:
+            X = X.contiguous()
+        self._X = X.detach()
+        self._blocks = [slice(0, self.n_rows)]
+        if X.device != self.device or memory is not None:
+            self._move(memory)
+        self.squared_norms = torch.empty(self.n_rows, dtype=torch.float64, device=self.device)
+        if self._one_by_one(1):
+            for part, some in self._read():
+                self.squared_norms[part] = kernels.squared_norms(some)
+        else:
+            for part, some in self._wide():
+                self.squared_norms[part] = (some * some).sum(1)
+        self.squared_norms += self.bias**2
+        self._refuse_non_finite()
+
+    def _move(self, memory: int | None) -> None:
+        """Put the rows on the device, or cut them into blocks that come when they are read."""
+        if memory is None:
+            memory = _room_for(self._X, self.device)
+        if self._X.nbytes <= memory:
+            self._X = self._X.to(self.device)
+            return
+        per_block = max(1, _BLOCK // max(1, self._X.element_size() * self.n_columns))
+        per_block = min(per_block, max(1, self.n_rows * memory // max(1, 4 * self._X.nbytes)))
+        starts = range(0, self.n_rows, per_block)
+        self._blocks = [slice(first, min(first + per_block, self.n_rows)) for first in starts]
+
+    @property
+    def resident(self) -> bool:
+        """Whether the rows are on the device."""
+        return len(self._blocks) == 1
+
+    def _read(self) -> Iterator[tuple[slice, Tensor]]:
+        """All rows, block by block, on the device."""
+        for part in self._blocks:
+            yield part, self._X[part].to(self.device, non_blocking=True)
+
+    def _wide(self) -> Iterator[tuple[slice, Tensor]]:
+        """All rows in float64, as many at a time as there is room for."""
+        per_chunk = max(1, _CHUNK // max(1, 8 * self.n_columns))
+        for block, rows in self._read():
+            for first in range(0, rows.shape[0], per_chunk):
+                some = rows[first : first + per_chunk]
+                begin = block.start + first
+                yield slice(begin, begin + some.shape[0]), some.double()
+
+    def products(self, vectors: Tensor) -> Tensor:
+        """v.[x_k, bias] for each of the vectors and all rows: (vectors, rows), one reading."""
+        out = torch.empty((len(vectors), self.n_rows), dtype=torch.float64, device=self.device)
+        inner = vectors[:, : self.n_columns]
+        if self._one_by_one(len(vectors)):
+            for part, some in self._read():
+                for v, products in zip(inner, out, strict=True):
+                    products[part] = kernels.products(some, v)
+        else:
+            for part, some in self._wide():
+                out[:, part] = inner @ some.T
+        if self.bias > 0:
+            out += self.bias * vectors[:, -1:]
+        return out
+
+    def sums(self, weights: Tensor) -> Tensor:
+        """sum_k a_k [x_k, bias] for each of the rows' weights a: one reading."""
+        out = torch.zeros((len(weights), self.dimension), dtype=torch.float64, device=self.device)
+        inner = out[:, : self.n_columns]
+        if self._one_by_one(len(weights)):
+            for part, some in self._read():
+                for a, total in zip(weights, inner, strict=True):
+                    total += kernels.sums(some, a[part])
+        else:
+            for part, some in self._wide():
+                inner += weights[:, part] @ some
+        if self.bias > 0:
+            out[:, -1] = self.bias * weights.sum(1)
+        return out
+
+    def _one_by_one(self, vectors: int) -> bool:
+        on_device = self._X.is_cuda or self.device.type == "cuda"
+        return on_device and vectors <= _FEW_VECTORS and kernels.usable(self._some())
+
+    def _some(self) -> Tensor:
+        return self._X if self._X.device == self.device else self._X[:1].to(self.device)
+
+    def take(self, which: Tensor) -> TensorRows:
+        """Some of the rows, copied to the device."""
+        some = object.__new__(TensorRows)
+        some.bias, some.n_columns, some.dimension = self.bias, self.n_columns, self.dimension
+        some.n_rows, some.device = len(which), self.device
+        some._X, some._blocks = self.gathered(which), [slice(0, len(which))]
+        some.squared_norms = self.squared_norms[which]
+        return some
+
+    def gathered(self, which: Tensor) -> Tensor:
+        """The rows ``which`` (ascending), without the bias, on the device."""
+        where = which.to(self._X.device)
+        return self._X.index_select(0, where).to(self.device)
+
+    def gram(self, rows: Tensor, scales: Tensor | None, *, exact: bool = False) -> Tensor:
+        """sum_k scales_k^2 [x_k, bias][x_k, bias]', of rows that were gathered.
+
+        None for scales means that all are one. Unless it is to be ``exact``, which is to say in
+        float64, it is made as fast as possible.
+        """
+        d = self.n_columns
+        if exact:
+            wide = rows.double() if scales is None else rows.double() * scales[:, None]
+            if self.bias > 0:
+                last = torch.ones(len(rows), **_like(wide)) if scales is None else scales
+                wide = torch.cat([wide, self.bias * last[:, None]], dim=1)
+            return wide.T @ wide
+        unit = self._unit
+        G = torch.zeros((self.dimension, self.dimension), dtype=torch.float64, device=self.device)
+        coarse = rows if unit == 1.0 else (rows.double() / unit).float()
+        if scales is not None:
+            coarse = coarse.float() * scales[:, None].float()
+        G[:d, :d] = unit**2 * _gram(coarse)
+        if self.bias > 0:
+            column = torch.ones(len(rows), device=self.device) if scales is None else scales.float()
+            border = (self.bias * unit) * (coarse.float().T @ column).double()
+            G[d, :d] = border
+            G[:d, d] = border
+            G[d, d] = self.bias**2 * column.double().square().sum()
+        return G
+
+    @cached_property
+    def product_roundings(self) -> Tensor:
+        """(n_k + 2) |y_k|, what rounding in an inner product with row k is proportional to."""
+        return (self.dimension + 2.0) * self.squared_norms.sqrt()
+
+    @cached_property
+    def _unit(self) -> float:
+        """What to measure rows in, so that their squares fit into single precision."""
+        largest = math.sqrt(float(self.squared_norms.max())) if self.n_rows else 1.0
+        return 1.0 if _SINGLE[0] <= largest <= _SINGLE[1] or largest == 0.0 else largest
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether products in single precision make sense."""
+        return self._unit == 1.0
+
+    def _refuse_non_finite(self) -> None:
+        bad = ~torch.isfinite(self.squared_norms)
+        if not bool(bad.any()):
+            return
+        k = int(bad.nonzero()[0, 0])
+        row = self._X[k].double()
+        wrong = (~torch.isfinite(row)).nonzero()
+        if len(wrong):
+            column = int(wrong[0, 0])
+            what = "NaN" if bool(torch.isnan(row[column])) else "infinity"
+            raise ValueError(
+                f"Input X contains {what}: row {k}, column {column}. Remove such rows, or fill in "
+                "the missing values."
+            )
+        raise ValueError(
+            f"Row {k} of X has values so large that its squared norm overflows. Rescale the "
+            "columns."
+        )
+
+
+def _like(tensor: Tensor) -> dict[str, Any]:
+    return {"dtype": tensor.dtype, "device": tensor.device}
+
+
+def _gram(rows: Tensor) -> Tensor:
+    """Rows' rows, in float64 but not as accurate."""
+    if rows.is_cuda:
+        half = rows.to(torch.bfloat16)
+        return torch.mm(half.T, half, out_dtype=torch.float32).double()
+    wide = rows.to(torch.float64 if rows.dtype == torch.float64 else torch.float32)
+    return (wide.T @ wide).double()
+
+
+def _device(device: Any) -> torch.device:
+    """The device by its name; "cuda" is the present one of them."""
+    found = torch.device(device)
+    if found.type == "cuda":
+        if not torch.cuda.is_available():
+            raise ValueError(f"device={str(device)!r}: PyTorch sees no GPU here")
+        if found.index is None:
+            found = torch.device("cuda", torch.cuda.current_device())
+    return found
+
+
+def _room_for(X: Tensor, device: torch.device) -> int:
+    """Bytes that the rows may take on the device."""
+    if device.type != "cuda":
+        return int(X.nbytes)
+    free = torch.cuda.mem_get_info(device)[0]
+    square = 8 * X.shape[1] ** 2
+    room: int = max(0, math.floor(_SHARE_OF_MEMORY * free) - _PER_ROW * X.shape[0] - 8 * square)
+    return room

@@ -1,0 +1,321 @@
+"""LinearSVC on tensors: where they are, in kind, and with the same certificate."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import certsvm
+import certsvm.torch.rows as rows_module
+from certsvm import LinearSVC, fit_path, verify
+from certsvm.torch import TensorNewton
+from certsvm.torch.data import as_tensor, encoded, like
+from tests.torch.problems import DEVICE, DTYPES, host
+
+
+def data(rows: int = 1500, columns: int = 8, classes: int = 2) -> tuple[Any, Any]:
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(rows, columns, generator=generator)
+    noise = 0.3 * torch.randn(rows, classes, generator=generator)
+    y = (X[:, :classes] + noise).argmax(1) if classes > 2 else (X[:, 0] + noise[:, 0] > 0).long()
+    return X.to(DEVICE), y.to(DEVICE)
+
+
+def agrees(clf: LinearSVC, X: Any, y: Any, weights: Any = None) -> None:
+    """The certificates hold for the data, and their intervals overlap with NumPy's."""
+    parameters = {**clf.get_params(), "device": None, "tol": 1e-7, "solver": "newton"}
+    local = LinearSVC(**parameters).fit(X, y, weights)
+    np.testing.assert_array_equal(clf.classes_, local.classes_)
+    assert clf.certificates_ is not None
+    assert local.certificates_ is not None
+    for ours, theirs in zip(clf.certificates_, local.certificates_, strict=True):
+        assert ours.met
+        assert ours.dual <= theirs.primal
+        assert theirs.dual <= ours.primal
+    assert verify(clf, X, y, sample_weight=weights).ok
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_training(dtype: str, intercept: bool, classes: int) -> None:
+    X, y = data(classes=classes)
+    X = X.to(DTYPES[dtype])
+    clf = LinearSVC(0.5, tol=1e-5, fit_intercept=intercept, random_state=0).fit(X, y)
+    agrees(clf, host(X), host(y))
+    assert clf.n_features_in_ == 8
+    assert clf.solver_ == "newton"
+    assert isinstance(clf.coef_, np.ndarray)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.5, 1: 2.0, 2: 1.0}])
+def test_weights(class_weight: Any) -> None:
+    X, y = data(classes=3)
+    weights = torch.rand(len(y), generator=torch.Generator().manual_seed(1))
+    weights[:50] = 0.0
+    weights = weights.to(DEVICE)
+    clf = LinearSVC(1.0, tol=1e-5, class_weight=class_weight).fit(X, y, weights)
+    agrees(clf, host(X), host(y), host(weights))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_answers_are_tensors(dtype: str) -> None:
+    X, y = data()
+    X = X.to(DTYPES[dtype])
+    clf = LinearSVC(random_state=0).fit(X, y)
+    scores, labels = clf.decision_function(X), clf.predict(X)
+    wide = host(X)
+    assert scores.dtype == (torch.float64 if dtype == "float64" else torch.float32)
+    np.testing.assert_allclose(host(scores), clf.decision_function(wide), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(host(labels), clf.predict(wide))
+    assert labels.dtype == y.dtype
+    assert clf.score(X, y) == clf.score(wide, host(y))
+    weights = torch.rand(len(y), device=DEVICE)
+    assert clf.score(X, y, weights) == pytest.approx(clf.score(wide, host(y), host(weights)))
+
+
+def test_many_classes_answer_in_columns() -> None:
+    X, y = data(classes=3)
+    clf = LinearSVC().fit(X, y)
+    assert clf.decision_function(X).shape == (len(X), 3)
+    np.testing.assert_array_equal(host(clf.predict(X)), clf.predict(host(X)))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["no", "yes"]),
+        torch.tensor([False, True]),
+        torch.tensor([-1.0, 1.0]),
+        torch.tensor([3, 250], dtype=torch.uint8),
+        [5, 7],
+    ],
+)
+def test_labels_of_any_kind(labels: Any) -> None:
+    X, y = data()
+    tensors = isinstance(labels, torch.Tensor)
+    own = labels.to(DEVICE)[y] if tensors else np.asarray(labels)[y.cpu().numpy()]
+    clf = LinearSVC(random_state=0).fit(X, own)
+    assert clf.score(X, own) > 0.8
+    numbers = clf.classes_.dtype.kind != "U"
+    assert isinstance(clf.predict(X), torch.Tensor if numbers else np.ndarray)
+
+
+def test_data_in_memory_is_moved_to_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = data(3000)
+    for room in (10**9, X.nbytes // 3):
+        monkeypatch.setattr(rows_module, "_room_for", lambda X, device, room=room: room)
+        # The "device" must be another one than the data's for anything to be moved.
+        if DEVICE == "cpu":
+            monkeypatch.setattr(rows_module, "_device", lambda name: torch.device("cpu", 0))
+        clf = LinearSVC(0.5, tol=1e-5, device=DEVICE, random_state=0)
+        clf.fit(host(X), host(y))
+        agrees(clf, host(X), host(y))
+        assert isinstance(clf.predict(host(X)), np.ndarray)
+
+
+def test_data_need_not_be_contiguous_or_writable() -> None:
+    X, y = data()
+    expected = LinearSVC(random_state=0).fit(X, y).coef_
+    for same in (X.T.contiguous().T, torch.cat([X, X], dim=1)[:, :8], X.clone().requires_grad_()):
+        np.testing.assert_allclose(LinearSVC(random_state=0).fit(same, y).coef_, expected)
+    frozen = X.cpu().numpy().copy()
+    frozen.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf = LinearSVC(random_state=0, device=DEVICE).fit(frozen, host(y))
+    np.testing.assert_allclose(clf.coef_, expected)
+
+
+def test_tensors_are_not_changed_or_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = data()
+    before = X.clone()
+    seen = []
+    init = rows_module.TensorRows.__init__
+
+    def watched(self: Any, tensor: Any, **options: Any) -> None:
+        init(self, tensor, **options)
+        seen.append(self._X.data_ptr())
+
+    monkeypatch.setattr(rows_module.TensorRows, "__init__", watched)
+    LinearSVC().fit(X, y)
+    assert seen[0] == X.data_ptr()
+    assert torch.equal(X, before)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X[:, 0], y), "two dimensions"),
+        (lambda X, y: (X, y[:9]), "y has shape"),
+        (lambda X, y: (X, 0 * y), "only one class"),
+        (lambda X, y: (X, torch.rand(len(y), device=y.device)), "Unknown label type"),
+        (lambda X, y: (X, torch.where(y > 0, 1.0, torch.nan)), "not finite"),
+        (lambda X, y: (X, None), "y is None"),
+        (lambda X, y: (X[:0], y[:0]), "no rows"),
+        (lambda X, y: (X[:, :0], y), "no columns"),
+        (lambda X, y: (X.to_sparse(), y), "must be dense"),
+        (lambda X, y: (X.to(torch.complex64), y), "Complex data"),
+        (lambda X, y: (torch.where(X > 2, torch.nan, X), y), r"NaN: row \d+, column"),
+        (lambda X, y: (torch.where(X > 2, torch.inf, X), y), r"infinity: row \d+, column"),
+        (lambda X, y: (X.double() * 1e200, y), "so large that its squared norm overflows"),
+    ],
+)
+def test_bad_input(change: Any, message: str) -> None:
+    clf = LinearSVC().fit(*data())
+    coef = clf.coef_.copy()
+    with pytest.raises(ValueError, match=message):
+        clf.fit(*change(*data()))
+    np.testing.assert_array_equal(clf.coef_, coef)
+
+
+def test_bad_weights_and_parameters() -> None:
+    X, y = data()
+    for weights, message in (
+        (torch.full((len(y),), -1.0), "must not be negative"),
+        (torch.full((len(y),), torch.nan), "must be finite"),
+        (torch.ones(3), "sample_weight has shape"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            LinearSVC().fit(X, y, weights)
+    with pytest.raises(ValueError, match="'sgd-s' needs NumPy arrays"):
+        LinearSVC(solver="sgd-s").fit(X, y)
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="PyTorch sees no GPU"):
+            LinearSVC(device="cuda").fit(host(X), host(y))
+    clf = LinearSVC().fit(X, y)
+    with pytest.raises(ValueError, match="expecting 8 features"):
+        clf.predict(X[:, :3])
+    with pytest.raises(ValueError, match="contains NaN"):
+        clf.predict(torch.full((2, 8), torch.nan, device=DEVICE))
+
+
+def test_limits_and_the_word_about_them() -> None:
+    X, y = data()
+    with pytest.warns(ConvergenceWarning, match="max_iter reached after 1 passes"):
+        clf = LinearSVC(100.0, tol=1e-9, max_iter=1, random_state=0).fit(X, y)
+    assert clf.certificate_ is not None
+    assert clf.certificate_.proved_gap > 1e-9
+    assert verify(clf, host(X), host(y)).ok
+
+
+def test_the_dual_point() -> None:
+    X, y = data(classes=3)
+    clf = LinearSVC(0.5, store_dual=True, tol=1e-4).fit(X, y)
+    assert clf.dual_coef_.shape == (3, len(X))
+    assert (clf.dual_coef_ >= 0).all()
+    assert (clf.dual_coef_ <= 0.5).all()
+    assert verify(clf, host(X), host(y)).ok
+
+
+def test_warm_starts() -> None:
+    X, y = data()
+    clf = LinearSVC(0.5, tol=1e-6, warm_start=True, random_state=0).fit(X, y)
+    cold = clf.n_iter_
+    clf.fit(X, y)
+    assert clf.n_iter_ < 0.5 * cold
+    for C in (1.0, 0.1):
+        clf.set_params(C=C).fit(X, y)
+        agrees(clf, host(X), host(y))
+    # From tensors to arrays and back.
+    clf.fit(host(X), host(y))
+    clf.fit(X, y)
+    agrees(clf, host(X), host(y))
+
+
+@pytest.mark.parametrize("tensors", [True, False])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_several_C(tensors: bool, classes: int) -> None:
+    X, y = data(classes=classes)
+    Cs = [1.0, 0.01, 0.1]
+    own = (X, y) if tensors else (host(X), host(y))
+    models = fit_path(LinearSVC(tol=1e-5, random_state=0), *own, Cs)
+    assert [model.C for model in models] == Cs
+    for model in models:
+        agrees(model, host(X), host(y))
+        assert not model.warm_start
+    with pytest.raises(ValueError, match="finite numbers > 0"):
+        fit_path(LinearSVC(), X, y, [1.0, -1.0])
+
+
+def test_what_shares_memory() -> None:
+    class Elsewhere:
+        """What CuPy's arrays are: something with DLPack, on a device."""
+
+        def __init__(self, tensor: torch.Tensor, device: int = 2) -> None:
+            self.tensor, self.device, self.shape = tensor, device, tensor.shape
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return self.tensor.__dlpack__()
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (self.device, 0)
+
+    X = data()[0].cpu()
+    with pytest.raises(Exception, match=r"(?i)cuda|device|dlpack"):
+        LinearSVC().fit(Elsewhere(X), np.zeros(len(X)))
+    assert torch.equal(as_tensor(Elsewhere(X, device=1)), X)
+    assert like(X, X) is X
+    assert isinstance(like(X.numpy(), X), np.ndarray)
+
+
+def test_labels_are_encoded_in_order() -> None:
+    for y in (torch.tensor([2, 0, 1, 2]), np.array(["c", "a", "b", "c"])):
+        classes, codes = encoded(y, torch.device("cpu"))
+        assert codes.tolist() == [2, 0, 1, 2]
+        assert len(classes) == 3
+
+
+def test_the_solver_may_be_configured() -> None:
+    X, y = data()
+    clf = LinearSVC(solver=TensorNewton(samples=False, corrections=0)).fit(X, y)
+    assert clf.certificate_ is not None
+    assert clf.certificate_.met
+
+
+def test_copies() -> None:
+    X, y = data()
+    clf = LinearSVC(device=DEVICE, warm_start=True).fit(X, y)
+    assert clone(clf).device == DEVICE
+    loaded = pickle.loads(pickle.dumps(clf))
+    assert torch.equal(loaded.predict(X), clf.predict(X))
+
+
+def test_array_api_dispatch() -> None:
+    """scikit-learn's own tools on tensors; in a process, since SciPy must be told early."""
+    program = """
+import sklearn, torch
+from sklearn.model_selection import cross_val_score
+from certsvm import LinearSVC
+X = torch.randn(600, 5, generator=torch.Generator().manual_seed(0))
+y = (X[:, 0] > 0).long()
+with sklearn.config_context(array_api_dispatch=True):
+    clf = LinearSVC(random_state=0).fit(X, y)
+    assert isinstance(clf.predict(X), torch.Tensor)
+    assert cross_val_score(clf, X, y, cv=3).min() > 0.9
+"""
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120, env=environment)
+
+
+def test_without_tensors_pytorch_is_not_loaded() -> None:
+    program = (
+        "import sys, numpy as np; from certsvm import LinearSVC;"
+        "LinearSVC().fit(np.eye(4), [0, 1, 0, 1]).predict(np.eye(4));"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_the_path_is_exported() -> None:
+    assert certsvm.fit_path is fit_path

@@ -1,0 +1,309 @@
+"""The second-order method on tensors: the same propositions as on NumPy's arrays."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import certsvm.torch.rows as rows_module
+from certsvm.bounds import dual_bound
+from certsvm.problem import Problem
+from certsvm.rows import Rows
+from certsvm.solvers import Newton, Options
+from certsvm.torch import ProblemGroup, TensorNewton, TensorProblem, TensorRows, kernels
+from certsvm.torch.newton import conjugate_gradients
+from certsvm.torch.problems import TensorStart
+from certsvm.training import train
+from tests.problems import Case, cases, exact_dual, exact_objective, optimum
+from tests.solvers.test_newton import degenerate
+from tests.torch.problems import (
+    DEVICE,
+    DTYPES,
+    device,
+    generated,
+    host,
+    in_tensors,
+    tensor_problem,
+)
+
+seeds = st.integers(0, 2**32 - 1)
+dtypes = st.sampled_from(sorted(DTYPES))
+SOLVER = TensorNewton()
+
+
+def coarse_gram(rows: torch.Tensor) -> torch.Tensor:
+    """What a GPU makes of it."""
+    half = rows.to(torch.bfloat16).float()
+    return (half.T @ half).double()
+
+
+@pytest.fixture(params=["as on a CPU", "as on a GPU"])
+def either_gram(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "as on a GPU" and DEVICE == "cpu":
+        monkeypatch.setattr(rows_module, "_gram", coarse_gram)
+
+
+@given(case=cases(), dtype=dtypes, seed=seeds, passes=st.integers(1, 30))
+def test_proposition_2(case: Case, dtype: str, seed: int, passes: int) -> None:
+    """L <= J_opt <= J at the end of every step, against another solver at 1e-8."""
+    case, X = in_tensors(case, dtype)
+    low, high = optimum(case)
+    result = train(tensor_problem(case, X), SOLVER, tol=0.0, max_iter=passes, seed=seed)
+    certificate = result.certificate
+    assert certificate.dual - certificate.dual_rounding <= high
+    assert certificate.primal + certificate.primal_rounding >= low
+    assert (result.history["dual"] <= high * (1 + 1e-9) + 1e-9).all()
+
+
+@given(case=cases(), dtype=dtypes, seed=seeds, passes=st.integers(1, 30))
+def test_alpha_lies_in_the_box_and_gives_the_bound(
+    case: Case, dtype: str, seed: int, passes: int
+) -> None:
+    case, X = in_tensors(case, dtype)
+    problem = tensor_problem(case, X)
+    result = train(problem, SOLVER, tol=0.0, max_iter=passes, seed=seed, keep_alpha=True)
+    assert result.alpha is not None
+    assert (result.alpha >= 0).all()
+    assert (result.alpha <= case.C * case.row_weights()).all()
+    exact = exact_dual(case, [Fraction(float(a)) for a in result.alpha])
+    claimed = Fraction(result.certificate.dual)
+    allowance = Fraction(result.certificate.dual_rounding) + Fraction(1, 10**13) * (
+        abs(claimed) + Fraction(float(result.alpha.sum())) * 20
+    )
+    assert abs(exact - claimed) <= allowance
+
+
+@given(case=cases(), dtype=dtypes, seed=seeds, passes=st.integers(1, 20))
+def test_the_answer_is_the_one_that_is_certified(
+    case: Case, dtype: str, seed: int, passes: int
+) -> None:
+    case, X = in_tensors(case, dtype)
+    result = train(tensor_problem(case, X), SOLVER, tol=0.0, max_iter=passes, seed=seed)
+    error = abs(exact_objective(case, result.w) - Fraction(result.certificate.primal))
+    assert error <= Fraction(result.certificate.primal_rounding)
+
+
+@given(case=cases(), seed=seeds, size=st.floats(0, 1e3))
+def test_any_start_is_certified_truly(case: Case, seed: int, size: float) -> None:
+    case, X = in_tensors(case, "float32")
+    low, high = optimum(case)
+    rng = np.random.default_rng(seed)
+    w = device(size * rng.standard_normal(case.patterns().shape[1]))
+    alpha = device(case.C * rng.standard_normal(len(X))) if seed % 2 else None
+    problem = tensor_problem(case, X, TensorStart(w, alpha))
+    result = train(problem, SOLVER, tol=0.0, max_iter=5, seed=seed, keep_alpha=True)
+    certificate = result.certificate
+    assert certificate.dual - certificate.dual_rounding <= high
+    assert certificate.primal + certificate.primal_rounding >= low
+    assert result.alpha is not None
+    assert (result.alpha >= 0).all()
+    assert (result.alpha <= case.C * case.row_weights()).all()
+
+
+@given(case=cases())
+def test_it_reaches_the_optimum_of_small_problems(case: Case) -> None:
+    case, X = in_tensors(case, "float32")
+    low, high = optimum(case)
+    result = train(tensor_problem(case, X), SOLVER, tol=1e-7, max_iter=300, seed=0)
+    assert result.certificate.met
+    assert result.certificate.primal >= low * (1 - 1e-9) - 1e-9
+    assert result.certificate.primal <= high * (1 + 1e-6) + 1e-9
+
+
+@pytest.mark.parametrize("C", [1e-4, 1e-2, 1.0, 1e2, 1e4])
+@pytest.mark.parametrize("name", degenerate())
+@pytest.mark.usefixtures("either_gram")
+def test_degenerate_data(name: str, C: float) -> None:
+    X, y = degenerate()[name]
+    case = Case(X, y, None, C, 0.0, "dense-float64-int32")
+    problem = tensor_problem(case, device(X))
+    result = train(problem, SOLVER, tol=1e-6, max_iter=300, seed=0)
+    assert result.certificate.met, f"{result.certificate!r} after {result.passes} steps"
+    assert np.isfinite(result.w).all()
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("corrections", [0, 4])
+@pytest.mark.usefixtures("either_gram")
+def test_columns_of_very_different_scales(C: float, corrections: int) -> None:
+    """A coarse Gram matrix leads astray here; that is noticed."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 40)) * np.logspace(0, -3, 40) + 3.0
+    y = np.where(X[:, 0] - 3.0 + 0.5 * rng.standard_normal(20_000) > 0, 1.0, -1.0)
+    case = Case(X, y, None, C, 1.0, "dense-float64-int32")
+    case, tensor = in_tensors(case, "float32")
+    solver = TensorNewton(corrections=corrections)
+    result = train(tensor_problem(case, tensor), solver, tol=1e-5, max_iter=60, seed=0)
+    assert result.certificate.met, f"{result.certificate!r} after {result.passes} steps"
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-12, 1e12, 1e30])
+def test_rows_whose_squares_leave_single_precision(scale: float) -> None:
+    X, y = generated(200, 5)
+    case = Case(scale * X.astype(float), y, None, scale**-2.0, 0.0, "dense-float64-int32")
+    result = train(tensor_problem(case, device(case.X)), SOLVER, tol=1e-6, seed=0)
+    assert result.certificate.met
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bias", [0.0, 2.0])
+def test_samples_and_blocks_change_no_optimum(weighted: bool, bias: float) -> None:
+    X, y = generated(30_000, 12)
+    weights = np.random.default_rng(1).uniform(0.0, 2.0, len(y)) if weighted else None
+    case = Case(X.astype(float), y, weights, 0.5, bias, "dense-float64-int32")
+    tensor = device(X)
+    reference = train(case.problem(), Newton(), tol=1e-6, seed=0).certificate
+    for rows in ({}, {"memory": tensor.nbytes // 3}):
+        problem = tensor_problem(case, tensor, **rows)
+        assert problem.rows.resident == (not rows)
+        for samples in (True, False):
+            problem = tensor_problem(case, tensor, **rows)
+            result = train(problem, TensorNewton(samples=samples), tol=1e-6, seed=0)
+            assert result.certificate.met
+            assert result.certificate.dual <= reference.primal
+            assert result.certificate.primal >= reference.dual
+
+
+def test_half_precision_is_exact() -> None:
+    """The certificate is about the values as they are stored."""
+    X, y = generated(5000, 8)
+    half = device(X).to(torch.bfloat16)
+    case = Case(X.astype(float), y, None, 1.0, 0.0, "dense-float64-int32")
+    result = train(tensor_problem(case, half), SOLVER, tol=1e-8, seed=0).certificate
+    stored = Problem(Rows(host(half)), y, C=1.0)
+    reference = train(stored, Newton(), tol=1e-8, seed=0).certificate
+    assert result.dual <= reference.primal + reference.primal_rounding
+    assert reference.dual <= result.primal + result.primal_rounding
+    rounded = train(Problem(Rows(X), y, C=1.0), Newton(), tol=1e-8, seed=0).certificate
+    assert rounded.dual > result.primal or rounded.primal < result.dual
+
+
+def test_problems_that_go_in_step_are_the_same_as_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = generated(4000, 10)
+    rows = TensorRows(device(X), bias=1.0)
+    readings = []
+    products = TensorRows.products
+
+    def counted(self: Any, vectors: torch.Tensor) -> torch.Tensor:
+        readings.append(len(vectors))
+        return products(self, vectors)
+
+    monkeypatch.setattr(TensorRows, "products", counted)
+    Cs = [0.01, 0.1, 1.0, 10.0]
+
+    def problems() -> list[TensorProblem]:
+        return [TensorProblem(rows, device(y), C=C) for C in Cs]
+
+    solver = TensorNewton(samples=False)
+    together = problems()
+    ProblemGroup(together)
+    results = [train(problem, solver, tol=1e-6, seed=0) for problem in together]
+    shared = len(readings)
+    readings.clear()
+    for result, problem in zip(results, problems(), strict=True):
+        ProblemGroup([problem])
+        alone = train(problem, solver, tol=1e-6, seed=0)
+        assert result.certificate.met
+        np.testing.assert_allclose(result.w, alone.w, rtol=1e-5, atol=1e-5)
+        assert result.epochs == alone.epochs
+    assert shared < 0.6 * len(readings)
+
+
+def test_a_warm_start_needs_fewer_steps() -> None:
+    X, y = generated(3000, 10)
+    case = Case(X.astype(float), y, None, 1.0, 0.0, "dense-float64-int32")
+    problem = tensor_problem(case, device(X))
+    cold = train(problem, TensorNewton(samples=False), tol=1e-6, seed=0)
+    strand = problem.group.team.strands[0]
+    start = TensorStart(device(cold.w), strand.found.alpha, strand.smoothing)
+    again = tensor_problem(case, device(X), start)
+    warm = train(again, SOLVER, tol=1e-6, seed=0)
+    assert warm.certificate.met
+    assert warm.passes < 0.5 * cold.passes
+
+
+def test_drift_stays_within_its_allowance() -> None:
+    """Margins that were added up over many steps, against those from scratch."""
+    X, y = generated(500, 6)
+    case = Case(X.astype(float), y, None, 10.0, 0.0, "dense-float64-int32")
+    problem = tensor_problem(case, device(X))
+    rng = np.random.default_rng(0)
+    run = TensorNewton(samples=False).start(problem, Options(rng, target=0.0))
+    strand = problem.group.team.strands[0]
+    for _ in range(40):
+        run.epoch()
+        exact = problem.signs * problem.rows.products(strand.w[None])[0]
+        allowed = 2.0**-53 * (strand._error + 1.01 * float(strand.w.norm()))
+        assert bool(((strand._margins - exact).abs() <= allowed * strand._sizes).all())
+        point = run.dual()
+        assert point is not None
+        assert dual_bound(point)[0].low <= strand.found.primal.high
+
+
+def test_conjugate_gradients_end_where_the_system_says() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((8, 8))
+    H = device(A @ A.T + np.eye(8))
+    b = device(rng.standard_normal(8))
+    x = conjugate_gradients(lambda v: H @ v, lambda v: v, b, 12)
+    np.testing.assert_allclose(host(H @ x), host(b), atol=1e-8)
+    assert not conjugate_gradients(lambda v: H @ v, lambda v: v, 0 * b, 3).any()
+
+
+def test_what_it_does_not_take() -> None:
+    X, y = generated(20, 3)
+    case = Case(X.astype(float), y, None, 1.0, 0.0, "dense-float64-int32")
+    with pytest.raises(ValueError, match="more than max_columns = 2"):
+        train(tensor_problem(case, device(X)), TensorNewton(max_columns=2))
+    with pytest.raises(ValueError, match="needs rows in tensors"):
+        train(case.problem(), SOLVER)
+    with pytest.raises(ValueError, match="corrections must be >= 0"):
+        TensorNewton(corrections=-1)
+    with pytest.raises(ValueError, match="no row has a positive weight"):
+        tensor_problem(case._replace(weights=np.zeros(20)), device(X))
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="kernels are for GPUs: CERTSVM_TEST_DEVICE=cuda")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(5000, 100), (4097, 1025), (1, 1), (333, 2000)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_kernels_compute_what_pytorch_does(
+    dtype: str, shape: tuple[int, int], weighted: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    X = device(rng.standard_normal(shape)).to(DTYPES[dtype])
+    v, a = device(rng.standard_normal(shape[1])), device(rng.standard_normal(shape[0]))
+    wide = X.double()
+    for ours, theirs in (
+        (kernels.products(X, v), wide @ v),
+        (kernels.sums(X, a), wide.T @ a),
+        (kernels.squared_norms(X), (wide * wide).sum(1)),
+    ):
+        np.testing.assert_allclose(host(ours), host(theirs), rtol=1e-12, atol=1e-10)
+    margins, alpha_hat = device(rng.standard_normal(shape[0])), device(rng.random(shape[0]))
+    sizes = device(rng.random(shape[0]))
+    weights = device(rng.random(shape[0])) if weighted else None
+    on_host: Any = [t if t is None else t.cpu() for t in (margins, alpha_hat, weights, sizes)]
+    C = 0.1  # Not a number of single precision.
+    ours = kernels.respond(margins, alpha_hat, weights, sizes, 0.37, C, 1e-3)
+    theirs = kernels.respond(on_host[0], on_host[1], on_host[2], on_host[3], 0.37, C, 1e-3)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(host(one), host(other), rtol=1e-12, atol=1e-12)
+    assert bool((ours[1] <= (C if weights is None else C * weights)).all())
+    steps = np.linspace(0.0, 10.0, 26)
+    slopes = kernels.clipped_sums(ours[0], margins, weights, 0.37, C, device(steps))
+    expected = kernels.clipped_sums(
+        theirs[0],
+        on_host[0],
+        on_host[2],
+        0.37,
+        C,
+        torch.tensor(steps),
+    )
+    np.testing.assert_allclose(host(slopes), host(expected), rtol=1e-10, atol=1e-10)
