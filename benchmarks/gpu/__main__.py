@@ -28,7 +28,7 @@ from certsvm.training import train
 Table = list[dict[str, Any]]
 REPEATS = 7
 # Seconds for each of the others.
-MOST = 6.0
+MOST = 4.0
 
 
 def clock(work: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, float, Any]:
@@ -101,11 +101,12 @@ def where_the_time_goes(
     read = sum(given[0]._X.nbytes for name in ("products", "sums") for _, _, given in found[name])
     work = sum(2.0 * given[0].shape[0] * n_columns**2 for _, _, given in found["gram"])
     reading = took["products"] + took["sums"]
+    speed, rate = read / reading / 1e9, work / took["gram"] / 1e9
     return {
         "readings, ms": round(reading, 1),
-        "of the card's reading": f"{read / reading / 1e9 / rates['reading, TB/s']:.0%}",
+        "of the card's reading": f"{speed / rates['reading, TB/s']:.0%}",
         "Gram, ms": round(took["gram"], 1),
-        "of the card's products": f"{work / took['gram'] / 1e9 / rates['bf16 product, TFLOP/s']:.0%}",
+        "of the card's products": f"{rate / rates['bf16 product, TFLOP/s']:.0%}",
         "Cholesky, ms": round(took["factor"], 1),
     }
 
@@ -124,7 +125,7 @@ def certified(rates: dict[str, Any], shapes: list[tuple[int, int, torch.dtype]])
             assert clf.certificate_ is not None
             table.append(
                 {
-                    "rows": f"{n:,}", "columns": d, "type": str(dtype).removeprefix("torch."), "C": C,
+                    "rows": f"{n:,}", "columns": d, "type": str(dtype)[len("torch."):], "C": C,
                     "seconds": round(best, 4), "median": round(median, 4), "steps": clf.n_iter_,
                     "proved": f"{clf.certificate_.proved_gap:.1e}",
                     "GB, data and all": f"{X.nbytes / 1e9:.1f}, {peak:.1f}",
@@ -187,30 +188,32 @@ def the_others(n: int, d: int, most: float) -> Table:
     """PyTorch's optimisers, told the optimum, against a fit that proves its own."""
     table: Table = []
     targets = [1e-2, 1e-3, 1e-5]
-    X, y = generated(n, d)
-    signs = 2.0 * y.double() - 1.0
-    for C in (0.1, 1.0, 10.0):
-        own: dict[float, float | None] = {}
-        for target in targets:
-            clf = LinearSVC(C, tol=target, fit_intercept=False, random_state=0)
-            own[target] = round(clock(partial(clf.fit, X, y), 5)[0], 3)
-        reference = LinearSVC(C, tol=1e-8, fit_intercept=False, random_state=0).fit(X, y)
-        assert reference.certificate_ is not None
-        lower = reference.certificate_.dual
-        runs = {
-            "certsvm": own,
-            "L-BFGS": race(lbfgs, X, signs, C, lower, targets, most),
-            **{
-                f"SGD, step {step:g}": race(sgd(step), X, signs, C, lower, targets, most)
-                for step in (1.0, 0.1, 0.01)
-            },
-        }
-        for name, seconds in runs.items():
-            table.append(
-                {"C": C, "system": name}
-                | {f"to {t:g}, s": f"> {most:g}" if s is None else s for t, s in seconds.items()}
-            )
-            print(table[-1], flush=True)
+    for alike in (True, False):
+        X, y = generated(n, d, alike=alike)
+        signs = 2.0 * y.double() - 1.0
+        for run in (lbfgs, sgd(1.0)):
+            # Not for the record: what is loaded when it is first used.
+            race(run, X[:1000], signs[:1000], 1.0, 1e-9, [1e-9], 0.5)
+        for C in (0.1, 1.0, 10.0):
+            own: dict[float, float | None] = {}
+            for target in targets:
+                clf = LinearSVC(C, tol=target, fit_intercept=False, random_state=0)
+                own[target] = round(clock(partial(clf.fit, X, y), 5)[0], 3)
+            reference = LinearSVC(C, tol=1e-7, fit_intercept=False, random_state=0).fit(X, y)
+            assert reference.certificate_ is not None
+            lower = reference.certificate_.dual
+            runs = {"certsvm": own, "L-BFGS": race(lbfgs, X, signs, C, lower, targets, most)}
+            for step in (1.0, 0.1, 0.01):
+                runs[f"SGD, step {step:g}"] = race(sgd(step), X, signs, C, lower, targets, most)
+            for name, seconds in runs.items():
+                table.append(
+                    {"directions": "alike" if alike else "as of embeddings", "C": C, "system": name}
+                    | {
+                        f"to {t:g}, s": f"> {most:g}" if s is None else s
+                        for t, s in seconds.items()
+                    }
+                )
+                print(table[-1], flush=True)
     return table
 
 

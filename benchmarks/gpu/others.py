@@ -28,7 +28,7 @@ def lbfgs(X: Any, signs: Any, C: float) -> Iterator[Any]:
     """torch.optim.LBFGS with its line search, on the hinge loss over all rows, scaled by C m."""
     m = X.shape[0]
     w = torch.zeros(X.shape[1], device=X.device, requires_grad=True)
-    optimiser = torch.optim.LBFGS([w], max_iter=20, history_size=20, line_search_fn="strong_wolfe")
+    optimiser = torch.optim.LBFGS([w], max_iter=5, history_size=50, line_search_fn="strong_wolfe")
     short_signs = signs.float()
 
     def closure() -> Any:

@@ -1,4 +1,8 @@
-"""Dense unit rows on a device, two classes with some labels flipped."""
+"""Dense unit rows on a device, with some labels wrong.
+
+Either all directions are alike, or, as embeddings are, they have a common mean and most of their
+length in few directions: the k-th of them is 1 / k as long as the first.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +20,27 @@ def generated(
     *,
     classes: int = 2,
     flipped: float = 0.05,
+    alike: bool = True,
     device: str = "cuda",
     seed: int = 0,
 ) -> tuple[Any, Any]:
     """X and y; ``flipped`` is the share of labels that are wrong."""
     generator = torch.Generator(device).manual_seed(seed)
     directions = torch.randn(columns, classes, generator=generator, device=device)
+    lengths = torch.ones(columns, device=device)
+    mean = torch.zeros(columns, device=device)
+    if not alike:
+        lengths /= torch.arange(1, columns + 1, device=device)
+        mean = torch.randn(columns, generator=generator, device=device) * lengths
     X = torch.empty(rows, columns, device=device, dtype=dtype)
     y = torch.empty(rows, device=device, dtype=torch.long)
     for first in range(0, rows, _ROWS_AT_ONCE):
         some = slice(first, min(first + _ROWS_AT_ONCE, rows))
         size = some.stop - first
         block = torch.randn(size, columns, generator=generator, device=device)
-        block /= block.norm(dim=1, keepdim=True)
-        X[some] = block
         y[some] = (block @ directions).argmax(1)
+        block = block * lengths + mean
+        X[some] = block / block.norm(dim=1, keepdim=True)
     wrong = torch.rand(rows, generator=generator, device=device) < flipped
     other = torch.randint(1, classes, (rows,), generator=generator, device=device)
     return X, torch.where(wrong, (y + other) % classes, y)

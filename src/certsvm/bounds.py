@@ -201,8 +201,7 @@ def moved_point(
     some, additions = sum_of_part(problem, change, team)
     w = point.w + some
     path = float(np.abs(change) @ problem.rows.norms)
-    length = math.sqrt(float(w @ w))
-    rounding = _SLACK * UNIT_ROUNDOFF * ((additions + 2) * path + length)
+    rounding = moved_rounding(additions, path, w)
     alpha_sum = total(alpha)
     return DualPoint(
         alpha_sum=alpha_sum.value,
@@ -212,6 +211,11 @@ def moved_point(
         w_rounding=point.w_rounding + rounding,
         alpha=lambda: alpha,
     )
+
+
+def moved_rounding(additions: int, path: float, w: Vector) -> float:
+    """What is added to the error of w when the sum of a rounded change of alpha is added to it."""
+    return _SLACK * UNIT_ROUNDOFF * ((additions + 2) * path + length(w))
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,14 @@ try:
 except ImportError:  # On a CPU there is no Triton, and no need of it.
     triton = None
 
-# Rows and columns of a tile, and threads for it in units of 32. Found by trying, on an H200.
-_PRODUCT_TILE, _SUM_TILE, _WARPS = (4, 1024), (8, 512), 4
+# Rows and columns that are read at a time, and threads for them in units of 32; for sums, by how
+# many vectors there are at most. Found by trying, on an H200.
+_PRODUCT_TILE = 8, 128, 2
+_SUM_TILES = {1: (16, 512, 4), 8: (16, 64, 4)}
+MOST_SUMS = max(_SUM_TILES)
+_WARPS = 4
 # Parts that sums are made of, for each multiprocessor.
-_PARTS = 4
+_PARTS = 8
 # Rows at a time of what is done row by row.
 _ROWS = 2048
 
@@ -41,10 +45,10 @@ def products(X: Tensor, v: Tensor) -> Tensor:
     """x_k.v for all rows, of a vector in float64."""
     n, d = X.shape
     out = torch.empty(n, dtype=torch.float64, device=X.device)
-    rows, columns = _PRODUCT_TILE
+    rows, columns, warps = _PRODUCT_TILE
     with torch.cuda.device(X.device):
         _products[(triton.cdiv(n, rows),)](
-            X, v.contiguous(), out, n, d, X.stride(0), ROWS=rows, COLUMNS=columns, num_warps=_WARPS
+            X, v.contiguous(), out, n, d, X.stride(0), ROWS=rows, COLUMNS=columns, num_warps=warps
         )
     return out
 
@@ -53,27 +57,42 @@ def squared_norms(X: Tensor) -> Tensor:
     """x_k.x_k for all rows, in float64."""
     n, d = X.shape
     out = torch.empty(n, dtype=torch.float64, device=X.device)
-    rows, columns = _PRODUCT_TILE
+    rows, columns, warps = _PRODUCT_TILE
     with torch.cuda.device(X.device):
         _squared_norms[(triton.cdiv(n, rows),)](
-            X, out, n, d, X.stride(0), ROWS=rows, COLUMNS=columns, num_warps=_WARPS
+            X, out, n, d, X.stride(0), ROWS=rows, COLUMNS=columns, num_warps=warps
         )
     return out
 
 
-def sums(X: Tensor, a: Tensor) -> Tensor:
-    """sum_k a_k x_k, of weights in float64."""
+def sums(X: Tensor, weights: Tensor) -> Tensor:
+    """sum_k a_k x_k, for each of up to ``MOST_SUMS`` weights a of the rows, in float64."""
     n, d = X.shape
-    rows, columns = _SUM_TILE
-    parts = _PARTS * torch.cuda.get_device_properties(X.device).multi_processor_count
-    per_part = triton.cdiv(triton.cdiv(n, parts), rows) * rows
-    out = torch.empty((parts, d), dtype=torch.float64, device=X.device)
+    count = len(weights)
+    most = min(size for size in _SUM_TILES if size >= count)
+    rows, columns, warps = _SUM_TILES[most]
+    parts, per_part = _cut(n, X.device, rows)
+    out = torch.empty((parts, count, d), dtype=torch.float64, device=X.device)
     with torch.cuda.device(X.device):
         _sums[(parts, triton.cdiv(d, columns))](
-            X, a.contiguous(), out, n, d, X.stride(0), per_part, ROWS=rows, COLUMNS=columns,
-            num_warps=_WARPS,
+            X, weights.contiguous(), out, n, d, X.stride(0), per_part, count, VECTORS=most,
+            ROWS=rows, COLUMNS=columns, num_warps=warps,
         )  # fmt: skip
     return out.sum(0)
+
+
+def additions(n_rows: int, device: torch.device) -> int:
+    """Through how many an entry of ``sums`` goes at most."""
+    parts, per_part = _cut(n_rows, device, max(rows for rows, _, _ in _SUM_TILES.values()))
+    return parts + per_part
+
+
+def _cut(n_rows: int, device: torch.device, rows: int) -> tuple[int, int]:
+    """How many parts the rows are cut into, and how long they are: so many rows, or a multiple."""
+    processors: int = torch.cuda.get_device_properties(device).multi_processor_count
+    parts = _PARTS * processors
+    per_part = -(-n_rows // parts)
+    return parts, -(-per_part // rows) * rows
 
 
 def respond(
@@ -159,39 +178,47 @@ if triton is not None:
     @triton.jit
     def _products(x, v, out, n, d, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
         rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-        total = tl.zeros((ROWS,), dtype=tl.float64)
+        # Added up across columns only in the end: that takes threads that wait for each other.
+        total = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
         for first in range(0, d, COLUMNS):
             columns = first + tl.arange(0, COLUMNS)
             inside = (rows < n)[:, None] & (columns < d)[None, :]
             values = tl.load(x + rows[:, None] * stride + columns[None, :], mask=inside, other=0.0)
             some = tl.load(v + columns, mask=columns < d, other=0.0)
-            total += tl.sum(values.to(tl.float64) * some[None, :], axis=1)
-        tl.store(out + rows, total, mask=rows < n)
+            total += values.to(tl.float64) * some[None, :]
+        tl.store(out + rows, tl.sum(total, axis=1), mask=rows < n)
 
     @triton.jit
     def _squared_norms(x, out, n, d, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
         rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-        total = tl.zeros((ROWS,), dtype=tl.float64)
+        total = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
         for first in range(0, d, COLUMNS):
             columns = first + tl.arange(0, COLUMNS)
             inside = (rows < n)[:, None] & (columns < d)[None, :]
             values = tl.load(x + rows[:, None] * stride + columns[None, :], mask=inside, other=0.0)
             wide = values.to(tl.float64)
-            total += tl.sum(wide * wide, axis=1)
-        tl.store(out + rows, total, mask=rows < n)
+            total += wide * wide
+        tl.store(out + rows, tl.sum(total, axis=1), mask=rows < n)
 
     @triton.jit
-    def _sums(x, a, out, n, d, stride, per_part, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    def _sums(
+        x, weights, out, n, d, stride, per_part, count,
+        VECTORS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    ):  # fmt: skip
         part = tl.program_id(0).to(tl.int64)
         columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-        total = tl.zeros((COLUMNS,), dtype=tl.float64)
+        which = tl.arange(0, VECTORS)
+        total = tl.zeros((VECTORS, COLUMNS), dtype=tl.float64)
         for first in range(0, per_part, ROWS):
             rows = part * per_part + first + tl.arange(0, ROWS)
             inside = (rows < n)[:, None] & (columns < d)[None, :]
             values = tl.load(x + rows[:, None] * stride + columns[None, :], mask=inside, other=0.0)
-            some = tl.load(a + rows, mask=rows < n, other=0.0)
-            total += tl.sum(values.to(tl.float64) * some[:, None], axis=0)
-        tl.store(out + part * d + columns, total, mask=columns < d)
+            known = (rows < n)[:, None] & (which < count)[None, :]
+            at = weights + which[None, :].to(tl.int64) * n + rows[:, None]
+            some = tl.load(at, mask=known, other=0.0)
+            total += tl.sum(values.to(tl.float64)[:, None, :] * some[:, :, None], axis=0)
+        to = out + (part * count + which[:, None]) * d + columns[None, :]
+        tl.store(to, total, mask=(which < count)[:, None] & (columns < d)[None, :])
 
     @triton.jit
     def _respond(

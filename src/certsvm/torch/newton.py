@@ -39,6 +39,7 @@ from certsvm.bounds import (
     LossSums,
     RowSums,
     dual_bound,
+    moved_rounding,
     product_error,
     rounding_blur,
 )
@@ -67,8 +68,10 @@ from certsvm.torch.problems import ProblemGroup, TensorProblem
 
 # The smooth problem is solved well enough when |grad|^2 / 2 is this fraction of the gap.
 _INNER = 0.2
-# Rounding may take this share of the gap before products are computed anew.
+# Rounding may take this share of the gap before products and sums are computed anew.
 _ROUNDING = 0.05
+# If fewer of the rows have another alpha than before, their sum is corrected instead of made anew.
+_FEW_CHANGES = 0.1
 # A direction is accurate if the minimum along it is so near to where it should be.
 _ACCURATE = 0.02
 # What is done for the sake of accurate directions: a coarse Gram matrix, conjugate gradients on top
@@ -297,7 +300,12 @@ class Strand:
         self.best_primal, self.best_dual = math.inf, 0.0
         self.done = False
         self.found: Found | None = None
-        self.alpha_sum = 0.0
+        self.alpha_sum, self._length = 0.0, 0.0
+        # The alpha whose sum over the rows is known, and the point it gave.
+        self._summed_alpha = self._alpha_hat
+        self._point: DualPoint | None = None
+        # Directions that were no numbers, in a row.
+        self._failures = 0
 
     def _clipped(self, values: Tensor) -> Tensor:
         if isinstance(self._box, float):
@@ -341,13 +349,15 @@ class Strand:
         direction = self._direction()
         along = self.problem.signs * (yield PRODUCTS, direction)
         step, length = self._search(direction, along)
+        self._inner += 1
+        if step == 0.0:
+            return
         # As ``Products.mix`` has it.
         self._error = 1.01 * (
             self._error + step * 1.01 * length + 2.0 * (self._length + step * length)
         )
         self.w.add_(direction, alpha=step)
         self._margins.add_(along, alpha=step)
-        self._inner += 1
         yield from self._evaluate()
 
     def _evaluate(self) -> Reading:
@@ -366,24 +376,57 @@ class Strand:
             self._margins, self._alpha_hat, problem.row_weights, self._sizes, self._sigma,
             problem.C, blur,
         )  # fmt: skip
-        total = yield SUMS, problem.signs * self._alpha
-        self._gradient = self.w - total
-        told = torch.cat([numbers, self.w, total]).cpu().numpy()
-        self._take(*np.split(told, [4, 4 + problem.dimension]))
+        moved: int | None
+        change = self._alpha - self._summed_alpha
+        which = change.nonzero()[:, 0]
+        if self._point is None or len(which) > _FEW_CHANGES * problem.m or self._is_rounded():
+            self._total = yield SUMS, problem.signs * self._alpha
+            moved, path = None, numbers[3]
+        else:
+            moved, own = len(which), change[which]
+            path = own.abs() @ self._sizes[which]
+            gathered = problem.rows.gathered(which)
+            self._total = self._total + problem.rows.sums_of_gathered(
+                gathered, problem.signs[which] * own
+            )
+        self._summed_alpha = self._alpha
+        self._gradient = self.w - self._total
+        told = torch.cat([numbers[:3], path[None], self.w, self._total]).cpu().numpy()
+        self._take(moved, *np.split(told, [4, 4 + problem.dimension]))
 
-    def _take(self, numbers: Vector, w: Vector, v: Vector) -> None:
-        """Bounds from the numbers: sums of n terms in an order that is not known."""
+    def _is_rounded(self) -> bool:
+        """Whether what was added up to sum_k alpha_k y_k has become too inaccurate."""
+        assert self._point is not None
+        gap = max(self.best_primal - self.best_dual, 0.0)
+        return self._point.w_rounding * self._length > _ROUNDING * gap
+
+    def _take(self, moved: int | None, numbers: Vector, w: Vector, v: Vector) -> None:
+        """Bounds from the numbers: sums of n terms in an order that is not known.
+
+        v is the sum of alpha_k y_k: from scratch, or moved from the last one by a change of so many
+        of the alpha.
+        """
         problem, n = self.problem, self.problem.n_rows
         loss, mass, alpha_sum, path = numbers.tolist()
         path /= problem.dimension + 2.0
-        self.alpha_sum = alpha_sum
+        self.alpha_sum, alpha = alpha_sum, self._alpha
         self._slope, self._length = float((w - v) @ (w - v)), math.sqrt(float(w @ w))
         self._primal = LossSums((loss,), (mass,), n).primal(problem.C, w, self._error)
-        sums = RowSums(v, (Bound(alpha_sum, 1.01 * UNIT_ROUNDOFF * n * alpha_sum),), path, n)
-        alpha = self._alpha
-        point = sums.point(
-            "multipliers", (lambda: alpha.cpu().numpy()) if self._keep_alpha else None
-        )
+        if moved is None:
+            sums = Bound(alpha_sum, 1.01 * UNIT_ROUNDOFF * n * alpha_sum)
+            point = RowSums(v, (sums,), path, problem.rows.additions).point("multipliers")
+        else:
+            assert self._point is not None
+            point = DualPoint(
+                alpha_sum=alpha_sum,
+                w=v,
+                source="multipliers",
+                alpha_sum_rounding=1.01 * UNIT_ROUNDOFF * n * alpha_sum,
+                w_rounding=self._point.w_rounding + moved_rounding(moved, path, v),
+            )
+        if self._keep_alpha:
+            point = replace(point, alpha=lambda: alpha.cpu().numpy())
+        self._point = point
         bound = dual_bound(point)[0]
         self.best_primal = min(self.best_primal, self._primal.value)
         self.best_dual = max(self.best_dual, bound.value)
@@ -434,7 +477,7 @@ class Strand:
         self.found = replace(self.found, band=len(band))
         weights = None if problem.row_weights is None else problem.row_weights[band]
         scales = None if weights is None else weights.sqrt()
-        H = torch.zeros((rows.dimension, rows.dimension), **self._like)
+        H: Tensor | None = None
         kept: list[Tensor] = []
         corrections = 0
         if self._care == _CORRECTED:
@@ -446,13 +489,18 @@ class Strand:
             some = slice(first, first + _GATHERED)
             gathered = rows.gathered(band[some])
             own = None if scales is None else scales[some]
-            H += rows.gram(gathered, own, exact=self._care == _EXACT)
+            G = rows.gram(gathered, own, exact=self._care == _EXACT)
+            H = G if H is None else H.add_(G)
             if corrections:
                 kept.append(gathered)
+        if H is None:
+            return -self._gradient
         H *= self._sigma
         H.diagonal().add_(1.0)
-        diagonal = H.diagonal().clone()
-        factor, failed = torch.linalg.cholesky_ex(H)
+        if self._failures > 1:
+            # Even in float64 the matrix is not positive: its diagonal serves.
+            return -self._gradient / H.diagonal()
+        factor = torch.linalg.cholesky_ex(H)[0]
 
         def solve(v: Tensor) -> Tensor:
             return torch.cholesky_solve(v[:, None], factor)[:, 0]
@@ -467,14 +515,9 @@ class Strand:
             return out
 
         target = -self._gradient
-        direction = (
-            conjugate_gradients(product, solve, target, corrections)
-            if corrections
-            else solve(target)
-        )
-        # Where rounding made the matrix indefinite, its diagonal serves.
-        right = (failed == 0) & torch.isfinite(direction).all()
-        return torch.where(right, direction, target / diagonal)
+        if not corrections:
+            return solve(target)
+        return conjugate_gradients(product, solve, target, corrections)
 
     def _search(self, direction: Tensor, along: Tensor) -> tuple[float, float]:
         """How far to go, and the length of the direction."""
@@ -482,8 +525,11 @@ class Strand:
         while True:
             slopes, square = self._slopes(direction, along, unit)
             if not np.isfinite(slopes).all():
+                # Rounding made the matrix indefinite.
                 self._care = _EXACT
+                self._failures += 1
                 return 0.0, 0.0
+            self._failures = 0
             if unit == 1.0:
                 self._judge(slopes)
             step = best_step(slopes)

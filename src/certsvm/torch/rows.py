@@ -93,7 +93,7 @@ class TensorRows:
         if X.device != self.device or memory is not None:
             self._move(memory)
         self.squared_norms = torch.empty(self.n_rows, dtype=torch.float64, device=self.device)
-        if self._one_by_one(1):
+        if self._has_kernels:
             for part, some in self._read():
                 self.squared_norms[part] = kernels.squared_norms(some)
         else:
@@ -137,7 +137,7 @@ class TensorRows:
         """v.[x_k, bias] for each of the vectors and all rows: (vectors, rows), one reading."""
         out = torch.empty((len(vectors), self.n_rows), dtype=torch.float64, device=self.device)
         inner = vectors[:, : self.n_columns]
-        if self._one_by_one(len(vectors)):
+        if self._has_kernels and len(vectors) <= _FEW_VECTORS:
             for part, some in self._read():
                 for v, products in zip(inner, out, strict=True):
                     products[part] = kernels.products(some, v)
@@ -152,10 +152,11 @@ class TensorRows:
         """sum_k a_k [x_k, bias] for each of the rows' weights a: one reading."""
         out = torch.zeros((len(weights), self.dimension), dtype=torch.float64, device=self.device)
         inner = out[:, : self.n_columns]
-        if self._one_by_one(len(weights)):
+        if self._has_kernels:
             for part, some in self._read():
-                for a, total in zip(weights, inner, strict=True):
-                    total += kernels.sums(some, a[part])
+                for first in range(0, len(weights), kernels.MOST_SUMS):
+                    which = slice(first, first + kernels.MOST_SUMS)
+                    inner[which] += kernels.sums(some, weights[which, part])
         else:
             for part, some in self._wide():
                 inner += weights[:, part] @ some
@@ -163,12 +164,28 @@ class TensorRows:
             out[:, -1] = self.bias * weights.sum(1)
         return out
 
-    def _one_by_one(self, vectors: int) -> bool:
-        on_device = self._X.is_cuda or self.device.type == "cuda"
-        return on_device and vectors <= _FEW_VECTORS and kernels.usable(self._some())
+    @cached_property
+    def additions(self) -> int:
+        """Through how many an entry of ``sums`` goes at most."""
+        if self._has_kernels:
+            most: int = kernels.additions(self.n_rows, self.device)
+            return int(most + len(self._blocks))
+        per_chunk = max(1, _CHUNK // max(1, 8 * self.n_columns))
+        chunks = -(-self.n_rows // per_chunk) + len(self._blocks)
+        return int(min(self.n_rows, per_chunk) + chunks)
 
-    def _some(self) -> Tensor:
-        return self._X if self._X.device == self.device else self._X[:1].to(self.device)
+    @cached_property
+    def _has_kernels(self) -> bool:
+        return kernels.usable(self._X[:1].to(self.device))
+
+    def sums_of_gathered(self, rows: Tensor, weights: Tensor) -> Tensor:
+        """sum_k a_k [x_k, bias] over rows that were gathered."""
+        total = (
+            kernels.sums(rows, weights[None])[0] if self._has_kernels else weights @ rows.double()
+        )
+        if self.bias > 0:
+            total = torch.cat([total, self.bias * weights.sum()[None]])
+        return total
 
     def take(self, which: Tensor) -> TensorRows:
         """Some of the rows, copied to the device."""
@@ -190,25 +207,28 @@ class TensorRows:
         None for scales means that all are one. Unless it is to be ``exact``, which is to say in
         float64, it is made as fast as possible.
         """
-        d = self.n_columns
         if exact:
             wide = rows.double() if scales is None else rows.double() * scales[:, None]
             if self.bias > 0:
                 last = torch.ones(len(rows), **_like(wide)) if scales is None else scales
                 wide = torch.cat([wide, self.bias * last[:, None]], dim=1)
             return wide.T @ wide
-        unit = self._unit
-        G = torch.zeros((self.dimension, self.dimension), dtype=torch.float64, device=self.device)
+        d, unit = self.n_columns, self._unit
         coarse = rows if unit == 1.0 else (rows.double() / unit).float()
         if scales is not None:
             coarse = coarse.float() * scales[:, None].float()
-        G[:d, :d] = unit**2 * _gram(coarse)
-        if self.bias > 0:
-            column = torch.ones(len(rows), device=self.device) if scales is None else scales.float()
-            border = (self.bias * unit) * (coarse.float().T @ column).double()
-            G[d, :d] = border
-            G[:d, d] = border
-            G[d, d] = self.bias**2 * column.double().square().sum()
+        inner = _gram(coarse)
+        if unit != 1.0:
+            inner *= unit**2
+        if self.bias == 0:
+            return inner
+        G = torch.empty((self.dimension, self.dimension), dtype=torch.float64, device=self.device)
+        G[:d, :d] = inner
+        column = torch.ones(len(rows), device=self.device) if scales is None else scales.float()
+        border = (self.bias * unit) * (coarse.float().T @ column).double()
+        G[d, :d] = border
+        G[:d, d] = border
+        G[d, d] = self.bias**2 * column.double().square().sum()
         return G
 
     @cached_property
