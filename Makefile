@@ -4,12 +4,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Test processes in parallel; compiled kernels are shared through the cache.
 JOBS ?= 2
+# Where there is no GPU, a build without CUDA is smaller by gigabytes; PyTorch's site says where to
+# get one: TORCH='torch --index-url https://download.pytorch.org/whl/cpu'.
+TORCH ?= torch==2.13.0
 
-.PHONY: help demo test lint check bench peers paper clean
+.PHONY: help demo test test-torch lint check bench peers paper clean
 
 help:
 	@echo "make demo   train on a text-like problem, verify the proof, compare"
 	@echo "make test   run the tests"
+	@echo "make test-torch  the tests of tensors; installs PyTorch (TORCH= says which)"
 	@echo "make lint   ruff, mypy --strict, import rules"
 	@echo "make check  lint and test"
 	@echo "make bench  measure; DATA=folder names a folder of libsvm files"
@@ -35,6 +39,14 @@ demo: $(VENV)/.runtime
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n $(JOBS)
+
+$(VENV)/.torch: $(VENV)/.dev
+	$(BIN)/python -c 'import torch' 2>/dev/null || \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	@touch $@
+
+test-torch: $(VENV)/.torch
+	$(BIN)/python -m pytest -q -n $(JOBS) tests/torch src/certsvm/torch
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -19,7 +19,7 @@ from certsvm.parallel import ALONE
 from certsvm.problem import Problem
 from certsvm.rows import Rows
 from certsvm.solvers import Options, SmoothedNewton, Start, make_solver
-from certsvm.solvers.parts.response import clipped_sum, inside, respond
+from certsvm.solvers.parts.response import clipped_sum, clipped_sums, inside, respond
 from certsvm.solvers.smoothed_newton import STEPS, Line, alpha_of, best_step, read
 from certsvm.streamed import BlockStream, StreamedProblem
 from certsvm.training import train
@@ -113,6 +113,10 @@ def test_kernels_of_the_response(seed: int, n: int) -> None:
     assert found.tolist() == np.flatnonzero((unclipped > 0) & (unclipped < C * weights)).tolist()
     expected = np.clip(unclipped - t * sigma * weights * along, 0, C * weights) @ along
     assert clipped_sum(unclipped, weights, sigma, C, along, t) == pytest.approx(expected, abs=1e-9)
+    several = np.array([1.0, 2.0])
+    clipped_sums(unclipped, weights, sigma, C, along, np.array([t, 0.0]), several)
+    at_zero = float(alpha @ along)
+    np.testing.assert_allclose(several, [1.0 + expected, 2.0 + at_zero], atol=1e-9)
 
 
 def noisy(n: int = 4000, d: int = 6, seed: int = 0) -> tuple[Any, Any]:

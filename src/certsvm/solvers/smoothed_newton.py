@@ -65,7 +65,7 @@ from certsvm.solvers.parts.hessian import (
     sum_of_rows,
     symmetric_product,
 )
-from certsvm.solvers.parts.response import clipped_sum, inside, respond
+from certsvm.solvers.parts.response import clipped_sums, inside, respond
 
 # The smooth problem is solved well enough when |grad|^2 / 2 is this fraction of the gap.
 _INNER = 0.2
@@ -385,8 +385,8 @@ def read_part(
     band_sum = sum_of_rows(part, band, team)
     slopes = np.zeros(steps.size)
     if along is not None:
-        for i, step in enumerate(steps):
-            slopes[i] = -clipped_sum(unclipped, part.weights, sigma, C, products_along, step)
+        clipped_sums(unclipped, part.weights, sigma, C, products_along, steps, slopes)
+        slopes *= -1.0
     return ReadingSums(losses, rows, G, band_sum, band.size, slopes)
 
 

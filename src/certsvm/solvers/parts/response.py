@@ -51,3 +51,22 @@ def clipped_sum(
         value = unclipped[k] - t * sigma * weights[k] * products[k]
         total += min(max(value, 0.0), C * weights[k]) * products[k]
     return total
+
+
+@reordering_kernel
+def clipped_sums(
+    unclipped: Vector,
+    weights: Vector,
+    sigma: float,
+    C: float,
+    products: Vector,
+    steps: Vector,
+    out: Vector,
+) -> None:
+    """Add to ``out``, for each of the steps t, what ``clipped_sum`` gives; in one pass."""
+    for k in range(unclipped.size):
+        product, box = products[k], C * weights[k]
+        change = sigma * weights[k] * product
+        for i in range(steps.size):
+            value = unclipped[k] - steps[i] * change
+            out[i] += min(max(value, 0.0), box) * product
