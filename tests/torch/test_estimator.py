@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import subprocess
@@ -10,14 +11,19 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 import torch
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
+import certsvm.estimators.tensors as tensors_module
+import certsvm.torch.newton as newton_module
 import certsvm.torch.rows as rows_module
 from certsvm import LinearSVC, fit_path, verify
+from certsvm.estimators.sklearn_callbacks import FitTasks
 from certsvm.torch import TensorNewton
 from certsvm.torch.data import as_tensor, encoded, like
 from tests.torch.problems import DEVICE, DTYPES, host
@@ -113,6 +119,7 @@ def test_labels_of_any_kind(labels: Any) -> None:
 
 def test_data_in_memory_is_moved_to_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = data(3000)
+    monkeypatch.setattr(rows_module, "_BLOCKS", (2**14, 2**28))
     for room in (10**9, X.nbytes // 3):
         monkeypatch.setattr(rows_module, "_room_for", lambda X, device, room=room: room)
         # The "device" must be another one than the data's for anything to be moved.
@@ -320,3 +327,100 @@ def test_without_tensors_pytorch_is_not_loaded() -> None:
 
 def test_the_path_is_exported() -> None:
     assert certsvm.fit_path is fit_path
+
+
+@pytest.mark.parametrize("weights", [torch.ones(1).expand(1500), torch.rand(1500, 2)[:, 0]])
+def test_weights_that_do_not_lie_side_by_side(weights: torch.Tensor) -> None:
+    X, y = data()
+    own = weights.double().to(DEVICE)
+    clf = LinearSVC(0.5, tol=1e-5, fit_intercept=False).fit(X, y, own)
+    agrees(clf, host(X), host(y), host(own))
+
+
+@pytest.mark.parametrize("moment", range(12))
+def test_an_interruption_leaves_true_certificates(
+    monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """Wherever it falls: also between w and its products, in all problems of a team."""
+    X, y = data(400, columns=5)
+    add, calls = torch.Tensor.add_, []
+
+    def interrupted(self: Any, *given: Any, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 30 + moment:
+            raise KeyboardInterrupt
+        return add(self, *given, **options)
+
+    monkeypatch.setattr(torch.Tensor, "add_", interrupted)
+    try:
+        models = fit_path(LinearSVC(tol=1e-6, random_state=0), X, y, [0.1, 1.0, 10.0])
+    except KeyboardInterrupt:
+        return  # Before there was anything to keep.
+    finally:
+        monkeypatch.undo()
+    for model in models:
+        assert verify(model, host(X), host(y)).ok
+
+
+def test_the_memory_of_a_group_is_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = data(400, classes=6)
+    monkeypatch.setattr(tensors_module, "_at_once", lambda rows: 2)
+    alive: list[int] = []
+    begun = newton_module.Team.begun
+
+    def counted(*given: Any) -> Any:
+        gc.collect()
+        alive.append(sum(isinstance(thing, newton_module.Team) for thing in gc.get_objects()))
+        return begun(*given)
+
+    monkeypatch.setattr(newton_module.Team, "begun", counted)
+    clf = LinearSVC(tol=1e-3, random_state=0).fit(X, y)
+    assert alive == [0, 0, 0]
+    agrees(clf, host(X), host(y))
+
+
+def test_scores_of_what_does_not_fit_together() -> None:
+    X, y = data()
+    clf = LinearSVC().fit(X, y)
+    assert clf.score(X, y[:, None]) == clf.score(X, y)
+    for labels, weights in ((y[:1], None), (y, torch.ones(1))):
+        with pytest.raises(ValueError, match="has shape"):
+            clf.score(X, labels, weights)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.uint16, torch.int8, torch.bool])
+def test_labels_of_types_that_numpy_lacks(dtype: torch.dtype) -> None:
+    X, y = data()
+    clf = LinearSVC(random_state=0).fit(X, y.to(dtype))
+    np.testing.assert_array_equal(clf.classes_.astype(int), [0, 1])
+
+
+def test_callbacks_see_the_model_that_was_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = data(classes=3)
+    seen = []
+    monkeypatch.setattr(FitTasks, "end_fit", lambda self, fitted: seen.append(fitted))
+    clf = LinearSVC().fit(X, y)
+    np.testing.assert_array_equal(seen[0]["coef_"], clf.coef_)
+
+
+def test_what_else_a_device_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = data()
+    frame = pd.DataFrame(host(X), columns=list("abcdefgh"))
+    clf = LinearSVC(device=DEVICE, verbose=1, random_state=0).fit(frame, host(y), 2.0)
+    assert clf.feature_names_in_.tolist() == list("abcdefgh")
+    assert "class 1.0" in capsys.readouterr().err
+    agrees(clf, host(X), host(y), np.full(len(y), 2.0))
+    with pytest.raises(ValueError, match="sparse matrices are trained on the CPU"):
+        LinearSVC(device=DEVICE).fit(sp.csr_matrix(host(X)), host(y))
+    with pytest.raises(ValueError, match="must hold real numbers"):
+        LinearSVC(device=DEVICE).fit(np.array([["a"], ["b"]]), [0, 1])
+
+
+def test_another_default_type() -> None:
+    X, y = data()
+    torch.set_default_dtype(torch.float64)
+    try:
+        clf = LinearSVC(tol=1e-4).fit(X, y)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    agrees(clf, host(X), host(y))

@@ -153,7 +153,10 @@ def test_rows_whose_squares_leave_single_precision(scale: float) -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("bias", [0.0, 2.0])
-def test_samples_and_blocks_change_no_optimum(weighted: bool, bias: float) -> None:
+def test_samples_and_blocks_change_no_optimum(
+    monkeypatch: pytest.MonkeyPatch, weighted: bool, bias: float
+) -> None:
+    monkeypatch.setattr(rows_module, "_BLOCKS", (2**16, 2**28))
     X, y = generated(30_000, 12)
     weights = np.random.default_rng(1).uniform(0.0, 2.0, len(y)) if weighted else None
     case = Case(X.astype(float), y, weights, 0.5, bias, "dense-float64-int32")
@@ -161,7 +164,7 @@ def test_samples_and_blocks_change_no_optimum(weighted: bool, bias: float) -> No
     reference = train(case.problem(), Newton(), tol=1e-6, seed=0).certificate
     for rows in ({}, {"memory": tensor.nbytes // 3}):
         problem = tensor_problem(case, tensor, **rows)
-        assert problem.rows.resident == (not rows)
+        assert (len(problem.rows._blocks) == 1) == (not rows)
         for samples in (True, False):
             problem = tensor_problem(case, tensor, **rows)
             result = train(problem, TensorNewton(samples=samples), tol=1e-6, seed=0)
@@ -308,3 +311,28 @@ def test_kernels_compute_what_pytorch_does(
         torch.tensor(steps),
     )
     np.testing.assert_allclose(host(slopes), host(expected), rtol=1e-10, atol=1e-10)
+
+
+def test_separable_classes_at_a_huge_C() -> None:
+    X, _ = generated(300, 10)
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    case = Case(X.astype(float), y, None, 1e8, 0.0, "dense-float64-int32")
+    result = train(tensor_problem(case, device(X)), SOLVER, tol=1e-5, max_iter=100, seed=0)
+    assert result.certificate.met, f"{result.certificate!r} after {result.passes} steps"
+
+
+def test_a_start_is_not_changed() -> None:
+    X, y = generated(50, 3)
+    case = Case(X.astype(float), y, np.full(50, 0.5), 1.0, 0.0, "dense-float64-int32")
+    alpha, w = -torch.ones(50, dtype=torch.float64, device=DEVICE), device(np.ones(3))
+    train(tensor_problem(case, device(X), TensorStart(w, alpha)), SOLVER, tol=1e-3)
+    assert bool((alpha == -1.0).all())
+    assert bool((w == 1.0).all())
+
+
+def test_blocks_are_not_too_small() -> None:
+    X, _ = generated(400, 3)
+    rows = TensorRows(device(X), memory=0)
+    assert len(rows._blocks) == 1
+    many = TensorRows(device(np.zeros((3_000_000, 2))), memory=0)
+    assert 2 <= len(many._blocks) <= 4

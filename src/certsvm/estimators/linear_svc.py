@@ -94,14 +94,14 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Threads: for several classes at once, or inside one fit ("newton" shares most of its
         work among them, the others only the computation of the objective). None means 1
         unless in a ``joblib.parallel_config`` context, -1 all processors. BLAS is held to one
-        thread during a fit.
+        thread during a fit. On tensors it does not matter: PyTorch has its own threads.
     random_state : int, RandomState instance or None, default=None
         Of the order in which rows are presented. An int gives the same bits each time, for the
         same number of threads.
     device : str or torch.device, default=None
-        Where to train: ``"cuda"`` moves NumPy arrays there, block by block and in each pass if
-        they do not fit. None means where the data are: on the CPU for NumPy arrays and sparse
-        matrices, on the tensors' device for tensors, which are never moved to the host.
+        Where ``fit`` trains: ``"cuda"`` moves NumPy arrays there, block by block and in each
+        pass if they do not fit. None means where the data are: on the CPU for NumPy arrays and
+        sparse matrices, on the tensors' device for tensors, which are never moved to the host.
     warm_start : bool, default=False
         Whether ``fit`` goes on from the previous solution, if the shapes still agree.
     store_dual : bool, default=False
@@ -468,6 +468,11 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if are_tensors(X):
             return score(self, X, y, sample_weight)
         return float(super().score(X, y, sample_weight))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what a warm start would go on from on a device, which may not be there later."""
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_tensor_alpha": None} if "_tensor_alpha" in state else state
 
     def _bias(self) -> float:
         return float(self.intercept_scaling) if self.fit_intercept else 0.0

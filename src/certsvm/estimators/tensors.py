@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from certsvm.estimators.sklearn_callbacks import FitTasks
 from certsvm.multiclass.class_weights import class_weights, require_two_classes
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 # Rows whose scores are computed at a time.
 _ROWS_AT_ONCE = 65_536
-# Bytes for a row and a problem, and the share of the device's free memory for all problems that
-# are trained at once; elsewhere, the most of them.
-_PER_ROW, _SHARE, _AT_ONCE = 80, 0.4, 64
+# Bytes for a row and a problem, and for all problems that are trained at once: a share of the
+# device's free memory, or a number.
+_PER_ROW, _SHARE, _ROOM = 80, 0.4, 2.0**31
 
 
 def are_tensors(X: Any) -> bool:
@@ -47,7 +47,9 @@ def fit_on_tensors(
     models: Sequence[LinearSVC], X: Any, y: Any, sample_weight: Any
 ) -> tuple[list[list[Result]], TensorNewton]:
     """Train models that differ in C only, all at once."""
-    from certsvm.torch import ProblemGroup, TensorNewton, TensorProblem, TensorRows
+    import torch
+
+    from certsvm.torch import ProblemGroup, TensorProblem, TensorRows
     from certsvm.torch.data import as_tensor, encoded, float_rows
 
     first = models[0]
@@ -63,11 +65,11 @@ def fit_on_tensors(
     y = _labels(y, n_rows)
     rows = TensorRows(tensor, bias=first._bias(), device=first.device)
     classes, codes = encoded(y, rows.device)
-    check_classification_targets(classes)
+    if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
+        raise ValueError("Unknown label type: continuous. Labels must be classes, not quantities.")
     weights = None
     if sample_weight is not None:
-        weights = as_tensor(sample_weight, rows.device).double()
-        _require_weights(weights, n_rows)
+        weights = _weights(sample_weight, n_rows, rows.device)
     totals = codes.bincount(weights, minlength=len(classes)).double().cpu().numpy()
     # To the weights of classes, a class is one row of all its weight.
     factors = class_weights(first.class_weight, classes, np.arange(classes.size), totals)
@@ -79,24 +81,34 @@ def fit_on_tensors(
     problems: list[TensorProblem] = []
     for model in models:
         for i, p in enumerate(positive):
-            signs = 2.0 * (codes == p).double() - 1.0
+            signs = 2 * (codes == p).to(torch.int8) - 1
             start = _start(model, rows, classes, i)
             problems.append(TensorProblem(rows, signs, C=model.C, row_weights=weights, start=start))
     at_once = _at_once(rows)
     for begin in range(0, len(problems), at_once):
         ProblemGroup(problems[begin : begin + at_once])
-    assert isinstance(solver, TensorNewton)
     all_results = []
+    # One for all: after an interruption none goes on.
+    stop = threading.Event()
     for number, model in enumerate(models):
         own = problems[number * len(positive) : (number + 1) * len(positive)]
         model.n_features_in_ = n_columns
-        if hasattr(model, "feature_names_in_"):
-            del model.feature_names_in_
-        results = _train(model, own, [classes[p] for p in positive], solver, X, y, classes)
+        # That of a data frame; tensors have none.
+        _check_feature_names(model, None if are_tensors(X) else X, reset=True)
+        labels = [classes[p] for p in positive]
+        given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        tasks = FitTasks(model, labels, model.max_iter, given)
+        results, ends = _train(model, own, labels, solver, tasks, classes, stop)
         model._set_fitted(
             results, [split(result.w, rows.bias) for result in results], classes, factors, n_rows
         )
-        model._tensor_alpha = [_end(problem) for problem in own] if model.warm_start else None
+        fitted = ("coef_", "intercept_", "classes_")
+        tasks.end_fit({name: getattr(model, name) for name in fitted})
+        if model.verbose:
+            for label, result in zip(labels, results, strict=True):
+                summary = f"class {label}: {result.passes} passes, {result.certificate}"
+                print(summary, file=sys.stderr, flush=True)
+        model._tensor_alpha = ends if model.warm_start else None
         all_results.append(results)
     return all_results, solver
 
@@ -129,13 +141,22 @@ def _labels(y: Any, n_rows: int) -> Any:
     return y
 
 
-def _require_weights(weights: Tensor, n_rows: int) -> None:
+def _weights(sample_weight: Any, n_rows: int, device: Any) -> Tensor:
+    """Weights of the rows, in float64, on the device."""
+    import torch
+
+    from certsvm.torch.data import as_tensor
+
+    if np.ndim(sample_weight) == 0 and not hasattr(sample_weight, "__dlpack__"):
+        sample_weight = np.full(n_rows, float(sample_weight))
+    weights = as_tensor(sample_weight, device).to(torch.float64)
     if weights.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, sample_weight has shape {tuple(weights.shape)}")
     if not bool(weights.isfinite().all()):
         raise ValueError("sample_weight must be finite: it contains NaN or infinity")
     if bool((weights < 0).any()):
         raise ValueError("sample_weight must not be negative")
+    return weights
 
 
 def _start(model: LinearSVC, rows: TensorRows, classes: Any, i: int) -> Any:
@@ -163,17 +184,10 @@ def _at_once(rows: TensorRows) -> int:
     """How many problems there is room for at the same time."""
     import torch
 
-    if rows.device.type != "cuda":
-        return _AT_ONCE
-    free = torch.cuda.mem_get_info(rows.device)[0]
-    return max(1, int(_SHARE * free / (_PER_ROW * rows.n_rows)))
-
-
-def _end(problem: TensorProblem) -> tuple[Tensor, float]:
-    """The alpha behind the dual bound, where it is, and its slope."""
-    assert problem.group is not None
-    strand = problem.group.team.strands[problem.number]
-    return strand.found.alpha, strand.smoothing
+    room = _ROOM
+    if rows.device.type == "cuda":
+        room = _SHARE * torch.cuda.mem_get_info(rows.device)[0]
+    return max(1, int(room / (_PER_ROW * rows.n_rows)))
 
 
 def _train(
@@ -181,16 +195,16 @@ def _train(
     problems: Sequence[TensorProblem],
     labels: Sequence[Any],
     solver: TensorNewton,
-    X: Any,
-    y: Any,
+    tasks: FitTasks,
     classes: Any,
-) -> list[Result]:
+    stop: threading.Event,
+) -> tuple[list[Result], list[tuple[Tensor, float]]]:
+    """What training gives, and for each problem the alpha behind its bound, with its slope."""
     random = check_random_state(model.random_state)
     seed = int(random.randint(np.iinfo(np.int32).max))
-    tasks = FitTasks(model, labels, model.max_iter, {"X": X, "y": y})
-    stop = threading.Event()
     coef = np.zeros((len(problems), problems[0].rows.n_columns))
     intercept = np.zeros(len(problems))
+    ends: list[tuple[Tensor, float]] = []
 
     def one(i: int) -> Result:
         def attributes(w: Any) -> dict[str, Any]:
@@ -215,12 +229,17 @@ def _train(
             stop=stop,
         )
         tasks.end(i)
+        group = problems[i].group
+        assert group is not None
+        if model.warm_start:
+            strand = group.team.strands[problems[i].number]
+            ends.append((strand.found.alpha, strand.smoothing))
+        if problems[i] is group.problems[-1]:
+            # Its memory is for the next group.
+            group.team = None
         return result
 
-    results = run_all(one, len(problems), 1, stop)
-    fitted = {"coef_": coef, "intercept_": intercept, "classes_": classes}
-    tasks.end_fit(fitted)
-    return results
+    return run_all(one, len(problems), 1, stop), ends
 
 
 def scores_of_tensors(model: LinearSVC, X: Any) -> Tensor:
@@ -273,6 +292,7 @@ def score(model: LinearSVC, X: Any, y: Any, sample_weight: Any) -> float:
     from certsvm.torch.data import as_tensor
 
     predicted = predict(model, X)
+    y = _labels(y, len(predicted))
     if isinstance(predicted, np.ndarray):
         right = as_tensor((predicted == np.asarray(y)).astype(np.float64))
     else:
@@ -280,5 +300,5 @@ def score(model: LinearSVC, X: Any, y: Any, sample_weight: Any) -> float:
         right = (predicted == as_tensor(y, predicted.device)).double()
     if sample_weight is None:
         return float(right.mean())
-    weights = as_tensor(sample_weight, right.device).double()
+    weights = _weights(sample_weight, len(right), right.device)
     return float((right * weights).sum() / weights.sum())

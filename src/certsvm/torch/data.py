@@ -6,9 +6,18 @@ import sys
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+# Types that NumPy does not have, or that PyTorch cannot compare.
+_WIDER = {
+    torch.bfloat16: torch.float32,
+    torch.uint16: torch.int64,
+    torch.uint32: torch.int64,
+    torch.uint64: torch.int64,
+}
 
 
 def as_tensor(values: Any, device: torch.device | None = None) -> Tensor:
@@ -35,6 +44,14 @@ def like(values: Any, tensor: Tensor) -> Any:
 
 def float_rows(X: Any) -> Tensor:
     """Rows as a tensor of floating-point numbers; integers become float64."""
+    if sp.issparse(X):
+        raise ValueError(
+            "sparse matrices are trained on the CPU only: leave device out, or make them dense"
+        )
+    if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack__"):
+        X = np.asarray(X)
+        if X.dtype.kind not in "fiub":
+            raise ValueError(f"X must hold real numbers, got dtype {X.dtype}")
     tensor = as_tensor(X)
     if tensor.is_complex():
         raise ValueError("Complex data not supported: X must hold real numbers")
@@ -54,6 +71,7 @@ def encoded(y: Any, device: torch.device) -> tuple[NDArray[Any], Tensor]:
         values, index = np.unique(np.asarray(y), return_inverse=True)
         return values, torch.from_numpy(index.astype(np.int64)).to(device)
     labels = as_tensor(y, device)
+    labels = labels.to(_WIDER.get(labels.dtype, labels.dtype))
     if labels.is_floating_point() and not bool(torch.isfinite(labels).all()):
         raise ValueError("y has labels that are not finite")
     whole = labels.to(torch.uint8) if labels.dtype == torch.bool else labels

@@ -123,6 +123,8 @@ def respond(
         numbers = torch.stack([losses.sum(), near.sum(), alpha.sum(), alpha @ sizes])
         return unclipped, alpha, numbers
     n = margins.numel()
+    margins, alpha_hat, sizes = (t.contiguous() for t in (margins, alpha_hat, sizes))
+    weights = None if weights is None else weights.contiguous()
     unclipped, alpha = torch.empty_like(margins), torch.empty_like(margins)
     parts = triton.cdiv(n, _ROWS)
     out = torch.empty((parts, 4), dtype=torch.float64, device=margins.device)
@@ -151,6 +153,8 @@ def clipped_sums(
             [_clipped(unclipped - step * change, box) @ along for step in steps.tolist()]
         )
     n = unclipped.numel()
+    unclipped, along = unclipped.contiguous(), along.contiguous()
+    weights = None if weights is None else weights.contiguous()
     parts = triton.cdiv(n, _ROWS)
     out = torch.empty((parts, len(steps)), dtype=torch.float64, device=unclipped.device)
     with torch.cuda.device(unclipped.device):

@@ -6,16 +6,17 @@ as that does: with alpha_k(w) = clip(alpha_hat_k + sigma s_k (1 - w.y_k), 0, C s
 stays in the middle of the box and sigma grows, then alpha_hat follows alpha. What differs is where
 the time goes, and so what is computed how:
 
-* A step reads the rows twice, for the products with the direction and for sum_k alpha_k y_k. Both
-  are in float64, which costs nothing (``kernels``); J and L come from them, with their rounding.
+* A step reads the rows for the products with the direction, and, as long as many of the alpha
+  change, for sum_k alpha_k y_k. Both are in float64, which costs nothing (``kernels``); J and L
+  come from them, with their rounding.
 * The Gram matrix of the band is made of rows rounded to bfloat16, on tensor cores. If the slopes
   along a direction say that it was inaccurate, those that follow are corrected by conjugate
   gradients, preconditioned with that matrix, on the rows as they are; if they are still inaccurate,
   the matrix is made in float64 from then on.
 * Several problems with the same rows (classes, several C) go in step, so that a reading serves all.
 
-Each step waits for the device three times: for the band, for the slopes along the direction, and
-for the numbers of a step, which come to the host together with w.
+Each step waits for the device four times: for the band, for the slopes along the direction, for
+which alpha have changed, and for the numbers of a step, which come to the host together with w.
 
 Given:      C, s, the rows in tensors; at most ``max_columns`` columns.
 Result:     w, and alpha(w).
@@ -65,6 +66,7 @@ from certsvm.solvers.newton import (
 from certsvm.solvers.smoothed_newton import STEPS, best_step, require_few_columns
 from certsvm.torch import kernels
 from certsvm.torch.problems import ProblemGroup, TensorProblem
+from certsvm.torch.rows import GATHERED
 
 # The smooth problem is solved well enough when |grad|^2 / 2 is this fraction of the gap.
 _INNER = 0.2
@@ -78,14 +80,15 @@ _ACCURATE = 0.02
 # of it, a Gram matrix in float64.
 _COARSE, _CORRECTED, _EXACT = range(3)
 _CORRECTIONS = 4
-# So many steps on one smooth problem are a sign that directions are inaccurate.
-_MANY_STEPS = 8
+# So many steps on one smooth problem are a sign that directions are inaccurate, and so few that it
+# was easy.
+_MANY_STEPS, _FEW_STEPS = 8, 1
+# This share of the tolerance may be spent on moving rows off their margins.
+_LONGER = 0.1
 # The unit below which no shorter steps are looked for.
 _LEAST_UNIT = 1e-20
 # Rows for each column that the band should keep, and by how much sigma grows at least.
 _ROWS_PER_COLUMN, _LEAST_GROWTH = 1.5, 1.5
-# Rows of a Gram matrix that are gathered at a time.
-_GATHERED = 2**17
 # Of the slope that the last run ended with, a warm start begins with this share.
 _SMOOTHER = 0.1
 # Bytes that may be kept for the sake of corrections.
@@ -190,6 +193,7 @@ class Team:
     def __init__(self, strands: Sequence[Strand]) -> None:
         self.strands = list(strands)
         self._rows = strands[0].problem.rows
+        self._torn = False
         self._do([strand.begin() for strand in strands])
 
     @classmethod
@@ -208,12 +212,25 @@ class Team:
         )
 
     def advance(self, number: int) -> None:
-        """Let all take a step that have not reached their target, and the one that asks."""
+        """Let all take a step that have not reached their target, and the one that asks.
+
+        After an interruption strands may be in the middle of a step, where w and its products do
+        not belong together. They then stay where they are, and what was found before stands.
+        """
+        if self._torn:
+            return
         some = [s for i, s in enumerate(self.strands) if i == number or not s.done]
         self._do([strand.step() for strand in some])
 
     def _do(self, tasks: Sequence[Reading]) -> None:
         """Run tasks to their ends, answering what they ask for in as few readings as possible."""
+        try:
+            self._answer(tasks)
+        except BaseException:
+            self._torn = True
+            raise
+
+    def _answer(self, tasks: Sequence[Reading]) -> None:
         waiting = [(task, *request) for task in tasks if (request := next(task, None)) is not None]
         while waiting:
             # All of the kind that most wait for; the others wait a little longer.
@@ -282,7 +299,7 @@ class Strand:
         rows = problem.rows
         self._like: dict[str, Any] = {"dtype": torch.float64, "device": rows.device}
         self._box = problem.C if problem.row_weights is None else problem.C * problem.row_weights
-        self._sizes = rows.product_roundings
+        self._signs, self._sizes = problem.signs.to(**self._like), rows.product_roundings
         self.w = torch.zeros(rows.dimension, **self._like) if begin.w is None else begin.w.clone()
         self._margins = torch.zeros(problem.n_rows, **self._like)
         self._error = 0.0
@@ -310,7 +327,7 @@ class Strand:
     def _clipped(self, values: Tensor) -> Tensor:
         if isinstance(self._box, float):
             return values.clamp(0.0, self._box)
-        return torch.minimum(values.clamp_(min=0.0), self._box)
+        return torch.minimum(values.clamp(min=0.0), self._box)
 
     @property
     def relative_gap(self) -> float:
@@ -333,7 +350,7 @@ class Strand:
         yield from self._evaluate()
 
     def _compute_margins(self) -> Reading:
-        self._margins = self.problem.signs * (yield PRODUCTS, self.w)
+        self._margins = self._signs * (yield PRODUCTS, self.w)
         self._error = product_error(self.w.cpu().numpy())
 
     def step(self) -> Reading:
@@ -347,7 +364,7 @@ class Strand:
             self._sigma = FIRST_SIGMA * self.problem.C
             yield from self._evaluate()
         direction = self._direction()
-        along = self.problem.signs * (yield PRODUCTS, direction)
+        along = self._signs * (yield PRODUCTS, direction)
         step, length = self._search(direction, along)
         self._inner += 1
         if step == 0.0:
@@ -368,6 +385,30 @@ class Strand:
             # What many steps have added up; from scratch it is less.
             yield from self._compute_margins()
             yield from self._look()
+        target = self._target * self.best_dual
+        if self._primal.rounding > _ROUNDING * target and self.relative_gap <= self._target:
+            self._clear_of_the_margin()
+
+    def _clear_of_the_margin(self) -> None:
+        """See whether more can be claimed of a w a little longer.
+
+        Rows on the margin may have a loss of a rounding error each, times C. Further out they have
+        none, for sure, and w need only be longer by a small part of the tolerance for that.
+        """
+        assert self.found is not None
+        problem, factor = self.problem, 1.0 + _LONGER * self._target
+        error = 1.01 * (factor * self._error + 2.0 * factor * self._length)
+        blur = rounding_blur(error, (problem.dimension + 2.0) * problem.R)
+        numbers = kernels.respond(
+            factor * self._margins, self._alpha_hat, problem.row_weights, self._sizes, self._sigma,
+            problem.C, blur,
+        )[2]  # fmt: skip
+        loss, mass = numbers[:2].tolist()
+        w = factor * self.w.cpu().numpy()
+        bound = LossSums((loss,), (mass,), problem.n_rows).primal(problem.C, w, error)
+        if bound.high < self.found.primal.high:
+            self.found = replace(self.found, w=w, primal=bound)
+            self._judge_gap()
 
     def _look(self) -> Reading:
         problem = self.problem
@@ -380,15 +421,12 @@ class Strand:
         change = self._alpha - self._summed_alpha
         which = change.nonzero()[:, 0]
         if self._point is None or len(which) > _FEW_CHANGES * problem.m or self._is_rounded():
-            self._total = yield SUMS, problem.signs * self._alpha
+            self._total = yield SUMS, self._signs * self._alpha
             moved, path = None, numbers[3]
         else:
             moved, own = len(which), change[which]
             path = own.abs() @ self._sizes[which]
-            gathered = problem.rows.gathered(which)
-            self._total = self._total + problem.rows.sums_of_gathered(
-                gathered, problem.signs[which] * own
-            )
+            self._total = self._total + problem.rows.sums_of(which, self._signs[which] * own)
         self._summed_alpha = self._alpha
         self._gradient = self.w - self._total
         told = torch.cat([numbers[:3], path[None], self.w, self._total]).cpu().numpy()
@@ -422,7 +460,7 @@ class Strand:
                 w=v,
                 source="multipliers",
                 alpha_sum_rounding=1.01 * UNIT_ROUNDOFF * n * alpha_sum,
-                w_rounding=self._point.w_rounding + moved_rounding(moved, path, v),
+                w_rounding=self._point.w_rounding + moved_rounding(2 * moved, path, v),
             )
         if self._keep_alpha:
             point = replace(point, alpha=lambda: alpha.cpu().numpy())
@@ -436,6 +474,10 @@ class Strand:
             self.found = replace(self.found, w=w, primal=self._primal)
         if bound.low > dual_bound(self.found.point)[0].low:
             self.found = replace(self.found, point=point, alpha=alpha)
+        self._judge_gap()
+
+    def _judge_gap(self) -> None:
+        assert self.found is not None
         low = dual_bound(self.found.point)[0].low
         self.done = low > 0.0 and self.found.primal.high <= (1.0 + self._target) * low
 
@@ -444,6 +486,7 @@ class Strand:
         return 0.5 * self._slope <= _INNER * gap or self._inner >= MOST_INNER
 
     def _next_stage(self) -> Reading:
+        growth = self._growth()
         self._stages += 1
         self._inner = 0
         if self._smoothing and self.nearly_separable:
@@ -455,16 +498,18 @@ class Strand:
             self._sigma *= GROWTH_SMOOTHING
         else:
             self._alpha_hat = self._alpha
-            self._sigma = min(self._sigma * self._growth(), LARGEST_SIGMA * self.problem.C)
+            self._sigma = min(self._sigma * growth, LARGEST_SIGMA * self.problem.C)
         yield from self._evaluate()
 
     def _growth(self) -> float:
         """By how much sigma grows.
 
         The band gets narrower by as much. With fewer rows in it than there are columns, they say
-        too little of where to go, and steps become short.
+        too little of where to go, and steps become short; unless there were few of them anyway.
         """
         assert self.found is not None
+        if self._inner <= _FEW_STEPS:
+            return GROWTH_MULTIPLIERS
         most = self.found.band / (_ROWS_PER_COLUMN * self.problem.dimension)
         return min(max(most, _LEAST_GROWTH), GROWTH_MULTIPLIERS)
 
@@ -485,8 +530,8 @@ class Strand:
                 corrections = self._corrections
             else:
                 self._care = _EXACT
-        for first in range(0, len(band), _GATHERED):
-            some = slice(first, first + _GATHERED)
+        for first in range(0, len(band), GATHERED):
+            some = slice(first, first + GATHERED)
             gathered = rows.gathered(band[some])
             own = None if scales is None else scales[some]
             G = rows.gram(gathered, own, exact=self._care == _EXACT)
@@ -500,7 +545,7 @@ class Strand:
         if self._failures > 1:
             # Even in float64 the matrix is not positive: its diagonal serves.
             return -self._gradient / H.diagonal()
-        factor = torch.linalg.cholesky_ex(H)[0]
+        factor, failed = torch.linalg.cholesky_ex(H)
 
         def solve(v: Tensor) -> Tensor:
             return torch.cholesky_solve(v[:, None], factor)[:, 0]
@@ -514,10 +559,13 @@ class Strand:
                 first += len(gathered)
             return out
 
-        target = -self._gradient
-        if not corrections:
-            return solve(target)
-        return conjugate_gradients(product, solve, target, corrections)
+        direction = (
+            conjugate_gradients(product, solve, -self._gradient, corrections)
+            if corrections
+            else solve(-self._gradient)
+        )
+        # What is no number will be noticed; half a factorisation would not be.
+        return torch.where(failed == 0, direction, math.nan)
 
     def _search(self, direction: Tensor, along: Tensor) -> tuple[float, float]:
         """How far to go, and the length of the direction."""
@@ -622,6 +670,7 @@ def _from_a_sample(
     rows = problems[0].rows
     fewest = min(problem.m for problem in problems)
     size = max(int(SAMPLE * fewest), SAMPLE_PER_COLUMN * rows.dimension, SMALLEST_SAMPLE)
+    size = min(size, rows.largest_sample)
     fresh = [i for i, some in enumerate(begin) if some.w is None]
     if 3 * size > fewest or not fresh:
         return list(begin)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from certsvm.bounds import UNIT_ROUNDOFF
 from certsvm.problem import AnyProblem, Part, refuse_extremes, require_sensible
 from certsvm.rows import Vector
 from certsvm.torch.rows import TensorRows
@@ -33,7 +34,7 @@ class TensorProblem(AnyProblem):
     rows : TensorRows
         The validated data.
     signs : Tensor of shape (n_rows,)
-        +1 or -1, in float64, on the rows' device.
+        +1 or -1, on the rows' device.
     C : float, default=1.0
         Weight of the loss against the regulariser.
     row_weights : Tensor of shape (n_rows,), default=None
@@ -51,7 +52,9 @@ class TensorProblem(AnyProblem):
         row_weights: Tensor | None = None,
         start: TensorStart | None = None,
     ) -> None:
-        self.rows, self.signs, self.row_weights = rows, signs, row_weights
+        self.rows, self.signs = rows, signs.contiguous()
+        # Kernels take them to lie side by side.
+        self.row_weights = None if row_weights is None else row_weights.contiguous()
         self.C = require_sensible(C)
         self.start = start
         self.bias, self.dimension, self.n_rows = rows.bias, rows.dimension, rows.n_rows
@@ -71,7 +74,8 @@ class TensorProblem(AnyProblem):
             self.m = int(active.sum())
             if self.m:
                 some = row_weights[active]
-                self.weight_sum = float(some.sum())
+                # Not less than the exact sum, in whatever order it was added up.
+                self.weight_sum = float(some.sum()) * (1.0 + 1.01 * UNIT_ROUNDOFF * self.m)
                 smallest, self._largest_weight = float(some.min()), float(some.max())
                 self._R = math.sqrt(float(rows.squared_norms[active].max()))
         if self.m == 0:

@@ -25,8 +25,10 @@ FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _CHUNK = 2**28
 # With more vectors than this, widening the rows once is cheaper than reading them for each.
 _FEW_VECTORS = 6
-# Bytes of a block of rows that are not on the device.
-_BLOCK = 2**28
+# Bytes of a block of rows that are not on the device, at least and at most.
+_BLOCKS = 2**24, 2**28
+# Rows that are gathered at a time.
+GATHERED = 2**16
 # Lengths of rows whose Gram matrix certainly fits into single precision.
 _SINGLE = 1e-6, 1e6
 # The share of the free memory that rows may take, and what a row needs besides itself.
@@ -109,20 +111,15 @@ class TensorRows:
         if self._X.nbytes <= memory:
             self._X = self._X.to(self.device)
             return
-        per_block = max(1, _BLOCK // max(1, self._X.element_size() * self.n_columns))
-        per_block = min(per_block, max(1, self.n_rows * memory // max(1, 4 * self._X.nbytes)))
+        size = min(_BLOCKS[1], max(_BLOCKS[0], memory // 4))
+        per_block = max(1, size // max(1, self._X.element_size() * self.n_columns))
         starts = range(0, self.n_rows, per_block)
         self._blocks = [slice(first, min(first + per_block, self.n_rows)) for first in starts]
-
-    @property
-    def resident(self) -> bool:
-        """Whether the rows are on the device."""
-        return len(self._blocks) == 1
 
     def _read(self) -> Iterator[tuple[slice, Tensor]]:
         """All rows, block by block, on the device."""
         for part in self._blocks:
-            yield part, self._X[part].to(self.device, non_blocking=True)
+            yield part, self._X[part].to(self.device)
 
     def _wide(self) -> Iterator[tuple[slice, Tensor]]:
         """All rows in float64, as many at a time as there is room for."""
@@ -178,14 +175,24 @@ class TensorRows:
     def _has_kernels(self) -> bool:
         return kernels.usable(self._X[:1].to(self.device))
 
-    def sums_of_gathered(self, rows: Tensor, weights: Tensor) -> Tensor:
-        """sum_k a_k [x_k, bias] over rows that were gathered."""
-        total = (
-            kernels.sums(rows, weights[None])[0] if self._has_kernels else weights @ rows.double()
-        )
+    def sums_of(self, which: Tensor, weights: Tensor) -> Tensor:
+        """sum_k a_k [x_k, bias] over the rows ``which`` (ascending), whose weights these are."""
+        total = torch.zeros(self.dimension, dtype=torch.float64, device=self.device)
+        inner = total[: self.n_columns]
+        for first in range(0, len(which), GATHERED):
+            some = slice(first, first + GATHERED)
+            rows, own = self.gathered(which[some]), weights[some]
+            inner += kernels.sums(rows, own[None])[0] if self._has_kernels else own @ rows.double()
         if self.bias > 0:
-            total = torch.cat([total, self.bias * weights.sum()[None]])
+            total[-1] = self.bias * weights.sum()
         return total
+
+    @property
+    def largest_sample(self) -> int:
+        """Rows that may be copied to the device: any number if they are there, or a block."""
+        if len(self._blocks) == 1:
+            return int(self.n_rows)
+        return int(self._blocks[0].stop)
 
     def take(self, which: Tensor) -> TensorRows:
         """Some of the rows, copied to the device."""
@@ -224,7 +231,11 @@ class TensorRows:
             return inner
         G = torch.empty((self.dimension, self.dimension), dtype=torch.float64, device=self.device)
         G[:d, :d] = inner
-        column = torch.ones(len(rows), device=self.device) if scales is None else scales.float()
+        column = (
+            torch.ones(len(rows), dtype=torch.float32, device=self.device)
+            if scales is None
+            else scales.float()
+        )
         border = (self.bias * unit) * (coarse.float().T @ column).double()
         G[d, :d] = border
         G[:d, d] = border
