@@ -424,3 +424,15 @@ def test_another_default_type() -> None:
     finally:
         torch.set_default_dtype(torch.float32)
     agrees(clf, host(X), host(y))
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="CuPy is for GPUs: CERTSVM_TEST_DEVICE=cuda")
+def test_arrays_of_cupy() -> None:
+    cupy = pytest.importorskip("cupy")
+    X, y = data()
+    rows, labels = cupy.asarray(host(X), dtype="float32"), cupy.asarray(host(y).astype(int))
+    clf = LinearSVC(0.5, tol=1e-5, random_state=0).fit(rows, labels)
+    agrees(clf, cupy.asnumpy(rows).astype(float), cupy.asnumpy(labels))
+    assert isinstance(clf.predict(rows), cupy.ndarray)
+    assert isinstance(clf.decision_function(rows), cupy.ndarray)
+    assert clf.score(rows, labels) == clf.score(X, y)
