@@ -299,6 +299,19 @@ def product_error(w: Vector) -> float:
     return _SLACK * length(w)
 
 
+def mixed_error(
+    a: float, one: tuple[float, Vector], b: float, other: tuple[float, Vector]
+) -> float:
+    """How far products are off that are a times those of one vector plus b times another's.
+
+    Of both, the errors of their products and the vectors are given. An entry of the combination,
+    and likewise a product, goes through two products and a sum: it is off by two roundoffs of
+    |a| |w| + |b| |other w|, times |y_k|. That makes four, of which (n_k + 2) |y_k| holds half.
+    """
+    lengths = abs(a) * length(one[1]) + abs(b) * length(other[1])
+    return _SLACK * (abs(a) * one[0] + abs(b) * other[0] + 2.0 * lengths)
+
+
 def length(w: Vector) -> float:
     """|w|."""
     return math.sqrt(float(w @ w))
@@ -346,17 +359,15 @@ class Products:
     def mix(self, a: float, b: float, other: Products) -> None:
         """Become a times this plus b times the other.
 
-        An entry of w, and likewise a product, goes through two products and a sum: it is off by
-        two roundoffs of |a| |w| + |b| |other w|, times |y_k|. That makes four, of which (n_k + 2)
-        |y_k| holds half.
+        The error is that of ``mixed_error``.
         """
-        lengths = abs(a) * length(self.w) + abs(b) * length(other.w)
+        error = mixed_error(a, (self.error, self.w), b, (other.error, other.w))
         mix(a, self.w, b, other.w)
         mix(a, self.values, b, other.values)
         idle = self._problem.m < self.values.size
         if idle:
             self.values[self._problem.signed_weights == 0.0] = 1.0
-        self.error = _SLACK * (abs(a) * self.error + abs(b) * other.error + 2.0 * lengths)
+        self.error = error
 
     def primal_bound(self, team: Team = ALONE) -> Bound:
         """J(w)."""

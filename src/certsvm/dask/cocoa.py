@@ -11,17 +11,19 @@ rows as if the others made as much of a difference as it does itself, q times in
 beginning with v = w. With q = K, all changes added up raise L by at least what the groups believe
 (the square of a sum is at most K times the sum of squares). That is often too careful: along the
 change of a round, L is a parabola, and where its top is says by how much. So q follows that,
-between K^(3/4) and K; a round that went too far costs a round, as the best L counts.
+between K^(1/4) and K; a round that went too far costs a round, as the best L counts.
 
 Before it begins, a group computes the losses of its rows at w, so that J(w) is known after each
-round; when it is done, the sum of its alpha_k y_k, from scratch. The new w is the sum of these, and
-carries no error from round to round.
+round; and, without another product, those at some points on the line from the last w through it:
+L may be near the optimum long before J(w) is, while w goes to and fro, or ever on in one direction.
+When it is done, it computes the sum of its alpha_k y_k from scratch. The new w is the sum of these,
+and carries no error from round to round.
 
 With many columns a round's cost is that of sending w. So groups make more passes, five to thirty,
 the longer a round takes besides their work.
 
-alpha is the only state on the workers. Every few rounds, so that it costs a tenth of the time, it
-is copied to the client; when a worker is lost, all groups go on from the last copy.
+alpha is the only state on the workers that counts. Every few rounds, so that it costs a tenth of
+the time, it is copied to the client; when a worker is lost, all groups go on from the last copy.
 
 Given:      C, s, the rows on a cluster.
 Result:     the best w of the rounds, and alpha.
@@ -32,7 +34,9 @@ in Distributed Primal-Dual Optimization, ICML 2015.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -48,6 +52,7 @@ from certsvm.bounds import (
     RowSums,
     dual_bound,
     losses_of,
+    mixed_error,
     multiply,
     product_error,
 )
@@ -66,11 +71,12 @@ _FEWEST_PASSES, _MOST_PASSES = 5, 30
 _NEAR = 0.05
 # By how much the spread may fall from one round to the next, and its lower end with it.
 _BOLD, _FORGETTING = 1.3, 0.98
-# The power of the number of groups below which the spread does not fall: with less, L still rises,
-# but J goes up and down.
-_LEAST_CAUTION = 0.75
+# The power of the number of groups below which the spread does not fall.
+_LEAST_CAUTION = 0.25
 # Seconds of work that a round should have for each second besides it.
 _WORTH = 3.0
+# Where J is looked at beside w, on the line from the last w: between them and beyond, in changes.
+_STEPS = (-0.7, -0.5, -0.3, 0.5, 1.0, 2.0, 4.0)
 # Rounds after which their states no longer depend on each other.
 _LONGEST_CHAIN = 50
 # The share of the time that copies of alpha may take.
@@ -116,13 +122,13 @@ class Cocoa(Solver):
 class RoundSums:
     """What a group tells after a round; those of groups are added."""
 
-    losses: LossSums
+    losses: tuple[LossSums, ...]
     rows: RowSums
     updates: int
     seconds: float
 
     def __iadd__(self, other: RoundSums) -> RoundSums:
-        self.losses += other.losses
+        self.losses = tuple(a + b for a, b in zip(self.losses, other.losses, strict=True))
         self.rows += other.rows
         self.updates += other.updates
         self.seconds = max(self.seconds, other.seconds)
@@ -131,9 +137,11 @@ class RoundSums:
 
 @dataclass(frozen=True)
 class GroupState:
-    """What a group keeps: the alpha of each of its parts, and what it tells."""
+    """What a group keeps: the alpha of each of its parts, w and its products, and what it tells."""
 
     alphas: tuple[Vector, ...]
+    w: Vector
+    products: tuple[Vector, ...]
     told: RoundSums
 
 
@@ -147,7 +155,7 @@ class CocoaRun(Run):
         self._solver = solver
         self._keep_alpha = options.keep_alpha
         self._seed = int(options.rng.integers(2**31))
-        self._w = np.zeros(problem.dimension)
+        self._w = self._last_w = np.zeros(problem.dimension)
         self._passes = solver.passes or _FEWEST_PASSES
         self._spread = math.inf
         # Less than this was too little.
@@ -170,13 +178,13 @@ class CocoaRun(Run):
         began = time.perf_counter()
         told, alphas = self._problem.cluster.insistent(self._round, self._fall_back)
         took = time.perf_counter() - began
-        J = told.losses.primal(self._problem.C, self._w, product_error(self._w))
+        w, J = self._best_primal(told.losses)
         alpha = None if alphas is None else np.concatenate(alphas).copy
         point = told.rows.point("dual coordinates", alpha)
-        self._told = self._w, J, point
+        self._told = w, J, point
         self._keep_states(dual_bound(point)[0].low)
         self._adapt_spread(point)
-        self._w, self._alpha_sum = point.w, point.alpha_sum
+        self._last_w, self._w, self._alpha_sum = self._w, point.w, point.alpha_sum
         self._rounds += 1
         self._adapt(took, told.seconds)
         self._copy_if_due(took)
@@ -186,6 +194,17 @@ class CocoaRun(Run):
             margin_errors=told.updates,
             primal_estimate=dual_bound(point)[0].value + max(gap, 0.0),
         )
+
+    def _best_primal(self, losses: Sequence[LossSums]) -> tuple[Vector, Bound]:
+        """The best of w and of the points around it that were looked at, and J there."""
+        C = self._problem.C
+        found = self._w, losses[0].primal(C, self._w, product_error(self._w))
+        for step, some in zip(_STEPS, losses[1:], strict=False):
+            w = (1.0 + step) * self._w - step * self._last_w
+            bound = some.primal(C, w, _error_beyond(self._w, self._last_w, step))
+            if bound.high < found[1].high:
+                found = w, bound
+        return found
 
     def _keep_states(self, dual: float) -> None:
         """Leave word where the best alpha is."""
@@ -344,14 +363,17 @@ def work(
     alphas = _beginning(parts, before)
     rng = np.random.default_rng(seed)
     v = start.copy()
-    losses, updates = None, 0
+    losses: list[tuple[LossSums, ...]] = []
+    all_products: list[Vector] = []
+    updates = 0
+    last = before if isinstance(before, GroupState) else None
     with single_threaded_blas():
         actives = []
-        for part, alpha in zip(parts, alphas, strict=True):
+        for i, (part, alpha) in enumerate(zip(parts, alphas, strict=True)):
             products = np.empty(part.rows.n_rows)
             multiply(part, start, products)
-            some = losses_of(part, ALONE, products, product_error(start))
-            losses = some if losses is None else losses + some
+            all_products.append(products)
+            losses.append(_losses_around(part, start, products, last, i))
             active = np.empty(part.active.size, dtype=np.int64)
             size = awake(products, part.weights, C, _SLEEP, part.active, alpha, active)
             actives.append(active[:size])
@@ -368,10 +390,27 @@ def work(
         for part, alpha in zip(parts, alphas, strict=True):
             sums = RowSums.of(part, alpha)
             rows = sums if rows is None else rows + sums
-    assert losses is not None
     assert rows is not None
-    told = RoundSums(losses, rows, updates, time.perf_counter() - began)
-    return GroupState(tuple(alphas), told)
+    total = tuple(functools.reduce(operator.add, some) for some in zip(*losses, strict=True))
+    told = RoundSums(total, rows, updates, time.perf_counter() - began)
+    return GroupState(tuple(alphas), start, tuple(all_products), told)
+
+
+def _losses_around(
+    part: Part, w: Vector, products: Vector, last: GroupState | None, i: int
+) -> tuple[LossSums, ...]:
+    """The losses at w, and on the line from the last w through it, if that is known."""
+    losses = [losses_of(part, ALONE, products, product_error(w))]
+    if last is not None:
+        for step in _STEPS:
+            mixed = (1.0 + step) * products - step * last.products[i]
+            losses.append(losses_of(part, ALONE, mixed, _error_beyond(w, last.w, step)))
+    return tuple(losses)
+
+
+def _error_beyond(w: Vector, last: Vector, step: float) -> float:
+    """How far products with w + step (w - last) are off that were made from those of both."""
+    return mixed_error(1.0 + step, (product_error(w), w), -step, (product_error(last), last))
 
 
 def _beginning(parts: Sequence[Part], before: Any) -> list[Vector]:
