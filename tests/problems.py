@@ -95,6 +95,20 @@ def cases(draw: st.DrawFn, *, dyadic: bool = False, weighted: bool | None = None
     return Case(np.array(X), np.array(labels), weights, C, bias, form)
 
 
+def nearly_parallel(case: Case) -> bool:
+    """Whether two rows have almost, but not quite, the same direction.
+
+    Dual coordinate descent then zigzags between them, for as many passes as the square of the
+    angle's inverse.
+    """
+    Y = case.patterns()[case.row_weights() > 0]
+    Y = Y[np.abs(Y).max(axis=1) > 0]
+    Y = Y / np.linalg.norm(Y, axis=1, keepdims=True)
+    distances = np.linalg.norm(Y[:, None] - Y[None, :], axis=2)
+    distances = np.minimum(distances, np.linalg.norm(Y[:, None] + Y[None, :], axis=2))
+    return bool(((distances > 1e-12) & (distances < 0.02)).any())
+
+
 def objective(case: Case, w: Array) -> float:
     """J, with NumPy."""
     losses = np.maximum(0.0, 1.0 - case.patterns() @ w)
