@@ -336,3 +336,36 @@ def test_blocks_are_not_too_small() -> None:
     assert len(rows._blocks) == 1
     many = TensorRows(device(np.zeros((3_000_000, 2))), memory=0)
     assert 2 <= len(many._blocks) <= 4
+
+
+@pytest.mark.parametrize("weights", [[0.1] * 20, [-1.0] * 20, [np.nan] * 20, [1.0] * 3])
+def test_weights_of_a_problem(weights: list[float]) -> None:
+    """In single precision, C s_k would be rounded, and alpha could leave the box."""
+    X, y = generated(20, 3)
+    rows, signs = TensorRows(device(X)), device(y)
+    single = device(np.array(weights, dtype=np.float32))
+    if weights != [0.1] * 20:
+        with pytest.raises(ValueError, match="weights must"):
+            TensorProblem(rows, signs, row_weights=single)
+        return
+    problem = TensorProblem(rows, signs, C=0.1, row_weights=single)
+    ProblemGroup([problem])
+    result = train(problem, SOLVER, tol=1e-6, keep_alpha=True)
+    assert result.alpha is not None
+    assert (result.alpha <= 0.1 * np.float64(np.float32(0.1))).all()
+    with pytest.raises(ValueError, match=r"signs must be \+1 or -1"):
+        TensorProblem(rows, 0.5 * signs)
+
+
+@pytest.mark.parametrize("bias", [0.0, 3.0])
+@pytest.mark.parametrize("n", [5, 4096, 20_000])
+def test_sums_go_through_no_more_additions_than_they_say(n: int, bias: float) -> None:
+    rng = np.random.default_rng(n)
+    X, a = rng.standard_normal((n, 2)), rng.random(n)
+    rows = TensorRows(device(X), bias=bias)
+    found = host(rows.sums(device(a)[None])[0])
+    for j, column in enumerate([X[:, 0], X[:, 1], *([np.full(n, bias)] if bias else [])]):
+        terms = [Fraction(float(v)) * Fraction(float(x)) for v, x in zip(a, column, strict=True)]
+        error = abs(Fraction(float(found[j])) - sum(terms))
+        length = sum(map(abs, terms))
+        assert error <= (rows.additions + 1) * Fraction(2) ** -53 * length

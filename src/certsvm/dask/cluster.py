@@ -90,24 +90,6 @@ class Traffic:
     from_workers: int = 0
     workers: int = 0
 
-    def __post_init__(self) -> None:
-        # Classes are trained in threads of their own.
-        self._lock = threading.Lock()
-
-    def __getstate__(self) -> dict[str, int]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, int]) -> None:
-        vars(self).update(state)
-        self._lock = threading.Lock()
-
-    def add(self, *, rounds: int = 0, to_workers: int = 0, from_workers: int = 0) -> None:
-        """Count some more."""
-        with self._lock:
-            self.rounds += rounds
-            self.to_workers += to_workers
-            self.from_workers += from_workers
-
     @property
     def per_round_and_worker(self) -> float:
         """Both ways."""
@@ -144,6 +126,13 @@ class Cluster:
     _token: str = field(default_factory=lambda: uuid.uuid4().hex)
     _numbers: Any = field(default_factory=itertools.count)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def count(self, *, rounds: int = 0, to_workers: int = 0, from_workers: int = 0) -> None:
+        """Add to the traffic; classes are trained in threads of their own."""
+        with self._lock:
+            self.traffic.rounds += rounds
+            self.traffic.to_workers += to_workers
+            self.traffic.from_workers += from_workers
 
     def groups(self, futures: Sequence[Future]) -> list[Group]:
         """Blocks by where they are, as many groups for a worker as it has threads."""
@@ -184,14 +173,14 @@ class Cluster:
         """What a task is to get as an argument: the thing itself, or where each worker has it."""
         size = size_of(thing)
         workers = sorted({group.worker for group in groups})
-        self.traffic.add(to_workers=size * len(workers))
+        self.count(to_workers=size * len(workers))
         if size <= _SMALL:
             return thing
         return self._scattered(thing, workers, broadcast=True)
 
     def place(self, thing: Any, group: Group) -> Future:
         """Put something where a group is; if its worker is lost, so is it."""
-        self.traffic.add(to_workers=size_of(thing))
+        self.count(to_workers=size_of(thing))
         return self._scattered(thing, [group.worker], broadcast=False)
 
     def _scattered(self, thing: Any, workers: Sequence[str], *, broadcast: bool) -> Future:
@@ -246,7 +235,7 @@ class Cluster:
         gathered: list[Any] = self._answer(
             self.client.sync, self.client._gather, list(futures), callback_timeout=self.deadline
         )
-        self.traffic.add(from_workers=sum(map(size_of, gathered)))
+        self.count(from_workers=sum(map(size_of, gathered)))
         return gathered
 
     def wait(self, futures: Sequence[Future], workers: Collection[str] = ()) -> None:

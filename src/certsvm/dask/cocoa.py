@@ -233,7 +233,7 @@ class CocoaRun(Run):
             cluster.task("cocoa-sums", _told, state, at=group.worker)
             for state, group in zip(states, groups, strict=True)
         ]
-        cluster.traffic.add(rounds=1)
+        cluster.count(rounds=1)
         begun = cluster.begin([*states, *cluster.summed(told, groups)])
         sums = cluster.results(begun[len(groups) :], groups)
         total = add_up(sums).unpacked()

@@ -193,7 +193,7 @@ class ClusterProblem(AnyProblem):
                 )
                 for group in groups
             ]  # fmt: skip
-            self.cluster.traffic.add(rounds=1)
+            self.cluster.count(rounds=1)
             futures = self.cluster.begin(self.cluster.summed(tasks, groups))
             return self.cluster.results(futures, groups)
 

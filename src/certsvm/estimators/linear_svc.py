@@ -307,10 +307,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             previous = None
         results = self._train(data, solver, previous, tasks, n_jobs)
         self._take(data, results, factors)
-        if self.verbose:
-            for label, result in zip(data.labels, results, strict=True):
-                summary = f"class {label}: {result.passes} passes, {result.certificate}"
-                print(summary, file=sys.stderr, flush=True)
+        self._print_summary(data.labels, results)
         tasks.end_fit({name: getattr(self, name) for name in ("coef_", "intercept_", "classes_")})
         return results, solver
 
@@ -564,6 +561,12 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             return []
         label = f"class {labels[i]}: " if len(labels) > 1 else ""
         return [PrintProgress(interval=1.0 if self.verbose == 1 else 0.0, label=label)]
+
+    def _print_summary(self, labels: Sequence[Any], results: Sequence[Result]) -> None:
+        if self.verbose:
+            for label, result in zip(labels, results, strict=True):
+                summary = f"class {label}: {result.passes} passes, {result.certificate}"
+                print(summary, file=sys.stderr, flush=True)
 
     def _take(
         self,

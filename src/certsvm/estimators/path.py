@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.tensors import are_tensors, fit_on_tensors
+from certsvm.estimators.unharmed import is_fitted_attribute
 
 
 def fit_path(
@@ -61,13 +62,9 @@ def fit_path(
     for i in np.argsort(values):
         model = models[i].set_params(warm_start=True)
         if before is not None:
-            fitted = {name: value for name, value in vars(before).items() if _is_fitted(name)}
+            fitted = {
+                name: value for name, value in vars(before).items() if is_fitted_attribute(name)
+            }
             vars(model).update(fitted)
         before = model.fit(X, y, sample_weight)
     return [model.set_params(warm_start=estimator.warm_start) for model in models]
-
-
-def _is_fitted(name: str) -> bool:
-    return name in ("_epochs", "_alpha", "_tensor_alpha") or (
-        name.endswith("_") and not name.startswith("_")
-    )

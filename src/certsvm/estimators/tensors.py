@@ -104,10 +104,7 @@ def fit_on_tensors(
         )
         fitted = ("coef_", "intercept_", "classes_")
         tasks.end_fit({name: getattr(model, name) for name in fitted})
-        if model.verbose:
-            for label, result in zip(labels, results, strict=True):
-                summary = f"class {label}: {result.passes} passes, {result.certificate}"
-                print(summary, file=sys.stderr, flush=True)
+        model._print_summary(labels, results)
         model._tensor_alpha = ends if model.warm_start else None
         all_results.append(results)
     return all_results, solver

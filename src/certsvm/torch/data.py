@@ -16,7 +16,6 @@ _WIDER = {
     torch.bfloat16: torch.float32,
     torch.uint16: torch.int64,
     torch.uint32: torch.int64,
-    torch.uint64: torch.int64,
 }
 
 
@@ -71,6 +70,8 @@ def encoded(y: Any, device: torch.device) -> tuple[NDArray[Any], Tensor]:
         values, index = np.unique(np.asarray(y), return_inverse=True)
         return values, torch.from_numpy(index.astype(np.int64)).to(device)
     labels = as_tensor(y, device)
+    if labels.dtype == torch.uint64:
+        raise ValueError("labels of type uint64 cannot be compared on tensors: convert them")
     labels = labels.to(_WIDER.get(labels.dtype, labels.dtype))
     if labels.is_floating_point() and not bool(torch.isfinite(labels).all()):
         raise ValueError("y has labels that are not finite")

@@ -203,7 +203,7 @@ class Team:
         problems = group.problems
         begin = [Beginning.of(problem) for problem in problems]
         if solver.samples:
-            begin = _from_a_sample(solver, problems, begin, options.target, seed)
+            begin = _from_a_sample(solver, problems, begin, seed)
         return cls(
             [
                 Strand(problem, some, options.target, solver.corrections, options.keep_alpha)
@@ -655,7 +655,7 @@ def conjugate_gradients(
 
 
 def _quotient(a: Tensor, b: Tensor) -> Tensor:
-    """A / b; zero where that makes no sense."""
+    """The quotient; zero where that makes no sense."""
     return torch.where(b > 0.0, a / b, torch.zeros_like(a))
 
 
@@ -663,7 +663,6 @@ def _from_a_sample(
     solver: TensorNewton,
     problems: Sequence[TensorProblem],
     begin: Sequence[Beginning],
-    target: float,
     seed: int,
 ) -> list[Beginning]:
     """Where to begin, from a sample of the rows, for those without a start."""
@@ -688,9 +687,7 @@ def _from_a_sample(
             sampled.append((i, problems[i].sample(some_rows, which)))
     if not sampled:
         return list(begin)
-    inner = _from_a_sample(
-        solver, [p for _, p in sampled], [Beginning()] * len(sampled), SAMPLE_GAP, seed + 1
-    )
+    inner = _from_a_sample(solver, [p for _, p in sampled], [Beginning()] * len(sampled), seed + 1)
     strands = [
         Strand(problem, some, SAMPLE_GAP, solver.corrections, keep_alpha=False)
         for (_, problem), some in zip(sampled, inner, strict=True)

@@ -52,22 +52,27 @@ class TensorProblem(AnyProblem):
         row_weights: Tensor | None = None,
         start: TensorStart | None = None,
     ) -> None:
+        if signs.shape != (rows.n_rows,) or not bool((signs.abs() == 1).all()):
+            raise ValueError(f"signs must be +1 or -1, one for each of the {rows.n_rows} rows")
         self.rows, self.signs = rows, signs.contiguous()
-        # Kernels take them to lie side by side.
-        self.row_weights = None if row_weights is None else row_weights.contiguous()
+        if row_weights is not None:
+            # In float64, or C s_k, the edge of the box, would be rounded; and side by side, as
+            # kernels take them to lie.
+            row_weights = row_weights.double().contiguous()
+            if row_weights.shape != (rows.n_rows,):
+                raise ValueError(f"weights must have shape ({rows.n_rows},)")
+            if not bool((row_weights.isfinite() & (row_weights >= 0.0)).all()):
+                raise ValueError("weights must be finite and not negative")
+        self.row_weights = row_weights
         self.C = require_sensible(C)
         self.start = start
         self.bias, self.dimension, self.n_rows = rows.bias, rows.dimension, rows.n_rows
-        # In the order of their making, for a group of problems in a row.
+        # Whom it goes in step with, and its place among them.
         self.group: ProblemGroup | None = None
         self.number = 0
         if row_weights is None:
-            self.m, self.weight_sum, smallest, self._largest_weight = (
-                self.n_rows,
-                float(self.n_rows),
-                1.0,
-                1.0,
-            )
+            self.m, self.weight_sum = self.n_rows, float(self.n_rows)
+            smallest = self._largest_weight = 1.0
             self._R = math.sqrt(float(rows.squared_norms.max())) if self.n_rows else 0.0
         else:
             active = row_weights > 0
@@ -125,7 +130,6 @@ class ProblemGroup:
 
     def __init__(self, problems: Sequence[TensorProblem]) -> None:
         self.problems = list(problems)
-        self.rows = problems[0].rows
         # Who works on them, from the first start on.
         self.team: Any = None
         for number, problem in enumerate(problems):

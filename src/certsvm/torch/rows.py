@@ -27,6 +27,8 @@ _CHUNK = 2**28
 _FEW_VECTORS = 6
 # Bytes of a block of rows that are not on the device, at least and at most.
 _BLOCKS = 2**24, 2**28
+# Numbers that are added up at a time.
+_PART = 4096
 # Rows that are gathered at a time.
 GATHERED = 2**16
 # Lengths of rows whose Gram matrix certainly fits into single precision.
@@ -158,18 +160,20 @@ class TensorRows:
             for part, some in self._wide():
                 inner += weights[:, part] @ some
         if self.bias > 0:
-            out[:, -1] = self.bias * weights.sum(1)
+            out[:, -1] = self.bias * _in_parts(weights)
         return out
 
     @cached_property
     def additions(self) -> int:
         """Through how many an entry of ``sums`` goes at most."""
+        most = min(self.n_rows, _PART) + self.n_rows // _PART + 1 if self.bias > 0 else 0
         if self._has_kernels:
-            most: int = kernels.additions(self.n_rows, self.device)
-            return int(most + len(self._blocks))
-        per_chunk = max(1, _CHUNK // max(1, 8 * self.n_columns))
-        chunks = -(-self.n_rows // per_chunk) + len(self._blocks)
-        return int(min(self.n_rows, per_chunk) + chunks)
+            own = kernels.additions(self.n_rows, self.device) + len(self._blocks)
+        else:
+            per_chunk = max(1, _CHUNK // max(1, 8 * self.n_columns))
+            chunks = -(-self.n_rows // per_chunk) + len(self._blocks)
+            own = min(self.n_rows, per_chunk) + chunks
+        return int(max(most, own))
 
     @cached_property
     def _has_kernels(self) -> bool:
@@ -280,6 +284,13 @@ class TensorRows:
 
 def _like(tensor: Tensor) -> dict[str, Any]:
     return {"dtype": tensor.dtype, "device": tensor.device}
+
+
+def _in_parts(weights: Tensor) -> Tensor:
+    """Sums over rows, of parts of them first: whatever the order inside, few additions for each."""
+    whole = weights.shape[1] // _PART * _PART
+    parts = weights[:, :whole].reshape(len(weights), -1, _PART).sum(2)
+    return parts.sum(1) + weights[:, whole:].sum(1)
 
 
 def _gram(rows: Tensor) -> Tensor:
