@@ -25,7 +25,7 @@ from typing import Any
 from sklearn.datasets import load_svmlight_file
 
 from certsvm import Model, Problem, Rows
-from certsvm.bounds import primal_bound
+from certsvm.certificates.primal import primal_bound
 from certsvm.data import load_libsvm
 from certsvm.models import load_liblinear
 
@@ -77,8 +77,8 @@ def _one_pass(liblinear: str, file: Path) -> list[str]:
 def _reading(file: Path, liblinear: str | None) -> dict[str, Any]:
     megabytes = file.stat().st_size / 1e6
     readers: dict[str, Callable[[], Any]] = {
-        "1 thread, MB/s": lambda: load_libsvm(file, threads=1),
-        "2 threads, MB/s": lambda: load_libsvm(file, threads=2),
+        "1 thread, MB/s": lambda: load_libsvm(file, n_jobs=1),
+        "2 threads, MB/s": lambda: load_libsvm(file, n_jobs=2),
         "scikit-learn, MB/s": lambda: load_svmlight_file(str(file)),
     }
     if liblinear is not None:

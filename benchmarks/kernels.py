@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.data import DataSet, available
-from certsvm.bounds import primal_bound
+from certsvm.certificates.primal import primal_bound
 from certsvm.demo import text_like
-from certsvm.problem import Problem
-from certsvm.rows import Rows
-from certsvm.solvers.parts.growing_margin import GrowingMargin
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
+from certsvm.solvers.shared.growing_margin import GrowingMargin
 
 REPEATS = 15
 

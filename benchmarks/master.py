@@ -20,10 +20,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from certsvm.demo import text_like
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import OCAS, Options
-from certsvm.solvers.parts import cutting_planes
+from certsvm.solvers.shared import cutting_planes
 
 Array = NDArray[np.float64]
 Solve = Callable[[Array, Array, float, float], Array]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.data import OPTIMA, available
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import Auto, Newton, SGDm, SGDs, Solver
-from certsvm.training import train
+from certsvm.training.loop import train
 
 SOLVERS: dict[str, tuple[Solver, float]] = {
     "auto": (Auto(), 0.01),

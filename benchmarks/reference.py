@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from benchmarks.data import DataSet
 from benchmarks.store import Store
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import make_solver
-from certsvm.training import INTERRUPTED, train
+from certsvm.training.loop import INTERRUPTED, train
 
 Array = NDArray[np.float64]
 NO_LIMIT = 10**9

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import OPTIMA, available
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import MPU, SGDQN, SOLVERS, SGDm, Solver, SvmSgd
-from certsvm.training import Result, train
+from certsvm.training.loop import Result, train
 
 SETS = ["a9a", "w8a", "ijcnn1", "moneyfx"]
 DUAL: list[Solver] = [SOLVERS[name]() for name in ("dcd", "mpu", "ocas", "svmperf")]

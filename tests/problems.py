@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ class Case(NamedTuple):
     labels: Array
     weights: Array | None
     C: float
-    bias: float
+    intercept_scaling: float
     form: str
 
     def matrix(self) -> Any:
@@ -38,15 +38,15 @@ class Case(NamedTuple):
         return X
 
     def problem(self) -> Problem:
-        rows = Rows(self.matrix(), bias=self.bias)
+        rows = Rows(self.matrix(), intercept_scaling=self.intercept_scaling)
         return Problem(rows, self.labels, C=self.C, weights=self.weights)
 
     def patterns(self) -> Array:
         """y_k, as a dense matrix."""
         X = self.matrix()
         X = X.toarray() if sp.issparse(X) else X
-        if self.bias:
-            X = np.column_stack([X, np.full(len(X), self.bias)])
+        if self.intercept_scaling:
+            X = np.column_stack([X, np.full(len(X), self.intercept_scaling)])
         return np.asarray(X, dtype=np.float64) * self.labels[:, None]
 
     def row_weights(self) -> Array:
@@ -64,7 +64,7 @@ FORMS = (
 
 @st.composite
 def cases(draw: st.DrawFn, *, dyadic: bool = False, weighted: bool | None = None) -> Case:
-    """Small problems: empty and duplicate rows, all forms, with and without weights and bias.
+    """Small problems: empty and duplicate rows, all forms, with and without weights and intercept_scaling.
 
     Values are few, so that ties and duplicates are frequent. ``dyadic`` makes lambda a power
     of two and all other numbers small integers, so that float64 computes without rounding.
@@ -90,9 +90,9 @@ def cases(draw: st.DrawFn, *, dyadic: bool = False, weighted: bool | None = None
         if not weights.any():
             weights[0] = 1.0
     C = draw(st.sampled_from([0.015625, 0.25, 1.0, 16.0] if dyadic else [0.01, 0.1, 1.0, 10.0]))
-    bias = draw(st.sampled_from([0.0, 1.0] if dyadic else [0.0, 1.0, 0.3]))
+    intercept_scaling = draw(st.sampled_from([0.0, 1.0] if dyadic else [0.0, 1.0, 0.3]))
     form = draw(st.sampled_from(FORMS))
-    return Case(np.array(X), np.array(labels), weights, C, bias, form)
+    return Case(np.array(X), np.array(labels), weights, C, intercept_scaling, form)
 
 
 def nearly_parallel(case: Case) -> bool:

@@ -7,19 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.bounds import (
-    Bound,
-    DualPoint,
-    Ledger,
-    Products,
-    dual_bound,
-    dual_point,
-    moved_point,
-    primal_bound,
-)
+from certsvm.certificates.best import BestBounds
+from certsvm.certificates.dual import DualPoint, dual_bound, dual_point, moved_point
+from certsvm.certificates.primal import Products, primal_bound
+from certsvm.certificates.rounding import Bound
 from certsvm.parallel import Team
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from tests.problems import Case, cases, exact_dual, exact_objective
 
 
@@ -118,14 +112,14 @@ def test_a_row_just_short_of_its_margin_has_a_loss() -> None:
     assert beyond.rounding < 1e-13
 
 
-@pytest.mark.parametrize("threads", [2, 3, 7])
-def test_threads_do_not_change_a_bit(threads: int) -> None:
+@pytest.mark.parametrize("n_jobs", [2, 3, 7])
+def test_threads_do_not_change_a_bit(n_jobs: int) -> None:
     rng = np.random.default_rng(0)
     problem = Problem(Rows(rng.standard_normal((60_001, 40))), rng.choice([-1, 1], 60_001))
     w = rng.standard_normal(40)
     alpha = rng.random(60_001)
     alone = dual_point(problem, alpha, "a test")
-    with Team(threads) as team:
+    with Team(n_jobs) as team:
         assert primal_bound(problem, w, team) == primal_bound(problem, w)
         products = Products(problem, w, team)
         assert products.primal_bound(team) == Products(problem, w).primal_bound()
@@ -138,7 +132,7 @@ def test_threads_do_not_change_a_bit(threads: int) -> None:
 
 def test_the_ledger_keeps_the_best_of_each_kind() -> None:
     problem = Problem(Rows(np.eye(2)), [1, -1])
-    ledger = Ledger(problem, 0.1)
+    ledger = BestBounds(problem, 0.1)
     first, second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
     ledger.offer_primal(first, Bound(2.0, 0.0))
     ledger.offer_primal(second, Bound(3.0, 0.0))
@@ -152,7 +146,7 @@ def test_the_ledger_keeps_the_best_of_each_kind() -> None:
 
 def test_the_published_ledger_keeps_the_latest() -> None:
     problem = Problem(Rows(np.eye(2)), [1, -1])
-    ledger = Ledger(problem, 0.1, keep_best=False)
+    ledger = BestBounds(problem, 0.1, keep_best=False)
     ledger.offer_dual(DualPoint(1.5, np.zeros(2), "good"))
     ledger.offer_dual(DualPoint(1.0, np.array([2.0, 0.0]), "negative"))
     assert ledger.certificate().dual == -1.0
@@ -160,7 +154,7 @@ def test_the_published_ledger_keeps_the_latest() -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_the_ledger_ignores_what_is_no_number(value: float) -> None:
-    ledger = Ledger(Problem(Rows(np.eye(2)), [1, -1]), 0.1)
+    ledger = BestBounds(Problem(Rows(np.eye(2)), [1, -1]), 0.1)
     ledger.offer_dual(DualPoint(value, np.zeros(2), "bad"))
     assert ledger.certificate().dual == 0.0
     ledger.offer_primal(np.zeros(2), Bound(value, 0.0))

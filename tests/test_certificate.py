@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.certificate import Certificate, percent
+from certsvm.certificates.certificate import Certificate, percent
 
 
 def test_a_dual_bound_that_is_not_positive_proves_nothing() -> None:

@@ -28,10 +28,12 @@ def test_it_is_true_for_any_w(case: Case, seed: int, size: float) -> None:
     if np.unique(labels).size < 2:
         return
     w: Any = size * np.random.default_rng(seed).standard_normal(case.patterns().shape[1])
-    coef, intercept = (w[:-1], float(w[-1] * case.bias)) if case.bias else (w, None)
+    coef, intercept = (
+        (w[:-1], float(w[-1] * case.intercept_scaling)) if case.intercept_scaling else (w, None)
+    )
     certificate = bound(
         coef, case.matrix(), labels, C=case.C, intercept=intercept,
-        intercept_scaling=case.bias or None, sample_weight=case.weights, max_iter=5,
+        intercept_scaling=case.intercept_scaling or None, sample_weight=case.weights, max_iter=5,
     )  # fmt: skip
     low, high = optimum(case)
     assert certificate.primal == pytest.approx(objective(case, w), rel=1e-9, abs=1e-12)

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from certsvm.checkpoints import Checkpoint, CheckpointError
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.data.streams import BlockStream
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
+from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import SOLVERS, Solver, make_solver
-from certsvm.streamed import BlockStream, StreamedProblem
-from certsvm.training import Progress, Result, train
+from certsvm.training.checkpoints import Checkpoint, CheckpointError
+from certsvm.training.loop import Progress, Result, train
 
 
 class CrashError(Exception):
@@ -39,14 +40,14 @@ def crash_after(passes: int) -> Any:
 
 def problem_in_memory() -> Problem:
     X, y = noisy_rows()
-    return Problem(Rows(X, bias=1.0), y, C=2.0)
+    return Problem(Rows(X, intercept_scaling=1.0), y, C=2.0)
 
 
 def problem_on_stream() -> StreamedProblem:
     X, y = noisy_rows()
     cuts = [0, 150, 151, 400]
     blocks = [(X[a:b], y[a:b]) for a, b in itertools.pairwise(cuts)]
-    return StreamedProblem(BlockStream(lambda: blocks, bias=1.0), 1, C=2.0)
+    return StreamedProblem(BlockStream(lambda: blocks, intercept_scaling=1.0), 1, C=2.0)
 
 
 def same(a: Result, b: Result) -> None:
@@ -130,7 +131,7 @@ def test_another_run_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
 def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_in_memory()
     train(problem, make_solver("sgd-s"), max_iter=2, checkpoint=Checkpoint(tmp_path / "run", {}))
-    monkeypatch.setattr("certsvm.checkpoints.__version__", "99.0")
+    monkeypatch.setattr("certsvm.training.checkpoints.__version__", "99.0")
     with pytest.raises(CheckpointError, match=r"certsvm = .*, not 99\.0"):
         Checkpoint(tmp_path / "run", {}).load()
 

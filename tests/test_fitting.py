@@ -14,13 +14,13 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.checkpoints import CheckpointError
-from certsvm.fitting import Data, Fit, Settings, fit, fit_stream
+from certsvm.certificates.verification import VerificationReport, verify_model
+from certsvm.data.streams import BlockStream
+from certsvm.fitting.fit import Data, Fit, Settings, fit, fit_stream
 from certsvm.models.model import Model
 from certsvm.models.witness import WeightsWitness, Witness
-from certsvm.streamed import BlockStream
-from certsvm.training import INTERRUPTED
-from certsvm.verification import VerificationReport, verify_model
+from certsvm.training.checkpoints import CheckpointError
+from certsvm.training.loop import INTERRUPTED
 
 
 def rows(
@@ -57,13 +57,13 @@ def sound(report: VerificationReport) -> bool:
     form=st.sampled_from(["dense", "csr", "dense float32", "csr float32"]),
     weighted=st.booleans(),
     class_weight=st.sampled_from([None, "balanced", "dict"]),
-    bias=st.sampled_from([0.0, 0.3, 1.0]),
+    intercept_scaling=st.sampled_from([0.0, 0.3, 1.0]),
     solver=st.sampled_from(["auto", "sgd-s", "sgd-m", "newton", "dcd", "working-set"]),
     streamed=st.booleans(),
     tol=st.sampled_from([0.1, 1e-3]),
 )
 def test_proofs_are_confirmed_on_another_path(
-    n_classes: int, labels: str, form: str, weighted: bool, class_weight: Any, bias: float,
+    n_classes: int, labels: str, form: str, weighted: bool, class_weight: Any, intercept_scaling: float,
     solver: str, streamed: bool, tol: float,
 ) -> None:  # fmt: skip
     X, y, weights = rows(n_classes, labels, form)
@@ -71,12 +71,13 @@ def test_proofs_are_confirmed_on_another_path(
     if class_weight == "dict":
         class_weight = {np.unique(y)[0].item(): 2.5}
     settings = Settings(
-        C=0.3, tol=tol, solver=solver, bias=bias, class_weight=class_weight, witness=True,
+        C=0.3, tol=tol, solver=solver, intercept_scaling=intercept_scaling, class_weight=class_weight,
+        witness=True,
         max_iter=60,
     )  # fmt: skip
     blocks = cut(X, y, weights, 3)
     if streamed and solver not in ("dcd", "working-set"):
-        fitted = fit(BlockStream(lambda: blocks, bias=bias), settings)
+        fitted = fit(BlockStream(lambda: blocks, intercept_scaling=intercept_scaling), settings)
     else:
         fitted = fit(Data(X, y, weights), settings)
     report = verify_model(fitted.model, blocks)
@@ -94,10 +95,12 @@ def test_proofs_are_confirmed_on_another_path(
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 def test_a_stream_and_memory_agree(n_classes: int, class_weight: Any) -> None:
     X, y, weights = rows(n_classes)
-    settings = Settings(C=0.3, tol=1e-5, class_weight=class_weight, bias=1.0, max_iter=200)
+    settings = Settings(
+        C=0.3, tol=1e-5, class_weight=class_weight, intercept_scaling=1.0, max_iter=200
+    )
     one = fit(Data(X, y, weights), settings)
     blocks = cut(X, y, weights, 4)
-    other = fit(BlockStream(lambda: blocks, bias=1.0), settings)
+    other = fit(BlockStream(lambda: blocks, intercept_scaling=1.0), settings)
     assert one.met
     assert other.met
     assert one.model.fingerprint == other.model.fingerprint
@@ -111,12 +114,12 @@ def model(kind: str) -> tuple[Model, list[tuple[Any, Any, Any]]]:
     """A model with a witness: of weights, or of so many bits."""
     X, y, weights = rows(3 if kind == "8, three classes" else 2)
     blocks = cut(X, y, weights, 3)
-    settings = Settings(C=0.3, tol=1e-3, bias=1.0, witness=True, max_iter=100)
+    settings = Settings(C=0.3, tol=1e-3, intercept_scaling=1.0, witness=True, max_iter=100)
     if kind == "weights":
-        return fit(BlockStream(lambda: blocks, bias=1.0), settings).model, blocks
+        return fit(BlockStream(lambda: blocks, intercept_scaling=1.0), settings).model, blocks
     bits = int(kind.split(",")[0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("certsvm.fitting._BITS", (bits,))
+        patch.setattr("certsvm.fitting.fit._BITS", (bits,))
         found = fit(Data(X, y, weights), replace(settings, solver="sgd-s", tol=0.02)).model
     assert isinstance(found.witness, Witness)
     assert found.witness.bits == bits
@@ -150,8 +153,8 @@ def test_what_is_tampered_with_is_not_confirmed(kind: str) -> None:
     ]:  # fmt: skip
         certificates = (replace(first, **{name: value}), *others)
         changed[f"{name} = {value}"] = replace(whole, certificates=certificates)
-    parameters = {k: v for k, v in whole.parameters.items() if k not in ("C", "bias")}
-    for name, value in [("C", first.C * 1.001), ("bias", 0.5)]:
+    parameters = {k: v for k, v in whole.parameters.items() if k not in ("C", "intercept_scaling")}
+    for name, value in [("C", first.C * 1.001), ("intercept_scaling", 0.5)]:
         certificates = tuple(replace(c, **{name: value}) for c in whole.certificates)
         changed[name] = replace(whole, certificates=certificates, parameters=parameters)
     for what, other in changed.items():
@@ -289,7 +292,7 @@ def test_who_has_no_dual_point_has_no_witness() -> None:
         ({}, {"C": np.nan}, "C must be"),
         ({}, {"tol": -1.0}, "tol must be"),
         ({}, {"solver": "nobody"}, "nobody"),
-        ({}, {"bias": -1.0}, "bias"),
+        ({}, {"intercept_scaling": -1.0}, "intercept_scaling"),
         ({}, {"class_weight": "balance"}, "class_weight"),
     ],
 )
@@ -312,8 +315,8 @@ def test_settings_or_parameters() -> None:
     with pytest.raises(ValueError, match="not both"):
         fit_stream(list, settings=Settings(), C=1.0)
     X, y, _ = rows()
-    with pytest.raises(ValueError, match="bias 0, the settings ask for 1"):
-        fit(BlockStream(lambda: [(X, y)]), Settings(bias=1.0))
+    with pytest.raises(ValueError, match="intercept_scaling 0, the settings ask for 1"):
+        fit(BlockStream(lambda: [(X, y)]), Settings(intercept_scaling=1.0))
 
 
 def checkpointed(folder: Path, weights: Any, *, streamed: bool) -> Fit:

@@ -13,13 +13,13 @@ def blas() -> list[int]:
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
 @pytest.mark.parametrize("pieces", [0, 1, 2, 7])
-def test_every_piece_is_done_once(threads: int, pieces: int) -> None:
-    with Team(threads) as team:
+def test_every_piece_is_done_once(n_jobs: int, pieces: int) -> None:
+    with Team(n_jobs) as team:
         done = team.share(lambda first, last: list(range(first, last)), pieces)
     assert list(itertools.chain(*done)) == list(range(pieces))
-    assert len(done) <= max(1, min(threads, pieces))
+    assert len(done) <= max(1, min(n_jobs, pieces))
 
 
 def test_a_team_uses_threads_and_leaves_none_behind() -> None:

@@ -3,8 +3,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 
 ROWS = Rows(np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 2.0]]))
 
@@ -27,7 +27,7 @@ def test_rows_without_weight_count_as_absent() -> None:
 
 
 def test_coefficients_and_back() -> None:
-    problem = Problem(Rows(np.eye(2), bias=4.0), [1, -1])
+    problem = Problem(Rows(np.eye(2), intercept_scaling=4.0), [1, -1])
     w = np.array([1.0, 2.0, 3.0])
     coefficients, intercept = problem.coefficients(w)
     assert coefficients.tolist() == [1, 2]

@@ -2,9 +2,9 @@ import io
 
 import numpy as np
 
-from certsvm.history import Record
-from certsvm.progress import PrintProgress
-from certsvm.training import Progress
+from certsvm.training.history import Record
+from certsvm.training.loop import Progress
+from certsvm.training.progress import PrintProgress
 
 
 def test_lines_come_at_intervals() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.kernels import checks
-from certsvm.rows import Rows
+from certsvm.problem.rows import Rows
 from tests.problems import Case, cases
 
 
@@ -147,19 +147,19 @@ def test_values_that_are_not_real_numbers(X: Any) -> None:
         Rows(X)
 
 
-@pytest.mark.parametrize("bias", [-1.0, np.nan, np.inf])
-def test_bad_bias(bias: float) -> None:
-    with pytest.raises(ValueError, match="bias"):
-        Rows(np.eye(2), bias=bias)
+@pytest.mark.parametrize("intercept_scaling", [-1.0, np.nan, np.inf])
+def test_bad_bias(intercept_scaling: float) -> None:
+    with pytest.raises(ValueError, match="intercept_scaling"):
+        Rows(np.eye(2), intercept_scaling=intercept_scaling)
 
 
 @given(cases(), st.integers(0, 2**32 - 1))
 def test_some_of_the_rows(case: Case, seed: int) -> None:
-    rows = Rows(case.matrix(), bias=case.bias)
+    rows = Rows(case.matrix(), intercept_scaling=case.intercept_scaling)
     which = np.random.default_rng(seed).integers(rows.n_rows, size=5)
     some = rows.take(which)
     X = case.matrix()
-    fresh = Rows(X[which], bias=case.bias)
+    fresh = Rows(X[which], intercept_scaling=case.intercept_scaling)
     assert (some.n_rows, some.n_columns, some.dimension) == (5, fresh.n_columns, fresh.dimension)
     assert some.n_stored == fresh.n_stored
     assert some.arrays.values.dtype == fresh.arrays.values.dtype

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from certsvm.bounds import Bound, Response
-from certsvm.certificate import Certificate
-from certsvm.checkpoints import Checkpoint
-from certsvm.snapshots import Snapshot, restore, take
+from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.dual import Response
+from certsvm.certificates.rounding import Bound
+from certsvm.training.checkpoints import Checkpoint
+from certsvm.training.snapshots import Snapshot, restore, take
 
 # What a file can hold.
 DTYPES = [np.float64, np.float32, np.int64, np.uint8, np.bool_]
@@ -152,16 +153,16 @@ MALICIOUS: list[Any] = [
     [{"class": "builtins:eval", "items": ["1"]}],
     [{"class": "certsvmx.bounds:Bound", "attributes": {}}],
     [{"class": "certsvm.nowhere:Bound", "attributes": {}}],
-    [{"class": "certsvm.bounds:Nothing", "attributes": {}}],
-    [{"class": "certsvm.bounds:total", "attributes": {}}],
-    [{"class": "certsvm.bounds:", "attributes": {}}],
-    [{"class": "certsvm.bounds", "attributes": {}}],
+    [{"class": "certsvm.certificates.bounds:Nothing", "attributes": {}}],
+    [{"class": "certsvm.certificates.bounds:total", "attributes": {}}],
+    [{"class": "certsvm.certificates.bounds:", "attributes": {}}],
+    [{"class": "certsvm.certificates.bounds", "attributes": {}}],
     [{"class": 5, "attributes": {}}],
-    [{"class": "certsvm.bounds:Bound"}],
-    [{"class": "certsvm.bounds:Bound", "attributes": 5}],
-    [{"class": "certsvm.bounds:Response", "items": [1]}],
-    [{"class": "certsvm.bounds:Bound", "items": [1]}],
-    [{"class": "certsvm.training:threading.Thread", "attributes": {"_target": None}}],
+    [{"class": "certsvm.certificates.bounds:Bound"}],
+    [{"class": "certsvm.certificates.bounds:Bound", "attributes": 5}],
+    [{"class": "certsvm.certificates.bounds:Response", "items": [1]}],
+    [{"class": "certsvm.certificates.bounds:Bound", "items": [1]}],
+    [{"class": "certsvm.training.loop:threading.Thread", "attributes": {"_target": None}}],
     [{"class": "certsvm.data.compressed:zlib.error", "attributes": {}}],
     [{"tuple": [{"at": 0}]}],
     [{"list": [{"type": "(,i4"}]}],

@@ -21,11 +21,14 @@ import scipy.sparse as sp
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from certsvm.bounds import dual_bound, dual_point, primal_bound
+from certsvm.certificates.dual import dual_bound, dual_point
+from certsvm.certificates.primal import primal_bound
 from certsvm.data.block_file import BlockFile, BlockFileWriter, Summary
+from certsvm.data.streams import BlockStream, DataChangedError
+from certsvm.problem.memory import Problem
+from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import SOLVERS, make_solver
-from certsvm.streamed import BlockStream, DataChangedError, StreamedProblem
-from certsvm.training import INTERRUPTED, Result, train
+from certsvm.training.loop import INTERRUPTED, Result, train
 from tests.problems import Case, cases, exact_dual, exact_objective, optimum
 
 STREAMING = ["sgd-s", "sgd-m", "newton", "smoothed-newton", "auto"]
@@ -45,7 +48,9 @@ def blocks_of(case: Case, cuts: list[int]) -> list[tuple[Any, ...]]:
 
 def streamed(case: Case, cuts: list[int]) -> StreamedProblem:
     blocks = blocks_of(case, cuts)
-    stream = BlockStream(lambda: blocks, bias=case.bias, read_ahead=len(cuts) % 2 == 0)
+    stream = BlockStream(
+        lambda: blocks, intercept_scaling=case.intercept_scaling, read_ahead=len(cuts) % 2 == 0
+    )
     positive = int(np.searchsorted(stream.classes, 1.0))
     return StreamedProblem(stream, positive, C=case.C)
 
@@ -77,7 +82,16 @@ def _idle(frame: Any) -> bool:
 def test_a_stream_knows_what_a_problem_in_memory_knows(cut: tuple[Case, list[int]]) -> None:
     case, cuts = cut
     ours, theirs = streamed(case, cuts), case.problem()
-    for name in ("C", "bias", "dimension", "n_rows", "m", "lambda_", "largest_weight", "R"):
+    for name in (
+        "C",
+        "intercept_scaling",
+        "dimension",
+        "n_rows",
+        "m",
+        "lambda_",
+        "largest_weight",
+        "R",
+    ):
         assert getattr(ours, name) == getattr(theirs, name), name
     assert ours.weight_sum == pytest.approx(theirs.weight_sum, rel=1e-14)
     np.testing.assert_array_equal(ours.weights, theirs.weights)
@@ -196,7 +210,9 @@ def test_wherever_blocks_come_from_the_bits_are_the_same(
     sources: list[Callable[[], Any]] = [lambda: blocks, generated, BlockFile(path)]
     results, prints = [], set()
     for source, read_ahead in zip([*sources, generated], [True, False, True, True], strict=True):
-        stream = BlockStream(source, bias=case.bias, read_ahead=read_ahead)
+        stream = BlockStream(
+            source, intercept_scaling=case.intercept_scaling, read_ahead=read_ahead
+        )
         positive = int(np.searchsorted(stream.classes, 1.0))
         problem = StreamedProblem(stream, positive, C=case.C)
         results.append(train(problem, make_solver(name), tol=1e-9, max_iter=4, seed=1))
@@ -359,8 +375,9 @@ INTERRUPTED_PROCESS = """
 import signal, sys, threading, time
 import numpy as np
 from certsvm.solvers import make_solver
-from certsvm.streamed import BlockStream, StreamedProblem
-from certsvm.training import train
+from certsvm.data.streams import BlockStream
+from certsvm.problem.streamed import StreamedProblem
+from certsvm.training.loop import train
 rng = np.random.default_rng(0)
 X = rng.standard_normal((40, 3)); y = np.where(X[:, 0] + rng.standard_normal(40) > 0, 1, -1)
 begun = []
@@ -468,7 +485,7 @@ def test_without_reading_ahead_a_source_may_reuse_its_buffer() -> None:
 # What a stream takes, and what not.
 
 
-@pytest.mark.parametrize("name", [name for name, s in SOLVERS.items() if not s.streams])
+@pytest.mark.parametrize("name", [name for name, s in SOLVERS.items() if s.problem_type is Problem])
 def test_who_needs_all_rows_says_so(name: str) -> None:
     problem = StreamedProblem(BlockStream(separable), 1)
     with pytest.raises(ValueError, match=f"solver '{name}' needs all rows in memory"):
@@ -476,7 +493,9 @@ def test_who_needs_all_rows_says_so(name: str) -> None:
 
 
 def test_who_streams() -> None:
-    assert {name for name, s in SOLVERS.items() if s.streams} == set(STREAMING) - {"auto"}
+    assert {name for name, s in SOLVERS.items() if s.problem_type is not Problem} == set(
+        STREAMING
+    ) - {"auto"}
 
 
 X2, y2 = np.eye(2), np.array([1, -1])
@@ -553,7 +572,7 @@ def test_rows_without_values() -> None:
 
 
 def test_rows_without_columns() -> None:
-    stream = BlockStream(lambda: [(np.empty((2, 0)), y2)], bias=1.0)
+    stream = BlockStream(lambda: [(np.empty((2, 0)), y2)], intercept_scaling=1.0)
     assert train(StreamedProblem(stream, 1), make_solver("sgd-s")).certificate.met
 
 

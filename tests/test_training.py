@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from certsvm import training
-from certsvm.bounds import DualPoint, dual_point
-from certsvm.history import History
-from certsvm.problem import Problem
-from certsvm.rows import Rows, Vector
+from certsvm.certificates.dual import DualPoint, dual_point
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows, Vector
 from certsvm.solvers import Auto, Epoch, Newton, Options, Run, SGDm, SGDs, Solver, make_solver
-from certsvm.training import Progress, train
+from certsvm.training import loop as training
+from certsvm.training.history import History
+from certsvm.training.loop import Progress, train
 
 
 @pytest.fixture(scope="module")
@@ -223,10 +223,10 @@ def test_an_interrupt_in_the_first_pass_is_raised(problem: Problem) -> None:
         train(problem, AtOnce(), tol=0.0, seed=0)
 
 
-@pytest.mark.parametrize("threads", [2, 3])
-def test_the_same_seed_gives_the_same_bits_for_any_threads(problem: Problem, threads: int) -> None:
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_the_same_seed_gives_the_same_bits_for_any_threads(problem: Problem, n_jobs: int) -> None:
     one = train(problem, SGDm(), tol=1e-3, seed=42)
-    many = train(problem, SGDm(), tol=1e-3, seed=42, threads=threads)
+    many = train(problem, SGDm(), tol=1e-3, seed=42, n_jobs=n_jobs)
     assert one.w.tobytes() == many.w.tobytes()
     assert one.certificate == many.certificate
 

@@ -177,5 +177,5 @@ def test_no_certificate() -> None:
 
 
 def test_verification_does_without_numba() -> None:
-    code = "import sys, certsvm.verification; sys.exit('numba' in sys.modules)"
+    code = "import sys, certsvm.certificates.verification; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -23,7 +23,7 @@ from benchmarks.gpu.others import lbfgs, race, sgd
 from benchmarks.gpu.problems import generated
 from certsvm import LinearSVC, fit_path
 from certsvm.torch import ProblemGroup, TensorNewton, TensorProblem, TensorRows, rows
-from certsvm.training import train
+from certsvm.training.loop import train
 
 Table = list[dict[str, Any]]
 REPEATS = 7

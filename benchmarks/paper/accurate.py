@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import Any
 
 from benchmarks.paper.systems import NO_LIMIT, SEED, uninterrupted
-from certsvm.history import History
 from certsvm.parallel import single_threaded_blas
-from certsvm.problem import Problem
+from certsvm.problem.memory import Problem
 from certsvm.solvers import SGDs
-from certsvm.training import train
+from certsvm.training.history import History
+from certsvm.training.loop import train
 
 C = 0.1
 GAP = 1e-5

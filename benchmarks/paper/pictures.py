@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.data import DataSet
-from certsvm.comparison import compare
+from certsvm.fitting.comparison import compare
 from certsvm.solvers import DCD, MPU, OCAS, Auto, Newton, Pegasos, SGDm, SGDr, SGDs, Solver, SVMperf
-from certsvm.training import INTERRUPTED
+from certsvm.training.loop import INTERRUPTED
 
 C = 1.0
 # Lower than the tables' accuracy, to see how it goes on.

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.reference import Reference
-from certsvm.bounds import primal_bound
+from certsvm.certificates.primal import primal_bound
 from certsvm.parallel import single_threaded_blas
-from certsvm.problem import Problem
-from certsvm.rows import Vector
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Vector
 from certsvm.solvers import (
     DCD,
     MPU,
@@ -40,7 +40,7 @@ from certsvm.solvers import (
     SvmSgd,
 )
 from certsvm.solvers.base import Epoch, Options, Run
-from certsvm.training import INTERRUPTED, Progress, Result, train
+from certsvm.training.loop import INTERRUPTED, Progress, Result, train
 
 SEED = 0
 ACCURACY = 0.01

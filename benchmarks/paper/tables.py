@@ -19,8 +19,8 @@ from benchmarks.paper.sets import Recipe
 from benchmarks.paper.systems import SYSTEMS, Outcome, Task
 from benchmarks.reference import Reference, fingerprint, reference
 from benchmarks.store import Store
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 
 # The optimum is known a hundred times as well as this: to 1e-8.
 _OPTIMUM = 1e-6

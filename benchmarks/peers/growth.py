@@ -18,10 +18,10 @@ from typing import Any
 from benchmarks import machine
 from benchmarks.peers import pictures
 from certsvm.demo import text_like
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import make_solver
-from certsvm.training import train
+from certsvm.training.loop import train
 
 FACTORS = (1, 2, 4, 8)
 SIZES: dict[str, dict[str, int]] = {

@@ -16,33 +16,34 @@ from typing import TYPE_CHECKING, Any
 from certsvm._version import __version__
 
 if TYPE_CHECKING:
-    from certsvm.certificate import Certificate
-    from certsvm.certify import bound
-    from certsvm.comparison import compare
-    from certsvm.estimators import LinearSVC, fit_path
-    from certsvm.fitting import fit_stream
-    from certsvm.history import History
+    from certsvm.certificates.certificate import Certificate
+    from certsvm.certificates.verification import verify, verify_model
+    from certsvm.estimators import LinearSVC
+    from certsvm.fitting.comparison import compare
+    from certsvm.fitting.fit import fit_stream
+    from certsvm.fitting.foreign import bound
     from certsvm.models import Model
-    from certsvm.problem import Problem
-    from certsvm.rows import Rows
-    from certsvm.training import train
-    from certsvm.verification import verify, verify_model
+    from certsvm.problem.memory import Problem
+    from certsvm.problem.rows import Rows
+    from certsvm.selection.path import fit_path
+    from certsvm.training.history import History
+    from certsvm.training.loop import train
 
 # Loaded when first used: the core does without scikit-learn, whose import takes a second.
 _HOMES = {
-    "Certificate": "certsvm.certificate",
-    "History": "certsvm.history",
+    "Certificate": "certsvm.certificates.certificate",
+    "History": "certsvm.training.history",
     "LinearSVC": "certsvm.estimators",
     "Model": "certsvm.models",
-    "Problem": "certsvm.problem",
-    "Rows": "certsvm.rows",
-    "bound": "certsvm.certify",
-    "compare": "certsvm.comparison",
-    "fit_path": "certsvm.estimators",
-    "fit_stream": "certsvm.fitting",
-    "train": "certsvm.training",
-    "verify": "certsvm.verification",
-    "verify_model": "certsvm.verification",
+    "Problem": "certsvm.problem.memory",
+    "Rows": "certsvm.problem.rows",
+    "bound": "certsvm.fitting.foreign",
+    "compare": "certsvm.fitting.comparison",
+    "fit_path": "certsvm.selection.path",
+    "fit_stream": "certsvm.fitting.fit",
+    "train": "certsvm.training.loop",
+    "verify": "certsvm.certificates.verification",
+    "verify_model": "certsvm.certificates.verification",
 }
 
 __all__ = [

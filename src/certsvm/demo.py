@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from certsvm import Certificate, LinearSVC, Problem, Rows, verify
-from certsvm.bounds import primal_bound
-from certsvm.certificate import percent
+from certsvm.certificates.certificate import percent
+from certsvm.certificates.primal import primal_bound
 
 
 def text_like(

@@ -24,7 +24,7 @@ class Team:
 
     Parameters
     ----------
-    threads : int, default=1
+    n_jobs : int, default=1
         One means the caller's own thread.
 
     Examples
@@ -36,13 +36,13 @@ class Team:
     [0, 1, 2]
     """
 
-    def __init__(self, threads: int = 1) -> None:
-        self.threads = threads
+    def __init__(self, n_jobs: int = 1) -> None:
+        self.n_jobs = n_jobs
         self._executor: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Team:
-        if self.threads > 1:
-            self._executor = ThreadPoolExecutor(self.threads, thread_name_prefix="certsvm")
+        if self.n_jobs > 1:
+            self._executor = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="certsvm")
         return self
 
     def __exit__(
@@ -59,7 +59,7 @@ class Team:
         """Call ``task(first, last)`` for a run of pieces per thread; return what it returned."""
         if self._executor is None or pieces <= 1:
             return [task(0, pieces)]
-        runs = min(self.threads, pieces)
+        runs = min(self.n_jobs, pieces)
         edges = [pieces * i // runs for i in range(runs + 1)]
         futures = [self._executor.submit(task, a, b) for a, b in itertools.pairwise(edges)]
         return [future.result() for future in futures]

@@ -29,11 +29,11 @@ from benchmarks.paper.systems import ACCURACY, SYSTEMS, ByGap, ByPasses, ByRule,
 from benchmarks.paper.tables import TABLES
 from benchmarks.paper.verdicts import CONFIRMED, NOT_CONFIRMED, UNCLEAR, Results, duel, most
 from benchmarks.reference import Reference
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton, Pegasos, SGDs
 from certsvm.solvers.base import Options
-from certsvm.training import train
+from certsvm.training.loop import train
 
 ROOT = Path(__file__).parents[2]
 

@@ -29,7 +29,7 @@ def test_the_full_round(tmp_path: Path) -> None:
     reference = LinearSVC(C=2, tol=1e-9, random_state=0).fit(X, y)
     gap = model.certificates[0].primal / reference.certificate_.primal - 1
     assert -1e-9 <= gap <= 1e-4
-    assert model.bias == 1
+    assert model.intercept_scaling == 1
     assert verify_model(model, [(X, y, None)]).dual_verified
 
     verified = run("verify", "data.model", "data", cwd=tmp_path)
@@ -163,7 +163,7 @@ def test_letters_of_liblinear(tmp_path: Path) -> None:
         "-1=0.5", "--bias", 1, "-q", "-o", "b", cwd=tmp_path)  # fmt: skip
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert Model.load(tmp_path / "a").class_weight.tolist() == [0.5, 2.0]
-    for letter, word in (("-s", "--solver"), ("-v", "cross_val_score"), ("-m", "--threads")):
+    for letter, word in (("-s", "--solver"), ("-v", "cross_val_score"), ("-m", "--n-jobs")):
         refused = run("train", "data", letter, 5, cwd=tmp_path)
         assert refused.code == 2
         assert word in refused.err

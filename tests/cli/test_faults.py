@@ -17,7 +17,7 @@ from certsvm.data import save_libsvm
 from tests.cli.running import arguments, noisy, run, write
 
 # Many passes, each of them short.
-SLOW = ("--solver", "sgd-s", "-c", "50", "--tol", "1e-7", "--max-iter", "400", "--threads", "1")
+SLOW = ("--solver", "sgd-s", "-c", "50", "--tol", "1e-7", "--max-iter", "400", "--n-jobs", "1")
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_killed_at_random_points_and_resumed_to_the_same_bits(data: Path, tmp_pa
         (("--seed", "1"), "seed = 0, not 1"),
         (("--tol", "1e-6"), "tol"),
         (("--solver", "sgd-m"), "solver = sgd-s, not sgd-m"),
-        (("-B", "1"), "bias"),
+        (("-B", "1"), "intercept_scaling"),
     ],
 )
 def test_another_run_is_not_resumed(
@@ -176,7 +176,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         run("convert", "data", "a.arrow", "--block-size", "1M", "-q", cwd=tmp_path)
         done = subprocess.run(
             [sys.executable, "-c", PEAK, "train", "a.arrow", "--memory", "400M", "--stream", "-o",
-             "m", "-q", "--max-iter", "5", "--threads", "1"],
+             "m", "-q", "--max-iter", "5", "--n-jobs", "1"],
             cwd=tmp_path, capture_output=True, text=True, check=True,
         )  # fmt: skip
         peaks.append(1024 * int(done.stdout))

@@ -25,8 +25,8 @@ from certsvm.dask import CertificateRefutedError, ClusterLostError, LinearSVC
 from certsvm.dask.cluster import Cluster, Group, WorkerGoneError
 from certsvm.dask.cocoa import CocoaRun
 from certsvm.dask.problem import ClusterProblem
+from certsvm.data.streams import DataChangedError
 from certsvm.solvers.smoothed_newton import SmoothedNewton
-from certsvm.streamed import DataChangedError
 from tests.dask.conftest import make_cluster, processes
 from tests.dask.test_fit import cut, data
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.data.block_file import BlockFile, BlockFileError, BlockFileWriter, Summary
-from certsvm.streamed import BlockStream, DataChangedError
+from certsvm.data.streams import BlockStream, DataChangedError
 
 
 def blocks(kind: str, n: int = 12, seed: int = 0) -> list[tuple[Any, Any, Any]]:

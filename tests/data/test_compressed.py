@@ -113,7 +113,7 @@ def test_reading_does_not_go_by_the_name(name: str, block_bytes: int, tmp_path: 
     packed.write_bytes(COMPRESSIONS[name](TEXT))
     X, y = load_libsvm(plain)
     for source in (packed, io.BytesIO(packed.read_bytes())):
-        Z, z = load_libsvm(source, threads=2)
+        Z, z = load_libsvm(source, n_jobs=2)
         np.testing.assert_array_equal(X.data, Z.data)
         np.testing.assert_array_equal(X.indices, Z.indices)
         np.testing.assert_array_equal(X.indptr, Z.indptr)

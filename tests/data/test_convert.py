@@ -21,8 +21,8 @@ from certsvm.data.block_file import BlockFile
 from certsvm.data.convert import convert
 from certsvm.data.libsvm import LibsvmError, load_libsvm
 from certsvm.data.libsvm.writer import save_libsvm
+from certsvm.data.streams import BlockStream
 from certsvm.data.tables import TableError
-from certsvm.streamed import BlockStream
 
 
 def as_tuples(X: Any, y: Any, weights: Any = None) -> list[tuple[Any, ...]]:

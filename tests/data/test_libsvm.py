@@ -185,8 +185,8 @@ def test_agreement_with_scikit_learn(tmp_path: Path) -> None:
     X, y = sample(5000)
     save_libsvm(path, X, y)
     Z, z = load_svmlight_file(str(path), n_features=50)
-    for threads in (1, 2, 5):
-        assert_same(*load_libsvm(path, n_features=50, threads=threads), Z, z)
+    for n_jobs in (1, 2, 5):
+        assert_same(*load_libsvm(path, n_features=50, n_jobs=n_jobs), Z, z)
 
 
 def test_a_line_longer_than_a_block() -> None:
@@ -305,7 +305,7 @@ def test_the_kernel_refuses_text_that_it_could_read_beyond() -> None:
         ({"n_features": 2.0}, "n_features must be"),
         ({"n_features": 2**63}, "n_features must be"),
         ({"zero_based": 1}, "zero_based must be"),
-        ({"threads": -1}, "threads must be"),
+        ({"n_jobs": -1}, "n_jobs must be"),
     ],
 )
 def test_what_cannot_be_asked_for(told: dict[str, Any], message: str) -> None:

@@ -133,8 +133,8 @@ def rows_of(values: Any, indices: Any, indptr: Any, labels: Any, base: int) -> l
     ]  # fmt: skip
 
 
-def whole(source: Any, told: Told, threads: int) -> tuple[list[Row], bool]:
-    data = read_libsvm(source, threads=threads, **told.arguments())
+def whole(source: Any, told: Told, n_jobs: int) -> tuple[list[Row], bool]:
+    data = read_libsvm(source, n_jobs=n_jobs, **told.arguments())
     base = int(not data.zero_based)
     X = data.X
     assert X.dtype == told.dtype
@@ -147,8 +147,8 @@ def whole(source: Any, told: Told, threads: int) -> tuple[list[Row], bool]:
     return rows, data.zero_based
 
 
-def in_blocks(source: Any, told: Told, threads: int, size: int) -> tuple[list[Row], bool]:
-    blocks = LibsvmBlocks(source, size, threads=threads, **told.arguments())
+def in_blocks(source: Any, told: Told, n_jobs: int, size: int) -> tuple[list[Row], bool]:
+    blocks = LibsvmBlocks(source, size, n_jobs=n_jobs, **told.arguments())
     rows: list[Row] = []
     for block in blocks:
         assert block.first_row == len(rows)
@@ -174,7 +174,7 @@ def check(
         expected = wrong.line, wrong.column
     readers: dict[str, Callable[[], Any]] = {
         "serial": lambda: whole(path, told, 1),
-        "threads": lambda: whole(path, told, 2),
+        "n_jobs": lambda: whole(path, told, 2),
         "stream": lambda: whole(io.BytesIO(text), told, 1),
         "single lines": lambda: in_blocks(path, told, 1, 1),
         "short blocks": lambda: in_blocks(path, told, 2, 50),
@@ -292,4 +292,4 @@ def test_other_bytes_at_every_position(tmp_path: Path) -> None:
         for byte in {*b" \n\r#:0", *(SAMPLE[position] ^ 1 << bit for bit in range(8))}:
             damaged = bytearray(SAMPLE)
             damaged[position] = byte
-            check(bytes(damaged), Told(), tmp_path, names=("serial", "threads", "short blocks"))
+            check(bytes(damaged), Told(), tmp_path, names=("serial", "n_jobs", "short blocks"))

@@ -150,7 +150,7 @@ def test_the_intercept_is_regularised(binary: Any) -> None:
     assert clf.certificate_.primal == pytest.approx(objective(clf, shifted, y, 0.01))
     without = LinearSVC(C=0.01, random_state=0, fit_intercept=False, max_iter=3000).fit(shifted, y)
     assert without.intercept_.tolist() == [0.0]
-    assert without.certificate_.bias == 0.0
+    assert without.certificate_.intercept_scaling == 0.0
 
 
 def test_intercept_scaling_makes_it_cheaper() -> None:

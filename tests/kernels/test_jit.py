@@ -16,7 +16,10 @@ def test_it_works_where_nothing_can_be_cached(tmp_path: Path) -> None:
     # A file where the folder would go: not even root can make it then.
     for folder in (package, *(path for path in package.rglob("*") if path.is_dir())):
         (folder / "__pycache__").touch()
-    code = "import numpy as np; from certsvm.rows import Rows; print(Rows(np.eye(2)).squared_norms)"
+    code = (
+        "import numpy as np; from certsvm.problem.rows import Rows;"
+        "print(Rows(np.eye(2)).squared_norms)"
+    )
     environment = os.environ | {
         "HOME": os.devnull,
         "XDG_CACHE_HOME": os.devnull,

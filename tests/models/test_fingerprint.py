@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.models import Fingerprint, FingerprintBuilder
-from certsvm.models import fingerprint as module
+from certsvm.storage import fingerprint as module
 from tests.problems import Case, cases
 
 

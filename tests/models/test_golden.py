@@ -58,7 +58,7 @@ def test_a_reader_written_from_the_document() -> None:
     assert content["parameters"]["limits"] == [{"$float": "inf"}, 7]
     assert content["certificates"][0] == {
         "primal": 1.005, "dual": 1.0, "target": 0.01, "bound": "an example", "scale": 0.999,
-        "primal_rounding": 1e-13, "dual_rounding": 2e-13, "C": 0.1, "bias": 1.0,
+        "primal_rounding": 1e-13, "dual_rounding": 2e-13, "C": 0.1, "intercept_scaling": 1.0,
     }  # fmt: skip
     assert content["fingerprint"]["digest"] == "0123456789abcdef" * 2
     _, content, arrays = read_by_the_document(GOLDEN / "numbered-1.csvm")

@@ -29,7 +29,7 @@ def test_two_classes_the_smaller_first() -> None:
     assert model.predict([[0.0, 0.0], [-4.0, 0.0], [0.0, 7.0]]).tolist() == [2, 3, 3]
     assert model.certificates == ()
     assert "nothing is proved" in str(model)
-    assert model.parameters == {"solver": "liblinear L2R_L1LOSS_SVC_DUAL", "bias": 0.5}
+    assert model.parameters == {"solver": "liblinear L2R_L1LOSS_SVC_DUAL", "intercept_scaling": 0.5}
 
 
 def test_three_classes_in_any_order() -> None:
@@ -38,7 +38,7 @@ def test_three_classes_in_any_order() -> None:
     assert model.coef.tolist() == [[0.5, 2.0], [-0.125, 4.0], [1.0, 0.0]]
     assert model.intercept.tolist() == [0.0, 0.0, 0.0]
     assert model.predict([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]).tolist() == [10, 5, 10]
-    assert model.bias == 0.0
+    assert model.intercept_scaling == 0.0
 
 
 def test_two_classes_with_a_column_each(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_two_classes_with_a_column_each(tmp_path: Path) -> None:
 def test_what_is_written(tmp_path: Path) -> None:
     model = Model(
         np.array([[0.1, -2.0]]), np.array([0.75]), np.array([-1.0, 1.0]), np.ones(2),
-        parameters={"bias": 0.5},
+        parameters={"intercept_scaling": 0.5},
     )  # fmt: skip
     save_liblinear(model, tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == (
@@ -70,7 +70,7 @@ def test_round_trip(labels: set[int], bias: float, data: st.DataObject) -> None:
     intercept = data.draw(hnp.arrays(np.float64, n, elements=moderate)) * (bias > 0)
     model = Model(
         data.draw(hnp.arrays(np.float64, (n, 3), elements=finite)), intercept,
-        np.array(sorted(labels)), np.ones(len(labels)), parameters={"bias": bias},
+        np.array(sorted(labels)), np.ones(len(labels)), parameters={"intercept_scaling": bias},
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m"
@@ -79,7 +79,7 @@ def test_round_trip(labels: set[int], bias: float, data: st.DataObject) -> None:
     assert np.array_equal(found.classes, model.classes)
     assert found.coef.tobytes() == model.coef.tobytes()
     assert np.array_equal(found.intercept, model.intercept)
-    assert found.bias == bias
+    assert found.intercept_scaling == bias
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_round_trip(labels: set[int], bias: float, data: st.DataObject) -> None:
         ({"classes": np.array([0.5, 1.0])}, "integers of 32 bits"),
         ({"classes": np.array([0.5, np.inf])}, "integers of 32 bits"),
         ({"classes": np.array([0, 2**31])}, "integers of 32 bits"),
-        ({"parameters": {"bias": 0.0}}, "needs a bias > 0"),
+        ({"parameters": {"intercept_scaling": 0.0}}, "needs a bias > 0"),
     ],
 )
 def test_what_liblinear_has_no_place_for(

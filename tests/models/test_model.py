@@ -23,7 +23,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from certsvm import LinearSVC
-from certsvm.certificate import Certificate
+from certsvm.certificates.certificate import Certificate
 from certsvm.models import (
     Fingerprint,
     Model,
@@ -54,11 +54,11 @@ def models(draw: st.DrawFn) -> Model:
     n_problems = 1 if len(found) == 2 else len(found)
     n_columns = draw(st.integers(0, 4))
     positive = st.floats(1e-300, 1e300)
-    C, bias = draw(positive), draw(st.just(0.0) | positive)
+    C, intercept_scaling = draw(positive), draw(st.just(0.0) | positive)
     certificate = st.builds(
         Certificate, primal=finite, dual=finite, target=st.floats(0), bound=text,
         scale=st.floats(0, 1), primal_rounding=st.floats(0, 1e300),
-        dual_rounding=st.floats(0, 1e300), C=st.just(C), bias=st.just(bias),
+        dual_rounding=st.floats(0, 1e300), C=st.just(C), intercept_scaling=st.just(intercept_scaling),
     )  # fmt: skip
     certificates = st.lists(certificate, min_size=n_problems, max_size=n_problems)
     digest = st.text("0123456789abcdef", min_size=32, max_size=32)
@@ -69,7 +69,12 @@ def models(draw: st.DrawFn) -> Model:
         classes=classes,
         class_weight=draw(hnp.arrays(np.float64, len(found), elements=st.floats(0, 1e300))),
         certificates=tuple(draw(st.just([]) | certificates)),
-        parameters={"C": C, "bias": bias, "note": draw(text), "limit": draw(st.floats())},
+        parameters={
+            "C": C,
+            "intercept_scaling": intercept_scaling,
+            "note": draw(text),
+            "limit": draw(st.floats()),
+        },
         feature_names=draw(
             st.none() | st.lists(text, min_size=n_columns, max_size=n_columns).map(tuple)
         ),
@@ -107,11 +112,13 @@ def test_what_is_saved_is_loaded(model: Model) -> None:
 
 
 def small(**changes: Any) -> Model:
-    certificate = Certificate(primal=1.0, dual=0.995, target=0.01, bound="test", C=0.5, bias=1.0)
+    certificate = Certificate(
+        primal=1.0, dual=0.995, target=0.01, bound="test", C=0.5, intercept_scaling=1.0
+    )
     made = Model(
         coef=np.array([[1.0, -2.0]]), intercept=np.array([0.5]), classes=np.array([0, 1]),
         class_weight=np.ones(2), certificates=(certificate,),
-        parameters={"C": 0.5, "bias": 1.0, "passes": 7, "seed": 3},
+        parameters={"C": 0.5, "intercept_scaling": 1.0, "passes": 7, "seed": 3},
         fingerprint=Fingerprint(3, 2, 4, "0" * 32),
     )  # fmt: skip
     return replace(made, **changes)
@@ -171,9 +178,9 @@ def test_every_truncation_and_extension_is_noticed(saved: bytes, tmp_path: Path)
         ({"parameters": {"C": 0.0}}, "C must be a finite number > 0"),
         ({"parameters": {"C": True}}, "C must be a finite number > 0"),
         ({"parameters": {"C": "1"}}, "C must be a finite number > 0"),
-        ({"parameters": {"bias": -1.0}}, "bias must be a finite number >= 0"),
+        ({"parameters": {"intercept_scaling": -1.0}}, "scaling must be a finite number >= 0"),
         ({"parameters": {"C": 0.7}}, "about another C"),
-        ({"parameters": {"bias": 0.7}}, "about another bias"),
+        ({"parameters": {"intercept_scaling": 0.7}}, "about another intercept_scaling"),
         ({"parameters": {"a": {1, 2}}}, "parameters.*set"),
         ({"feature_names": ("a",)}, "2 strings"),
         ({"feature_names": ("a", 1)}, "2 strings"),

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from certsvm.bounds import dual_bound
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.certificates.dual import dual_bound
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import Auto, Newton, Options, WorkingSet
 from certsvm.solvers.auto import Refinement, is_small, newton_cost, step_cost, visit_cost
-from certsvm.training import train
+from certsvm.training.loop import train
 
 
 def noisy(C: float, rows: int = 20_000) -> Problem:

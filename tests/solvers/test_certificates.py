@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import (
     DCD,
     MPU,
@@ -29,7 +29,7 @@ from certsvm.solvers import (
     WorkingSet,
 )
 from certsvm.solvers.smoothed_newton import SmoothedNewtonRun
-from certsvm.training import train
+from certsvm.training.loop import train
 from tests.problems import Case, cases, exact_dual, exact_objective, optimum
 
 CERTIFYING: list[Solver] = [

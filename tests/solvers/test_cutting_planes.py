@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import OCAS, Options, SVMperf
 from certsvm.solvers.ocas import line_search
-from certsvm.solvers.parts.cutting_planes import Master, maximise
-from certsvm.training import SOLVER_FINISHED, train
+from certsvm.solvers.shared.cutting_planes import Master, maximise
+from certsvm.training.loop import SOLVER_FINISHED, train
 from tests.problems import Case, cases, objective
 
 seeds = st.integers(0, 2**32 - 1)

@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.bounds import dual_bound
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.certificates.dual import dual_bound
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, Options, Start
 from certsvm.solvers.dcd import descend
-from certsvm.training import SOLVER_FINISHED, train
+from certsvm.training.loop import SOLVER_FINISHED, train
 from tests.problems import Case, cases
 
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import MPU, Options
 from certsvm.solvers.mpu import MPURun, learn_and_unlearn
-from certsvm.training import SOLVER_FINISHED, train
+from certsvm.training.loop import SOLVER_FINISHED, train
 from tests.problems import Case, cases, optimum
 
 seeds = st.integers(0, 2**32 - 1)

@@ -10,14 +10,15 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.bounds import dual_bound, dual_point, primal_bound
+from certsvm.certificates.dual import dual_bound, dual_point
+from certsvm.certificates.primal import primal_bound
 from certsvm.parallel import Team
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, Newton, Options, Start
-from certsvm.solvers.parts.hessian import gram
-from certsvm.solvers.parts.response import respond
-from certsvm.training import train
+from certsvm.solvers.second_order.hessian import gram
+from certsvm.solvers.second_order.response import respond
+from certsvm.training.loop import train
 from tests.problems import Case, cases, optimum
 
 
@@ -83,12 +84,12 @@ def test_classes_that_are_nearly_separable_take_few_steps() -> None:
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("bias", [0.0, 2.0])
-def test_it_agrees_with_dual_coordinate_descent(form: Any, bias: float) -> None:
+@pytest.mark.parametrize("intercept_scaling", [0.0, 2.0])
+def test_it_agrees_with_dual_coordinate_descent(form: Any, intercept_scaling: float) -> None:
     X, y = degenerate()["noisy"]
     weights = np.random.default_rng(1).random(300)
     weights[::7] = 0.0
-    problem = Problem(Rows(form(X), bias=bias), y, C=0.3, weights=weights)
+    problem = Problem(Rows(form(X), intercept_scaling=intercept_scaling), y, C=0.3, weights=weights)
     a = train(problem, Newton(), tol=1e-9, seed=0, max_iter=300)
     b = train(problem, DCD(), tol=1e-9, seed=0, max_iter=100_000)
     assert a.certificate.met
@@ -99,7 +100,7 @@ def test_it_agrees_with_dual_coordinate_descent(form: Any, bias: float) -> None:
 def test_an_alpha_found_between_two_steps_is_not_lost() -> None:
     # At the corner of the box, which a steeper smoothing finds without moving w.
     X = np.array([[2.0, -3.0], [2.0, -2.0], [0.0, 2.0]])
-    rows = Rows(sp.csr_matrix(X), bias=0.3)
+    rows = Rows(sp.csr_matrix(X), intercept_scaling=0.3)
     problem = Problem(rows, [1.0, 1.0, -1.0], C=0.01, weights=[1.0, 3.7, 3.7])
     result = train(problem, Newton(), tol=1e-8, max_iter=20, seed=0)
     assert result.certificate.met
@@ -152,7 +153,7 @@ def test_a_warm_start_needs_fewer_steps() -> None:
 
 
 def test_too_many_columns() -> None:
-    problem = Problem(Rows(np.eye(3), bias=1.0), [1, -1, 1])
+    problem = Problem(Rows(np.eye(3), intercept_scaling=1.0), [1, -1, 1])
     with pytest.raises(ValueError, match=r"X has 4 columns .* more than max_columns = 3"):
         train(problem, Newton(max_columns=3))
     with pytest.raises(ValueError, match="Newton: max_columns must be > 0"):
@@ -187,9 +188,7 @@ def test_a_sample_stands_for_all_rows() -> None:
 
 def test_threads_give_the_same_bits_each_time_and_a_true_certificate() -> None:
     problem = many_rows(400_000)
-    alone, first, second = (
-        train(problem, Newton(), tol=1e-7, seed=0, threads=n) for n in (1, 2, 2)
-    )
+    alone, first, second = (train(problem, Newton(), tol=1e-7, seed=0, n_jobs=n) for n in (1, 2, 2))
     np.testing.assert_array_equal(first.w, second.w)
     assert first.certificate == second.certificate
     assert first.certificate.met
@@ -218,7 +217,7 @@ def test_alpha_that_was_kept_is_not_overwritten() -> None:
 def test_sparse_rows_dense_enough_are_multiplied_as_dense(density: float) -> None:
     rng = np.random.default_rng(0)
     X = sp.random(300, 40, density=density, format="csr", random_state=rng)
-    problem = Problem(Rows(X, bias=0.5), np.ones(300))
+    problem = Problem(Rows(X, intercept_scaling=0.5), np.ones(300))
     which, weights = np.arange(0, 300, 2), rng.random(150)
     rows = np.column_stack([X.toarray(), np.full(300, 0.5)])[which]
     with Team(2) as team:

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.problem import Problem
-from certsvm.rows import Rows
-from certsvm.solvers.parts.order import Order, in_blocks, neighbours_are_alike
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
+from certsvm.solvers.shared.order import Order, in_blocks, neighbours_are_alike
 from tests.problems import Case, cases
 
 

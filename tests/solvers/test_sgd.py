@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.bounds import dual_bound
-from certsvm.certificate import PRIMAL_ONLY
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.certificates.certificate import PRIMAL_ONLY
+from certsvm.certificates.dual import dual_bound
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import Options, SGDm, SGDr, SGDs, Solver, Start
 from certsvm.solvers.sgd_s import SGDsRun
-from certsvm.training import SOLVER_FINISHED, TARGET_MET, train
+from certsvm.training.loop import SOLVER_FINISHED, TARGET_MET, train
 from tests.problems import Case, cases
 
 seeds = st.integers(0, 2**32 - 1)
@@ -97,7 +97,7 @@ def test_the_published_sequence(case: Case, seed: int, multiple: bool) -> None:
     for _ in range(12):
         w, M, T, L = paper.epoch()
         epoch = run.epoch()
-        errors += epoch.margin_errors
+        errors += epoch.margin_errors or 0
         assert (errors, epoch.epochs) == (M, T)
         np.testing.assert_allclose(next(run.candidates()), w, rtol=1e-12)
         point = run.dual()

@@ -13,16 +13,17 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.bounds import DualPoint, Response, dual_bound
+from certsvm.certificates.dual import DualPoint, Response, dual_bound
+from certsvm.data.streams import BlockStream
 from certsvm.models.witness import WeightsWitness
 from certsvm.parallel import ALONE
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
+from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import Options, SmoothedNewton, Start, make_solver
-from certsvm.solvers.parts.response import clipped_sum, clipped_sums, inside, respond
+from certsvm.solvers.second_order.response import clipped_sum, clipped_sums, inside, respond
 from certsvm.solvers.smoothed_newton import STEPS, Line, alpha_of, best_step, read
-from certsvm.streamed import BlockStream, StreamedProblem
-from certsvm.training import train
+from certsvm.training.loop import train
 from tests.problems import Case, cases, exact_dual
 
 seeds = st.integers(0, 2**32 - 1)
@@ -147,10 +148,13 @@ def test_a_sample_may_mislead_but_not_for_long(order: str, C: float) -> None:
     X, y = noisy()
     which = ORDERS[order](X, y)
     result = train(
-        on_stream(X[which], y[which], 5, C, bias=1.0), SmoothedNewton(), tol=1e-4, max_iter=150
+        on_stream(X[which], y[which], 5, C, intercept_scaling=1.0),
+        SmoothedNewton(),
+        tol=1e-4,
+        max_iter=150,
     )
     assert result.certificate.met, result.passes
-    truth = train(Problem(Rows(X, bias=1.0), y, C=C), make_solver("newton"), tol=1e-6)
+    truth = train(Problem(Rows(X, intercept_scaling=1.0), y, C=C), make_solver("newton"), tol=1e-6)
     low = truth.certificate.dual - truth.certificate.dual_rounding
     assert result.certificate.primal + result.certificate.primal_rounding >= low
     assert result.certificate.dual - result.certificate.dual_rounding <= truth.certificate.primal
@@ -202,7 +206,7 @@ def test_any_start_will_do(size: float) -> None:
 def test_too_many_columns() -> None:
     X, y = noisy(50)
     with pytest.raises(ValueError, match=r"7 columns .* more than max_columns = 6"):
-        train(on_stream(X, y, 2, bias=1.0), SmoothedNewton(max_columns=6))
+        train(on_stream(X, y, 2, intercept_scaling=1.0), SmoothedNewton(max_columns=6))
     assert train(on_stream(X, y, 2), SmoothedNewton(max_columns=6)).certificate.met
     with pytest.raises(ValueError, match="max_columns must be > 0"):
         SmoothedNewton(max_columns=0)

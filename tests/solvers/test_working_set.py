@@ -6,13 +6,14 @@ import scipy.sparse as sp
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from certsvm.bounds import Products, dual_point, primal_bound
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.certificates.dual import dual_point
+from certsvm.certificates.primal import Products, primal_bound
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, Options, Start, WorkingSet
-from certsvm.solvers.parts.plane_search import best_combination
+from certsvm.solvers.shared.plane_search import best_combination
 from certsvm.solvers.working_set import WorkingSetRun, sweep
-from certsvm.training import train
+from certsvm.training.loop import train
 from tests.problems import Case, cases, nearly_parallel, optimum
 
 
@@ -165,5 +166,5 @@ def test_zero_vectors_can_be_combined() -> None:
 def test_every_update_adds_to_the_rounding() -> None:
     run = run_on(text(C=1.0))
     assert run._rounding == 0.0
-    updates = run.epoch().margin_errors
+    updates = run.epoch().updates or 0
     assert run._rounding >= 3.0 * 2.0**-53 * updates * float(np.linalg.norm(run._w))

@@ -42,7 +42,7 @@ def tensor_problem(
 ) -> TensorProblem:
     weights = None if case.weights is None else device(case.weights)
     problem = TensorProblem(
-        TensorRows(X, bias=case.bias, **rows),
+        TensorRows(X, intercept_scaling=case.intercept_scaling, **rows),
         device(case.labels),
         C=case.C,
         row_weights=weights,

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import certsvm.torch.rows as rows_module
-from certsvm.bounds import dual_bound
-from certsvm.problem import Problem
-from certsvm.rows import Rows
+from certsvm.certificates.dual import dual_bound
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton, Options
 from certsvm.torch import ProblemGroup, TensorNewton, TensorProblem, TensorRows, kernels
 from certsvm.torch.newton import conjugate_gradients
 from certsvm.torch.problems import TensorStart
-from certsvm.training import train
+from certsvm.training.loop import train
 from tests.problems import Case, cases, exact_dual, exact_objective, optimum
 from tests.solvers.test_newton import degenerate
 from tests.torch.problems import (
@@ -152,14 +152,14 @@ def test_rows_whose_squares_leave_single_precision(scale: float) -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("bias", [0.0, 2.0])
+@pytest.mark.parametrize("intercept_scaling", [0.0, 2.0])
 def test_samples_and_blocks_change_no_optimum(
-    monkeypatch: pytest.MonkeyPatch, weighted: bool, bias: float
+    monkeypatch: pytest.MonkeyPatch, weighted: bool, intercept_scaling: float
 ) -> None:
     monkeypatch.setattr(rows_module, "_BLOCKS", (2**16, 2**28))
     X, y = generated(30_000, 12)
     weights = np.random.default_rng(1).uniform(0.0, 2.0, len(y)) if weighted else None
-    case = Case(X.astype(float), y, weights, 0.5, bias, "dense-float64-int32")
+    case = Case(X.astype(float), y, weights, 0.5, intercept_scaling, "dense-float64-int32")
     tensor = device(X)
     reference = train(case.problem(), Newton(), tol=1e-6, seed=0).certificate
     for rows in ({}, {"memory": tensor.nbytes // 3}):
@@ -189,7 +189,7 @@ def test_half_precision_is_exact() -> None:
 
 def test_problems_that_go_in_step_are_the_same_as_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = generated(4000, 10)
-    rows = TensorRows(device(X), bias=1.0)
+    rows = TensorRows(device(X), intercept_scaling=1.0)
     readings = []
     products = TensorRows.products
 
@@ -357,14 +357,16 @@ def test_weights_of_a_problem(weights: list[float]) -> None:
         TensorProblem(rows, 0.5 * signs)
 
 
-@pytest.mark.parametrize("bias", [0.0, 3.0])
+@pytest.mark.parametrize("intercept_scaling", [0.0, 3.0])
 @pytest.mark.parametrize("n", [5, 4096, 20_000])
-def test_sums_go_through_no_more_additions_than_they_say(n: int, bias: float) -> None:
+def test_sums_go_through_no_more_additions_than_they_say(n: int, intercept_scaling: float) -> None:
     rng = np.random.default_rng(n)
     X, a = rng.standard_normal((n, 2)), rng.random(n)
-    rows = TensorRows(device(X), bias=bias)
+    rows = TensorRows(device(X), intercept_scaling=intercept_scaling)
     found = host(rows.sums(device(a)[None])[0])
-    for j, column in enumerate([X[:, 0], X[:, 1], *([np.full(n, bias)] if bias else [])]):
+    for j, column in enumerate(
+        [X[:, 0], X[:, 1], *([np.full(n, intercept_scaling)] if intercept_scaling else [])]
+    ):
         terms = [Fraction(float(v)) * Fraction(float(x)) for v, x in zip(a, column, strict=True)]
         error = abs(Fraction(float(found[j])) - sum(terms))
         length = sum(map(abs, terms))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from certsvm.cli.app import BadInput
 
 if TYPE_CHECKING:
-    from certsvm.fitting import Settings
-    from certsvm.streamed import BlockStream
+    from certsvm.data.streams import BlockStream
+    from certsvm.fitting.fit import Settings
 
 # Blocks, and what goes with their rows; vectors as long as there are columns; square matrices.
 _BLOCKS, _VECTORS, _MATRICES = 3, 30, 3
@@ -20,7 +20,7 @@ _BYTES_PER_ROW = 120
 def require_memory(memory: int, stream: BlockStream, settings: Settings) -> None:
     """Raise if training could take more than ``memory`` bytes in all."""
     from certsvm.data.memory import resident
-    from certsvm.fitting import keeps_alpha
+    from certsvm.fitting.fit import keeps_alpha
 
     squares = _warm_up(stream, settings)
     dimension = stream.n_columns + 1
@@ -29,7 +29,7 @@ def require_memory(memory: int, stream: BlockStream, settings: Settings) -> None
         needed += _BYTES_PER_ROW * stream.n_rows
     if squares:
         # Each thread adds up one of its own.
-        needed += 8 * (_MATRICES + settings.threads) * dimension**2
+        needed += 8 * (_MATRICES + settings.n_jobs) * dimension**2
     total = resident() + needed
     if total > memory:
         raise BadInput(
@@ -47,13 +47,14 @@ def _warm_up(stream: BlockStream, settings: Settings) -> bool:
     """
     import numpy as np
 
+    from certsvm.data.streams import BlockStream
+    from certsvm.problem.streamed import StreamedProblem
     from certsvm.solvers import make_solver
-    from certsvm.streamed import BlockStream, StreamedProblem
-    from certsvm.training import train
+    from certsvm.training.loop import train
 
     X = next(iter(stream.source()))[0][:_TRIAL_ROWS]
     y = np.arange(X.shape[0]) % 2
-    few = BlockStream(lambda: [(X, y)], bias=stream.bias)
+    few = BlockStream(lambda: [(X, y)], intercept_scaling=stream.intercept_scaling)
     problem = StreamedProblem(few, few.classes.size - 1)
     result = train(problem, make_solver(settings.solver), max_iter=3, tol=0.0, seed=0)
     return result.solver == "smoothed-newton"

@@ -17,7 +17,7 @@ from certsvm.cli.options import DataOptions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from certsvm.fitting import Data
+    from certsvm.fitting.fit import Data
 
 # What interpreter, libraries and compiler take, and what training takes for a byte of a file: twice
 # the rows, and numbers for them. A byte of text may be three of rows.
@@ -46,18 +46,18 @@ def source_of(path: str) -> Any:
     return sys.stdin.buffer if path == "-" else path
 
 
-def load(path: str, options: DataOptions, threads: int = 0) -> tuple[Data, bool | None]:
+def load(path: str, options: DataOptions, n_jobs: int = 0) -> tuple[Data, bool | None]:
     """All of a file in memory, and whether it is zero-based text (None if it is no text).
 
     What is worth a note goes to standard error.
     """
-    from certsvm.fitting import Data
+    from certsvm.fitting.fit import Data
 
     kind = kind_of(path)
     if kind == "text":
         from certsvm.data.libsvm import read_libsvm
 
-        found = read_libsvm(source_of(path), threads=threads, **options.for_text())
+        found = read_libsvm(source_of(path), n_jobs=n_jobs, **options.for_text())
         for note in found.notes:
             say(f"{_name(path)}: {note}")
         return Data(found.X, found.y), found.zero_based

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def load_model(path: str, *, with_witness: bool = False) -> Model:
     """A model of ours, with its witness if there is one beside it, or liblinear's text."""
     from certsvm.models import Model, load_liblinear, witness_path
-    from certsvm.models.container import MAGIC
+    from certsvm.storage.container import MAGIC
 
     with open(path, "rb") as file:
         if file.read(11) == b"solver_type":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from certsvm.cli.app import BadInput
 
 if TYPE_CHECKING:
-    from certsvm.fitting import CallbackOf, Fit, Settings
+    from certsvm.fitting.fit import CallbackOf, Fit, Settings
 
 
 def fit_on_cluster(
@@ -28,7 +28,7 @@ def fit_on_cluster(
         from certsvm.dask.blocks import loading
     except ImportError as error:
         raise BadInput(str(error)) from None
-    from certsvm.fitting import Fit
+    from certsvm.fitting.fit import Fit
     from certsvm.models import Model
 
     with _client(address, deadline) as client:
@@ -36,8 +36,8 @@ def fit_on_cluster(
             settings.C,
             tol=settings.tol,
             solver=settings.solver,
-            fit_intercept=settings.bias > 0,
-            intercept_scaling=settings.bias or 1.0,
+            fit_intercept=settings.intercept_scaling > 0,
+            intercept_scaling=settings.intercept_scaling or 1.0,
             class_weight=_class_weight(weights),
             max_iter=settings.max_iter,
             max_time=settings.max_time,

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from certsvm.certificate import tidy
+from certsvm.certificates.certificate import tidy
 
 if TYPE_CHECKING:
-    from certsvm.fitting import CallbackOf
-    from certsvm.training import Callback, Progress
+    from certsvm.fitting.fit import CallbackOf
+    from certsvm.training.loop import Callback, Progress
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -72,7 +72,7 @@ def training_progress(
 
             yield live
     else:
-        from certsvm.progress import PrintProgress
+        from certsvm.training.progress import PrintProgress
 
         def lines(label: Any) -> Sequence[Callback]:
             prefix = f"{_title(label, n_labels)}: " if n_labels > 1 else ""
@@ -109,7 +109,7 @@ class _LiveLine:
 
     def __call__(self, progress: Progress) -> None:
         """Show the pass."""
-        from certsvm.certificate import percent
+        from certsvm.certificates.certificate import percent
 
         r = progress.record
         known = math.isfinite(r.relative_gap)

@@ -20,9 +20,10 @@ from dask.delayed import Delayed, delayed
 from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
-from certsvm.problem import Part
-from certsvm.rows import Rows, Vector, as_compiled_for
-from certsvm.streamed import ClassSurvey, DataChangedError, block_digest, checked_block
+from certsvm.data.streams import DataChangedError, block_digest, checked_block
+from certsvm.problem.part import Part
+from certsvm.problem.rows import Rows, Vector, as_compiled_for
+from certsvm.problem.sizes import ClassSurvey
 
 # Up to so many labels are found without sorting.
 _FEW_LABELS = 8
@@ -53,7 +54,7 @@ class BlockSummary:
     classes: dict[Any, ClassSurvey] = field(default_factory=dict)
 
 
-def load(X: Any, y: Any, weights: Any, bias: float, which: int) -> Block:
+def load(X: Any, y: Any, weights: Any, intercept_scaling: float, which: int) -> Block:
     """Check a block, on a worker. ``which`` is its number, for errors."""
     try:
         names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
@@ -62,17 +63,21 @@ def load(X: Any, y: Any, weights: Any, bias: float, which: int) -> Block:
             # Its columns are of no consequence: an empty partition may not know its own.
             return Block(None, y, np.empty(0, dtype=np.int64), weights, b"")
         digest = block_digest(X, y, weights)
-        return Block(Rows(X, bias=bias), *distinct(y), weights, digest, names)
+        return Block(
+            Rows(X, intercept_scaling=intercept_scaling), *distinct(y), weights, digest, names
+        )
     except (TypeError, ValueError) as error:
         raise ValueError(f"block {which + 1} of the data: {error}") from None
 
 
-def load_from_file(path: str, number: int, bias: float, which: int, n_columns: int) -> Block:
+def load_from_file(
+    path: str, number: int, intercept_scaling: float, which: int, n_columns: int
+) -> Block:
     """A block of a file, which every worker must see."""
     from certsvm.data import BlockFile
 
     X, y, weights = BlockFile(path).block(number)
-    return load(_wide(X, n_columns), y, weights, bias, which)
+    return load(_wide(X, n_columns), y, weights, intercept_scaling, which)
 
 
 def _wide(X: Any, n_columns: int) -> Any:
@@ -178,7 +183,7 @@ class Loading:
     zero_based: bool | None = None
 
 
-def loading(X: Any, y: Any, sample_weight: Any, bias: float) -> Loading:
+def loading(X: Any, y: Any, sample_weight: Any, intercept_scaling: float) -> Loading:
     """Tasks for whatever data there is.
 
     Raises
@@ -193,7 +198,7 @@ def loading(X: Any, y: Any, sample_weight: Any, bias: float) -> Loading:
                 "the files of a folder have their labels and weights: pass y=None and "
                 "sample_weight=None"
             )
-        return _from_folder(Path(X), bias)
+        return _from_folder(Path(X), intercept_scaling)
     rows = _delayed_blocks(X, "X")
     names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
     labels = _delayed_blocks(_aligned(y, X, "y"), "y")
@@ -210,10 +215,10 @@ def loading(X: Any, y: Any, sample_weight: Any, bias: float) -> Loading:
         raise ValueError("there are no blocks in the data")
     make = delayed(load, pure=False)
     together = enumerate(zip(rows, labels, weights, strict=True))
-    return Loading([make(*block, bias, i) for i, block in together], names)
+    return Loading([make(*block, intercept_scaling, i) for i, block in together], names)
 
 
-def _from_folder(folder: Path, bias: float) -> Loading:
+def _from_folder(folder: Path, intercept_scaling: float) -> Loading:
     from certsvm.data import BlockFile
 
     if folder.is_file():
@@ -239,7 +244,7 @@ def _from_folder(folder: Path, bias: float) -> Loading:
     make = delayed(load_from_file, pure=False)
     places = [(file.path, i) for file in opened for i in range(file.n_blocks)]
     tasks = [
-        make(str(path.absolute()), number, bias, which, n_columns)
+        make(str(path.absolute()), number, intercept_scaling, which, n_columns)
         for which, (path, number) in enumerate(places)
     ]
     return Loading(tasks, None if names is None else list(names), zero_based)

@@ -45,23 +45,16 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from distributed import Future
 
-from certsvm.bounds import (
-    Bound,
-    DualPoint,
-    LossSums,
-    RowSums,
-    dual_bound,
-    losses_of,
-    mixed_error,
-    multiply,
-    product_error,
-)
+from certsvm.certificates.dual import DualPoint, RowSums, dual_bound
+from certsvm.certificates.primal import LossSums, losses_of, multiply
+from certsvm.certificates.rounding import Bound, mixed_error, product_error
 from certsvm.dask.cluster import TRANSIENT, Group, WorkerGoneError, add_up
 from certsvm.dask.messages import Packed, packed, unpacked
 from certsvm.dask.problem import BestStates, ClusterProblem, parts_of
 from certsvm.parallel import ALONE, single_threaded_blas
-from certsvm.problem import AnyProblem, Part
-from certsvm.rows import Vector, as_compiled_for
+from certsvm.problem.base import BaseProblem
+from certsvm.problem.part import Part
+from certsvm.problem.rows import Vector, as_compiled_for
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 from certsvm.solvers.working_set import awake, sweep
 
@@ -100,7 +93,7 @@ class Cocoa(Solver):
     """
 
     name: ClassVar[str] = "cocoa"
-    streams: ClassVar[bool] = True
+    problem_type: ClassVar[type[Any]] = ClusterProblem
 
     passes: int | None = None
 
@@ -109,7 +102,7 @@ class Cocoa(Solver):
             self.passes is None or self.passes > 0, self, f"passes must be > 0, got {self.passes}"
         )
 
-    def start(self, problem: AnyProblem, options: Options) -> CocoaRun:
+    def start(self, problem: BaseProblem, options: Options) -> CocoaRun:
         """Begin a run; alpha is on the workers, and comes to the client when it is asked for."""
         require(
             isinstance(problem, ClusterProblem), self, "it needs rows on a cluster: certsvm.dask"
@@ -191,7 +184,7 @@ class CocoaRun(Run):
         gap = J.value - dual_bound(point)[0].value
         return Epoch(
             epochs=self._rounds,
-            margin_errors=told.updates,
+            updates=told.updates,
             primal_estimate=dual_bound(point)[0].value + max(gap, 0.0),
         )
 

@@ -26,14 +26,14 @@ from certsvm.dask.costs import Shape
 from certsvm.dask.problem import ClusterProblem, merged
 from certsvm.dask.recheck import recheck
 from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
+from certsvm.estimators.rollback import unharmed_by_errors
 from certsvm.estimators.sklearn_callbacks import FitTasks
-from certsvm.estimators.unharmed import unharmed_by_errors
-from certsvm.fitting import CallbackOf
-from certsvm.multiclass.class_weights import class_weights, require_two_classes
-from certsvm.multiclass.one_vs_rest import positive_classes, run_all
-from certsvm.rows import split
+from certsvm.fitting.class_weights import class_weights, require_two_classes
+from certsvm.fitting.fit import CallbackOf
+from certsvm.fitting.one_vs_rest import positive_classes, run_all
+from certsvm.problem.rows import split
 from certsvm.solvers import Solver
-from certsvm.training import LOST, Result, train
+from certsvm.training.loop import LOST, Result, train
 
 # Classes that are trained at the same time, at most, and bytes of all their matrices.
 _AT_ONCE, _MATRICES = 16, 2.0**27
@@ -191,11 +191,11 @@ class LinearSVC(LocalLinearSVC):
         factors = class_weights(self.class_weight, classes, np.arange(classes.size), totals)
         require_two_classes(classes, np.arange(classes.size), totals * factors)
         positive = positive_classes(classes)
-        bias, n_columns = self._bias(), summaries[0].n_columns
+        intercept_scaling, n_columns = self._bias(), summaries[0].n_columns
         shape = Shape(
             sum(summary.n_rows for summary in summaries),
             sum(summary.n_stored for summary in summaries),
-            n_columns + (bias > 0),
+            n_columns + (intercept_scaling > 0),
             min(len(summaries), sum(int(w.get("nthreads", 1)) for _, w in cluster.workers())),
         )
         solver = make_cluster_solver(self.solver, shape)
@@ -209,7 +209,8 @@ class LinearSVC(LocalLinearSVC):
 
         def one(i: int) -> Result:
             problem = ClusterProblem(
-                cluster, futures, summaries, classes, positive[i], C=self.C, bias=bias,
+                cluster, futures, summaries, classes, positive[i], C=self.C,
+                intercept_scaling=intercept_scaling,
                 class_factors=factors,
             )  # fmt: skip
 

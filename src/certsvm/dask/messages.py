@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.rows import Vector
+from certsvm.problem.rows import Vector
 
 
 class Packed(NamedTuple):

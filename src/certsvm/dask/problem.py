@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,13 +14,14 @@ import scipy.sparse as sp
 from distributed import Future
 from numpy.typing import NDArray
 
-from certsvm.bounds import RowSums
+from certsvm.certificates.dual import RowSums
 from certsvm.dask.blocks import BlockSummary, part_of, signed_weights_of
 from certsvm.dask.cluster import Cluster, Group, add_up
 from certsvm.parallel import ALONE, Team, single_threaded_blas
-from certsvm.problem import AnyProblem, Part, refuse_extremes, require_sensible
-from certsvm.rows import Rows, Vector, as_compiled_for
-from certsvm.streamed import ClassSurvey
+from certsvm.problem.base import SummableProblem
+from certsvm.problem.part import Part
+from certsvm.problem.rows import Rows, Vector, as_compiled_for
+from certsvm.problem.sizes import ClassSurvey, one_against_rest, sizes_of_classes
 
 # Bytes of rows that a client has to be able to hold.
 _LARGEST_SAMPLE = 2.0**27
@@ -40,7 +40,7 @@ class BestStates:
     copy: list[Vector] | None
 
 
-class ClusterProblem(AnyProblem):
+class ClusterProblem(SummableProblem):
     """One class against all others, on a cluster.
 
     Parameters
@@ -57,7 +57,7 @@ class ClusterProblem(AnyProblem):
         The position of the positive class among them.
     C : float, default=1.0
         Weight of the loss against the regulariser.
-    bias : float, default=0.0
+    intercept_scaling : float, default=0.0
         The augmentation rho of the blocks' rows.
     class_factors : ndarray of shape (n_classes,), default=None
         Factors for the weights of each class's rows.
@@ -72,34 +72,25 @@ class ClusterProblem(AnyProblem):
         positive: int,
         *,
         C: float = 1.0,
-        bias: float = 0.0,
+        intercept_scaling: float = 0.0,
         class_factors: Vector | None = None,
     ) -> None:
         self.cluster = cluster
-        self.C = require_sensible(C)
-        self.bias = bias
-        self.dimension = summaries[0].n_columns + (bias > 0)
-        self.n_rows = sum(summary.n_rows for summary in summaries)
         factors = np.ones(classes.size) if class_factors is None else class_factors
-        signs = np.full(classes.size, -1.0)
-        signs[positive] = 1.0
-        surveys = merged(summaries, classes)
-        used = [(s, f) for s, f in zip(surveys, factors, strict=True) if f > 0]
-        self.m = sum(s.n_active for s, _ in used)
-        if self.m == 0:
-            raise ValueError("there is nothing to learn from: no row has a positive weight")
-        self.lambda_ = 1.0 / (self.C * self.m)
-        self.weight_sum = math.fsum(f * s.weight_sum for s, f in used)
-        self._largest_weight = float(max(f * s.largest for s, f in used))
-        self._R = max(summary.R for summary in summaries)
-        refuse_extremes(self, float(min(f * s.smallest for s, f in used)))
+        sizes = sizes_of_classes(
+            merged(summaries, classes),
+            factors,
+            summaries[0].n_columns,
+            intercept_scaling,
+            max(summary.R for summary in summaries),
+        )
+        super().__init__(sizes, C)
+        signed = one_against_rest(factors, positive)
         self.firsts = np.concatenate([[0], np.cumsum([s.n_rows for s in summaries])])
         self.sizes = [summary.n_rows for summary in summaries]
         self._signed = cluster.begin(
             [
-                cluster.task(
-                    "labels", signed_weights_of, block, summary.digest, classes, signs * factors
-                )
+                cluster.task("labels", signed_weights_of, block, summary.digest, classes, signed)
                 for block, summary in zip(blocks, summaries, strict=True)
             ]
         )
@@ -112,25 +103,11 @@ class ClusterProblem(AnyProblem):
         self._groups: list[Group] | None = None
         self.best_states: BestStates | None = None
 
-    @property
-    def R(self) -> float:
-        """The largest norm of a row of positive weight, or more."""
-        return self._R
-
-    @property
-    def largest_weight(self) -> float:
-        """The largest row weight."""
-        return self._largest_weight
-
     @cached_property
     def weights(self) -> Vector:
         """The row weights: a number for each row, on the client."""
         weights: Vector = np.concatenate(self.of_each(_weights_of))
         return weights
-
-    def parts(self) -> Iterator[Part]:
-        """Not to be had here: all rows would have to come to the client."""
-        raise TypeError("the rows are on the workers: only sums over them can be had")
 
     def some_rows(self, n_rows: int) -> Part:
         """About so many rows, from all blocks: one block may be unlike the others."""
@@ -148,7 +125,10 @@ class ClusterProblem(AnyProblem):
         sparse = any(sp.issparse(X) for X, _ in pieces)
         matrices = [X for X, _ in pieces]
         X = sp.vstack(matrices, format="csr") if sparse else np.concatenate(matrices)
-        return Part(Rows(X, bias=self.bias), np.concatenate([signed for _, signed in pieces]))
+        return Part(
+            Rows(X, intercept_scaling=self.intercept_scaling),
+            np.concatenate([signed for _, signed in pieces]),
+        )
 
     def groups(self) -> list[Group]:
         """Which thread of which worker does which blocks; the same until something happens."""
@@ -221,18 +201,11 @@ class ClusterProblem(AnyProblem):
 
 def merged(summaries: Sequence[BlockSummary], classes: NDArray[Any]) -> list[ClassSurvey]:
     """What is known of each class, over all blocks."""
-    surveys = []
-    for label in classes.tolist():
-        total = ClassSurvey()
-        for summary in summaries:
-            some = summary.classes.get(label)
-            if some is not None:
-                total.n_rows += some.n_rows
-                total.n_active += some.n_active
-                total.weight_sums += some.weight_sums
-                total.smallest = min(total.smallest, some.smallest)
-                total.largest = max(total.largest, some.largest)
-        surveys.append(total)
+    surveys = [ClassSurvey() for _ in classes]
+    for summary in summaries:
+        for survey, label in zip(surveys, classes.tolist(), strict=True):
+            if label in summary.classes:
+                survey += summary.classes[label]
     return surveys
 
 

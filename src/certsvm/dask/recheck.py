@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from certsvm.bounds import Response, RowSums, best_scale, dual_bound
-from certsvm.certificate import Certificate
+from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.dual import Response, RowSums, best_scale, dual_bound
 from certsvm.dask.cluster import TRANSIENT, WorkerGoneError, add_up
 from certsvm.dask.problem import ClusterProblem, parts_of, sums_of
 from certsvm.parallel import ALONE, Team
-from certsvm.problem import Part
-from certsvm.rows import Vector
-from certsvm.training import Result
+from certsvm.problem.part import Part
+from certsvm.problem.rows import Vector
+from certsvm.training.loop import Result
 
 # Rounding is about 1e-13 of J; a lost or doubled block is far more than this.
 _SLACK = 1e-9
@@ -137,7 +137,7 @@ def recheck_part(part: Part, team: Team, *given: Any) -> Sums:
     """J's losses at w, and what L needs, of one part."""
     own, (w, response, C) = given[:-3], given[-3:]
     X, signed_weights = part.rows.matrix, part.signed_weights
-    rho, n, n_rows = part.rows.bias, part.rows.n_columns, part.rows.n_rows
+    rho, n, n_rows = part.rows.intercept_scaling, part.rows.n_columns, part.rows.n_rows
 
     def products(vector: Vector) -> Vector:
         values: Vector = X @ vector[:n]

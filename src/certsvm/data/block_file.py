@@ -28,8 +28,8 @@ import scipy.sparse as sp
 import xxhash
 from numpy.typing import NDArray
 
-from certsvm.rows import Vector
-from certsvm.streamed import DataChangedError, block_digest
+from certsvm.data.streams import DataChangedError, block_digest
+from certsvm.problem.rows import Vector
 
 _KEY, _DIGEST_KEY = b"certsvm", b"certsvm-digest"
 _FORMAT = 1

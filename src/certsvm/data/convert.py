@@ -17,7 +17,7 @@ from certsvm.data.libsvm import LibsvmBlocks
 from certsvm.data.memory import LEAST
 from certsvm.data.shuffle import Bucket, Rows, shuffled
 from certsvm.data.tables import Table
-from certsvm.models.atomic import atomic_write
+from certsvm.storage.atomic import atomic_write
 
 # Parts of the memory: for a block of text, which takes many times its length while it is parsed and
 # sorted; for a run of rows, which is there twice while it is put in order; for a block.

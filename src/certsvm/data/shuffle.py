@@ -16,8 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from certsvm.models.atomic import WriteError
-from certsvm.rows import Vector
+from certsvm.problem.rows import Vector
+from certsvm.storage.atomic import WriteError
 
 _MOST_BUCKETS = 256
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from certsvm.data.compressed import compression_of
 from certsvm.data.shuffle import Rows
-from certsvm.rows import Vector
+from certsvm.problem.rows import Vector
 
 # The first rows of a CSV file, in which names and types are looked for, end within this, or the
 # next, or the last.

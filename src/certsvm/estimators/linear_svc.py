@@ -19,29 +19,29 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from certsvm.certificate import Certificate, percent
+from certsvm.certificates.certificate import Certificate, percent
+from certsvm.estimators.rollback import unharmed_by_errors
 from certsvm.estimators.scores import scores_of
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
 from certsvm.estimators.tensors import are_tensors, decide, fit_on_tensors, predict, score
-from certsvm.estimators.unharmed import unharmed_by_errors
-from certsvm.history import History
-from certsvm.multiclass.class_weights import (
+from certsvm.fitting.class_weights import (
     class_weights,
     require_two_classes,
     weights_of_rows,
 )
-from certsvm.multiclass.one_vs_rest import (
+from certsvm.fitting.one_vs_rest import (
     OneVsRest,
     PreviousSolution,
     classes_of,
     positive_classes,
     run_all,
 )
-from certsvm.progress import PrintProgress
-from certsvm.rows import Rows
+from certsvm.problem.rows import Rows
 from certsvm.solvers import SOLVERS, Solver, make_solver
-from certsvm.solvers.parts.growing_margin import GrowingMargin
-from certsvm.training import Callback, Result, train
+from certsvm.solvers.shared.growing_margin import GrowingMargin
+from certsvm.training.history import History
+from certsvm.training.loop import Callback, Result, train
+from certsvm.training.progress import PrintProgress
 
 
 class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -296,7 +296,9 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         factors = class_weights(self.class_weight, classes, y_index, weights)
         row_weights = weights_of_rows(factors, y_index, weights)
         require_two_classes(classes, y_index, row_weights)
-        data = OneVsRest(Rows(X, bias=self._bias()), classes, y_index, row_weights, self.C)
+        data = OneVsRest(
+            Rows(X, intercept_scaling=self._bias()), classes, y_index, row_weights, self.C
+        )
         tasks = FitTasks(
             self,
             data.labels,
@@ -379,7 +381,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         y_index = np.searchsorted(self.classes_, y)
         factors = class_weights(self.class_weight, self.classes_, y_index, weights)
         row_weights = weights_of_rows(factors, y_index, weights)
-        rows = Rows(X, bias=self._bias())
+        rows = Rows(X, intercept_scaling=self._bias())
         self.n_samples_seen_ += rows.n_rows
         total = self.n_samples_seen_ if total_samples is None else total_samples
         counted = rows.n_rows if row_weights is None else np.count_nonzero(row_weights)
@@ -547,7 +549,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 seed=seeds[i],
                 start=None if previous is None else previous.start(problem, i),
                 keep_alpha=self.store_dual or (self.warm_start and solver.goes_on_from_alpha),
-                threads=max(1, n_jobs // workers),
+                n_jobs=max(1, n_jobs // workers),
                 callbacks=[*self._printer(data.labels, i), *tasks.callback(i, attributes)],
                 stop=stop,
             )

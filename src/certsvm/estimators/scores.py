@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
-from certsvm.rows import refuse_broken
+from certsvm.problem.rows import refuse_broken
 
 _ROWS_AT_ONCE = 8192
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from certsvm.training import Callback, Progress
+from certsvm.training.loop import Callback, Progress
 
 __all__ = ["CallbackSupportMixin", "FitTasks"]
 

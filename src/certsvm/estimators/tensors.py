@@ -14,10 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from certsvm.estimators.sklearn_callbacks import FitTasks
-from certsvm.multiclass.class_weights import class_weights, require_two_classes
-from certsvm.multiclass.one_vs_rest import positive_classes, run_all
-from certsvm.rows import split
-from certsvm.training import Result, train
+from certsvm.fitting.class_weights import class_weights, require_two_classes
+from certsvm.fitting.one_vs_rest import positive_classes, run_all
+from certsvm.problem.rows import split
+from certsvm.training.loop import Result, train
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -63,7 +63,7 @@ def fit_on_tensors(
             f"X has no {'rows' if n_rows == 0 else 'columns'}: shape {(n_rows, n_columns)}"
         )
     y = _labels(y, n_rows)
-    rows = TensorRows(tensor, bias=first._bias(), device=first.device)
+    rows = TensorRows(tensor, intercept_scaling=first._bias(), device=first.device)
     classes, codes = encoded(y, rows.device)
     if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
         raise ValueError("Unknown label type: continuous. Labels must be classes, not quantities.")
@@ -100,7 +100,11 @@ def fit_on_tensors(
         tasks = FitTasks(model, labels, model.max_iter, given)
         results, ends = _train(model, own, labels, solver, tasks, classes, stop)
         model._set_fitted(
-            results, [split(result.w, rows.bias) for result in results], classes, factors, n_rows
+            results,
+            [split(result.w, rows.intercept_scaling) for result in results],
+            classes,
+            factors,
+            n_rows,
         )
         fitted = ("coef_", "intercept_", "classes_")
         tasks.end_fit({name: getattr(model, name) for name in fitted})
@@ -166,8 +170,8 @@ def _start(model: LinearSVC, rows: TensorRows, classes: Any, i: int) -> Any:
     if model.coef_.shape[1] != rows.n_columns or not np.array_equal(model.classes_, classes):
         return None
     w = model.coef_[i]
-    if rows.bias > 0:
-        w = np.append(w, model.intercept_[i] / rows.bias)
+    if rows.intercept_scaling > 0:
+        w = np.append(w, model.intercept_[i] / rows.intercept_scaling)
     alphas = getattr(model, "_tensor_alpha", None)
     alpha, smoothing = (None, None) if alphas is None else alphas[i]
     if alpha is not None and (alpha.shape != (rows.n_rows,) or model.certificates_ is None):

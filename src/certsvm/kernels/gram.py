@@ -35,8 +35,8 @@ def sparse_gram(
                 for other in range(begin, end):
                     if rows.indices[other] <= column:
                         G[column, rows.indices[other]] += value * rows.values[other]
-        if rows.bias != 0.0:
-            add(rows, k, weight * rows.bias, bias_row)
+        if rows.intercept_scaling != 0.0:
+            add(rows, k, weight * rows.intercept_scaling, bias_row)
 
 
 def scaled_row(rows: RowArrays, k: int, scale: float, out: Vector) -> None:
@@ -58,8 +58,8 @@ def _scaled_row(rows: Any, k: Any, scale: Any, out: Any) -> Any:
     def dense(rows: DenseRows, k: int, scale: float, out: Vector) -> None:
         for j in range(rows.values.shape[1]):
             out[j] = scale * rows.values[k, j]
-        if rows.bias != 0.0:
-            out[out.size - 1] = scale * rows.bias
+        if rows.intercept_scaling != 0.0:
+            out[out.size - 1] = scale * rows.intercept_scaling
 
     return dense
 

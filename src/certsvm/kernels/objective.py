@@ -17,7 +17,7 @@ def hinge_sums(
     chunk_starts: NDArray[np.int64],
     first: int,
     last: int,
-    blur: float,
+    margin_slack: float,
     sizes: Vector,
     sums: Vector,
     masses: Vector,
@@ -29,7 +29,7 @@ def hinge_sums(
     label times weight: its sign reflects the row, its size weighs the loss.
 
     ``masses`` gets the sum of ``sizes[k]`` over the rows that may have a loss: those whose
-    product with w is below ``1 + blur``, a bound on how far rounding moves a product.
+    product with w is below ``1 + margin_slack``, a bound on how far rounding moves a product.
     """
     for c in range(first, last):
         total = 0.0
@@ -41,7 +41,7 @@ def hinge_sums(
                 if signed_weights[k] < 0.0:
                     product = -product
                 # Written so that a product that is not a number does not pass for no loss.
-                if not product >= 1.0 + blur:
+                if not product >= 1.0 + margin_slack:
                     mass += sizes[k]
                     total += weight * (0.0 if product >= 1.0 else 1.0 - product)
         sums[c] = total
@@ -91,7 +91,7 @@ def losses(
     chunk_starts: NDArray[np.int64],
     first: int,
     last: int,
-    blur: float,
+    margin_slack: float,
     sizes: Vector,
     sums: Vector,
     masses: Vector,
@@ -101,7 +101,7 @@ def losses(
         total = 0.0
         mass = 0.0
         for k in range(chunk_starts[c], chunk_starts[c + 1]):
-            if weights[k] > 0.0 and not products[k] >= 1.0 + blur:
+            if weights[k] > 0.0 and not products[k] >= 1.0 + margin_slack:
                 mass += sizes[k]
                 total += weights[k] * (0.0 if products[k] >= 1.0 else 1.0 - products[k])
         sums[c] = total
@@ -160,7 +160,7 @@ def squared_norm(rows: RowArrays, k: int) -> float:
         x = rows.values[rows.indptr[k] : rows.indptr[k + 1]].astype(np.float64)
     else:
         x = rows.values[k].astype(np.float64)
-    return float(x @ x) + rows.bias * rows.bias
+    return float(x @ x) + rows.intercept_scaling * rows.intercept_scaling
 
 
 @row_operation(squared_norm)
@@ -178,7 +178,7 @@ def _squared_norm_csr(rows: Any, k: Any) -> Any:
             j += 2
         if j < end:
             even += np.float64(rows.values[j]) * np.float64(rows.values[j])
-        return even + odd + rows.bias * rows.bias
+        return even + odd + rows.intercept_scaling * rows.intercept_scaling
 
     return implementation
 
@@ -192,7 +192,7 @@ def _squared_norm_dense(rows: Any, k: Any) -> Any:
         total = 0.0
         for j in range(rows.values.shape[1]):
             total += np.float64(rows.values[k, j]) * np.float64(rows.values[k, j])
-        return total + rows.bias * rows.bias
+        return total + rows.intercept_scaling * rows.intercept_scaling
 
     return implementation
 

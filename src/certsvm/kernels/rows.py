@@ -4,7 +4,7 @@ A kernel takes rows as one argument and calls ``dot`` and ``add`` on it; whether
 sparse or dense is decided when the kernel is compiled. Called from Python, both functions
 run as they stand here, which makes every kernel's ``py_func`` a plain-Python reference.
 
-Every row stands for the augmented pattern ``[x_k, bias]``: with a bias different from zero,
+Every row stands for the augmented pattern ``[x_k, rho]``: with rho != 0,
 vectors have one entry more than the data has columns, the last.
 """
 
@@ -28,14 +28,14 @@ class CsrRows(NamedTuple):
     values: NDArray[np.floating[Any]]
     indices: NDArray[np.unsignedinteger[Any]]
     indptr: NDArray[np.int64]
-    bias: float
+    intercept_scaling: float
 
 
 class DenseRows(NamedTuple):
     """Dense rows, C-ordered."""
 
     values: NDArray[np.floating[Any]]
-    bias: float
+    intercept_scaling: float
 
 
 RowArrays: TypeAlias = CsrRows | DenseRows
@@ -48,7 +48,7 @@ def dot(rows: RowArrays, k: int, v: NDArray[Any]) -> float:
         total = float(rows.values[part].astype(np.float64) @ v[rows.indices[part]])
     else:
         total = float(rows.values[k].astype(np.float64) @ v[: rows.values.shape[1]])
-    return total + (rows.bias * float(v[-1]) if rows.bias != 0.0 else 0.0)
+    return total + (rows.intercept_scaling * float(v[-1]) if rows.intercept_scaling != 0.0 else 0.0)
 
 
 def add(rows: RowArrays, k: int, step: float, v: NDArray[Any]) -> None:
@@ -58,8 +58,8 @@ def add(rows: RowArrays, k: int, step: float, v: NDArray[Any]) -> None:
         v[rows.indices[part]] += step * rows.values[part].astype(np.float64)
     else:
         v[: rows.values.shape[1]] += step * rows.values[k].astype(np.float64)
-    if rows.bias != 0.0:
-        v[-1] += step * rows.bias
+    if rows.intercept_scaling != 0.0:
+        v[-1] += step * rows.intercept_scaling
 
 
 def add_scaled(rows: RowArrays, k: int, step: float, scale: NDArray[Any], v: NDArray[Any]) -> None:
@@ -78,8 +78,8 @@ def _dot_csr(rows: Any, k: Any, v: Any) -> Any:
         total = 0.0
         for j in range(rows.indptr[k], rows.indptr[k + 1]):
             total += rows.values[j] * v[rows.indices[j]]
-        if rows.bias != 0.0:
-            total += rows.bias * v[v.size - 1]
+        if rows.intercept_scaling != 0.0:
+            total += rows.intercept_scaling * v[v.size - 1]
         return total
 
     return implementation
@@ -94,8 +94,8 @@ def _dot_dense(rows: Any, k: Any, v: Any) -> Any:
         total = 0.0
         for j in range(rows.values.shape[1]):
             total += rows.values[k, j] * v[j]
-        if rows.bias != 0.0:
-            total += rows.bias * v[v.size - 1]
+        if rows.intercept_scaling != 0.0:
+            total += rows.intercept_scaling * v[v.size - 1]
         return total
 
     return implementation
@@ -109,8 +109,8 @@ def _add_csr(rows: Any, k: Any, step: Any, v: Any) -> Any:
     def implementation(rows: CsrRows, k: int, step: float, v: NDArray[Any]) -> None:
         for j in range(rows.indptr[k], rows.indptr[k + 1]):
             v[rows.indices[j]] += step * rows.values[j]
-        if rows.bias != 0.0:
-            v[v.size - 1] += step * rows.bias
+        if rows.intercept_scaling != 0.0:
+            v[v.size - 1] += step * rows.intercept_scaling
 
     return implementation
 
@@ -123,8 +123,8 @@ def _add_dense(rows: Any, k: Any, step: Any, v: Any) -> Any:
     def implementation(rows: DenseRows, k: int, step: float, v: NDArray[Any]) -> None:
         for j in range(rows.values.shape[1]):
             v[j] += step * rows.values[k, j]
-        if rows.bias != 0.0:
-            v[v.size - 1] += step * rows.bias
+        if rows.intercept_scaling != 0.0:
+            v[v.size - 1] += step * rows.intercept_scaling
 
     return implementation
 
@@ -140,8 +140,8 @@ def _add_scaled_csr(rows: Any, k: Any, step: Any, scale: Any, v: Any) -> Any:
         for j in range(rows.indptr[k], rows.indptr[k + 1]):
             column = rows.indices[j]
             v[column] += step * scale[column] * rows.values[j]
-        if rows.bias != 0.0:
-            v[v.size - 1] += step * scale[v.size - 1] * rows.bias
+        if rows.intercept_scaling != 0.0:
+            v[v.size - 1] += step * scale[v.size - 1] * rows.intercept_scaling
 
     return implementation
 
@@ -156,8 +156,8 @@ def _add_scaled_dense(rows: Any, k: Any, step: Any, scale: Any, v: Any) -> Any:
     ) -> None:
         for j in range(rows.values.shape[1]):
             v[j] += step * scale[j] * rows.values[k, j]
-        if rows.bias != 0.0:
-            v[v.size - 1] += step * scale[v.size - 1] * rows.bias
+        if rows.intercept_scaling != 0.0:
+            v[v.size - 1] += step * scale[v.size - 1] * rows.intercept_scaling
 
     return implementation
 

@@ -1,11 +1,11 @@
 """Models in files: saved, loaded, verified later and elsewhere, without training anything."""
 
-from certsvm.models.atomic import WriteError, atomic_write
-from certsvm.models.container import Container, ModelFileError, read_container, write_container
-from certsvm.models.fingerprint import Fingerprint, FingerprintBuilder
 from certsvm.models.liblinear import load_liblinear, save_liblinear
 from certsvm.models.model import Model, witness_path
 from certsvm.models.witness import WeightsWitness, Witness, WitnessFile, load_witness, save_witness
+from certsvm.storage.atomic import WriteError, atomic_write
+from certsvm.storage.container import Container, ModelFileError, read_container, write_container
+from certsvm.storage.fingerprint import Fingerprint, FingerprintBuilder
 
 __all__ = [
     "Container",

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.models.atomic import atomic_write
-from certsvm.models.container import ModelFileError
 from certsvm.models.model import Model
+from certsvm.storage.atomic import atomic_write
+from certsvm.storage.container import ModelFileError
 
 _LINES_AT_ONCE = 8192
 _OURS = "L2R_L1LOSS_SVC_DUAL"
@@ -62,7 +62,7 @@ def save_liblinear(model: Model, path: str | os.PathLike[str]) -> None:
         The file to write.
     """
     labels = _integers(model)
-    bias = model.bias
+    bias = model.intercept_scaling
     if bias == 0 and model.intercept.any():
         raise ValueError("the model has intercepts but bias 0; liblinear needs a bias > 0")
     weights = model.coef
@@ -162,7 +162,7 @@ class _Reader:
                 intercept=intercept,
                 classes=np.array(sorted(labels), dtype=np.int64),
                 class_weight=np.ones(len(labels)),
-                parameters={"solver": f"liblinear {solver}", "bias": bias},
+                parameters={"solver": f"liblinear {solver}", "intercept_scaling": bias},
             )
         except ValueError as error:
             raise ModelFileError(f"{self._name} holds no valid model: {error}") from error

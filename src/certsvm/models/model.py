@@ -21,16 +21,16 @@ import xxhash
 from numpy.typing import NDArray
 
 from certsvm._version import __version__
-from certsvm.certificate import Certificate, tidy
-from certsvm.models.container import (
+from certsvm.certificates.certificate import Certificate, tidy
+from certsvm.models.witness import WeightsWitness, Witness, load_witness, save_witness
+from certsvm.storage.container import (
     Container,
     ModelFileError,
     encoded,
     read_container,
     write_container,
 )
-from certsvm.models.fingerprint import Fingerprint
-from certsvm.models.witness import WeightsWitness, Witness, load_witness, save_witness
+from certsvm.storage.fingerprint import Fingerprint
 
 KIND = "model"
 
@@ -56,7 +56,7 @@ class Model:
         One for each row of ``coef``; empty if nothing is proved.
     parameters : dict
         How it was trained, as far as known and as JSON can say it: "C", "tol", "solver",
-        "bias" (the augmentation rho; 0 for none), "class_weight", "seed", "passes", ...
+        "intercept_scaling" (0 for no intercept), "class_weight", "seed", "passes", ...
     feature_names : tuple of str, or None
         Names of the columns.
     fingerprint : Fingerprint or None
@@ -141,9 +141,9 @@ class Model:
     def _check_parameters(self) -> None:
         # Now, not when a model that took hours is to be saved.
         encoded(self.parameters, "parameters")
-        for name, least in (("C", "> 0"), ("bias", ">= 0")):
+        for name, least in (("C", "> 0"), ("intercept_scaling", ">= 0")):
             value = self.parameters.get(name, 1.0)
-            good = _is_finite(value) and (value > 0 or (value == 0 and name == "bias"))
+            good = _is_finite(value) and (value > 0 or (value == 0 and name == "intercept_scaling"))
             if not good:
                 raise ValueError(f"{name} must be a finite number {least}, got {value!r}")
             for certificate in self.certificates:
@@ -333,12 +333,12 @@ class Model:
         """
         from sklearn.svm import LinearSVC
 
-        bias = self.bias
+        intercept_scaling = self.intercept_scaling
         clf = LinearSVC(
             loss="hinge",
             C=self.parameters.get("C", 1.0),
-            fit_intercept=bias > 0,
-            intercept_scaling=bias if bias > 0 else 1.0,
+            fit_intercept=intercept_scaling > 0,
+            intercept_scaling=intercept_scaling if intercept_scaling > 0 else 1.0,
             random_state=self.parameters.get("seed"),
         )
         clf.coef_ = self.coef.copy()
@@ -357,15 +357,17 @@ class Model:
         return xxhash.xxh3_128_hexdigest(b"".join(content))
 
     @property
-    def bias(self) -> float:
+    def intercept_scaling(self) -> float:
         """The augmentation rho; where it is not known, 1 if there are intercepts, else 0."""
-        return float(self.parameters.get("bias", bool(self.intercept.any())))
+        return float(self.parameters.get("intercept_scaling", bool(self.intercept.any())))
 
     def __str__(self) -> str:
         facts = [f"{self.classes.size} classes: {_listing(self.classes.tolist())}"]
         facts.append(f"{self.n_features} features")
         facts += [
-            f"{name} = {self.parameters[name]}" for name in ("C", "bias") if name in self.parameters
+            f"{name} = {self.parameters[name]}"
+            for name in ("C", "intercept_scaling")
+            if name in self.parameters
         ]
         lines = [f"linear model of certsvm {self.certsvm_version}; " + "; ".join(facts)]
         if self.fingerprint is not None:
@@ -469,8 +471,11 @@ def _check_certificate(certificate: Certificate) -> None:
         raise ValueError(f"target of a certificate must be a number >= 0, got {target!r}")
     if not isinstance(certificate.bound, str):
         raise ValueError(f"bound of a certificate must be a string, got {certificate.bound!r}")
-    if min(certificate.primal_rounding, certificate.dual_rounding, certificate.bias) < 0:
-        raise ValueError("roundings and bias of a certificate must not be negative")
+    if (
+        min(certificate.primal_rounding, certificate.dual_rounding, certificate.intercept_scaling)
+        < 0
+    ):
+        raise ValueError("roundings and intercept_scaling of a certificate must not be negative")
     if not (certificate.C > 0 and 0 <= certificate.scale <= 1):
         raise ValueError("a certificate needs C > 0 and a scale in [0, 1]")
 
@@ -482,11 +487,11 @@ def _is_finite(value: Any) -> bool:
 def _parameters_of(clf: Any, certificates: Sequence[Certificate]) -> dict[str, Any]:
     """What an estimator knows of its training, as JSON can say it."""
     found: dict[str, Any] = {"C": float(clf.C), "tol": float(clf.tol)}
-    found["bias"] = float(clf.intercept_scaling) if clf.fit_intercept else 0.0
+    found["intercept_scaling"] = float(clf.intercept_scaling) if clf.fit_intercept else 0.0
     if certificates:
         # Parameters may have been changed since fit; what is proved has not.
         first = certificates[0]
-        found |= {"C": first.C, "tol": first.target, "bias": first.bias}
+        found |= {"C": first.C, "tol": first.target, "intercept_scaling": first.intercept_scaling}
     found["solver"] = str(clf.solver_)
     weights = clf.class_weight
     if isinstance(weights, dict):

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certsvm.models.container import Container, ModelFileError, read_container, write_container
-from certsvm.models.fingerprint import Fingerprint
+from certsvm.storage.container import Container, ModelFileError, read_container, write_container
+from certsvm.storage.fingerprint import Fingerprint
 
 KIND = "witness"
 

@@ -31,15 +31,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from certsvm.bounds import Bound, DualPoint
+from certsvm.certificates.dual import DualPoint
+from certsvm.certificates.rounding import Bound
 from certsvm.kernels.rows import Vector
-from certsvm.problem import AnyProblem, Problem
+from certsvm.problem.base import SummableProblem
+from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.newton import Newton, NewtonRun
-from certsvm.solvers.parts.order import Order
 from certsvm.solvers.sgd_s import SGDs
+from certsvm.solvers.shared.order import Order
 from certsvm.solvers.smoothed_newton import SmoothedNewton
 from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
 
@@ -76,15 +78,16 @@ class Auto(Solver):
 
     name: ClassVar[str] = "auto"
     goes_on_from_alpha: ClassVar[bool] = True
-    streams: ClassVar[bool] = True
+    problem_type: ClassVar[type[Any]] = SummableProblem
 
     shuffled: bool | None = None
 
-    def start(self, problem: AnyProblem, options: Options) -> Run:
+    def start(self, problem: SummableProblem, options: Options) -> Run:
         """Begin with the one or the other."""
         if isinstance(problem, Problem):
             return AutoRun(problem, options, self.shuffled)
-        return self.for_stream(problem.dimension).start(problem, options)
+        solver: Solver = self.for_stream(problem.dimension)
+        return solver.start(problem, options)
 
     def for_stream(self, dimension: int) -> SmoothedNewton | SGDs:
         """What to take on a stream."""
@@ -204,7 +207,7 @@ def is_small(problem: Problem) -> bool:
     Examples
     --------
     >>> import numpy as np
-    >>> from certsvm.rows import Rows
+    >>> from certsvm.problem.rows import Rows
     >>> is_small(Problem(Rows(np.ones((100, 10))), np.ones(100)))
     True
     >>> is_small(Problem(Rows(np.ones((100_000, 10))), np.ones(100_000)))

@@ -17,10 +17,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from certsvm.bounds import Bound, DualPoint
+from certsvm.certificates.dual import DualPoint
+from certsvm.certificates.rounding import Bound
 from certsvm.parallel import ALONE, Team
-from certsvm.problem import AnyProblem, Problem
-from certsvm.rows import Vector
+from certsvm.problem.base import BaseProblem
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Vector
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,10 @@ class Epoch:
     epochs : int
         T, the number of times each row has been presented so far; where rows are not presented
         equally often, the passes made.
-    margin_errors : int
-        Margin errors made in this pass.
+    margin_errors, updates, free : int, default=None
+        Of this pass: the margin errors, the changes of w or alpha, the free support vectors (rows
+        with alpha strictly inside the box) that it worked with. None where the solver has no such
+        number.
     primal_estimate : float, default=None
         J, guessed from the inner products of the pass; None if the solver has no guess.
     dual_estimate : float, default=None
@@ -91,7 +95,9 @@ class Epoch:
     """
 
     epochs: int
-    margin_errors: int
+    margin_errors: int | None = None
+    updates: int | None = None
+    free: int | None = None
     primal_estimate: float | None = None
     dual_estimate: float | None = None
     finished: bool = False
@@ -139,8 +145,8 @@ class Solver(ABC):
     goes_on_from_alpha: ClassVar[bool] = False
     """Whether a start's alpha is of use to it."""
 
-    streams: ClassVar[bool] = False
-    """Whether its runs take rows part by part, so that they need not all be in memory."""
+    problem_type: ClassVar[type[Any]] = Problem
+    """The most general kind of problem that its runs take."""
 
     published: bool = False
     """Whether to follow the paper to the letter: latest bounds instead of best, unscaled."""
@@ -160,8 +166,8 @@ class Solver(ABC):
         return f"{self.name}({', '.join(changed)})" if changed else self.name
 
     @abstractmethod
-    def start(self, problem: Problem, options: Options) -> Run:
-        """Begin a run on ``problem``; where the solver ``streams``, on any problem."""
+    def start(self, problem: Any, options: Options) -> Run:
+        """Begin a run on ``problem``, which is of the solver's ``problem_type``."""
 
 
 class RunLostError(Exception):
@@ -175,7 +181,7 @@ def require(condition: bool, solver: Solver, message: str) -> None:
 
 
 def float_type(
-    solver: Solver, precision: str, problem: AnyProblem | None = None
+    solver: Solver, precision: str, problem: BaseProblem | None = None
 ) -> type[np.floating[Any]]:
     """The type of a solver's vectors, for ``precision`` "double" or "single".
 

@@ -35,13 +35,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.bounds import UNIT_ROUNDOFF, DualPoint, dual_point, total
+from certsvm.certificates.dual import DualPoint, dual_point, total
+from certsvm.certificates.rounding import UNIT_ROUNDOFF
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
-from certsvm.problem import Problem
+from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.parts.dual_start import starting_alpha
+from certsvm.solvers.shared.dual_start import starting_alpha
 
 # What liblinear's tolerance is by default. Without ``eps`` it only decides when shrunk rows
 # come back, and is lowered each time it is reached over all rows.
@@ -138,7 +139,7 @@ class DCDRun(Run):
         self._complete = True
         return Epoch(
             epochs=self._passes,
-            margin_errors=updates,
+            updates=updates,
             primal_estimate=0.5 * float(self._w @ self._w) + problem.C * (loss + self._shrunk_loss),
             finished=finished,
         )

@@ -36,12 +36,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.bounds import UNIT_ROUNDOFF, DualPoint, dual_point, total
+from certsvm.certificates.dual import DualPoint, dual_point, total
+from certsvm.certificates.rounding import UNIT_ROUNDOFF
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
-from certsvm.problem import Problem
+from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
-from certsvm.solvers.parts.dual_start import starting_alpha
+from certsvm.solvers.shared.dual_start import starting_alpha
 
 _SMALLEST_DELTA = 1e-12
 _LARGEST_COUNT = 2.0**62
@@ -159,7 +160,7 @@ class MPURun(Run):
         self._complete = True
         return Epoch(
             epochs=self._passes,
-            margin_errors=updates,
+            updates=updates,
             primal_estimate=primal,
             dual_estimate=dual if self._single else None,
             finished=updates == 0 or near,

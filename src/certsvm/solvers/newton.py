@@ -50,13 +50,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.bounds import Bound, DualPoint, Products, dual_bound, dual_point, moved_point
+from certsvm.certificates.dual import DualPoint, dual_bound, dual_point, moved_point
+from certsvm.certificates.primal import Products
+from certsvm.certificates.rounding import Bound
 from certsvm.kernels.rows import Vector
-from certsvm.problem import AnyProblem, Problem
+from certsvm.problem.base import SummableProblem
+from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.parts.dual_start import alpha_from_margins
-from certsvm.solvers.parts.hessian import gram, newton_direction
-from certsvm.solvers.parts.response import clipped_sum, inside, respond
+from certsvm.solvers.second_order.hessian import gram, newton_direction
+from certsvm.solvers.second_order.response import clipped_sum, inside, respond
+from certsvm.solvers.shared.dual_start import alpha_from_margins
 from certsvm.solvers.smoothed_newton import SmoothedNewton, require_few_columns
 
 # The smooth problem is solved well enough when |grad|^2 / 2 is this fraction of the gap.
@@ -107,7 +110,7 @@ class Newton(Solver):
 
     name: ClassVar[str] = "newton"
     goes_on_from_alpha: ClassVar[bool] = True
-    streams: ClassVar[bool] = True
+    problem_type: ClassVar[type[Any]] = SummableProblem
 
     max_columns: int = 5000
     samples: bool = True
@@ -115,7 +118,7 @@ class Newton(Solver):
     def __post_init__(self) -> None:
         require(self.max_columns > 0, self, f"max_columns must be > 0, got {self.max_columns}")
 
-    def start(self, problem: AnyProblem, options: Options) -> Run:
+    def start(self, problem: SummableProblem, options: Options) -> Run:
         """Begin a run; alpha is at hand in any case. On a stream, that of ``SmoothedNewton``."""
         if not isinstance(problem, Problem):
             return SmoothedNewton(self.max_columns, self.samples).start(problem, options)
@@ -282,9 +285,7 @@ class NewtonRun(Run):
         self._inner += 1
         self._evaluate()
         self._complete = True
-        return Epoch(
-            epochs=self._steps, margin_errors=int(band.size), primal_estimate=self._primal.value
-        )
+        return Epoch(epochs=self._steps, free=int(band.size), primal_estimate=self._primal.value)
 
     def _kept_point(self) -> DualPoint:
         """The present dual point, with an alpha that is not overwritten."""

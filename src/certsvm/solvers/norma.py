@@ -30,10 +30,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from certsvm.problem import Problem
-from certsvm.rows import Vector
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.parts.scaled_sgd import Rate, ScaledSGD, search_rate
+from certsvm.solvers.shared.scaled_sgd import Rate, ScaledSGD, search_rate
 
 _TRIAL_ROWS = 1000
 

@@ -31,11 +31,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from certsvm.bounds import DualPoint
-from certsvm.problem import Problem
-from certsvm.rows import Vector
+from certsvm.certificates.dual import DualPoint
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.parts.cutting_planes import Master
+from certsvm.solvers.shared.cutting_planes import Master
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
-from certsvm.problem import Problem
+from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver
 
 

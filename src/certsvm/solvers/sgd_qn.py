@@ -40,9 +40,9 @@ from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot
-from certsvm.problem import Problem
+from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
-from certsvm.solvers.parts.scaled_sgd import mean_objective
+from certsvm.solvers.shared.scaled_sgd import mean_objective
 
 _POWERS_OF_TEN = range(1, 10)
 

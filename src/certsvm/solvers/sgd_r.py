@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from certsvm.problem import Problem
-from certsvm.rows import Vector
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.parts.growing_margin import GrowingMargin
+from certsvm.solvers.shared.growing_margin import GrowingMargin
 
 
 @dataclass(frozen=True)

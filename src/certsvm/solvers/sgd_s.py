@@ -31,15 +31,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from certsvm.bounds import DualPoint
-from certsvm.problem import AnyProblem, Part, Problem
-from certsvm.rows import Vector
+from certsvm.certificates.dual import DualPoint
+from certsvm.problem.base import PartedProblem
+from certsvm.problem.memory import Problem
+from certsvm.problem.part import Part
+from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
-from certsvm.solvers.parts.growing_margin import GrowingMargin
-from certsvm.solvers.parts.order import Order
-from certsvm.solvers.parts.windows import Snapshot, Windows
+from certsvm.solvers.shared.growing_margin import GrowingMargin
+from certsvm.solvers.shared.order import Order
+from certsvm.solvers.shared.windows import Snapshot, Windows
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class SGDs(Solver):
     """
 
     name: ClassVar[str] = "sgd-s"
-    streams: ClassVar[bool] = True
+    problem_type: ClassVar[type[Any]] = PartedProblem
 
     f: float = 1.2
     T_max: int | None = None
@@ -100,7 +102,7 @@ class SGDs(Solver):
         """How often each row is presented in the given pass, counted from 1."""
         return 1
 
-    def start(self, problem: AnyProblem, options: Options) -> SGDsRun:
+    def start(self, problem: PartedProblem, options: Options) -> SGDsRun:
         """Begin a run; keeping alpha costs a count per row and snapshot."""
         return SGDsRun(self, problem, options)
 
@@ -108,7 +110,7 @@ class SGDs(Solver):
 class SGDsRun(Run):
     """SGD-s, or SGD-m, on one problem."""
 
-    def __init__(self, solver: SGDs, problem: AnyProblem, options: Options) -> None:
+    def __init__(self, solver: SGDs, problem: PartedProblem, options: Options) -> None:
         self._solver = solver
         self.solver_name = solver.name
         self._problem = problem

@@ -38,34 +38,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.bounds import (
-    Bound,
-    DualPoint,
-    LossSums,
-    Response,
-    RowSums,
-    dual_bound,
-    losses_of,
-    multiply,
-    multiply_two,
-    product_error,
-)
+from certsvm.certificates.dual import DualPoint, Response, RowSums, dual_bound
+from certsvm.certificates.primal import LossSums, losses_of, multiply, multiply_two
+from certsvm.certificates.rounding import Bound, product_error
 from certsvm.parallel import Team
-from certsvm.problem import AnyProblem, Part, Problem
-from certsvm.rows import Vector
+from certsvm.problem.base import BaseProblem, SummableProblem
+from certsvm.problem.memory import Problem
+from certsvm.problem.part import Part
+from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.parts.hessian import (
+from certsvm.solvers.second_order.hessian import (
     gram,
     newton_direction,
     sum_of_rows,
     symmetric_product,
 )
-from certsvm.solvers.parts.response import clipped_sums, inside, respond
+from certsvm.solvers.second_order.response import clipped_sums, inside, respond
 
 # The smooth problem is solved well enough when |grad|^2 / 2 is this fraction of the gap.
 _INNER = 0.2
@@ -109,7 +102,7 @@ class SmoothedNewton(Solver):
     """
 
     name: ClassVar[str] = "smoothed-newton"
-    streams: ClassVar[bool] = True
+    problem_type: ClassVar[type[Any]] = SummableProblem
 
     max_columns: int = 5000
     samples: bool = True
@@ -117,13 +110,13 @@ class SmoothedNewton(Solver):
     def __post_init__(self) -> None:
         require(self.max_columns > 0, self, f"max_columns must be > 0, got {self.max_columns}")
 
-    def start(self, problem: AnyProblem, options: Options) -> SmoothedNewtonRun:
+    def start(self, problem: SummableProblem, options: Options) -> SmoothedNewtonRun:
         """Begin a run; keeping alpha costs a number per row, and a pass for each better bound."""
         require_few_columns(problem, self.max_columns, self)
         return SmoothedNewtonRun(problem, options, samples=self.samples)
 
 
-def require_few_columns(problem: AnyProblem, most: int, solver: Solver) -> None:
+def require_few_columns(problem: BaseProblem, most: int, solver: Solver) -> None:
     """Raise if a square matrix of the problem's dimension would be too dear."""
     require(
         problem.dimension <= most,
@@ -170,7 +163,7 @@ class SmoothedNewtonRun(Run):
     solver_name = "smoothed-newton"
     computes_primal = True
 
-    def __init__(self, problem: AnyProblem, options: Options, *, samples: bool = True) -> None:
+    def __init__(self, problem: SummableProblem, options: Options, *, samples: bool = True) -> None:
         self._problem = problem
         self._options = options
         self._w = np.zeros(problem.dimension)
@@ -237,7 +230,7 @@ class SmoothedNewtonRun(Run):
         self._latest = reading
         return Epoch(
             epochs=self._passes,
-            margin_errors=reading.band,
+            free=reading.band,
             primal_estimate=reading.primal.value,
             finished=self._growth < _LEAST_GROWTH,
         )
@@ -333,7 +326,7 @@ class ReadingSums:
         return self
 
 
-def read(problem: AnyProblem, line: Line, sigma: float, options: Options) -> Reading:
+def read(problem: SummableProblem, line: Line, sigma: float, options: Options) -> Reading:
     """One pass: J, L, the gradient and the Hessian's sum at w, and the slopes on the line."""
     w, team = line.w, options.team
     along = None if line.searched else line.direction
@@ -421,7 +414,7 @@ def responses(
     return unclipped, alpha, rows[: inside(unclipped, part.weights, C, rows)]
 
 
-def alpha_of(problem: AnyProblem, response: Response, team: Team) -> Vector:
+def alpha_of(problem: SummableProblem, response: Response, team: Team) -> Vector:
     """A response's alpha: a pass, and a number for each row."""
     return np.concatenate(problem.of_each(_alpha_of_part, response, problem.C, team=team))
 

@@ -14,8 +14,8 @@ Given:      C, s, the rows; eta_0, the precision.
 Result:     the last w. Primal only.
 Difference: as far as we know the published program, its search, when it goes downwards, ends with
             half of the best rate it saw; here it ends with the best, and never tries more than
-            half of 1/lambda. Its bias has a rate of its own and is not regularised; here it is a
-            column like the others. Single precision is a parameter.
+            half of 1/lambda. Its intercept has a rate of its own and is not regularised; here it is
+            a column like the others. Single precision is a parameter.
 
 Reference: L. Bottou, Stochastic Gradient Descent Examples, version 2.
 """
@@ -26,10 +26,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from certsvm.problem import Problem
-from certsvm.rows import Vector
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
-from certsvm.solvers.parts.scaled_sgd import Rate, ScaledSGD, search_rate
+from certsvm.solvers.shared.scaled_sgd import Rate, ScaledSGD, search_rate
 
 _TRIAL_ROWS = 1000
 

@@ -37,15 +37,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.bounds import UNIT_ROUNDOFF, Bound, DualPoint, Products, dual_point, total
+from certsvm.certificates.dual import DualPoint, dual_point, total
+from certsvm.certificates.primal import Products
+from certsvm.certificates.rounding import UNIT_ROUNDOFF, Bound
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
-from certsvm.problem import Problem
+from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.parts.dual_start import starting_alpha
-from certsvm.solvers.parts.order import Order
-from certsvm.solvers.parts.plane_search import best_combination
+from certsvm.solvers.shared.dual_start import starting_alpha
+from certsvm.solvers.shared.order import Order
+from certsvm.solvers.shared.plane_search import best_combination
 
 # An evaluation is due when the guess has fallen to this share of what it was at the last one.
 _FALL = 0.2
@@ -150,9 +152,7 @@ class WorkingSetRun(Run):
                 break
         self._visits.append((self.visited + work, guess))
         self._complete = True
-        return Epoch(
-            epochs=self._passes, margin_errors=updates, primal_estimate=self._dual_value + guess
-        )
+        return Epoch(epochs=self._passes, updates=updates, primal_estimate=self._dual_value + guess)
 
     @property
     def visited(self) -> int:

@@ -102,12 +102,12 @@ def respond(
     sizes: Tensor,
     sigma: float,
     C: float,
-    blur: float,
+    slack: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """alpha_hat_k + sigma s_k (1 - margin_k), as it is and clipped to the box; and four sums.
 
     These are the losses s_k max(0, 1 - margin_k); s_k sizes_k of the rows that may have a loss,
-    their margins being below 1 + blur; alpha_k; and alpha_k sizes_k.
+    their margins being below 1 + slack; alpha_k; and alpha_k sizes_k.
     """
     if not usable(margins):
         short = 1.0 - margins
@@ -118,7 +118,7 @@ def respond(
         )
         unclipped = alpha_hat + sigma * s * short
         alpha = torch.minimum(unclipped.clamp(min=0.0), C * s)
-        near = torch.where(short > -blur, s * sizes, 0.0)
+        near = torch.where(short > -slack, s * sizes, 0.0)
         losses = s * short.clamp(min=0.0)
         numbers = torch.stack([losses.sum(), near.sum(), alpha.sum(), alpha @ sizes])
         return unclipped, alpha, numbers
@@ -131,7 +131,7 @@ def respond(
     with torch.cuda.device(margins.device):
         _respond[(parts,)](
             margins, alpha_hat, margins if weights is None else weights, sizes, unclipped, alpha,
-            out, _doubles(margins, sigma, C, blur), n, WEIGHTED=weights is not None, ROWS=_ROWS,
+            out, _doubles(margins, sigma, C, slack), n, WEIGHTED=weights is not None, ROWS=_ROWS,
             num_warps=_WARPS,
         )  # fmt: skip
     return unclipped, alpha, out.sum(0)
@@ -232,7 +232,7 @@ if triton is not None:
         part = tl.program_id(0)
         rows = part.to(tl.int64) * ROWS + tl.arange(0, ROWS)
         inside = rows < n
-        sigma, C, blur = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
+        sigma, C, slack = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
         # Beyond the end: no loss, and an alpha of zero.
         short = 1.0 - tl.load(margins + rows, mask=inside, other=3.0)
         s = tl.where(inside, 1.0, 0.0).to(tl.float64)
@@ -245,7 +245,7 @@ if triton is not None:
         tl.store(unclipped + rows, value, mask=inside)
         tl.store(alpha + rows, clipped, mask=inside)
         tl.store(out + part * 4, tl.sum(s * tl.maximum(short, zero), axis=0))
-        tl.store(out + part * 4 + 1, tl.sum(tl.where(short > -blur, s * size, zero), axis=0))
+        tl.store(out + part * 4 + 1, tl.sum(tl.where(short > -slack, s * size, zero), axis=0))
         tl.store(out + part * 4 + 2, tl.sum(clipped, axis=0))
         tl.store(out + part * 4 + 3, tl.sum(clipped * size, axis=0))
 

@@ -33,19 +33,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from certsvm.bounds import (
+from certsvm.certificates.dual import DualPoint, RowSums, dual_bound
+from certsvm.certificates.primal import LossSums
+from certsvm.certificates.rounding import (
     UNIT_ROUNDOFF,
     Bound,
-    DualPoint,
-    LossSums,
-    RowSums,
-    dual_bound,
     moved_rounding,
     product_error,
-    rounding_blur,
+    rounding_slack,
 )
-from certsvm.problem import AnyProblem
-from certsvm.rows import Vector
+from certsvm.problem.base import BaseProblem
+from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 from certsvm.solvers.newton import (
     FIRST_SIGMA,
@@ -116,7 +114,7 @@ class TensorNewton(Solver):
 
     name: ClassVar[str] = "newton"
     goes_on_from_alpha: ClassVar[bool] = True
-    streams: ClassVar[bool] = True
+    problem_type: ClassVar[type[Any]] = TensorProblem
 
     max_columns: int = 5000
     samples: bool = True
@@ -126,7 +124,7 @@ class TensorNewton(Solver):
         require(self.max_columns > 0, self, f"max_columns must be > 0, got {self.max_columns}")
         require(self.corrections >= 0, self, f"corrections must be >= 0, got {self.corrections}")
 
-    def start(self, problem: AnyProblem, options: Options) -> Run:
+    def start(self, problem: BaseProblem, options: Options) -> Run:
         """Begin a run; problems of a group share what is done for the first of them."""
         require(isinstance(problem, TensorProblem), self, "it needs rows in tensors")
         require(options.start is None, self, "a start belongs to the TensorProblem")
@@ -166,9 +164,7 @@ class TensorNewtonRun(Run):
         self._seen = strand.steps
         found = strand.found
         assert found is not None
-        return Epoch(
-            epochs=self._seen, margin_errors=found.band, primal_estimate=found.primal.value
-        )
+        return Epoch(epochs=self._seen, free=found.band, primal_estimate=found.primal.value)
 
     def candidates(self) -> Iterator[Vector]:
         """The best w."""
@@ -398,10 +394,10 @@ class Strand:
         assert self.found is not None
         problem, factor = self.problem, 1.0 + _LONGER * self._target
         error = 1.01 * (factor * self._error + 2.0 * factor * self._length)
-        blur = rounding_blur(error, (problem.dimension + 2.0) * problem.R)
+        margin_slack = rounding_slack(error, (problem.dimension + 2.0) * problem.R)
         numbers = kernels.respond(
             factor * self._margins, self._alpha_hat, problem.row_weights, self._sizes, self._sigma,
-            problem.C, blur,
+            problem.C, margin_slack,
         )[2]  # fmt: skip
         loss, mass = numbers[:2].tolist()
         w = factor * self.w.cpu().numpy()
@@ -412,10 +408,10 @@ class Strand:
 
     def _look(self) -> Reading:
         problem = self.problem
-        blur = rounding_blur(self._error, (problem.dimension + 2.0) * problem.R)
+        margin_slack = rounding_slack(self._error, (problem.dimension + 2.0) * problem.R)
         self._unclipped, self._alpha, numbers = kernels.respond(
             self._margins, self._alpha_hat, problem.row_weights, self._sizes, self._sigma,
-            problem.C, blur,
+            problem.C, margin_slack,
         )  # fmt: skip
         moved: int | None
         change = self._alpha - self._summed_alpha
@@ -555,7 +551,7 @@ class Strand:
             first = 0
             for gathered in kept:
                 own = None if weights is None else weights[first : first + len(gathered)]
-                out += self._sigma * _curvature(gathered, own, v, rows.bias)
+                out += self._sigma * _curvature(gathered, own, v, rows.intercept_scaling)
                 first += len(gathered)
             return out
 
@@ -608,19 +604,19 @@ class Strand:
             self._care = _EXACT
 
 
-def _curvature(rows: Tensor, weights: Tensor | None, v: Tensor, bias: float) -> Tensor:
+def _curvature(rows: Tensor, weights: Tensor | None, v: Tensor, intercept_scaling: float) -> Tensor:
     """sum_k s_k y_k (y_k.v) over rows that were gathered, in single precision."""
     wide = rows.float()
     d = wide.shape[1]
     short = v.float()
     products = wide @ short[:d]
-    if bias > 0:
-        products += bias * short[d]
+    if intercept_scaling > 0:
+        products += intercept_scaling * short[d]
     if weights is not None:
         products *= weights.float()
     total = wide.T @ products
-    if bias > 0:
-        total = torch.cat([total, bias * products.sum()[None]])
+    if intercept_scaling > 0:
+        total = torch.cat([total, intercept_scaling * products.sum()[None]])
     return total.double()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from certsvm.bounds import UNIT_ROUNDOFF
-from certsvm.problem import AnyProblem, Part, refuse_extremes, require_sensible
-from certsvm.rows import Vector
+from certsvm.certificates.rounding import UNIT_ROUNDOFF
+from certsvm.problem.base import BaseProblem
+from certsvm.problem.rows import Vector
+from certsvm.problem.sizes import Sizes
 from certsvm.torch.rows import TensorRows
 
 
@@ -26,7 +27,7 @@ class TensorStart:
     smoothing: float | None = None
 
 
-class TensorProblem(AnyProblem):
+class TensorProblem(BaseProblem):
     """Rows, labels, weights and C, in tensors.
 
     Parameters
@@ -64,39 +65,11 @@ class TensorProblem(AnyProblem):
             if not bool((row_weights.isfinite() & (row_weights >= 0.0)).all()):
                 raise ValueError("weights must be finite and not negative")
         self.row_weights = row_weights
-        self.C = require_sensible(C)
         self.start = start
-        self.bias, self.dimension, self.n_rows = rows.bias, rows.dimension, rows.n_rows
         # Whom it goes in step with, and its place among them.
         self.group: ProblemGroup | None = None
         self.number = 0
-        if row_weights is None:
-            self.m, self.weight_sum = self.n_rows, float(self.n_rows)
-            smallest = self._largest_weight = 1.0
-            self._R = math.sqrt(float(rows.squared_norms.max())) if self.n_rows else 0.0
-        else:
-            active = row_weights > 0
-            self.m = int(active.sum())
-            if self.m:
-                some = row_weights[active]
-                # Not less than the exact sum, in whatever order it was added up.
-                self.weight_sum = float(some.sum()) * (1.0 + 1.01 * UNIT_ROUNDOFF * self.m)
-                smallest, self._largest_weight = float(some.min()), float(some.max())
-                self._R = math.sqrt(float(rows.squared_norms[active].max()))
-        if self.m == 0:
-            raise ValueError("there is nothing to learn from: no row has a positive weight")
-        self.lambda_ = 1.0 / (self.C * self.m)
-        refuse_extremes(self, smallest)
-
-    @property
-    def R(self) -> float:
-        """The largest norm of an active row."""
-        return self._R
-
-    @property
-    def largest_weight(self) -> float:
-        """The largest row weight."""
-        return self._largest_weight
+        super().__init__(_sizes(rows, row_weights), C)
 
     @cached_property
     def weights(self) -> Vector:
@@ -106,10 +79,6 @@ class TensorProblem(AnyProblem):
         weights: Vector = self.row_weights.cpu().numpy()
         return weights
 
-    def parts(self) -> Iterator[Part]:
-        """Not to be had: the rows stay on their device."""
-        raise TypeError("the rows are in tensors: only sums over them can be had")
-
     def sample(self, rows: TensorRows, which: Tensor) -> TensorProblem:
         """The problem on some of the rows, with C raised so that they stand for all."""
         weights = None if self.row_weights is None else self.row_weights[which]
@@ -117,6 +86,26 @@ class TensorProblem(AnyProblem):
             len(which) / self.n_rows if weights is None else float(weights.sum()) / self.weight_sum
         )
         return TensorProblem(rows, self.signs[which], C=self.C / share, row_weights=weights)
+
+
+def _sizes(rows: TensorRows, row_weights: Tensor | None) -> Sizes:
+    norms, m, total, least, most = rows.squared_norms, rows.n_rows, float(rows.n_rows), 1.0, 1.0
+    if row_weights is not None:
+        active = row_weights > 0
+        norms, weights, m = norms[active], row_weights[active], int(active.sum())
+        least, most = (float(weights.min()), float(weights.max())) if m else (math.inf, 0.0)
+        # Not less than the exact sum, in whatever order it was added up.
+        total = float(weights.sum()) * (1.0 + 1.01 * UNIT_ROUNDOFF * m)
+    return Sizes(
+        n_rows=rows.n_rows,
+        n_columns=rows.n_columns,
+        intercept_scaling=rows.intercept_scaling,
+        m=m,
+        weight_sum=total,
+        smallest_weight=least,
+        largest_weight=most,
+        R=math.sqrt(float(norms.max())) if m else 0.0,
+    )
 
 
 class ProblemGroup:

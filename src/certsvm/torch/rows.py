@@ -38,13 +38,13 @@ _SHARE_OF_MEMORY, _PER_ROW = 0.7, 200
 
 
 class TensorRows:
-    """Validated rows ``[x_k, bias]`` in tensors.
+    """Validated rows ``[x_k, rho]`` in tensors.
 
     Parameters
     ----------
     X : Tensor of shape (n_rows, n_columns)
         Of type float16, bfloat16, float32 or float64. Used where it is, if that is on the device.
-    bias : float, default=0.0
+    intercept_scaling : float, default=0.0
         The augmentation rho >= 0. Zero means that there is no extra dimension.
     device : torch.device or str, default=None
         Where to compute; None means where X is.
@@ -63,7 +63,7 @@ class TensorRows:
 
     Examples
     --------
-    >>> rows = TensorRows(torch.tensor([[3.0, 4.0], [0.0, 1.0]]), bias=2.0)
+    >>> rows = TensorRows(torch.tensor([[3.0, 4.0], [0.0, 1.0]]), intercept_scaling=2.0)
     >>> rows.dimension, rows.squared_norms.tolist()
     (3, [29.0, 5.0])
     >>> rows.products(torch.tensor([[1.0, 1.0, 0.5]], dtype=torch.float64)).tolist()
@@ -74,7 +74,7 @@ class TensorRows:
         self,
         X: Tensor,
         *,
-        bias: float = 0.0,
+        intercept_scaling: float = 0.0,
         device: torch.device | str | None = None,
         memory: int | None = None,
     ) -> None:
@@ -86,9 +86,9 @@ class TensorRows:
             )
         if X.dtype not in FLOATS:
             raise ValueError(f"X must be of type float16, bfloat16, float32 or float64: {X.dtype}")
-        self.bias = float(bias)
+        self.intercept_scaling = float(intercept_scaling)
         self.n_rows, self.n_columns = X.shape
-        self.dimension = self.n_columns + (self.bias > 0)
+        self.dimension = self.n_columns + (self.intercept_scaling > 0)
         self.device = X.device if device is None else _device(device)
         if X.stride(1) != 1:
             X = X.contiguous()
@@ -103,7 +103,7 @@ class TensorRows:
         else:
             for part, some in self._wide():
                 self.squared_norms[part] = (some * some).sum(1)
-        self.squared_norms += self.bias**2
+        self.squared_norms += self.intercept_scaling**2
         self._refuse_non_finite()
 
     def _move(self, memory: int | None) -> None:
@@ -133,7 +133,7 @@ class TensorRows:
                 yield slice(begin, begin + some.shape[0]), some.double()
 
     def products(self, vectors: Tensor) -> Tensor:
-        """v.[x_k, bias] for each of the vectors and all rows: (vectors, rows), one reading."""
+        """v.[x_k, rho] for each of the vectors and all rows: (vectors, rows), one reading."""
         out = torch.empty((len(vectors), self.n_rows), dtype=torch.float64, device=self.device)
         inner = vectors[:, : self.n_columns]
         if self._has_kernels and len(vectors) <= _FEW_VECTORS:
@@ -143,12 +143,12 @@ class TensorRows:
         else:
             for part, some in self._wide():
                 out[:, part] = inner @ some.T
-        if self.bias > 0:
-            out += self.bias * vectors[:, -1:]
+        if self.intercept_scaling > 0:
+            out += self.intercept_scaling * vectors[:, -1:]
         return out
 
     def sums(self, weights: Tensor) -> Tensor:
-        """sum_k a_k [x_k, bias] for each of the rows' weights a: one reading."""
+        """sum_k a_k [x_k, rho] for each of the rows' weights a: one reading."""
         out = torch.zeros((len(weights), self.dimension), dtype=torch.float64, device=self.device)
         inner = out[:, : self.n_columns]
         if self._has_kernels:
@@ -159,14 +159,16 @@ class TensorRows:
         else:
             for part, some in self._wide():
                 inner += weights[:, part] @ some
-        if self.bias > 0:
-            out[:, -1] = self.bias * _in_parts(weights)
+        if self.intercept_scaling > 0:
+            out[:, -1] = self.intercept_scaling * _in_parts(weights)
         return out
 
     @cached_property
     def additions(self) -> int:
         """Through how many an entry of ``sums`` goes at most."""
-        most = min(self.n_rows, _PART) + self.n_rows // _PART + 1 if self.bias > 0 else 0
+        most = (
+            min(self.n_rows, _PART) + self.n_rows // _PART + 1 if self.intercept_scaling > 0 else 0
+        )
         if self._has_kernels:
             own = kernels.additions(self.n_rows, self.device) + len(self._blocks)
         else:
@@ -180,15 +182,15 @@ class TensorRows:
         return kernels.usable(self._X[:1].to(self.device))
 
     def sums_of(self, which: Tensor, weights: Tensor) -> Tensor:
-        """sum_k a_k [x_k, bias] over the rows ``which`` (ascending), whose weights these are."""
+        """sum_k a_k [x_k, rho] over the rows ``which`` (ascending), whose weights these are."""
         total = torch.zeros(self.dimension, dtype=torch.float64, device=self.device)
         inner = total[: self.n_columns]
         for first in range(0, len(which), GATHERED):
             some = slice(first, first + GATHERED)
             rows, own = self.gathered(which[some]), weights[some]
             inner += kernels.sums(rows, own[None])[0] if self._has_kernels else own @ rows.double()
-        if self.bias > 0:
-            total[-1] = self.bias * weights.sum()
+        if self.intercept_scaling > 0:
+            total[-1] = self.intercept_scaling * weights.sum()
         return total
 
     @property
@@ -201,28 +203,32 @@ class TensorRows:
     def take(self, which: Tensor) -> TensorRows:
         """Some of the rows, copied to the device."""
         some = object.__new__(TensorRows)
-        some.bias, some.n_columns, some.dimension = self.bias, self.n_columns, self.dimension
+        some.intercept_scaling, some.n_columns, some.dimension = (
+            self.intercept_scaling,
+            self.n_columns,
+            self.dimension,
+        )
         some.n_rows, some.device = len(which), self.device
         some._X, some._blocks = self.gathered(which), [slice(0, len(which))]
         some.squared_norms = self.squared_norms[which]
         return some
 
     def gathered(self, which: Tensor) -> Tensor:
-        """The rows ``which`` (ascending), without the bias, on the device."""
+        """The rows ``which`` (ascending), without the intercept's column, on the device."""
         where = which.to(self._X.device)
         return self._X.index_select(0, where).to(self.device)
 
     def gram(self, rows: Tensor, scales: Tensor | None, *, exact: bool = False) -> Tensor:
-        """sum_k scales_k^2 [x_k, bias][x_k, bias]', of rows that were gathered.
+        """sum_k scales_k^2 [x_k, rho][x_k, rho]', of rows that were gathered.
 
         None for scales means that all are one. Unless it is to be ``exact``, which is to say in
         float64, it is made as fast as possible.
         """
         if exact:
             wide = rows.double() if scales is None else rows.double() * scales[:, None]
-            if self.bias > 0:
+            if self.intercept_scaling > 0:
                 last = torch.ones(len(rows), **_like(wide)) if scales is None else scales
-                wide = torch.cat([wide, self.bias * last[:, None]], dim=1)
+                wide = torch.cat([wide, self.intercept_scaling * last[:, None]], dim=1)
             return wide.T @ wide
         d, unit = self.n_columns, self._unit
         coarse = rows if unit == 1.0 else (rows.double() / unit).float()
@@ -231,7 +237,7 @@ class TensorRows:
         inner = _gram(coarse)
         if unit != 1.0:
             inner *= unit**2
-        if self.bias == 0:
+        if self.intercept_scaling == 0:
             return inner
         G = torch.empty((self.dimension, self.dimension), dtype=torch.float64, device=self.device)
         G[:d, :d] = inner
@@ -240,10 +246,10 @@ class TensorRows:
             if scales is None
             else scales.float()
         )
-        border = (self.bias * unit) * (coarse.float().T @ column).double()
+        border = (self.intercept_scaling * unit) * (coarse.float().T @ column).double()
         G[d, :d] = border
         G[:d, d] = border
-        G[d, d] = self.bias**2 * column.double().square().sum()
+        G[d, d] = self.intercept_scaling**2 * column.double().square().sum()
         return G
 
     @cached_property

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from certsvm.certificate import Certificate
+from certsvm.certificates.certificate import Certificate
 from certsvm.models import Fingerprint, Model, WeightsWitness, Witness, save_witness
 
 FINGERPRINT = Fingerprint(4, 3, 5, "0123456789abcdef0123456789abcdef")
@@ -29,7 +29,7 @@ WEIGHTS = WeightsWitness(
 def certificate(primal: float, dual: float) -> Certificate:
     return Certificate(
         primal=primal, dual=dual, target=0.01, bound="an example", scale=0.999,
-        primal_rounding=1e-13, dual_rounding=2e-13, C=0.1, bias=1.0,
+        primal_rounding=1e-13, dual_rounding=2e-13, C=0.1, intercept_scaling=1.0,
     )  # fmt: skip
 
 
@@ -39,7 +39,13 @@ MODEL = Model(
     classes=np.array(["blue", "green", "röd"]),
     class_weight=np.array([1.0, 2.0, 0.5]),
     certificates=(certificate(1.005, 1.0), certificate(2.5, 2.25), certificate(0.3, 0.0)),
-    parameters={"C": 0.1, "bias": 1.0, "solver": "dcd", "seed": None, "limits": [math.inf, 7]},
+    parameters={
+        "C": 0.1,
+        "intercept_scaling": 1.0,
+        "solver": "dcd",
+        "seed": None,
+        "limits": [math.inf, 7],
+    },
     feature_names=("height", "width", "Größe"),
     fingerprint=FINGERPRINT,
     certsvm_version="0.1.0",

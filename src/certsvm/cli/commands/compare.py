@@ -48,7 +48,7 @@ def command(
     \b
     certsvm compare a9a --solvers auto,newton,dcd,sgd-s,pegasos -c 1
     """  # noqa: D301
-    from certsvm.comparison import compare
+    from certsvm.fitting.comparison import compare
 
     if plot is not None:
         import matplotlib  # noqa: F401  better now than when all is done

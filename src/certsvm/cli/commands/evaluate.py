@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from certsvm.certificate import tidy
+from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import put_json
 from certsvm.cli.inputs import blocks, kind_of
 from certsvm.cli.models import load_model, options_like_training

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from certsvm.certificate import tidy
+from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import put_json
 from certsvm.cli.inputs import blocks, kind_of
 from certsvm.cli.models import certificates_as_json, load_model
@@ -25,7 +25,7 @@ def command(
     file: str, options: DataOptions, as_json: bool,
 ) -> None:  # fmt: skip
     """Describe FILE: a model, or a file of data, of which every row is read and checked."""
-    from certsvm.models.container import MAGIC
+    from certsvm.storage.container import MAGIC
 
     with open(file, "rb") as opened:
         start = opened.read(11)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from certsvm.certificate import tidy
+from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import say
 from certsvm.cli.inputs import blocks, kind_of, require_other_file
 from certsvm.cli.models import load_model, options_like_training

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from certsvm.certificate import tidy
+from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import NOT_MET, BadInput, put_json, say
 from certsvm.cli.budget import require_memory
 from certsvm.cli.inputs import (
@@ -29,8 +29,8 @@ from certsvm.cli.options import DataOptions, as_json_option, data_options, probl
 from certsvm.cli.progress import counting, training_progress
 
 if TYPE_CHECKING:
-    from certsvm.fitting import Data, Fit, Settings
-    from certsvm.streamed import BlockStream
+    from certsvm.data.streams import BlockStream
+    from certsvm.fitting.fit import Data, Fit, Settings
 
 # Of the machine's memory, training may take this share before data is streamed without a word.
 _SHARE_OF_MEMORY = 0.7
@@ -41,8 +41,8 @@ _ELSEWHERE = {
     "hinge, logistic loss or an L1 penalty, use liblinear. Algorithms have names: --solver.",
     "-v": "for cross-validation, use certsvm.LinearSVC with scikit-learn's cross_val_score.",
     "-p": "there is no regression here.",
-    "-m": "threads are --threads N.",
-    "-n": "threads are --threads N.",
+    "-m": "threads are --n-jobs N.",
+    "-n": "threads are --n-jobs N.",
     "-R": "to leave the bias unregularised is not possible; -B 10 regularises it little.",
     "-C": "to search for C, use certsvm.LinearSVC with scikit-learn's GridSearchCV.",
 }
@@ -104,7 +104,7 @@ class TrainCommand(click.Command):
     metavar="SECONDS",
     help="Limit in seconds, for each class.",
 )
-@click.option("--threads", type=click.IntRange(min=1), help="All processors otherwise.")
+@click.option("--n-jobs", type=click.IntRange(min=1), help="All processors otherwise.")
 @click.option(
     "--witness",
     is_flag=True,
@@ -154,7 +154,7 @@ def command(
     ctx: click.Context, file: str, model: str | None, output: str | None, C: float, tol: float,
     bias: float,
     weights: tuple[str, ...], solver: str, max_iter: int, max_time: float | None, seed: int,
-    threads: int | None, witness: bool, memory: int | None, stream: bool, checkpoint: str | None,
+    n_jobs: int | None, witness: bool, memory: int | None, stream: bool, checkpoint: str | None,
     checkpoint_every: float, cluster: str | None, deadline: float | None, options: DataOptions,
     as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
@@ -173,7 +173,7 @@ def command(
     Exit codes: 0 the accuracy is proved; 3 training ended before (the model is written, with what
     is proved about it); 2 bad usage or input.
     """  # noqa: D301
-    from certsvm.fitting import Settings, fit
+    from certsvm.fitting.fit import Settings, fit
 
     if model is not None and output is not None:
         raise click.UsageError("the model is named twice, as MODEL and by -o", ctx)
@@ -186,13 +186,14 @@ def command(
     require_other_file(output, file)
     began = time.perf_counter()
     settings = Settings(
-        C=C, tol=tol, solver=solver, bias=max(bias, 0.0), max_iter=max_iter, max_time=max_time,
-        seed=seed, threads=threads or all_threads(), witness=witness, checkpoint=checkpoint,
+        C=C, tol=tol, solver=solver, intercept_scaling=max(bias, 0.0), max_iter=max_iter,
+        max_time=max_time,
+        seed=seed, n_jobs=n_jobs or all_threads(), witness=witness, checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
     )  # fmt: skip
     if cluster is not None:
         options.for_blocks()
-        given = {"--threads": threads, "--memory": memory, "--stream": stream,
+        given = {"--n-jobs": n_jobs, "--memory": memory, "--stream": stream,
                  "--witness": witness, "--checkpoint": checkpoint}  # fmt: skip
         for name, value in given.items():
             if value:
@@ -260,12 +261,12 @@ def _open(
     limit = memory or int(_SHARE_OF_MEMORY * physical_memory())
     if not (stream or too_large(file, limit, certain=memory is not None)):
         with counting("reading", quiet=quiet):
-            return load(file, options, settings.threads)
+            return load(file, options, settings.n_jobs)
     if kind_of(file) != "blocks":
         if memory is None and not stream:
             # It may well be less than it looks, and whoever has swap may want to try.
             say(f"{file} may not fit in memory; `certsvm convert` makes a file that need not")
-            return load(file, options, settings.threads)
+            return load(file, options, settings.n_jobs)
         if stream:
             raise BadInput(f"--stream needs what `certsvm convert` makes, and {file} is not")
         raise BadInput(
@@ -274,12 +275,16 @@ def _open(
             f"{shlex.quote(os.path.basename(file) + '.arrow')} --memory {limit // 10**6}M"
         )
     from certsvm.data.block_file import BlockFile
-    from certsvm.streamed import BlockStream
+    from certsvm.data.streams import BlockStream
 
     options.for_blocks()
     blocks = BlockFile(file)
     with counting("looking through the data", quiet=quiet) as count:
-        data = BlockStream(blocks, bias=settings.bias, on_block=lambda rows: count("read", rows))
+        data = BlockStream(
+            blocks,
+            intercept_scaling=settings.intercept_scaling,
+            on_block=lambda rows: count("read", rows),
+        )
     if memory is not None:
         require_memory(memory, data, settings)
     return data, blocks.summary.zero_based
@@ -290,7 +295,7 @@ def _with_class_weights(
 ) -> tuple[Settings, int]:
     import numpy as np
 
-    from certsvm.streamed import BlockStream
+    from certsvm.data.streams import BlockStream
 
     classes = data.classes if isinstance(data, BlockStream) else np.unique(data.y)
     n_labels = 1 if classes.size == 2 else int(classes.size)

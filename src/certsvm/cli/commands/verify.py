@@ -12,7 +12,7 @@ from certsvm.cli.models import load_model, options_like_training
 from certsvm.cli.options import DataOptions, as_json_option, data_options
 
 if TYPE_CHECKING:
-    from certsvm.verification import VerificationReport
+    from certsvm.certificates.verification import VerificationReport
 
 
 @click.command()
@@ -34,7 +34,7 @@ def command(
     Exit codes: 0 both halves were recomputed and agree; 3 the primal half agrees, and the dual one
     could not be checked; 1 something disagrees; 2 bad usage or input.
     """
-    from certsvm.verification import verify_model
+    from certsvm.certificates.verification import verify_model
 
     trained = load_model(model, with_witness=True)
     if kind_of(file) == "text":

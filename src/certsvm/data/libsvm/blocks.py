@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.data.compressed import open_source
+from certsvm.data.libsvm.lines import whole_lines
 from certsvm.data.libsvm.parser import Parser
 from certsvm.data.libsvm.pieces import cut
 from certsvm.data.libsvm.settings import Settings, is_count
 from certsvm.data.libsvm.sources import Source, opened
-from certsvm.data.libsvm.texts import whole_lines
 from certsvm.data.libsvm.totals import Totals
 from certsvm.data.libsvm.workers import workers_for
 
@@ -52,7 +52,7 @@ class LibsvmBlocks:
         A path can be read again by another loop, a file object cannot.
     block_bytes : int, default=16 MiB
         Length of the text of a block.
-    n_features, zero_based, dtype, threads
+    n_features, zero_based, dtype, n_jobs
         As for :func:`load_libsvm`. They decide what is an error, but indices are given as they
         are in the file.
     name : str, default=None
@@ -89,14 +89,14 @@ class LibsvmBlocks:
         n_features: int | None = None,
         zero_based: bool | None = None,
         dtype: Any = np.float64,
-        threads: int = 0,
+        n_jobs: int = 0,
         name: str | None = None,
     ) -> None:
         if not (is_count(block_bytes) and block_bytes > 0):
             raise ValueError(f"block_bytes must be a whole number > 0, got {block_bytes!r}")
         self._source = source
         self._block_bytes = int(block_bytes)
-        self._settings = Settings.checked(source, dtype, n_features, zero_based, threads, name)
+        self._settings = Settings.checked(source, dtype, n_features, zero_based, n_jobs, name)
         self._totals = Totals()
         self.zero_based = bool(zero_based)
 
@@ -126,14 +126,14 @@ class LibsvmBlocks:
         return self._totals.largest_index
 
     def __iter__(self) -> Iterator[LibsvmBlock]:
-        threads = self._settings.threads
-        with opened(self._source) as file, workers_for(threads) as workers:
+        n_jobs = self._settings.n_jobs
+        with opened(self._source) as file, workers_for(n_jobs) as workers:
             parser = Parser(self._settings, 0, workers)
             self._totals = parser.totals
             source = open_source(file, self._settings.file)
             for text, end in whole_lines(source, self._block_bytes):
                 first_row = parser.totals.rows
-                arrays = parser.parse(cut(text, end, threads))
+                arrays = parser.parse(cut(text, end, n_jobs))
                 if arrays.labels.size:
                     yield LibsvmBlock(
                         arrays.values, arrays.indices, arrays.indptr, arrays.labels, first_row

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.data.libsvm.arrays import Arrays, sums
-from certsvm.data.libsvm.complaints import Complaint, token_at
+from certsvm.data.libsvm.diagnosis import Complaint, token_at
 from certsvm.data.libsvm.errors import LibsvmError, changed
 from certsvm.data.libsvm.nearest import nearest
 from certsvm.data.libsvm.pieces import Piece

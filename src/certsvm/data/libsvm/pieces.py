@@ -42,9 +42,9 @@ class Piece:
         return self.lines + self.unterminated
 
 
-def step_between(size: int, threads: int) -> int:
+def step_between(size: int, n_jobs: int) -> int:
     """How far apart to look for line ends in a file of this size."""
-    share = size // (2 * threads) + 1
+    share = size // (2 * n_jobs) + 1
     return max(1, _PIECE_BYTES // 8, min(_PIECE_BYTES, share))
 
 
@@ -53,9 +53,9 @@ def needs_threads(size: int) -> bool:
     return size > _PIECE_BYTES
 
 
-def cut(text: NDArray[np.uint8], end: int, threads: int) -> list[Piece]:
+def cut(text: NDArray[np.uint8], end: int, n_jobs: int) -> list[Piece]:
     """Cut text in memory, which ends at ``end``, at line ends."""
-    count = max(1, min(threads, end // _PIECE_BYTES))
+    count = max(1, min(n_jobs, end // _PIECE_BYTES))
     cuts = [0]
     for i in range(1, count):
         nominal = max(cuts[-1], end * i // count)

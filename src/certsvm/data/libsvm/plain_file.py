@@ -38,7 +38,7 @@ class PlainFile:
 
     def pieces(self, workers: Workers, first: int) -> list[Piece]:
         """Cut the text from position ``first`` on at line ends, and count what is in the pieces."""
-        step = step_between(self.size, self._settings.threads)
+        step = step_between(self.size, self._settings.n_jobs)
         begins = range(first, self.size, step)
         found = workers.map(lambda begin: self._survey(begin, begin + step), begins)
         cuts, counts = [first], [[0, 0]]

@@ -51,7 +51,7 @@ def read_libsvm(
     n_features: int | None = None,
     zero_based: bool | None = None,
     dtype: Any = np.float64,
-    threads: int = 0,
+    n_jobs: int = 0,
 ) -> LibsvmFile:
     r"""Read a whole file, and say what was noticed about it.
 
@@ -64,14 +64,14 @@ def read_libsvm(
     >>> data.X.toarray(), data.y, data.notes
     (array([[1.5, 0. , 1. ]]), array([1.]), ['indices count from zero', 'qid ignored on 1 line'])
     """
-    settings = Settings.checked(source, dtype, n_features, zero_based, threads)
+    settings = Settings.checked(source, dtype, n_features, zero_based, n_jobs)
     with opened(source) as file:
         first = first_of_plain_file(file, source)
         if first is not None:
             return _read_plain(file, settings, first)
         # Messages name the path, not the file that was opened for it.
         blocks = LibsvmBlocks(
-            file, n_features=n_features, zero_based=zero_based, dtype=dtype, threads=threads,
+            file, n_features=n_features, zero_based=zero_based, dtype=dtype, n_jobs=n_jobs,
             name=settings.file,
         )  # fmt: skip
         parts = list(blocks)
@@ -88,7 +88,7 @@ def load_libsvm(
     n_features: int | None = None,
     zero_based: bool | None = None,
     dtype: Any = np.float64,
-    threads: int = 0,
+    n_jobs: int = 0,
 ) -> tuple[Any, NDArray[np.float64]]:
     r"""Read a file in the format of libsvm and SVMlight.
 
@@ -107,7 +107,7 @@ def load_libsvm(
         Say it for files that belong together, such as those for training and testing.
     dtype : {float64, float32}, default=float64
         Type of the values of X.
-    threads : int, default=0
+    n_jobs : int, default=0
         How many threads to use; 0 means as many as there are processors.
 
     Returns
@@ -133,7 +133,7 @@ def load_libsvm(
            [0.  , 0.25, 0.  ]]), array([ 1., -1.]))
     """
     data = read_libsvm(
-        path, n_features=n_features, zero_based=zero_based, dtype=dtype, threads=threads
+        path, n_features=n_features, zero_based=zero_based, dtype=dtype, n_jobs=n_jobs
     )
     return data.X, data.y
 
@@ -142,7 +142,7 @@ def _read_plain(file: Any, settings: Settings, first: int) -> LibsvmFile:
     # Counting from one is by far the most usual, so it is assumed until known otherwise.
     base = int(not settings.zero_based)
     plain = PlainFile(file, settings)
-    with workers_for(settings.threads if needs_threads(plain.size) else 1) as workers:
+    with workers_for(settings.n_jobs if needs_threads(plain.size) else 1) as workers:
         parser = Parser(settings, base, workers)
         arrays = parser.parse(plain.pieces(workers, first))
     plain.refuse_changed()

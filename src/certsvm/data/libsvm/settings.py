@@ -20,11 +20,11 @@ class Settings:
     dtype: np.dtype[Any]
     n_features: int | None
     zero_based: bool | None
-    threads: int
+    n_jobs: int
 
     @classmethod
     def checked(
-        cls, source: Source, dtype: Any, n_features: Any, zero_based: Any, threads: Any,
+        cls, source: Source, dtype: Any, n_features: Any, zero_based: Any, n_jobs: Any,
         name: str | None = None,
     ) -> Settings:  # fmt: skip
         """Refuse what makes no sense; messages call the source ``name``, if one is given."""
@@ -34,14 +34,14 @@ class Settings:
             raise ValueError(f"n_features must be None or a whole number >= 0, got {n_features!r}")
         if not (zero_based is None or isinstance(zero_based, bool | np.bool_)):
             raise ValueError(f"zero_based must be True, False or None, got {zero_based!r}")
-        if not is_count(threads):
-            raise ValueError(f"threads must be a whole number >= 0 (0: all), got {threads!r}")
+        if not is_count(n_jobs):
+            raise ValueError(f"n_jobs must be a whole number >= 0 (0: all), got {n_jobs!r}")
         return cls(
             name_of(source) if name is None else name,
             np.dtype(dtype),
             None if n_features is None else int(n_features),
             None if zero_based is None else bool(zero_based),
-            int(threads) or _available_processors(),
+            int(n_jobs) or _available_processors(),
         )
 
     def rules(self, base: int) -> IndexRules:

@@ -28,10 +28,10 @@ class Workers:
 
 
 @contextmanager
-def workers_for(threads: int) -> Iterator[Workers]:
+def workers_for(n_jobs: int) -> Iterator[Workers]:
     """Workers that are there until the block ends."""
-    if threads == 1:
+    if n_jobs == 1:
         yield Workers(None)
         return
-    with ThreadPoolExecutor(threads, thread_name_prefix="certsvm-read") as executor:
+    with ThreadPoolExecutor(n_jobs, thread_name_prefix="certsvm-read") as executor:
         yield Workers(executor)

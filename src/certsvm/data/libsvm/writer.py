@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from certsvm.models.atomic import atomic_write
+from certsvm.storage.atomic import atomic_write
 
 _VALUES_AT_ONCE = 1 << 16
 

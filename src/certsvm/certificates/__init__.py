@@ -1,0 +1,1 @@
+"""What is proved, and all arithmetic of bounds with their rounding."""

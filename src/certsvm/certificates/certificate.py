@@ -1,0 +1,129 @@
+"""The statement that training ends with, and what it takes to be true.
+
+    L(alpha) = sum_k alpha_k - 1/2 |sum_k alpha_k y_k|^2 <= J_opt <= J(w)
+
+for any w and any alpha in the box 0 <= alpha_k <= C s_k. Hence J(w) exceeds the optimum by
+at most the factor J/L. This module is the only place where that is concluded:
+
+* L <= 0 proves nothing: the relative gap is then infinite, whatever J / L - 1 would say.
+* J and L come with allowances for rounding (``bounds``). A target counts as met only if it is
+  met with both allowances counted against it.
+* Gaps are reported as computed, never clamped, and printed rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+PRIMAL_ONLY = "primal only"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A true statement about how close to the optimum a weight vector is.
+
+    Attributes
+    ----------
+    primal : float
+        J(w), computed over all rows.
+    dual : float
+        A lower bound on the optimum. Zero, which alpha = 0 gives, if nothing better is known.
+    target : float
+        The relative accuracy that was asked for.
+    bound : str
+        How the dual bound was obtained; ``"primal only"`` if the solver has none.
+    scale : float
+        The factor in [0, 1] by which the feasible point was multiplied.
+    primal_rounding, dual_rounding : float
+        Allowances: the exact values of ``primal`` and ``dual`` differ from the computed ones
+        by no more than these.
+    C, intercept_scaling : float
+        The problem that this is about: the loss's weight and the augmentation rho.
+
+    Examples
+    --------
+    >>> certificate = Certificate(primal=101.0, dual=100.0, target=0.02, bound="an example")
+    >>> certificate.relative_gap <= 0.02, certificate.met
+    (True, True)
+    >>> print(certificate)
+    primal 101, dual 100: within 1.01 % of the optimum, proved (an example); target 2 % met
+    """
+
+    primal: float
+    dual: float
+    target: float
+    bound: str = PRIMAL_ONLY
+    scale: float = 1.0
+    primal_rounding: float = 0.0
+    dual_rounding: float = 0.0
+    C: float = 1.0
+    intercept_scaling: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """J - L, as computed."""
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        """J / L - 1, as computed; infinite when L <= 0. An upper bound on J / J_opt - 1."""
+        return _relative_gap(self.primal, self.dual)
+
+    @property
+    def proved_gap(self) -> float:
+        """The relative gap with both rounding allowances counted against it."""
+        return _relative_gap(self.primal + self.primal_rounding, self.dual - self.dual_rounding)
+
+    @property
+    def met(self) -> bool:
+        """Whether the target is proved to be met.
+
+        A lower bound above the upper one would be no proof but a contradiction; it meets nothing.
+        """
+        return 0.0 <= self.proved_gap <= self.target
+
+    def __str__(self) -> str:
+        numbers = f"primal {self.primal:.6g}, dual {self.dual:.6g}"
+        if math.isinf(self.proved_gap):
+            return f"{numbers}: nothing is proved about the distance to the optimum ({self.bound})"
+        verdict = "met" if self.met else "not met"
+        return (
+            f"{numbers}: within {percent(self.proved_gap)} of the optimum, proved "
+            f"({self.bound}); target {self.target * 100:.6g} % {verdict}"
+        )
+
+
+def tidy(label: object) -> str:
+    """A label as a user wrote it: 1, not 1.0.
+
+    Examples
+    --------
+    >>> tidy(1.0), tidy(-2.5), tidy("spam")
+    ('1', '-2.5', 'spam')
+    """
+    # NumPy's float64 is a float, too.
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def percent(fraction: float) -> str:
+    """A fraction as a percentage with three significant digits, rounded up.
+
+    Examples
+    --------
+    >>> percent(0.0095001), percent(0.5), percent(-1e-17)
+    ('0.951 %', '50 %', '-1e-15 %')
+    """
+    scaled = fraction * 100.0
+    if scaled == 0.0 or not math.isfinite(scaled):
+        return f"{scaled:g} %"
+    unit = 10.0 ** (math.floor(math.log10(abs(scaled))) - 2)
+    shown = float(f"{scaled:.3g}")
+    # Formatting may have rounded down; one unit in the last place then restores the bound.
+    return f"{shown if shown >= scaled else shown + unit:.3g} %"
+
+
+def _relative_gap(primal: float, dual: float) -> float:
+    if not (dual > 0.0 and math.isfinite(primal)):
+        return math.inf
+    return primal / dual - 1.0

@@ -1,0 +1,208 @@
+"""Several solvers on one problem, side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from certsvm.certificates.certificate import percent
+from certsvm.fitting.foreign import certify
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
+from certsvm.solvers import Solver, make_solver
+from certsvm.training.history import History
+from certsvm.training.loop import Callback, Result, train
+
+_TRIAL_ROWS = 16
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What each solver reached, measured against the best bound of all.
+
+    Attributes
+    ----------
+    results : dict of Result
+        By the solver's name, with the parameters that are not at their defaults.
+    dual, primal : float
+        The best bounds on the optimum that were found: J_opt lies between them.
+    target : float
+        The relative accuracy that was asked for.
+    """
+
+    results: dict[str, Result]
+    dual: float
+    primal: float
+    target: float
+
+    @property
+    def histories(self) -> dict[str, History]:
+        """The history of each solver."""
+        return {name: result.history for name, result in self.results.items()}
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """One row for each solver, ready for ``pandas.DataFrame``.
+
+        ``accuracy`` is J / L - 1 with the best L of all: an upper bound on how far the solver's
+        answer is from the optimum, also for solvers that have no bound of their own;
+        ``proved_gap`` is what the solver itself proved.
+        """
+        return [
+            {
+                "solver": name,
+                "passes": result.passes,
+                "seconds": result.history[-1].seconds,
+                "primal": result.certificate.primal,
+                "dual": result.certificate.dual,
+                "proved_gap": result.certificate.proved_gap,
+                "accuracy": result.certificate.primal / self.dual - 1
+                if self.dual > 0
+                else math.inf,
+                "ended": result.reason,
+            }
+            for name, result in self.results.items()
+        ]
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw accuracy and gap against seconds and passes; needs ``certsvm[plot]``.
+
+        Parameters
+        ----------
+        path : str or Path, default=None
+            Where to save the picture; its ending decides the format.
+
+        Returns
+        -------
+        figure : matplotlib.figure.Figure
+            To be shown or changed.
+        """
+        from certsvm.report.plots import plot_comparison
+
+        return plot_comparison(self, path)
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.results)
+        certificate = next(iter(self.results.values())).certificate
+        intercept_scaling = (
+            f"intercept of scale {certificate.intercept_scaling:g}"
+            if certificate.intercept_scaling
+            else "no intercept"
+        )
+        lines = [f"C = {certificate.C:g}, {intercept_scaling}, target {percent(self.target)}"]
+        lines += [f"{'solver':{width}}  passes  seconds        primal     proved   accuracy  ended"]
+        for row in self.table:
+            gap, accuracy = (
+                percent(row[key]) if math.isfinite(row[key]) else "-"
+                for key in ("proved_gap", "accuracy")
+            )
+            lines.append(
+                f"{row['solver']:{width}}  {row['passes']:6d}  {row['seconds']:7.3f}  "
+                f"{row['primal']:12.8g}  {gap:>9}  {accuracy:>9}  {row['ended']}"
+            )
+        lines.append(f"the optimum lies between {self.dual:.8g} and {self.primal:.8g}")
+        return "\n".join(lines)
+
+
+def compare(
+    X: Any,
+    y: ArrayLike,
+    *,
+    solvers: str | Solver | Sequence[str | Solver] = ("auto", "dcd", "ocas", "sgd-m"),
+    C: float = 1.0,
+    tol: float = 0.01,
+    fit_intercept: bool = False,
+    intercept_scaling: float = 1.0,
+    sample_weight: ArrayLike | None = None,
+    max_iter: int = 1000,
+    max_time: float | None = None,
+    random_state: int | None = 0,
+    callbacks: Sequence[Callback] = (),
+) -> Comparison:
+    """Train several solvers on the same binary problem.
+
+    Kernels are compiled before the clock starts, on a handful of rows.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The data.
+    y : array-like of shape (n_samples,)
+        Two labels.
+    solvers : str, Solver or sequence of these
+        Names, or configured objects.
+    C, tol, fit_intercept, intercept_scaling, sample_weight, max_iter, max_time
+        As for ``LinearSVC``, but without an intercept by default.
+    random_state : int, default=0
+        Of the order of the rows, the same for all solvers.
+    callbacks : sequence of callables
+        Called after each pass of each solver, as for ``train``.
+
+    Returns
+    -------
+    comparison : Comparison
+        ``print`` it, ``plot`` it, or take its ``table`` and ``histories``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> import certsvm
+    >>> X, y = make_classification(random_state=0)
+    >>> comparison = certsvm.compare(X, y, solvers=["dcd", "ocas"], C=0.01)
+    >>> [row["solver"] for row in comparison.table]
+    ['dcd', 'ocas']
+    >>> comparison.dual <= comparison.primal
+    True
+    """
+    if isinstance(solvers, str | Solver):
+        solvers = [solvers]
+    if not solvers:
+        raise ValueError("name at least one solver")
+    classes = np.unique(np.asarray(y))
+    if classes.size != 2:
+        raise ValueError(f"compare needs two classes, y has {classes.size}; pass y == label")
+    signs = np.where(np.asarray(y).ravel() == classes[1], 1.0, -1.0)
+    rows = Rows(X, intercept_scaling=intercept_scaling if fit_intercept else 0.0)
+    problem = Problem(rows, signs, C=C, weights=sample_weight)
+    made: dict[str, Solver] = {}
+    for solver in map(make_solver, solvers):
+        if solver.label in made:
+            raise ValueError(f"{solver.label} is named twice")
+        made[solver.label] = solver
+    seed = np.random.SeedSequence(random_state)
+    trial = np.flatnonzero(problem.signed_weights)[:_TRIAL_ROWS]
+    # With as large a C m as the whole has, lest a rate be refused that is not too large.
+    C_few = C * problem.m / trial.size
+    few = Problem(
+        Rows(_take(X, trial), intercept_scaling=rows.intercept_scaling), signs[trial], C=C_few
+    )
+    for solver in made.values():
+        train(few, solver, tol=tol, max_iter=3, seed=0)
+    results = {
+        name: train(
+            problem,
+            solver,
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            seed=seed,
+            callbacks=callbacks,
+        )
+        for name, solver in made.items()
+    }
+    best = min(results.values(), key=lambda result: result.certificate.primal)
+    dual = max(r.certificate.dual - r.certificate.dual_rounding for r in results.values())
+    if dual <= 0:
+        certificate = certify(problem, best.w, tol)
+        dual = certificate.dual - certificate.dual_rounding
+    return Comparison(results, dual, best.certificate.primal, tol)
+
+
+def _take(X: Any, which: Any) -> Any:
+    return X.tocsr()[which] if hasattr(X, "tocsr") else np.asarray(X)[which]

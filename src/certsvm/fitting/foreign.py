@@ -1,0 +1,215 @@
+"""A certificate for any linear classifier, wherever it came from."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certsvm.certificates.best import BestBounds
+from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.dual import dual_point
+from certsvm.certificates.primal import primal_bound
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows, Vector
+from certsvm.solvers.base import Options, Start
+from certsvm.solvers.dcd import DCD
+from certsvm.solvers.shared.dual_start import alpha_from_margins
+
+# Dual passes end when what they could still raise L by is this fraction of the gap.
+_WORTH_IT = 0.1
+
+
+def bound(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    C: float | None = None,
+    intercept: float | None = None,
+    intercept_scaling: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    tol: float = 0.01,
+    max_iter: int = 100,
+    random_state: int | None = 0,
+) -> Certificate | list[Certificate]:
+    """Prove how close to the optimum a given weight vector is.
+
+    J is computed as it is. For L, a feasible dual point is read off the margins and improved by
+    dual coordinate descent, until the target is proved, or more passes could not help: the gap that
+    remains is then the model's own.
+
+    It is measured on the hinge loss with an L2 penalty that includes the intercept. A model that
+    was trained on something else (the squared hinge, which is the default of scikit-learn's
+    ``LinearSVC``; an intercept without penalty, as ``SGDClassifier`` has) may be optimal for that
+    and not for this.
+
+    Parameters
+    ----------
+    model : array-like of shape (n_features,) or fitted linear classifier
+        The weight vector, or anything with ``coef_`` and ``intercept_``: a ``LinearSVC``,
+        scikit-learn's ``LinearSVC`` or ``SGDClassifier``, ...
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The training data.
+    y : array-like of shape (n_samples,)
+        Their labels. For a weight vector, the larger of two labels is the positive one.
+    C : float, default=None
+        Weight of the loss. None takes the classifier's own ``C``.
+    intercept : float, default=None
+        Intercept that goes with a weight vector; None means that there is none. A classifier
+        brings its own.
+    intercept_scaling : float, default=None
+        Height of the constant column behind the intercept: the certificate is about the problem
+        in which the intercept is regularised like that. None takes the classifier's own, or 1.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights >= 0 of the rows.
+    tol : float, default=0.01
+        The relative accuracy to prove.
+    max_iter : int, default=100
+        Limit on dual passes.
+    random_state : int, default=0
+        Of the order of the dual passes.
+
+    Returns
+    -------
+    certificate : Certificate, or list of Certificate for several classes
+        About this weight vector, not about a better one that was found on the way.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> import certsvm
+    >>> X, y = make_classification(random_state=0)
+    >>> clf = SGDClassifier(alpha=0.1, fit_intercept=False, random_state=0).fit(X, y)
+    >>> certificate = certsvm.bound(clf, X, y, C=1 / (0.1 * len(y)))
+    >>> certificate.relative_gap < 0.5
+    True
+    """
+    if not max_iter >= 1:
+        raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
+    if not tol >= 0:
+        raise ValueError(f"tol must be a number >= 0, got {tol!r}")
+    if not (intercept_scaling is None or intercept_scaling > 0):
+        raise ValueError(f"intercept_scaling must be > 0, got {intercept_scaling!r}")
+    labels = np.asarray(y).ravel()
+    if hasattr(model, "fit") and not hasattr(model, "coef_"):
+        raise ValueError(
+            f"this {type(model).__name__} has no coef_: pass a fitted linear classifier; of a "
+            "pipeline, its last step with the transformed X"
+        )
+    if hasattr(model, "coef_"):
+        _warn_of_other_loss(model)
+        if intercept is not None:
+            raise ValueError("a classifier brings its own intercept; leave intercept out")
+        n_problems = 1 if len(model.classes_) == 2 else len(model.classes_)
+        if np.atleast_2d(model.coef_).shape[0] != n_problems or hasattr(model, "n_support_"):
+            raise ValueError(
+                f"{type(model).__name__} is not one linear function per class against the rest"
+            )
+        if np.setdiff1d(labels, model.classes_).size:
+            raise ValueError("y contains labels that the model was not trained on")
+        if C is None and hasattr(model, "get_params"):
+            C = model.get_params().get("C")
+        if C is None:
+            raise ValueError(
+                f"{type(model).__name__} has no parameter C; pass the C of the problem "
+                "(for SGDClassifier it is 1 / (alpha * n_samples))"
+            )
+        rho = intercept_scaling or float(getattr(model, "intercept_scaling", 1.0))
+        rows = Rows(X, intercept_scaling=rho if getattr(model, "fit_intercept", True) else 0.0)
+        weights = _weights(model, labels, sample_weight, rows.n_rows)
+        classes = model.classes_
+        parts: Iterator[tuple[Any, NDArray[Any], float]] = (
+            (classes[1] if len(classes) == 2 else classes[i], np.ravel(coef), float(b))
+            for i, (coef, b) in enumerate(
+                zip(np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_), strict=True)
+            )
+        )
+    else:
+        if C is None:
+            raise ValueError("pass the C of the problem")
+        rows = Rows(X, intercept_scaling=0.0 if intercept is None else intercept_scaling or 1.0)
+        weights = _weights(None, labels, sample_weight, rows.n_rows)
+        classes = np.unique(labels)
+        if classes.size != 2:
+            raise ValueError(f"a weight vector separates two classes, y has {classes.size}")
+        w = np.asarray(model, dtype=np.float64)
+        # One row of a classifier's coef_ is welcome as it is.
+        parts = iter([(classes[1], w[0] if w.shape[:-1] == (1,) else w, intercept or 0.0)])
+    certificates = []
+    for positive, coef, b in parts:
+        if coef.shape != (rows.n_columns,):
+            raise ValueError(f"X has {rows.n_columns} columns, the weights {coef.shape}")
+        if not (np.isfinite(coef).all() and np.isfinite(b)):
+            raise ValueError("the weights must be finite")
+        signs = np.where(labels == positive, 1.0, -1.0)
+        problem = Problem(rows, signs, C=C, weights=weights)
+        w = problem.weight_vector(coef.astype(np.float64), b)
+        certificates.append(certify(problem, w, tol, max_iter, random_state))
+    return certificates[0] if len(certificates) == 1 else certificates
+
+
+def certify(
+    problem: Problem, w: Vector, tol: float = 0.01, max_iter: int = 100, seed: int | None = 0
+) -> Certificate:
+    """``bound`` for a problem and a weight vector that are at hand."""
+    ledger = BestBounds(problem, tol)
+    ledger.offer_primal(w, primal_bound(problem, w))
+    alpha = alpha_from_margins(problem, w)
+    ledger.offer_dual(dual_point(problem, alpha, "margins"))
+    options = Options(np.random.default_rng(seed), tol, Start(w, alpha=alpha))
+    run = DCD().start(problem, options)
+    for _ in range(max_iter):
+        certificate = ledger.certificate()
+        if certificate.met:
+            break
+        epoch = run.epoch()
+        point = run.dual()
+        assert point is not None
+        ledger.offer_dual(point)
+        # L can at most rise to J_opt, which J at the pass's own w bounds from above. The guess at
+        # that J tells when to compute it.
+        worth_it = ledger.dual.bound.value + _WORTH_IT * min(
+            certificate.gap, tol * certificate.primal
+        )
+        if (epoch.primal_estimate or np.inf) <= worth_it:
+            own = primal_bound(problem, next(run.candidates()))
+            if own.high <= worth_it:
+                break
+    return ledger.certificate()
+
+
+def _warn_of_other_loss(model: Any) -> None:
+    parameters = model.get_params() if hasattr(model, "get_params") else {}
+    if not hasattr(model, "certificates_") and parameters.get("loss") != "hinge":
+        warnings.warn(
+            f"{type(model).__name__} was not trained on the hinge loss. The certificate is about "
+            "the hinge loss with an L2 penalty (the intercept's included), and so is the gap: a "
+            "model may be optimal for its own loss and far from optimal for this one.",
+            stacklevel=3,
+        )
+
+
+def _weights(
+    model: Any, labels: NDArray[Any], sample_weight: ArrayLike | None, n_rows: int
+) -> NDArray[np.float64] | None:
+    factors = getattr(model, "class_weight_", None)
+    if factors is None and getattr(model, "class_weight", None) is not None:
+        raise ValueError(
+            f"{type(model).__name__} was trained with class_weight; pass the resulting weights of "
+            "the rows as sample_weight, and instead of the classifier coef_[i] with intercept_[i], "
+            "for the i-th class against the rest"
+        )
+    weights = None
+    if sample_weight is not None:
+        weights = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), (n_rows,))
+    if factors is None or labels.shape != (n_rows,):
+        return weights
+    of_rows: NDArray[np.float64] = factors[
+        np.minimum(np.searchsorted(model.classes_, labels), len(factors) - 1)
+    ]
+    return of_rows if weights is None else weights * of_rows

@@ -1,1 +1,0 @@
-"""Several classes: one binary problem for each, and weights for classes and rows."""

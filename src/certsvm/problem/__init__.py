@@ -1,0 +1,1 @@
+"""The optimisation problem: rows, labels, weights and C."""

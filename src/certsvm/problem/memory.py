@@ -1,0 +1,101 @@
+"""A problem whose rows are all in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certsvm.problem.base import PartedProblem
+from certsvm.problem.part import Part
+from certsvm.problem.rows import Rows
+from certsvm.problem.sizes import Sizes
+
+
+class Problem(Part, PartedProblem):
+    """Rows, labels, weights and C, in memory.
+
+    Parameters
+    ----------
+    rows : Rows
+        The validated data, with the augmentation rho in ``rows.intercept_scaling``.
+    labels : array-like of shape (n_rows,)
+        +1 or -1.
+    C : float, default=1.0
+        Weight of the loss against the regulariser.
+    weights : array-like of shape (n_rows,), default=None
+        Row weights s_k >= 0; None means that all are 1. A row of weight zero is treated as
+        if it were not there.
+
+    Attributes
+    ----------
+    signed_weights : ndarray of shape (n_rows,)
+        label_k * s_k: the sign reflects the row, the size weighs it.
+    active : ndarray of shape (m,)
+        The rows of positive weight.
+    m : int
+        Their number.
+    lambda_ : float
+        1 / (C m), the regularisation of the equivalent mean-loss problem.
+    R : float
+        The largest norm of an active row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> problem = Problem(Rows(np.eye(2)), labels=[1, -1], C=0.5)
+    >>> problem.m, problem.lambda_, problem.R
+    (2, 1.0, 1.0)
+    """
+
+    def __init__(
+        self, rows: Rows, labels: ArrayLike, *, C: float = 1.0, weights: ArrayLike | None = None
+    ) -> None:
+        signs = _one_per_row(labels, "labels", rows.n_rows)
+        if not np.isin(signs, (-1.0, 1.0)).all():
+            raise ValueError("labels must be +1 or -1")
+        if weights is not None:
+            sizes = _one_per_row(weights, "weights", rows.n_rows)
+            if not (np.isfinite(sizes).all() and (sizes >= 0).all()):
+                raise ValueError("weights must be finite and not negative")
+            signs = signs * sizes
+        Part.__init__(self, rows, signs)
+        PartedProblem.__init__(self, self._sizes(), C)
+
+    def _sizes(self) -> Sizes:
+        active, rows = self.active, self.rows
+        weights = self.weights[active]
+        return Sizes(
+            n_rows=rows.n_rows,
+            n_columns=rows.n_columns,
+            intercept_scaling=rows.intercept_scaling,
+            m=active.size,
+            weight_sum=float(self.weights.sum()),
+            smallest_weight=float(weights.min(initial=np.inf)),
+            largest_weight=float(weights.max(initial=0.0)),
+            R=float(np.sqrt(rows.squared_norms[active].max(initial=0.0))),
+        )
+
+    def parts(self) -> Iterator[Part]:
+        """Itself."""
+        yield self
+
+    def sample(self, which: NDArray[np.int64]) -> Problem:
+        """The problem on some of the rows, with C raised so that they stand for all."""
+        weights = self.weights[which]
+        share = float(weights.sum()) / self.weight_sum
+        return Problem(
+            self.rows.take(which),
+            self.labels[which],
+            C=self.C / share,
+            weights=None if bool((weights == 1.0).all()) else weights,
+        )
+
+
+def _one_per_row(values: ArrayLike, name: str, n_rows: int) -> NDArray[Any]:
+    array = np.array(values, dtype=np.float64)
+    if array.shape != (n_rows,):
+        raise ValueError(f"{name} must have shape ({n_rows},), got {array.shape}")
+    return array

@@ -1,0 +1,68 @@
+"""A problem whose rows are read anew in each pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from certsvm.problem.base import PartedProblem
+from certsvm.problem.part import Part
+from certsvm.problem.rows import Vector
+from certsvm.problem.sizes import one_against_rest, sizes_of_classes
+
+
+class StreamedProblem(PartedProblem):
+    """One class against all others, on a stream.
+
+    Parameters
+    ----------
+    stream : BlockStream
+        The data, with the augmentation rho.
+    positive : int
+        The position of the positive class among the stream's.
+    C : float, default=1.0
+        Weight of the loss against the regulariser.
+    class_factors : ndarray of shape (n_classes,), default=None
+        Factors for the weights of each class's rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from certsvm.data.streams import BlockStream
+    >>> stream = BlockStream(lambda: [(np.eye(2), np.array([1, -1]))])
+    >>> problem = StreamedProblem(stream, positive=1)
+    >>> problem.m, [part.labels.tolist() for part in problem.parts()]
+    (2, [[1.0, -1.0]])
+    """
+
+    def __init__(
+        self,
+        stream: Any,
+        positive: int,
+        *,
+        C: float = 1.0,
+        class_factors: Vector | None = None,
+    ) -> None:
+        self.stream = stream
+        factors = np.ones(stream.classes.size) if class_factors is None else class_factors
+        self._class_weights = one_against_rest(factors, positive)
+        sizes = sizes_of_classes(
+            stream.surveys, factors, stream.n_columns, stream.intercept_scaling, stream.R
+        )
+        super().__init__(sizes, C)
+
+    @cached_property
+    def weights(self) -> Vector:
+        """The row weights, gathered in a pass: a number for each row."""
+        return np.concatenate([part.weights for part in self.parts()])
+
+    def parts(self) -> Iterator[Part]:
+        """A pass over the stream."""
+        for block in self.stream.blocks():
+            signed = self._class_weights[block.y_index]
+            if block.weights is not None:
+                signed = signed * block.weights
+            yield Part(block.rows, signed, block.first)

@@ -1,0 +1,55 @@
+"""Pictures; matplotlib is needed here and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from certsvm.fitting.comparison import Comparison
+
+
+_COLOURS = [*(f"C{i}" for i in range(10)), "black", "gold", "navy", "lime", "crimson", "teal"]
+
+
+def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> Any:
+    """Accuracy and proved gap of each solver, against seconds and against passes.
+
+    Solid: J / L - 1 with the best L of all solvers, where J was computed. Dashed: the gap that the
+    solver itself had proved by then.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'certsvm[plot]'") from error
+
+    figure = Figure(figsize=(13, 4.5), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for column, axis in zip(("seconds", "passes"), axes, strict=True):
+        for i, (name, history) in enumerate(comparison.histories.items()):
+            colour = _COLOURS[i % len(_COLOURS)]
+            where = history[column]
+            primal = np.minimum.accumulate(np.nan_to_num(history["primal"], nan=np.inf))
+            computed = np.isfinite(history["primal"])
+            if comparison.dual > 0:
+                accuracy = primal / comparison.dual - 1
+                axis.plot(where[computed], accuracy[computed], color=colour, label=name)
+            gaps = history["relative_gap"]
+            proved = np.isfinite(gaps)
+            axis.plot(where[proved], gaps[proved], color=colour, linestyle="--", linewidth=0.8)
+        axis.axhline(comparison.target, color="grey", linewidth=0.5)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xlabel(column)
+    axes[0].set_ylabel("relative distance to the optimum, at most")
+    figure.legend(
+        *axes[1].get_legend_handles_labels(),
+        loc="outside right upper",
+        title="solid: accuracy\ndashed: proved",
+        fontsize="small",
+    )
+    if path is not None:
+        figure.savefig(path)
+    return figure

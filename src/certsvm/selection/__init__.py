@@ -1,0 +1,1 @@
+"""Models for several values of C."""

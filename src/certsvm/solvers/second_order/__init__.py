@@ -1,0 +1,1 @@
+"""The second-order method: what its forms share."""

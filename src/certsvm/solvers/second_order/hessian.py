@@ -1,0 +1,87 @@
+"""The Hessian of a smooth problem, I + sum_k weights_k y_k y_k', and a step with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from certsvm.kernels.gram import scaled_rows, sparse_gram
+from certsvm.kernels.objective import weighted_sum_of
+from certsvm.kernels.rows import CsrRows, Vector
+from certsvm.parallel import Team
+from certsvm.problem.part import Part
+
+# Fewer products are not worth sharing among threads.
+_LEAST_SHARED_PRODUCTS = 2_000_000
+# Rows of a dense block, and what an entry of a dense product costs relative to one of a sparse.
+_ROWS_AT_ONCE, _DENSE_COST = 2048, 0.07
+
+
+def newton_direction(G: NDArray[np.float64], gradient: Vector) -> Vector:
+    """-(I + G)^-1 gradient; ``G`` is overwritten."""
+    G[np.diag_indices_from(G)] += 1.0
+    try:
+        factor = scipy.linalg.cho_factor(G, lower=True, overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        # Rounding made it indefinite; the gradient is a direction of descent in any case.
+        return -gradient
+    solution: Vector = scipy.linalg.cho_solve(factor, gradient, check_finite=False)
+    return -solution
+
+
+def symmetric_product(G: NDArray[np.float64], v: Vector) -> Vector:
+    """G v for a symmetric matrix of which the lower triangle is known."""
+    product: Vector = np.tril(G) @ v + np.tril(G, -1).T @ v
+    return product
+
+
+def sum_of_rows(part: Part, which: NDArray[np.int64], team: Team) -> Vector:
+    """sum_k s_k y_k over the rows ``which``."""
+    rows = part.rows
+
+    def some(first: int, last: int) -> Vector:
+        out = np.zeros(rows.dimension)
+        weighted_sum_of(rows.arrays, part.signed_weights, which, first, last, out)
+        return out
+
+    work = which.size * rows.n_stored / max(1, rows.n_rows)
+    if work < _LEAST_SHARED_PRODUCTS:
+        return some(0, which.size)
+    total: Vector = np.sum(team.share(some, which.size), axis=0)
+    return total
+
+
+def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> NDArray[np.float64]:
+    """sum_k weights_k y_k y_k' over the rows ``which``: the lower triangle, at least."""
+    rows = part.rows
+    d = rows.dimension
+    per_row = rows.n_stored / max(1, rows.n_rows)
+    sparse = rows.arrays if isinstance(rows.arrays, CsrRows) else None
+    if per_row + _DENSE_COST * d**2 < 0.5 * per_row**2:
+        # Not sparse enough.
+        sparse = None
+    ascending = sparse is not None and rows.ascending
+
+    def some(first: int, last: int) -> NDArray[np.float64]:
+        G = np.zeros((d, d))
+        if sparse is not None:
+            sparse_gram(sparse, which, weights, ascending, first, last, G)
+            return G
+        block = np.empty((min(_ROWS_AT_ONCE, last - first), d))
+        for start in range(first, last, _ROWS_AT_ONCE):
+            some = slice(start, min(start + _ROWS_AT_ONCE, last))
+            filled = block[: some.stop - some.start]
+            scaled_rows(rows.arrays, which[some], np.sqrt(weights[some]), filled)
+            G += filled.T @ filled
+        return G
+
+    work = which.size * (min(0.5 * per_row**2, _DENSE_COST * d**2) + per_row)
+    if work < max(4 * team.n_jobs * d**2, _LEAST_SHARED_PRODUCTS):
+        # A short band is not worth a matrix for each thread.
+        return some(0, which.size)
+    parts = team.share(some, which.size)
+    total: NDArray[np.float64] = parts[0]
+    for other in parts[1:]:
+        total += other
+    return total

@@ -1,0 +1,1 @@
+"""Pieces of algorithms that several solvers share."""

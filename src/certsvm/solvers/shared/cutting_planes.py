@@ -1,0 +1,246 @@
+"""Cutting planes: the risk's lower envelope, and the small problem over it.
+
+The risk r(w) = sum_k s_k max(0, 1 - w.y_k) is convex, so each subgradient bounds it from below.
+With c_k = 1 for the rows with v.y_k < 1 at some v, and 0 for the others,
+
+    r(w) >= g - w.h,     g = sum_k s_k c_k,   h = sum_k s_k c_k y_k         for all w: a cut.
+
+The master problem replaces r by the largest of the cuts so far, and zero:
+
+    min 1/2 |w|^2 + C max(0, max_i (g_i - w.h_i));       its dual, with H_ij = h_i.h_j:
+    max beta.g - 1/2 beta.H.beta     over  beta >= 0,  sum beta <= C;      w = sum_i beta_i h_i.
+
+alpha_k = s_k sum_i beta_i c_ik lies in the box 0 <= alpha_k <= C s_k, so the master's dual value is
+L(alpha): a cutting-plane method certifies.
+
+The dual is solved by steps on pairs, as in SMO: mass moves from one coordinate to another (the
+slack C - sum beta is one of them) such that the gain is largest, until the master's own duality gap
+is a fraction of the gap that is to be closed. Where such steps zigzag, a Newton step on the
+coordinates that have mass is put between. That is some eighty lines, started from the last
+solution; benchmarks/master.py compares it with libraries.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.certificates.dual import DualPoint, sum_of_part
+from certsvm.certificates.rounding import UNIT_ROUNDOFF
+from certsvm.kernels.jit import kernel
+from certsvm.kernels.objective import margins
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Vector
+
+_FRACTION_OF_GAP = 0.05
+_MOST_FACES = 50
+
+
+class Master:
+    """The cuts, and the solution of the problem over them.
+
+    Parameters
+    ----------
+    problem : Problem
+        Whose risk is cut.
+    idle_rounds : int
+        A cut that had no weight for so many solutions is dropped.
+    keep_alpha : bool
+        Whether to keep, for each cut, which rows are in it (one bit for each).
+    """
+
+    def __init__(self, problem: Problem, *, idle_rounds: int, keep_alpha: bool) -> None:
+        self._problem = problem
+        self._idle_rounds = idle_rounds
+        self._keep_alpha = keep_alpha
+        self._bits: list[NDArray[np.uint8]] = []
+        # The cuts' vectors, in a buffer that grows by doubling.
+        self._buffer = np.empty((8, problem.rows.dimension))
+        self.g = np.empty(0)
+        self._rounding = np.empty(0)
+        self._gram = np.empty((0, 0))
+        self._idle = np.empty(0, dtype=np.int64)
+        self.beta = np.empty(0)
+
+    @property
+    def h(self) -> NDArray[np.float64]:
+        """The cuts' vectors, one in each row."""
+        return self._buffer[: self.g.size]
+
+    def margins(self, w: Vector) -> Vector:
+        """w.y_k for all rows."""
+        products = np.empty(self._problem.rows.n_rows)
+        rows = self._problem.rows
+        margins(rows.arrays, self._problem.signed_weights, w, 0, rows.n_rows, products)
+        return products
+
+    def add_cut(self, products: Vector) -> None:
+        """Add the cut of the rows whose product, v.y_k, is less than one."""
+        problem = self._problem
+        inside = products < 1.0
+        sizes = np.where(inside, problem.weights, 0.0)
+        h, additions = sum_of_part(problem, sizes)
+        length = float(sizes @ problem.rows.norms)
+        rounding = UNIT_ROUNDOFF * (additions + 1) * length
+        row = self.h @ h
+        self._gram = np.block([[self._gram, row[:, None]], [row[None, :], np.array([[h @ h]])]])
+        n = self.g.size
+        if n == len(self._buffer):
+            self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])
+        self._buffer[n] = h
+        self.g = np.append(self.g, float(sizes.sum()))
+        self._rounding = np.append(self._rounding, rounding)
+        self._idle = np.append(self._idle, 0)
+        self.beta = np.append(self.beta, 0.0)
+        if self._keep_alpha:
+            self._bits.append(np.packbits(inside))
+
+    def solve(self, gap: float, most: float = math.inf) -> Vector:
+        """Solve to a fraction of ``gap``, or to ``most`` if that is less; return w."""
+        least = 1e-14 * self._problem.C * float(self.g.max())
+        accuracy = max(min(_FRACTION_OF_GAP * gap, most), least)
+        maximise(self._gram, self.g, self._problem.C, accuracy, self.beta)
+        self._drop_idle()
+        return self.beta @ self.h
+
+    def risk(self, w: Vector) -> float:
+        """The lower envelope at ``w``: the largest cut, or zero."""
+        return max(0.0, float((self.g - self.h @ w).max()))
+
+    def dual(self, source: str) -> DualPoint:
+        """The dual point of the last solution."""
+        C = self._problem.C
+        beta = self.beta.copy()
+        # The pairs of steps preserve the sum up to rounding; the box must hold exactly.
+        if (mass := math.fsum(beta)) > C:
+            beta = beta * (C / mass * (1.0 - 4.0 * UNIT_ROUNDOFF))
+        n = beta.size
+        norms = np.sqrt(np.diag(self._gram))
+        alpha_sum = float(beta @ self.g)
+        rounding = float(beta @ self._rounding) + UNIT_ROUNDOFF * (n + 2) * float(beta @ norms)
+        bits = list(self._bits)
+
+        def alpha() -> Vector:
+            shares = np.zeros(self._problem.rows.n_rows)
+            for share, packed in zip(beta, bits, strict=True):
+                shares += share * np.unpackbits(packed, count=shares.size)
+            return self._problem.weights * shares
+
+        return DualPoint(
+            alpha_sum=alpha_sum,
+            w=beta @ self.h,
+            source=source,
+            # g sums the weights of all rows in the cut, in pairs.
+            alpha_sum_rounding=UNIT_ROUNDOFF * (n + 66) * alpha_sum,
+            w_rounding=1.01 * rounding,
+            alpha=alpha if self._keep_alpha else None,
+        )
+
+    def _drop_idle(self) -> None:
+        self._idle = np.where(self.beta > 0.0, 0, self._idle + 1)
+        keep = self._idle < self._idle_rounds
+        if keep.all():
+            return
+        self._buffer[: np.count_nonzero(keep)] = self.h[keep]
+        self.g, self._rounding = self.g[keep], self._rounding[keep]
+        self._gram = self._gram[np.ix_(keep, keep)]
+        self._idle, self.beta = self._idle[keep], self.beta[keep]
+        if self._keep_alpha:
+            self._bits = [bits for bits, kept in zip(self._bits, keep, strict=True) if kept]
+
+
+def maximise(gram: NDArray[np.float64], g: Vector, C: float, accuracy: float, beta: Vector) -> int:
+    """Maximise beta.g - 1/2 beta.gram.beta over beta >= 0, sum beta <= C, in place.
+
+    Returns the number of pair steps; ends when the master's duality gap is at most ``accuracy``.
+    """
+    n = g.size + 1
+    padded = np.zeros((n, n))
+    padded[:-1, :-1] = gram
+    linear = np.append(g, 0.0)
+    mass = np.append(beta, max(0.0, C - float(beta.sum())))
+    steps = 0
+    for _ in range(_MOST_FACES):
+        gradient = linear - padded @ mass
+        steps += int(move_mass(padded, C, accuracy, 20 * n, mass, gradient))
+        gradient = linear - padded @ mass
+        if C * gradient.max() - mass @ gradient <= accuracy:
+            break
+        _maximise_on_face(padded, linear, mass)
+        mass *= C / mass.sum()
+    beta[:] = mass[:-1]
+    return steps
+
+
+def _maximise_on_face(gram: NDArray[np.float64], linear: Vector, mass: Vector) -> None:
+    """Newton's method on the coordinates that have mass, dropping those it drives to zero.
+
+    Where cuts are nearly alike, steps on pairs zigzag; this goes straight.
+    """
+    while True:
+        face = np.flatnonzero(mass > 0.0)
+        H = gram[np.ix_(face, face)]
+        gradient = linear[face] - gram[face] @ mass
+        # The mass on the face is constant. A trace of ridge makes H invertible.
+        bordered = np.ones((face.size + 1, face.size + 1))
+        bordered[:-1, :-1] = H + 1e-13 * max(H.max(), 1e-300) * np.eye(face.size)
+        bordered[-1, -1] = 0.0
+        direction = np.linalg.solve(bordered, np.append(gradient, 0.0))[:-1]
+        slope, curvature = float(gradient @ direction), float(direction @ H @ direction)
+        if not slope > 0.0:
+            return
+        down = direction < 0.0
+        room = np.full(face.size, math.inf)
+        room[down] = mass[face[down]] / -direction[down]
+        length = min(slope / curvature if curvature > 0.0 else math.inf, float(room.min()))
+        if not math.isfinite(length):
+            return
+        mass[face] = np.where(room <= length, 0.0, mass[face] + length * direction)
+        if not (room <= length).any():
+            return
+
+
+@kernel
+def move_mass(
+    gram: NDArray[np.float64],
+    C: float,
+    accuracy: float,
+    most_steps: int,
+    mass: Vector,
+    gradient: Vector,
+) -> int:
+    """Move mass between pairs of coordinates, each time where it gains most."""
+    n = mass.size
+    for step in range(most_steps):
+        # To the coordinate with the largest gradient; the gap is what all mass could gain.
+        to = 0
+        gap = 0.0
+        for i in range(n):
+            if gradient[i] > gradient[to]:
+                to = i
+            gap -= mass[i] * gradient[i]
+        gap += C * gradient[to]
+        if gap <= accuracy:
+            return step
+        best_gain = 0.0
+        source = -1
+        amount = 0.0
+        for i in range(n):
+            slope = gradient[to] - gradient[i]
+            if mass[i] > 0.0 and slope > 0.0:
+                curvature = gram[to, to] + gram[i, i] - 2.0 * gram[to, i]
+                move = mass[i]
+                if curvature * mass[i] > slope:
+                    move = slope / curvature
+                gain = move * (slope - 0.5 * curvature * move)
+                if gain > best_gain:
+                    best_gain, source, amount = gain, i, move
+        if source < 0:
+            return step
+        mass[source] = mass[source] - amount if amount < mass[source] else 0.0
+        mass[to] += amount
+        for i in range(n):
+            gradient[i] -= amount * (gram[i, to] - gram[i, source])
+    return most_steps

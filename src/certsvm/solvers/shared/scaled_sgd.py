@@ -1,0 +1,180 @@
+"""SGD with any learning rate, on w = scale times v; and how to find a rate.
+
+A step with the rate eta on row k, for  lambda/2 |w|^2 + 1/m sum_k s_k max(0, margin - w.y_k),  is
+
+    w <- (1 - eta lambda) w,   plus  eta s_k y_k  if w.y_k falls short of the margin.
+
+Shrinking only touches the scale, which is folded into v before it gets too small. The rates of
+NORMA and SvmSgd are cases of
+
+    eta_t = eta_0 / (1 + decay t)^power.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.kernels.jit import kernel
+from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.problem.memory import Problem
+
+
+@dataclass(frozen=True)
+class Rate:
+    """eta_t = eta_0 / (1 + decay t)^power."""
+
+    eta_0: float
+    decay: float = 0.0
+    power: float = 1.0
+
+
+class ScaledSGD:
+    """The state (v, scale, t) of plain SGD, and the sums of the last pass."""
+
+    def __init__(
+        self, problem: Problem, rate: Rate, *, w: Vector | None = None, t: int = 0,
+        nu: float = math.nan, dtype: type[np.floating[Any]] = np.float64,
+    ) -> None:  # fmt: skip
+        self.problem = problem
+        self.rate = rate
+        self.t = t
+        self.nu = nu
+        self.margin = 1.0
+        self.scale = 1.0
+        self.v: NDArray[Any] = np.zeros(problem.rows.dimension, dtype=dtype)
+        if w is not None:
+            self.v[:] = w
+
+    def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
+        """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
+        problem, rate = self.problem, self.rate
+        errors, loss = 0, 0.0
+        for part in problem.slices(order):
+            self.scale, self.margin, part_errors, part_loss = scaled_steps(
+                problem.rows.arrays,
+                problem.signed_weights,
+                part,
+                problem.lambda_,
+                rate.eta_0,
+                rate.decay,
+                rate.power,
+                self.nu,
+                self.t,
+                self.scale,
+                self.margin,
+                self.v,
+            )
+            self.t += part.size
+            errors += part_errors
+            loss += part_loss
+        return errors, loss
+
+    @property
+    def w(self) -> Vector:
+        """The weight vector, for the margin one; the margin must be positive."""
+        return (self.scale / self.margin) * self.v.astype(np.float64)
+
+
+def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
+    """A constant rate that makes the most of one pass over ``rows``.
+
+    Tries 1, then goes on doubling, or halving, while that improves the objective on these rows.
+    A rate beyond 1/lambda would turn w around and is not tried.
+    """
+    most = 0.5 / problem.lambda_
+
+    def cost(eta: float) -> float:
+        state = ScaledSGD(problem, Rate(eta))
+        state.present(rows)
+        w = state.w
+        return mean_objective(problem, rows, w)
+
+    return _best_of_doubling(cost, min(1.0, most), most)
+
+
+def _best_of_doubling(cost: Callable[[float], float], first: float, most: float) -> float:
+    best, best_cost = first, cost(first)
+    for factor in (2.0, 0.5):
+        eta = best * factor
+        while eta <= most and eta > 1e-300:
+            now = cost(eta)
+            if not now < best_cost:
+                break
+            best, best_cost = eta, now
+            eta *= factor
+    return best
+
+
+def mean_objective(problem: Problem, rows: NDArray[np.int64], w: Vector) -> float:
+    """Mean objective over some rows."""
+    loss = float(partial_hinge(problem.rows.arrays, problem.signed_weights, rows, w))
+    return 0.5 * problem.lambda_ * float(w @ w) + loss / rows.size
+
+
+@kernel
+def partial_hinge(
+    rows: RowArrays, signed_weights: Vector, order: NDArray[np.int64], w: Vector
+) -> float:
+    """Weighted hinge sum over the rows of ``order``."""
+    total = 0.0
+    for i in range(order.size):
+        k = order[i]
+        label = 1.0 if signed_weights[k] > 0.0 else -1.0
+        total += abs(signed_weights[k]) * max(0.0, 1.0 - label * dot(rows, k, w))
+    return total
+
+
+@kernel
+def scaled_steps(
+    rows: RowArrays,
+    signed_weights: Vector,
+    order: NDArray[np.int64],
+    lambda_: float,
+    eta_0: float,
+    decay: float,
+    power: float,
+    nu: float,
+    t: int,
+    scale: float,
+    target: float,
+    v: NDArray[np.floating[Any]],
+) -> tuple[float, float, int, float]:
+    """Steps on the rows of ``order``, the first with the rate of time ``t``; writes ``v``.
+
+    ``target`` is the margin; if ``nu`` is not NaN it moves, down by eta s_k (1 - nu) at a margin
+    error and up by eta s_k nu otherwise. Returns scale, target, margin errors and the weighted
+    hinge sum of w / target, the w that belongs to the margin one; while the target is not
+    positive, a margin error counts as one.
+    """
+    errors = 0
+    loss = 0.0
+    adapts = not math.isnan(nu)
+    for i in range(order.size):
+        k = order[i]
+        weight = abs(signed_weights[k])
+        label = 1.0 if signed_weights[k] > 0.0 else -1.0
+        eta = eta_0
+        if decay > 0.0:
+            eta = eta_0 / (1.0 + decay * t) ** power
+        margin = label * scale * dot(rows, k, v)
+        scale *= 1.0 - eta * lambda_
+        if margin <= target:
+            errors += 1
+            loss += weight * (1.0 - margin / target if target > 0.0 else 1.0)
+            add(rows, k, label * weight * eta / scale, v)
+            if adapts:
+                target -= eta * weight * (1.0 - nu)
+        elif adapts:
+            target += eta * weight * nu
+        if scale < 1e-5:
+            for j in range(v.size):
+                v[j] *= scale
+            scale = 1.0
+        t += 1
+    return scale, target, errors, loss

@@ -1,0 +1,145 @@
+"""Windowed certificates: what any run of complete passes proves.
+
+Between a snapshot (T0, mass0, a0) and now (T, mass, a), each row was presented T - T0 times
+and was a margin error I_k - I0_k <= T - T0 times. So
+
+    alpha_k = C s_k (I_k - I0_k) / (T - T0)      lies in the box  [0, C s_k],
+    sum_k alpha_k     = C (mass - mass0) / (T - T0),
+    sum_k alpha_k y_k = C (a - a0) / (T - T0),
+
+and Proposition 2 is the case of a snapshot at the start. The first passes make many margin
+errors that the answer does not need; they stay in the average over all passes for ever,
+while a window forgets them. A few snapshots at geometrically spaced times are enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.certificates.dual import DualPoint, best_scale, dual_point
+from certsvm.certificates.rounding import UNIT_ROUNDOFF
+from certsvm.kernels.jit import reordering_kernel
+from certsvm.problem.rows import Vector
+from certsvm.solvers.shared.growing_margin import GrowingMargin
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state at the end of a complete pass."""
+
+    T: int
+    error_mass: float
+    updates: int
+    a: NDArray[Any]
+    counts: NDArray[np.int64]
+
+
+class Windows:
+    """Dual points from the passes since a few snapshots.
+
+    Parameters
+    ----------
+    state : GrowingMargin
+        The state at the beginning, from which the first window starts.
+    T : int
+        Its number of epochs.
+    size : int
+        The number of snapshots besides the one at the beginning; zero gives Proposition 2.
+    spacing : float
+        How much larger T is at a snapshot than at the one before.
+    """
+
+    def __init__(self, state: GrowingMargin, T: int, *, size: int, spacing: float) -> None:
+        self._state = state
+        self._size = size
+        self._spacing = spacing
+        self._T_start = T
+        self._next = 1.0
+        self._snapshots = [self._snapshot(T)]
+
+    def best(self, T: int) -> tuple[Snapshot, float]:
+        """The snapshot since which the bound is largest, after T epochs, and the bound's value.
+
+        The value is for choosing by; ``point`` computes the chosen one with its rounding.
+        """
+        values = [self._value(since, T) for since in self._snapshots]
+        i = int(np.argmax(values))
+        return self._snapshots[i], values[i]
+
+    def observe(self, T: int) -> None:
+        """Take a snapshot after T epochs if it is time for one."""
+        if self._size == 0 or T - self._T_start < self._next:
+            return
+        self._next = max(self._next + 1.0, self._spacing * (T - self._T_start))
+        if len(self._snapshots) > self._size:
+            self._snapshots.pop(0)
+        self._snapshots.append(self._snapshot(T))
+
+    def average(self, since: Snapshot, T: int) -> Vector:
+        """sum_k alpha_k y_k of the window."""
+        a = self._state.a.astype(np.float64)
+        average: Vector = self._state.problem.C / (T - since.T) * (a - since.a)
+        return average
+
+    def scale(self, since: Snapshot, T: int) -> float:
+        """The factor by which the window's dual point is best multiplied."""
+        return best_scale(*self._sums(since, T))
+
+    def point(self, since: Snapshot, T: int) -> DualPoint:
+        """The window's dual point."""
+        state, problem = self._state, self._state.problem
+        per_count = problem.C / (T - since.T)
+        first, last = since.T - self._T_start, T - self._T_start
+        source = f"epochs 1 to {last}" if first == 0 else f"window of epochs {first + 1} to {last}"
+
+        def alpha() -> Vector:
+            box = problem.C * problem.weights
+            return np.minimum(per_count * problem.weights * (state.counts - since.counts), box)
+
+        if state.a.dtype != np.float64:
+            # a has rounded too much to prove anything; the counts have not.
+            return dual_point(problem, alpha(), source)
+        w = self.average(since, T)
+        # error_mass sums at most ``updates`` terms without cancellation, then subtracts.
+        alpha_sum_rounding = UNIT_ROUNDOFF * (
+            per_count * state.error_mass * (state.updates - since.updates + 4)
+        )
+        w_rounding = per_count * state.rounding_since(since.updates) + 4.0 * UNIT_ROUNDOFF * float(
+            np.linalg.norm(w)
+        )
+        return DualPoint(
+            alpha_sum=per_count * (state.error_mass - since.error_mass),
+            w=w,
+            source=source,
+            alpha_sum_rounding=alpha_sum_rounding,
+            w_rounding=w_rounding,
+            alpha=alpha if state.counts.size else None,
+        )
+
+    def _snapshot(self, T: int) -> Snapshot:
+        s = self._state
+        return Snapshot(T, s.error_mass, s.updates, s.a.copy(), s.counts.copy())
+
+    def _sums(self, since: Snapshot, T: int) -> tuple[float, float]:
+        per_count = self._state.problem.C / (T - since.T)
+        A = per_count * (self._state.error_mass - since.error_mass)
+        return A, per_count * (per_count * squared_distance(self._state.a, since.a))
+
+    def _value(self, since: Snapshot, T: int) -> float:
+        A, B = self._sums(since, T)
+        s = best_scale(A, B)
+        return s * A - 0.5 * (s * (s * B))
+
+
+@reordering_kernel
+def squared_distance(a: NDArray[Any], b: NDArray[Any]) -> float:
+    """|a - b|^2, without a temporary vector."""
+    total = 0.0
+    for j in range(a.size):
+        difference = np.float64(a[j]) - np.float64(b[j])
+        total += difference * difference
+    return total

@@ -1,0 +1,1 @@
+"""Files: written atomically, read with suspicion, and fingerprints of data."""

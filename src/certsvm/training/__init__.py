@@ -1,0 +1,1 @@
+"""The training loop, its history and its checkpoints."""

@@ -1,0 +1,103 @@
+"""What happened, pass by pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Record:
+    """The state of a training run after a pass.
+
+    Attributes
+    ----------
+    seconds : float
+        Since training began.
+    passes : int
+        Passes over the data, by which ``max_iter`` counts.
+    epochs : int
+        T, how often each row was presented; more than ``passes`` where some passes present
+        rows several times.
+    margin_errors, updates, free : float
+        Of this pass: the margin errors, the changes of w or alpha, the free support vectors (rows
+        with alpha strictly inside the box) that it worked with. NaN where the solver has no such
+        number.
+    primal : float
+        J as computed after this pass; NaN if it was not.
+    primal_estimate : float
+        J as guessed from the pass; NaN if the solver has no guess.
+    dual : float
+        The dual bound.
+    gap, relative_gap : float
+        Between the primal value in hand and the dual bound; infinite before there is one.
+    """
+
+    seconds: float
+    passes: int
+    epochs: int
+    margin_errors: float = math.nan
+    updates: float = math.nan
+    free: float = math.nan
+    primal: float = math.nan
+    primal_estimate: float = math.nan
+    dual: float = 0.0
+    gap: float = math.inf
+    relative_gap: float = math.inf
+
+
+class History:
+    """The records of a run, by pass or by column.
+
+    Examples
+    --------
+    >>> history = History()
+    >>> history.append(Record(seconds=0.1, passes=1, epochs=1, margin_errors=7))
+    >>> history["margin_errors"]
+    array([7])
+    >>> history[-1].passes, len(history)
+    (1, 1)
+    """
+
+    columns = tuple(field.name for field in fields(Record))
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+
+    def append(self, record: Record) -> None:
+        """Add the record of the next pass."""
+        self._records.append(record)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records)
+
+    @overload
+    def __getitem__(self, key: int) -> Record: ...
+
+    @overload
+    def __getitem__(self, key: str) -> NDArray[Any]: ...
+
+    def __getitem__(self, key: int | str) -> Record | NDArray[Any]:
+        if isinstance(key, str):
+            if key not in self.columns:
+                raise KeyError(f"{key!r}: the columns are {', '.join(self.columns)}")
+            return np.array([getattr(record, key) for record in self._records])
+        return self._records[key]
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Columns as lists, ready for ``pandas.DataFrame``."""
+        return {name: [getattr(r, name) for r in self._records] for name in self.columns}
+
+    def __repr__(self) -> str:
+        if not self._records:
+            return "<History: no pass>"
+        last = self._records[-1]
+        return f"<History: {last.passes} passes, relative gap {last.relative_gap:.3g}>"

@@ -1,0 +1,61 @@
+"""Progress as lines of text."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import time
+from typing import TextIO
+
+from certsvm.certificates.certificate import percent
+from certsvm.training.loop import Progress
+
+
+class PrintProgress:
+    """A callback that prints a line now and then.
+
+    Parameters
+    ----------
+    interval : float, default=1.0
+        Seconds between lines. The first pass is always printed.
+    label : str, default=""
+        What to put before each line.
+    stream : file, default=None
+        Where to print; None means standard error.
+
+    Examples
+    --------
+    >>> from certsvm.training.history import Record
+    >>> record = Record(seconds=0.5, passes=3, epochs=3, margin_errors=40, primal=10.0,
+    ...                 dual=9.5, gap=0.5, relative_gap=0.5 / 9.5)
+    >>> PrintProgress(stream=sys.stdout)(Progress(record, w=lambda: None))
+    pass     3   0.5 s   primal 10           dual 9.5          gap 5.27 %
+    """
+
+    def __init__(
+        self, interval: float = 1.0, label: str = "", stream: TextIO | None = None
+    ) -> None:
+        self._interval = interval
+        self._label = label
+        self._stream = stream
+        self._next = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        """Print, if it is time to."""
+        now = time.perf_counter()
+        if now < self._next:
+            return
+        self._next = now + self._interval
+        r = progress.record
+        # Before J has been computed for the first time there is none to show.
+        primal = "none yet" if math.isinf(r.gap) else f"{r.dual + r.gap:.8g}"
+        gap = "none yet" if r.relative_gap == float("inf") else percent(r.relative_gap)
+        # Training does not end because nobody reads about it any more.
+        with contextlib.suppress(OSError, ValueError):
+            print(
+                f"{self._label}pass {r.passes:5d} {r.seconds:5.1f} s   primal {primal:<12} "
+                f"dual {r.dual:<12.8g} gap {gap}",
+                file=self._stream or sys.stderr,
+                flush=True,
+            )
