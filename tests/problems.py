@@ -64,7 +64,7 @@ FORMS = (
 
 @st.composite
 def cases(draw: st.DrawFn, *, dyadic: bool = False, weighted: bool | None = None) -> Case:
-    """Small problems: empty and duplicate rows, all forms, with and without weights and intercept_scaling.
+    """Small problems: empty and duplicate rows, all forms, weights and intercept or none.
 
     Values are few, so that ties and duplicates are frequent. ``dyadic`` makes lambda a power
     of two and all other numbers small integers, so that float64 computes without rounding.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from certsvm.certificates.verification import verify, verify_model
     from certsvm.estimators import LinearSVC
     from certsvm.fitting.comparison import compare
-    from certsvm.fitting.fit import fit_stream
+    from certsvm.fitting.fit_model import fit_stream
     from certsvm.fitting.foreign import bound
     from certsvm.models import Model
     from certsvm.problem.memory import Problem
@@ -40,7 +40,7 @@ _HOMES = {
     "bound": "certsvm.fitting.foreign",
     "compare": "certsvm.fitting.comparison",
     "fit_path": "certsvm.selection.path",
-    "fit_stream": "certsvm.fitting.fit",
+    "fit_stream": "certsvm.fitting.fit_model",
     "train": "certsvm.training.loop",
     "verify": "certsvm.certificates.verification",
     "verify_model": "certsvm.certificates.verification",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
@@ -74,7 +75,7 @@ def test_a_target_that_is_missed(folder: Path) -> None:
         (["--dask", "tcp://127.0.0.1:1", "--deadline", "2"], "no scheduler answers"),
         (["--dask", "local:1", "--witness"], "--witness does not go with --dask"),
         (["--dask", "local:1", "--memory", "1G"], "--memory does not go with --dask"),
-        (["--dask", "local:1", "--threads", "2"], "--threads does not go with --dask"),
+        (["--dask", "local:1", "--n-jobs", "2"], "--n-jobs does not go with --dask"),
         (["--deadline", "5"], "--deadline goes with --dask only"),
         ([], "only --dask trains on one"),
     ],
@@ -84,3 +85,20 @@ def test_words_about_what_will_not_do(folder: Path, options: list[str], message:
     assert run.returncode == 2
     assert message in run.stderr
     assert not (folder / "none").exists()
+
+
+def test_labels_of_class_weights_are_of_the_data_s_type(tmp_path: Path) -> None:
+    X, y = data(60)
+    table = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+    table["label"] = np.where(y == "yes", "1", "0")
+    table.to_parquet(tmp_path / "table.parquet")
+    made = certsvm_command("convert", tmp_path / "table.parquet", tmp_path / "blocks.arrow")
+    assert made.returncode == 0, made.stderr
+    run = certsvm_command(
+        "train", tmp_path / "blocks.arrow", "--dask", "local:1", "-o", tmp_path / "model",
+        "--class-weight", "1=3",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    model = Model.load(tmp_path / "model")
+    assert model.classes.tolist() == ["0", "1"]
+    assert model.class_weight.tolist() == [1.0, 3.0]

@@ -19,13 +19,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
 import certsvm.dask.cocoa as cocoa_module
-import certsvm.dask.estimator as estimator_module
 import certsvm.dask.recheck as recheck_module
+import certsvm.dask.source as source_module
 from certsvm.dask import CertificateRefutedError, ClusterLostError, LinearSVC
 from certsvm.dask.cluster import Cluster, Group, WorkerGoneError
 from certsvm.dask.cocoa import CocoaRun
 from certsvm.dask.problem import ClusterProblem
 from certsvm.data.streams import DataChangedError
+from certsvm.estimators.sklearn_callbacks import FitTasks
 from certsvm.solvers.smoothed_newton import SmoothedNewton
 from tests.dask.conftest import make_cluster, processes
 from tests.dask.test_fit import cut, data
@@ -178,7 +179,9 @@ def _read(path: str) -> Any:
     return np.load(path)
 
 
-def test_data_that_is_not_the_same_when_it_is_made_anew(mortals: Client, tmp_path: Path) -> None:
+def test_data_that_is_not_the_same_when_it_is_made_anew(
+    mortals: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, _, parts, labels = blocks(count=3)
     paths = [tmp_path / f"{i}.npy" for i in range(3)]
     for path, part in zip(paths, parts, strict=True):
@@ -201,14 +204,14 @@ def test_data_that_is_not_the_same_when_it_is_made_anew(mortals: Client, tmp_pat
         1.0, tol=0.0, solver="cocoa", client=mortals, deadline=DEADLINE, max_iter=10**6, max_time=60
     )
     sources = [delayed(_read, pure=False)(str(path)) for path in paths]
-    try:
-        results, _ = clf._fit_on_cluster(sources, labels, None, lambda label: [change_and_kill])
-    except DataChangedError:
-        assert not hasattr(clf, "certificate_")
-    else:
+    monkeypatch.setattr(FitTasks, "begin", lambda *_: [change_and_kill])
+    with pytest.raises((DataChangedError, ClusterLostError)) as caught:
+        clf.fit(sources, labels)
+    assert not hasattr(clf, "certificate_")
+    if isinstance(caught.value, ClusterLostError):
         # Its workers did not come back: what was proved was about the rows as they were.
-        assert results[0].reason.startswith("lost")
-        assert certsvm.verify(clf, np.concatenate(parts), np.concatenate(labels)).ok
+        model = caught.value.model
+        assert certsvm.verify(model, np.concatenate(parts), np.concatenate(labels)).ok
     assert passes >= 3
 
 
@@ -295,7 +298,7 @@ def test_a_cluster_lost_during_the_second_look(
     def lost(*_: Any) -> Any:
         raise ClusterLostError("gone")
 
-    monkeypatch.setattr(estimator_module, "recheck", lost)
+    monkeypatch.setattr(source_module, "recheck", lost)
     with pytest.raises(ClusterLostError, match="gone") as caught:
         LinearSVC(0.1, random_state=0, client=client).fit(parts, labels)
     assert certsvm.verify(caught.value.model, X, y).ok

@@ -19,9 +19,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
-from certsvm.dask import Cocoa, LinearSVC
+from certsvm.dask import ClusterSource, Cocoa, LinearSVC
 from certsvm.dask.messages import packed, unpacked
 from certsvm.data.convert import convert
+from certsvm.estimators.sklearn_callbacks import FitTasks
 from certsvm.solvers import SmoothedNewton
 
 SOLVERS = ["smoothed-newton", "cocoa"]
@@ -341,3 +342,53 @@ def test_copies_of_the_estimator(client: Client) -> None:
         clf.partial_fit(X, y)
     with pytest.raises(TypeError, match="for each block"):
         clf.predict([delayed(X)])
+
+
+def test_what_came_of_each_class_is_printed(
+    client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X, y = data(classes=3)
+    LinearSVC(0.1, random_state=0, verbose=1).fit(cut(X, 300), cut(y, 300))
+    lines = capsys.readouterr().err.splitlines()
+    for label in range(3):
+        assert any(line.startswith(f"class {label}: ") and "proved" in line for line in lines)
+
+
+def test_callbacks_are_given_the_weights(client: Client) -> None:
+    pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
+    seen = []
+
+    class Recorder:
+        def setup(self, estimator: Any, context: Any) -> None: ...
+
+        def teardown(self, estimator: Any, context: Any) -> None: ...
+
+        def on_fit_task_begin(self, estimator: Any, context: Any, *, metadata: Any) -> None:
+            seen.append(metadata)
+
+        def on_fit_task_end(self, estimator: Any, context: Any) -> None: ...
+
+    X, y = data()
+    weights = cut(np.linspace(0.5, 2.0, len(y)), 300)
+    clf = LinearSVC(0.1, random_state=0).set_callbacks(Recorder())
+    clf.fit(cut(X, 300), cut(y, 300), sample_weight=weights)
+    assert seen[0] == {"sample_weight": weights}
+
+
+def test_an_interrupt_keeps_the_classes_before(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = data(classes=3)
+
+    def begin(self: Any, i: int, label: Any, problem: Any) -> Any:
+        if i == 1:
+            raise KeyboardInterrupt
+        return ()
+
+    monkeypatch.setattr(ClusterSource, "at_once", lambda *_: 1)
+    monkeypatch.setattr(FitTasks, "begin", begin)
+    with pytest.warns(ConvergenceWarning, match="2 of 3 classes"):
+        clf = LinearSVC(0.1, random_state=0).fit(cut(X, 300), cut(y, 300))
+    assert clf.coef_[0].any()
+    assert not clf.coef_[1:].any()
+    assert certsvm.verify(clf, X, y).ok

@@ -14,11 +14,12 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.data.shuffle import Bucket, Rows, joined, shuffled
+from certsvm.data.batch import Batch, joined
+from certsvm.data.shuffle import Bucket, shuffled
 
 
-def as_tuples(rows: Rows) -> list[tuple[Any, ...]]:
-    """Rows by their bits: stored columns and values, label, weight."""
+def as_tuples(rows: Batch) -> list[tuple[Any, ...]]:
+    """Batch by their bits: stored columns and values, label, weight."""
     found = []
     for k in range(len(rows.y)):
         if sp.issparse(rows.X):
@@ -32,8 +33,8 @@ def as_tuples(rows: Rows) -> list[tuple[Any, ...]]:
 
 
 @st.composite
-def pieces(draw: st.DrawFn) -> list[Rows]:
-    """Rows, some of them stored zeros, cut anywhere; sparse pieces as wide as they need to be."""
+def pieces(draw: st.DrawFn) -> list[Batch]:
+    """Batch, some of them stored zeros, cut anywhere; sparse pieces as wide as they need to be."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(1, 60))
     sparse, weighted = draw(st.booleans()), draw(st.booleans())
@@ -49,14 +50,14 @@ def pieces(draw: st.DrawFn) -> list[Rows]:
             part = sp.csr_matrix(part)
             width = int(part.indices.max(initial=-1)) + 1
             part = sp.csr_matrix((part.data, part.indices, part.indptr), shape=(b - a, width))
-        result.append(Rows(part, y[a:b], None if weights is None else weights[a:b]))
+        result.append(Batch(part, y[a:b], None if weights is None else weights[a:b]))
     return result
 
 
 @given(pieces(), st.integers(150, 5000), st.sampled_from([0, 1000, 10**15]), st.integers(0, 9))
 def test_every_row_comes_out_once(
     tmp_path_factory: pytest.TempPathFactory,
-    given_pieces: list[Rows],
+    given_pieces: list[Batch],
     most: int,
     expected: int,
     seed: int,
@@ -79,7 +80,7 @@ def test_buckets_that_are_too_large_are_split_again(tmp_path: Path) -> None:
     most_files = 0
 
     rng = np.random.default_rng(0)
-    rows = Rows(rng.standard_normal((5000, 4)), np.arange(5000), None)
+    rows = Batch(rng.standard_normal((5000, 4)), np.arange(5000), None)
     out: list[int] = []
     for run in shuffled([rows], tmp_path, 2000, 1, rng):
         assert run.nbytes <= 2000
@@ -92,7 +93,7 @@ def test_buckets_that_are_too_large_are_split_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("n", [1, 5])
 def test_a_row_larger_than_the_memory(n: int, tmp_path: Path) -> None:
-    rows = Rows(np.ones((n, 100)), np.arange(n), None)
+    rows = Batch(np.ones((n, 100)), np.arange(n), None)
     runs = list(shuffled([rows], tmp_path, 500, rows.nbytes, np.random.default_rng(0)))
     assert sorted(label for run in runs for label in run.y.tolist()) == list(range(n))
 
@@ -103,7 +104,7 @@ def test_all_orders_are_equally_likely(most: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     trials = 960
     counts: Counter[tuple[int, ...]] = Counter()
-    rows = Rows(np.ones((4, 8)), np.arange(4), None)
+    rows = Batch(np.ones((4, 8)), np.arange(4), None)
     expected = rows.nbytes
     for _ in range(trials):
         runs = shuffled([rows.take(np.arange(2)), rows.take(np.arange(2, 4))], tmp_path, most,
@@ -120,7 +121,7 @@ def test_where_a_row_ends_up_does_not_depend_on_where_it_was(tmp_path: Path) -> 
     rng = np.random.default_rng(2)
     n, trials = 8, 480
     places = np.zeros((n, n))
-    rows = Rows(sp.csr_matrix(np.eye(n)), np.arange(n), None)
+    rows = Batch(sp.csr_matrix(np.eye(n)), np.arange(n), None)
     for _ in range(trials):
         order = [label for run in shuffled([rows], tmp_path, 200, 1, rng) for label in run.y]
         places[order, np.arange(n)] += 1
@@ -132,7 +133,7 @@ def test_where_a_row_ends_up_does_not_depend_on_where_it_was(tmp_path: Path) -> 
 
 @given(pieces())
 def test_a_bucket_gives_back_its_pieces(
-    tmp_path_factory: pytest.TempPathFactory, given_pieces: list[Rows]
+    tmp_path_factory: pytest.TempPathFactory, given_pieces: list[Batch]
 ) -> None:
     bucket = Bucket(tmp_path_factory.mktemp("bucket") / "rows")
     for piece in given_pieces:
@@ -145,7 +146,7 @@ def test_a_bucket_gives_back_its_pieces(
 
 def test_errors_of_the_source_reach_the_caller(tmp_path: Path) -> None:
     def source() -> Any:
-        yield Rows(np.ones((2, 2)), np.arange(2), None)
+        yield Batch(np.ones((2, 2)), np.arange(2), None)
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):

@@ -126,17 +126,17 @@ def test_data_frames(binary: Any, frame: Any) -> None:
 
 
 def test_float32_is_not_copied(binary: Any, monkeypatch: Any) -> None:
-    from certsvm.estimators import linear_svc
+    from certsvm.fitting import sources
 
     seen = []
-    original = linear_svc.Rows
+    original = sources.Rows
 
     def spy(X: Any, **options: Any) -> Any:
         rows = original(X, **options)
         seen.append(rows)
         return rows
 
-    monkeypatch.setattr(linear_svc, "Rows", spy)
+    monkeypatch.setattr(sources, "Rows", spy)
     for X in (binary[0].astype(np.float32), binary[0], sp.csr_matrix(binary[0], dtype=np.float32)):
         LinearSVC(C=0.1, random_state=0).fit(X, binary[1])
         values = X.data if sp.issparse(X) else X
@@ -338,7 +338,7 @@ def test_a_failed_first_batch_leaves_no_model(binary: Any, failure: str) -> None
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_an_interrupted_fit_keeps_the_old_model(n_classes: int, monkeypatch: Any) -> None:
-    from certsvm.estimators import linear_svc
+    from certsvm.fitting import fit_classes, online
 
     X, y = make_classification(n_informative=5, n_classes=n_classes, random_state=0)
     clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
@@ -347,8 +347,8 @@ def test_an_interrupted_fit_keeps_the_old_model(n_classes: int, monkeypatch: Any
     def interrupt(*args: Any, **kwargs: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(linear_svc, "train", interrupt)
-    monkeypatch.setattr(linear_svc.GrowingMargin, "present", interrupt)
+    monkeypatch.setattr(fit_classes, "train", interrupt)
+    monkeypatch.setattr(online, "present_once", interrupt)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, np.array(["x", "y", "z"])[y])
     with pytest.raises(KeyboardInterrupt):
@@ -513,5 +513,5 @@ def test_alpha_is_not_kept_unless_it_is_asked_for() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30_000, 5))
     y = X[:, 0] + rng.standard_normal(30_000) > 0
-    assert LinearSVC(C=0.01, random_state=0).fit(X, y)._alpha is None
-    assert LinearSVC(C=0.01, random_state=0, warm_start=True).fit(X, y)._alpha is not None
+    assert LinearSVC(C=0.01, random_state=0).fit(X, y)._warm.alphas == (None,)
+    assert LinearSVC(C=0.01, random_state=0, warm_start=True).fit(X, y)._warm.alphas[0] is not None

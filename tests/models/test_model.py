@@ -58,7 +58,8 @@ def models(draw: st.DrawFn) -> Model:
     certificate = st.builds(
         Certificate, primal=finite, dual=finite, target=st.floats(0), bound=text,
         scale=st.floats(0, 1), primal_rounding=st.floats(0, 1e300),
-        dual_rounding=st.floats(0, 1e300), C=st.just(C), intercept_scaling=st.just(intercept_scaling),
+        dual_rounding=st.floats(0, 1e300), C=st.just(C),
+        intercept_scaling=st.just(intercept_scaling),
     )  # fmt: skip
     certificates = st.lists(certificate, min_size=n_problems, max_size=n_problems)
     digest = st.text("0123456789abcdef", min_size=32, max_size=32)

@@ -50,6 +50,15 @@ def primal_bound(problem: SummableProblem, w: Vector, team: Team = ALONE) -> Bou
     return sums.primal(problem.C, w, length(w))
 
 
+def zero_bound(C: float, weight_sum: float) -> Bound:
+    """J at w = 0, which is C sum_k s_k without any computation.
+
+    The weights were added in pairs, or block by block, or not less than the exact sum is given.
+    """
+    value = C * weight_sum
+    return Bound(value, 128.0 * UNIT_ROUNDOFF * value)
+
+
 def losses_at(part: Part, team: Team, w: Vector) -> LossSums:
     """The losses of a part's rows, from one reading of them."""
     chunks = LossChunks(part, length(w))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from certsvm.cli.app import BadInput
 
 if TYPE_CHECKING:
-    from certsvm.data.streams import BlockStream
-    from certsvm.fitting.fit import Settings
+    from certsvm.fitting.settings import Settings
+    from certsvm.fitting.sources import StreamSource
 
 # Blocks, and what goes with their rows; vectors as long as there are columns; square matrices.
 _BLOCKS, _VECTORS, _MATRICES = 3, 30, 3
@@ -17,15 +18,17 @@ _TRIAL_ROWS = 8
 _BYTES_PER_ROW = 120
 
 
-def require_memory(memory: int, stream: BlockStream, settings: Settings) -> None:
+def require_memory(memory: int, source: StreamSource, settings: Settings, *, witness: bool) -> None:
     """Raise if training could take more than ``memory`` bytes in all."""
     from certsvm.data.memory import resident
-    from certsvm.fitting.fit import keeps_alpha
+    from certsvm.fitting.witnesses import needs_alpha
 
-    squares = _warm_up(stream, settings)
+    squares = _warm_up(source, settings)
+    stream = source.stream
     dimension = stream.n_columns + 1
     needed = _BLOCKS * stream.largest_block + 8 * _VECTORS * dimension
-    if keeps_alpha(settings, dimension, streamed=True):
+    solver = source.solver(settings.solver)
+    if witness and needs_alpha(solver, source.problem_type, dimension):
         needed += _BYTES_PER_ROW * stream.n_rows
     if squares:
         # Each thread adds up one of its own.
@@ -40,7 +43,7 @@ def require_memory(memory: int, stream: BlockStream, settings: Settings) -> None
         )
 
 
-def _warm_up(stream: BlockStream, settings: Settings) -> bool:
+def _warm_up(source: StreamSource, settings: Settings) -> bool:
     """Compile what will be used, so that the compiler's memory is counted.
 
     Returns whether the solver keeps square matrices.
@@ -48,13 +51,12 @@ def _warm_up(stream: BlockStream, settings: Settings) -> bool:
     import numpy as np
 
     from certsvm.data.streams import BlockStream
-    from certsvm.problem.streamed import StreamedProblem
-    from certsvm.solvers import make_solver
-    from certsvm.training.loop import train
+    from certsvm.fitting.fit_classes import fit_classes
+    from certsvm.fitting.sources import StreamSource
 
-    X = next(iter(stream.source()))[0][:_TRIAL_ROWS]
+    X = next(iter(source.stream.source()))[0][:_TRIAL_ROWS]
     y = np.arange(X.shape[0]) % 2
-    few = BlockStream(lambda: [(X, y)], intercept_scaling=stream.intercept_scaling)
-    problem = StreamedProblem(few, few.classes.size - 1)
-    result = train(problem, make_solver(settings.solver), max_iter=3, tol=0.0, seed=0)
+    few = BlockStream(lambda: [(X, y)], intercept_scaling=source.intercept_scaling)
+    trial = replace(settings, max_iter=3, tol=0.0, C=1.0, checkpoint=None)
+    (result,) = fit_classes(StreamSource(few), trial)
     return result.solver == "smoothed-newton"

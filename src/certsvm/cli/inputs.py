@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from certsvm.cli.app import BadInput, say
 from certsvm.cli.options import DataOptions
@@ -17,7 +17,8 @@ from certsvm.cli.options import DataOptions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from certsvm.fitting.fit import Data
+    from certsvm.fitting.sources import MemorySource
+    from certsvm.problem.rows import Vector
 
 # What interpreter, libraries and compiler take, and what training takes for a byte of a file: twice
 # the rows, and numbers for them. A byte of text may be three of rows.
@@ -46,35 +47,50 @@ def source_of(path: str) -> Any:
     return sys.stdin.buffer if path == "-" else path
 
 
-def load(path: str, options: DataOptions, n_jobs: int = 0) -> tuple[Data, bool | None]:
-    """All of a file in memory, and whether it is zero-based text (None if it is no text).
+class Dataset(NamedTuple):
+    """All of a file, in memory.
 
-    What is worth a note goes to standard error.
+    ``zero_based`` says whether it is text, or was made from text, that counts columns from zero;
+    None if it has nothing to do with text.
     """
-    from certsvm.fitting.fit import Data
 
+    X: Any
+    y: NDArray[Any]
+    weights: Vector | None = None
+    feature_names: Sequence[str] | None = None
+    zero_based: bool | None = None
+
+    def source(self, intercept_scaling: float) -> MemorySource:
+        """The data, to be trained on."""
+        from certsvm.fitting.sources import MemorySource
+
+        return MemorySource(
+            self.X, self.y, self.weights, intercept_scaling=intercept_scaling,
+            feature_names=self.feature_names,
+        )  # fmt: skip
+
+
+def load(path: str, options: DataOptions, n_jobs: int = 0) -> Dataset:
+    """All of a file in memory. What is worth a note goes to standard error."""
     kind = kind_of(path)
     if kind == "text":
         from certsvm.data.libsvm import read_libsvm
 
-        found = read_libsvm(source_of(path), n_jobs=n_jobs, **options.for_text())
-        for note in found.notes:
+        text = read_libsvm(source_of(path), n_jobs=n_jobs, **options.for_text())
+        for note in text.notes:
             say(f"{_name(path)}: {note}")
-        return Data(found.X, found.y), found.zero_based
-    from certsvm.data.shuffle import joined
+        return Dataset(text.X, text.y, zero_based=text.zero_based)
+    from certsvm.data.batch import joined
 
     rows = joined(list(blocks(path, options)))
-    zero_based = None
     if kind == "blocks":
         from certsvm.data.block_file import BlockFile
 
         summary = BlockFile(path).summary
-        names, zero_based = summary.feature_names, summary.zero_based
-    else:
-        from certsvm.data.tables import Table
+        return Dataset(*rows, summary.feature_names, summary.zero_based)
+    from certsvm.data.tables import Table
 
-        names = Table(path, **options.for_table()).feature_names
-    return Data(rows.X, rows.y, rows.weights, names), zero_based
+    return Dataset(*rows, Table(path, **options.for_table()).feature_names)
 
 
 def blocks(
@@ -89,7 +105,7 @@ def blocks(
     says how wide the rows are; whether it is zero- or one-based cannot be found out before all of
     it is read, so it is what the options say, or else one-based.
     """
-    from certsvm.data.shuffle import Rows
+    from certsvm.data.batch import Batch
 
     kind = kind_of(path)
     if kind == "blocks":
@@ -97,13 +113,13 @@ def blocks(
 
         options.for_blocks()
         for block in BlockFile(path)():
-            yield Rows(*block)
+            yield Batch(*block)
     elif kind == "table":
         from certsvm.data.tables import Table
 
         table = Table(path, features=features, **options.for_table())
         for rows in table.blocks(_BLOCK_BYTES):
-            yield Rows(table.in_type(rows.X, options.dtype), rows.y, rows.weights)
+            yield Batch(table.in_type(rows.X, options.dtype), rows.y, rows.weights)
     else:
         yield from _text_blocks(path, options, n_columns)
 
@@ -112,8 +128,8 @@ def _text_blocks(path: str, options: DataOptions, n_columns: int | None) -> Iter
     import numpy as np
     import scipy.sparse as sp
 
+    from certsvm.data.batch import Batch
     from certsvm.data.libsvm import LibsvmBlocks
-    from certsvm.data.shuffle import Rows
 
     told = options.for_text()
     told["zero_based"] = bool(options.zero_based)
@@ -129,7 +145,7 @@ def _text_blocks(path: str, options: DataOptions, n_columns: int | None) -> Iter
             )
         X = sp.csr_matrix((len(block.labels), width), dtype=block.values.dtype)
         X.data, X.indices, X.indptr = block.values, indices, block.indptr
-        yield Rows(X, block.labels, None)
+        yield Batch(X, block.labels, None)
 
 
 def too_large(path: str, memory: int, *, certain: bool) -> bool:
@@ -162,16 +178,6 @@ def all_threads() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def labels_like(classes: NDArray[Any], text: str) -> Any:
-    """What a label is that was given as text, among such classes."""
-    if classes.dtype.kind in "fiub":
-        try:
-            return float(text)
-        except ValueError:
-            return text
-    return text
 
 
 def _name(path: str) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from certsvm.certificates.certificate import tidy
 
 if TYPE_CHECKING:
-    from certsvm.fitting.fit import CallbackOf
+    from certsvm.fitting.fit_classes import Observer
+    from certsvm.problem.base import BaseProblem
     from certsvm.training.loop import Callback, Progress
 
 _SECONDS_BETWEEN_LINES = 5.0
@@ -59,30 +60,25 @@ class Outlook:
 
 @contextmanager
 def training_progress(
-    target: float, max_time: float | None, n_labels: int, *, quiet: bool
-) -> Iterator[CallbackOf]:
-    """Callbacks that show how training goes, for each class."""
+    target: float, max_time: float | None, n_problems: int, *, quiet: bool
+) -> Iterator[Observer]:
+    """An observer that shows how training goes, for each class."""
+    from certsvm.fitting.fit_classes import Observer
+    from certsvm.fitting.printed_progress import PrintedProgress
+
     if quiet:
-        yield lambda label: []
+        yield Observer()
     elif sys.stderr is not None and sys.stderr.isatty():
         with _live() as bar:
 
-            def live(label: Any) -> Sequence[Callback]:
-                return [_LiveLine(bar, _title(label, n_labels), Outlook(target, max_time))]
+            class LiveProgress(Observer):
+                def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
+                    title = f"class {tidy(label)}" if n_problems > 1 else "training"
+                    return [_LiveLine(bar, title, Outlook(target, max_time))]
 
-            yield live
+            yield LiveProgress()
     else:
-        from certsvm.training.progress import PrintProgress
-
-        def lines(label: Any) -> Sequence[Callback]:
-            prefix = f"{_title(label, n_labels)}: " if n_labels > 1 else ""
-            return [PrintProgress(_SECONDS_BETWEEN_LINES, prefix)]
-
-        yield lines
-
-
-def _title(label: Any, n_labels: int) -> str:
-    return f"class {tidy(label)}" if n_labels > 1 else "training"
+        yield PrintedProgress(n_problems, _SECONDS_BETWEEN_LINES, summary=False)
 
 
 def _live() -> Any:

@@ -9,5 +9,13 @@ from certsvm.dask.cluster import ClusterLostError, Traffic
 from certsvm.dask.cocoa import Cocoa
 from certsvm.dask.estimator import LinearSVC
 from certsvm.dask.recheck import CertificateRefutedError
+from certsvm.dask.source import ClusterSource
 
-__all__ = ["CertificateRefutedError", "ClusterLostError", "Cocoa", "LinearSVC", "Traffic"]
+__all__ = [
+    "CertificateRefutedError",
+    "ClusterLostError",
+    "ClusterSource",
+    "Cocoa",
+    "LinearSVC",
+    "Traffic",
+]

@@ -10,10 +10,10 @@ SOLVERS: dict[str, type[Solver]] = {Cocoa.name: Cocoa, SmoothedNewton.name: Smoo
 _MOST_COLUMNS = SmoothedNewton().max_columns
 
 
-def make_cluster_solver(solver: str | Solver, shape: Shape) -> Solver:
+def make_cluster_solver(solver: str | Solver, shape: Shape | None = None) -> Solver:
     """The solver for a name; "newton" is its form without numbers for rows.
 
-    "auto" takes what is cheaper by the model of costs.
+    "auto" takes what is cheaper by the model of costs, which needs the shape of the data.
 
     Examples
     --------
@@ -30,6 +30,7 @@ def make_cluster_solver(solver: str | Solver, shape: Shape) -> Solver:
             )
         return solver
     if solver == "auto":
+        assert shape is not None
         few = shape.columns <= _MOST_COLUMNS and newton_is_cheaper(shape)
         return SmoothedNewton() if few else Cocoa()
     if solver == "newton":

@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from distributed import Client, Future, default_client
-from numpy.typing import NDArray
+from distributed import Client, default_client
 from sklearn.base import _fit_context
 from sklearn.base import clone as clone_of
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from certsvm.dask.blocks import BlockSummary, loading, summarise
-from certsvm.dask.choice import SOLVERS, make_cluster_solver
+from certsvm.dask.choice import SOLVERS
 from certsvm.dask.cluster import Cluster, ClusterLostError, Traffic
-from certsvm.dask.cocoa import Cocoa
-from certsvm.dask.costs import Shape
-from certsvm.dask.problem import ClusterProblem, merged
-from certsvm.dask.recheck import recheck
+from certsvm.dask.source import ClusterSource
 from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
-from certsvm.estimators.rollback import unharmed_by_errors
-from certsvm.estimators.sklearn_callbacks import FitTasks
-from certsvm.fitting.class_weights import class_weights, require_two_classes
-from certsvm.fitting.fit import CallbackOf
-from certsvm.fitting.one_vs_rest import positive_classes, run_all
-from certsvm.problem.rows import split
+from certsvm.estimators.rollback import rollback
 from certsvm.solvers import Solver
-from certsvm.training.loop import LOST, Result, train
-
-# Classes that are trained at the same time, at most, and bytes of all their matrices.
-_AT_ONCE, _MATRICES = 16, 2.0**27
+from certsvm.training.loop import LOST
 
 
 class LinearSVC(LocalLinearSVC):
@@ -157,19 +139,27 @@ class LinearSVC(LocalLinearSVC):
         ClusterLostError
             If the cluster does not get on; with what there is in its ``model``.
         """
-        with unharmed_by_errors(self):
-            results, solver = self._fit_on_cluster(X, y, sample_weight)
+        with rollback(self):
+            source = self._source(X, y, sample_weight)
+            solver = source.solver(self.solver)
+            given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+            results = self._fit_source(source, solver, given)
+            self.traffic_ = source.cluster.traffic
             reasons = [result.reason for result in results if result.reason.startswith(LOST)]
             if reasons:
                 raise ClusterLostError(reasons[0].removeprefix(f"{LOST}: "), self._copy())
         self._warn_if_missed(results, solver)
         return self
 
-    def fit_results(self, path: Any, callbacks: CallbackOf) -> list[Result]:
-        """As ``fit``, for the command line: what training gave for each class, and no warning."""
-        with unharmed_by_errors(self):
-            results, _ = self._fit_on_cluster(path, None, None, callbacks)
-        return results
+    def _source(self, X: Any, y: Any, sample_weight: Any) -> ClusterSource:
+        """The data, loaded on the workers."""
+        source = ClusterSource(
+            Cluster(self._client(), float(self.deadline)), X, y, sample_weight,
+            class_weight=self.class_weight, intercept_scaling=self._rho(), recheck=self.recheck,
+        )  # fmt: skip
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.array(source.feature_names, dtype=object)
+        return source
 
     def _copy(self) -> LinearSVC:
         """A model of its own, as fitted as this one is now."""
@@ -177,93 +167,6 @@ class LinearSVC(LocalLinearSVC):
         for name, value in vars(self).items():
             setattr(other, name, value)
         return other
-
-    def _fit_on_cluster(
-        self, X: Any, y: Any, sample_weight: Any, callbacks: CallbackOf | None = None
-    ) -> tuple[list[Result], Solver]:
-        cluster = Cluster(self._client(), float(self.deadline))
-        tasks = loading(X, y, sample_weight, self._bias())
-        futures, summaries = self._load(cluster, tasks.tasks)
-        classes = _classes(summaries)
-        surveys = merged(summaries, classes)
-        totals = np.array([survey.weight_sum for survey in surveys])
-        # To the weights of classes, a class is one row of all its weight.
-        factors = class_weights(self.class_weight, classes, np.arange(classes.size), totals)
-        require_two_classes(classes, np.arange(classes.size), totals * factors)
-        positive = positive_classes(classes)
-        intercept_scaling, n_columns = self._bias(), summaries[0].n_columns
-        shape = Shape(
-            sum(summary.n_rows for summary in summaries),
-            sum(summary.n_stored for summary in summaries),
-            n_columns + (intercept_scaling > 0),
-            min(len(summaries), sum(int(w.get("nthreads", 1)) for _, w in cluster.workers())),
-        )
-        solver = make_cluster_solver(self.solver, shape)
-        random = check_random_state(self.random_state)
-        seeds = [int(seed) for seed in random.randint(np.iinfo(np.int32).max, size=len(positive))]
-        stop = threading.Event()
-        labels = [classes[p] for p in positive]
-        fit_tasks = FitTasks(self, labels, self.max_iter, {"X": X, "y": y})
-        # What a callback sees of a model whose classes are still in training.
-        coef, intercept = np.zeros((len(positive), n_columns)), np.zeros(len(positive))
-
-        def one(i: int) -> Result:
-            problem = ClusterProblem(
-                cluster, futures, summaries, classes, positive[i], C=self.C,
-                intercept_scaling=intercept_scaling,
-                class_factors=factors,
-            )  # fmt: skip
-
-            def attributes(w: NDArray[np.float64]) -> dict[str, Any]:
-                coef[i], intercept[i] = problem.coefficients(w)
-                return {
-                    "coef_": coef.copy(),
-                    "intercept_": intercept.copy(),
-                    "classes_": classes,
-                    "n_features_in_": n_columns,
-                }
-
-            fit_tasks.begin(i)
-            if cluster.lost is not None:
-                raise ClusterLostError(cluster.lost)
-            result = train(
-                problem,
-                solver,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                max_time=self.max_time,
-                seed=seeds[i],
-                keep_alpha=self.store_dual,
-                callbacks=[
-                    *self._printer(labels, i),
-                    *fit_tasks.callback(i, attributes),
-                    *([] if callbacks is None else callbacks(labels[i])),
-                ],
-                stop=stop,
-            )
-            fit_tasks.end(i)
-            if not self.recheck or result.reason.startswith(LOST):
-                return result
-            try:
-                return recheck(problem, result)
-            except ClusterLostError as error:
-                # What training proved stands, but whoever asked for a second look must know.
-                return replace(result, reason=f"{LOST}: {error}")
-
-        # Several classes at once: while one waits for its round's last answer, others go on.
-        at_once = min(len(positive), _AT_ONCE)
-        if not isinstance(solver, Cocoa):
-            at_once = min(at_once, max(1, int(_MATRICES / (8 * shape.columns**2))))
-        results = run_all(one, len(positive), at_once, stop)
-        self.n_features_in_ = n_columns
-        names = tasks.feature_names or summaries[0].names
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        self._take_results(results, classes, factors, summaries)
-        self.traffic_ = cluster.traffic
-        fitted = ("coef_", "intercept_", "classes_")
-        fit_tasks.end_fit({name: getattr(self, name) for name in fitted})
-        return results, solver
 
     def _client(self) -> Client:
         if self.client is not None:
@@ -275,46 +178,6 @@ class LinearSVC(LocalLinearSVC):
                 "there is no Dask client: make one (distributed.Client()) before fit, or pass it "
                 "as client="
             ) from None
-
-    def _load(
-        self, cluster: Cluster, tasks: Sequence[Any]
-    ) -> tuple[list[Future], list[BlockSummary]]:
-        """Blocks on the workers, none of them empty, and what is known of them."""
-        cluster.workers()
-        futures = cluster.client.compute(list(tasks), optimize_graph=False)
-
-        def summaries_of_all() -> Any:
-            told = [cluster.task("summary", summarise, future) for future in futures]
-            return cluster.results(cluster.begin(told))
-
-        summaries = cluster.insistent(summaries_of_all, lambda: cluster.revive(futures))
-        kept = [i for i, summary in enumerate(summaries) if summary.n_rows]
-        if not kept:
-            raise ValueError("there are no rows in the data")
-        first = summaries[kept[0]]
-        for i in kept:
-            if summaries[i].n_columns != first.n_columns:
-                raise ValueError(
-                    f"the blocks have different numbers of columns: {first.n_columns} in block "
-                    f"{kept[0] + 1}, {summaries[i].n_columns} in block {i + 1}"
-                )
-            if summaries[i].names != first.names:
-                raise ValueError(
-                    f"the blocks have different columns: {first.names} in block {kept[0] + 1}, "
-                    f"{summaries[i].names} in block {i + 1}"
-                )
-        return [futures[i] for i in kept], [summaries[i] for i in kept]
-
-    def _take_results(
-        self,
-        results: Sequence[Result],
-        classes: NDArray[Any],
-        factors: NDArray[np.float64],
-        summaries: Sequence[BlockSummary],
-    ) -> None:
-        parts = [split(result.w, self._bias()) for result in results]
-        n_rows = sum(summary.n_rows for summary in summaries)
-        self._set_fitted(results, parts, classes, factors, n_rows)
 
     def partial_fit(self, *_: Any, **__: Any) -> LinearSVC:
         """Not on a cluster: a certificate is about all rows."""
@@ -397,18 +260,3 @@ def _apply(block: Any, local: LocalLinearSVC, method: str) -> Any:
         shape = (0, len(local.classes_)) if len(local.classes_) > 2 else (0,)
         return np.zeros(shape) if method == "decision_function" else local.classes_[:0]
     return getattr(local, method)(block)
-
-
-def _classes(summaries: Sequence[BlockSummary]) -> NDArray[Any]:
-    labels = {label for summary in summaries for label in summary.classes}
-    kinds = {isinstance(label, str) for label in labels}
-    if len(kinds) > 1:
-        raise ValueError("labels are text in some blocks and numbers in others")
-    classes = np.array(sorted(labels))
-    if set(classes.tolist()) != labels:
-        raise ValueError(
-            "labels of different types in different blocks cannot be told apart: convert them to "
-            "one type"
-        )
-    check_classification_targets(classes)
-    return classes

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from certsvm.data.batch import Batch
 from certsvm.data.block_file import BlockFileWriter, Summary
 from certsvm.data.kinds import kind_of
 from certsvm.data.libsvm import LibsvmBlocks
 from certsvm.data.memory import LEAST
-from certsvm.data.shuffle import Bucket, Rows, shuffled
+from certsvm.data.shuffle import Bucket, shuffled
 from certsvm.data.tables import Table
 from certsvm.storage.atomic import atomic_write
 
@@ -54,7 +55,7 @@ def convert(
     target : path
         The file to write, atomically. While at work, a folder beside it holds the rows once more.
     memory : int, default=5 * 10**8
-        Bytes that converting may take, besides what the process has already. Rows of hundreds of
+        Bytes that converting may take, besides what the process has already. Batch of hundreds of
         megabytes each need more.
     block_bytes : int, default=None
         Size of a block; None takes up to 16 MB, as the memory allows. Training from the file has
@@ -129,14 +130,14 @@ def convert(
 
 
 class _Counted:
-    """Rows on their way, counted."""
+    """Batch on their way, counted."""
 
-    def __init__(self, pieces: Iterable[Rows], report: Report | None) -> None:
+    def __init__(self, pieces: Iterable[Batch], report: Report | None) -> None:
         self._pieces = pieces
         self._report = report
         self.n_rows = self.n_values = 0
 
-    def __iter__(self) -> Iterator[Rows]:
+    def __iter__(self) -> Iterator[Batch]:
         for piece in self._pieces:
             self.n_rows += len(piece.y)
             self.n_values += int(piece.X.nnz if sp.issparse(piece.X) else piece.X.size)
@@ -161,13 +162,13 @@ class _LibsvmReader:
             source, block_bytes, n_features=n_features, zero_based=zero_based, dtype=dtype
         )
 
-    def blocks(self) -> Iterator[Rows]:
-        """Rows with indices as they are in the file."""
+    def blocks(self) -> Iterator[Batch]:
+        """Batch with indices as they are in the file."""
         for block in self._text:
             width = int(block.indices.max(initial=-1)) + 1
             X = sp.csr_matrix((len(block.labels), width), dtype=block.values.dtype)
             X.data, X.indices, X.indptr = block.values, block.indices, block.indptr
-            yield Rows(X, block.labels, None)
+            yield Batch(X, block.labels, None)
 
     def expected_bytes(self) -> int:
         """How much there will be, as a guess."""
@@ -181,13 +182,13 @@ class _LibsvmReader:
             return self._n_features
         return (self._text.largest_index or 0) + int(self._text.zero_based)
 
-    def finished(self, rows: Rows, n_columns: int) -> Rows:
-        """Rows whose columns count from zero."""
+    def finished(self, rows: Batch, n_columns: int) -> Batch:
+        """Batch whose columns count from zero."""
         kind: type[np.signedinteger[Any]] = np.int32 if n_columns < 2**31 else np.int64
         indices = (rows.X.indices - (not self._text.zero_based)).astype(kind)
         X = sp.csr_matrix((rows.X.shape[0], n_columns), dtype=rows.X.dtype)
         X.data, X.indices, X.indptr = rows.X.data, indices, rows.X.indptr
-        return Rows(X, rows.y, rows.weights)
+        return Batch(X, rows.y, rows.weights)
 
     def zero_based(self) -> bool:
         """Whether indices count from zero; known when all was read."""
@@ -208,10 +209,10 @@ class _TableReader:
         self.feature_names: list[str] | None = table.feature_names
         self.name = table.path.name
 
-    def blocks(self) -> Iterator[Rows]:
+    def blocks(self) -> Iterator[Batch]:
         """Dense rows."""
         for rows in self._table.blocks(self._block_bytes):
-            yield Rows(self._table.in_type(rows.X, self._dtype), rows.y, rows.weights)
+            yield Batch(self._table.in_type(rows.X, self._dtype), rows.y, rows.weights)
 
     def expected_bytes(self) -> int:
         """How much there will be, as a guess; compressed tables may be many times as large."""
@@ -221,7 +222,7 @@ class _TableReader:
         """The number of columns."""
         return len(self._table.feature_names)
 
-    def finished(self, rows: Rows, n_columns: int) -> Rows:
+    def finished(self, rows: Batch, n_columns: int) -> Batch:
         """The rows as they are."""
         return rows
 
@@ -249,7 +250,7 @@ def _reader(
     return _LibsvmReader(source, block_bytes, dtype, n_features, zero_based)
 
 
-def _in_order(pieces: Iterable[Rows], folder: Path) -> Iterator[Rows]:
+def _in_order(pieces: Iterable[Batch], folder: Path) -> Iterator[Batch]:
     """The rows as they come, but only when the last of them was read."""
     bucket = Bucket(folder / "rows")
     sparse = weighted = False
@@ -259,11 +260,11 @@ def _in_order(pieces: Iterable[Rows], folder: Path) -> Iterator[Rows]:
     yield from bucket.pieces(sparse=sparse, weighted=weighted)
 
 
-def _chain(first: Rows, others: Iterator[Rows]) -> Iterator[Rows]:
+def _chain(first: Batch, others: Iterator[Batch]) -> Iterator[Batch]:
     yield first
     yield from others
 
 
-def _cut(run: Rows, block_bytes: int) -> Iterator[Rows]:
+def _cut(run: Batch, block_bytes: int) -> Iterator[Batch]:
     n_blocks = min(len(run.y), -(-run.nbytes // block_bytes))
     yield from run.cut(np.arange(n_blocks + 1) * len(run.y) // n_blocks)

@@ -7,63 +7,19 @@ too large is treated in the same way again.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from certsvm.data.batch import Batch, joined
 from certsvm.problem.rows import Vector
 from certsvm.storage.atomic import WriteError
 
 _MOST_BUCKETS = 256
-
-
-class Rows(NamedTuple):
-    """Some rows with labels and weights."""
-
-    X: Any
-    y: NDArray[Any]
-    weights: Vector | None
-
-    @property
-    def nbytes(self) -> int:
-        """Size in memory, roughly."""
-        X = self.X
-        size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes
-        return int(size + 16 * len(self.y))
-
-    def take(self, which: NDArray[np.int64]) -> Rows:
-        """Some of them, copied."""
-        weights = None if self.weights is None else self.weights[which]
-        return Rows(self.X[which], self.y[which], weights)
-
-    def cut(self, at: NDArray[np.int64]) -> Iterator[Rows]:
-        """Pieces from each position to the next."""
-        for first, last in itertools.pairwise(at):
-            part = slice(first, last)
-            weights = None if self.weights is None else self.weights[part]
-            yield Rows(self.X[part], self.y[part], weights)
-
-
-def joined(pieces: list[Rows]) -> Rows:
-    """All pieces as one; sparse ones as wide as the widest."""
-    if len(pieces) == 1:
-        return pieces[0]
-    y = np.concatenate([piece.y for piece in pieces])
-    some = [piece.weights for piece in pieces if piece.weights is not None]
-    weights = np.concatenate(some) if some else None
-    if not sp.issparse(pieces[0].X):
-        return Rows(np.concatenate([piece.X for piece in pieces]), y, weights)
-    width = max(piece.X.shape[1] for piece in pieces)
-    parts = [
-        sp.csr_matrix((p.X.data, p.X.indices, p.X.indptr), shape=(p.X.shape[0], width))
-        for p in pieces
-    ]
-    return Rows(sp.vstack(parts, format="csr"), y, weights)
 
 
 class Bucket:
@@ -74,7 +30,7 @@ class Bucket:
         self.nbytes = 0
         self.n_rows = 0
 
-    def put(self, rows: Rows) -> None:
+    def put(self, rows: Batch) -> None:
         """Append rows."""
         self.nbytes += rows.nbytes
         self.n_rows += len(rows.y)
@@ -89,7 +45,7 @@ class Bucket:
                 error.errno, f"cannot keep rows on their way: {error.strerror}", str(self.path)
             ) from None
 
-    def pieces(self, *, sparse: bool, weighted: bool) -> Iterator[Rows]:
+    def pieces(self, *, sparse: bool, weighted: bool) -> Iterator[Batch]:
         """What was put in, in the same pieces."""
 
         def array(file: Any) -> NDArray[Any]:
@@ -104,7 +60,7 @@ class Bucket:
                     X = sp.csr_matrix((array(file), array(file), array(file)), shape=shape)
                 else:
                     X = array(file)
-                yield Rows(X, y, weights)
+                yield Batch(X, y, weights)
 
 
 def _write(file: IO[bytes], array: NDArray[Any]) -> None:
@@ -120,13 +76,13 @@ def _maybe(weights: Vector | None) -> list[Vector]:
 
 
 def shuffled(
-    pieces: Iterable[Rows], folder: Path, most: int, expected: int, rng: np.random.Generator
-) -> Iterator[Rows]:
+    pieces: Iterable[Batch], folder: Path, most: int, expected: int, rng: np.random.Generator
+) -> Iterator[Batch]:
     """All rows in random order, in runs of at most about ``most`` bytes.
 
     Parameters
     ----------
-    pieces : iterable of Rows
+    pieces : iterable of Batch
         Read once, before anything is returned.
     folder : path
         Where buckets may be kept.

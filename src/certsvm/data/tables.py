@@ -1,4 +1,4 @@
-"""Rows from tables: CSV and Parquet files, a block at a time.
+"""Batch from tables: CSV and Parquet files, a block at a time.
 
 One column holds the labels, one may hold weights; all others must be numbers, and become dense
 rows. What cannot be a number is an error that names the row and the column.
@@ -17,8 +17,8 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from certsvm.data.batch import Batch
 from certsvm.data.compressed import compression_of
-from certsvm.data.shuffle import Rows
 from certsvm.problem.rows import Vector
 
 # The first rows of a CSV file, in which names and types are looked for, end within this, or the
@@ -80,7 +80,7 @@ class Table:
             raise TableError(f"{self.path} has no columns besides {self.label!r}")
         self._refuse_non_numbers()
 
-    def blocks(self, block_bytes: int) -> Iterator[Rows]:
+    def blocks(self, block_bytes: int) -> Iterator[Batch]:
         """All rows, in blocks of about this size. Without labels, they are empty strings."""
         first = 0
         for batch in self._batches(block_bytes):
@@ -92,13 +92,13 @@ class Table:
             y = np.full(len(batch), "")
             if self.label is not None:
                 y = self._labels(batch.column(self.label), self.label, first)
-            yield Rows(X, y, self._weights(batch, first))
+            yield Batch(X, y, self._weights(batch, first))
             first += len(batch)
         if first == 0:
             raise TableError(f"{self.path} has no rows")
 
     def in_type(self, X: NDArray[np.float64], dtype: Any) -> NDArray[np.floating[Any]]:
-        """Rows in another type of float; what it cannot hold is an error."""
+        """Batch in another type of float; what it cannot hold is an error."""
         with np.errstate(over="ignore"):
             converted: NDArray[np.floating[Any]] = X.astype(dtype, copy=False)
         if not np.isfinite(converted).all():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import warnings
 from collections.abc import Sequence
@@ -20,28 +19,21 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from certsvm.certificates.certificate import Certificate, percent
-from certsvm.estimators.rollback import unharmed_by_errors
+from certsvm.estimators import tensors
+from certsvm.estimators.rollback import rollback
 from certsvm.estimators.scores import scores_of
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
-from certsvm.estimators.tensors import are_tensors, decide, fit_on_tensors, predict, score
-from certsvm.fitting.class_weights import (
-    class_weights,
-    require_two_classes,
-    weights_of_rows,
-)
-from certsvm.fitting.one_vs_rest import (
-    OneVsRest,
-    PreviousSolution,
-    classes_of,
-    positive_classes,
-    run_all,
-)
-from certsvm.problem.rows import Rows
-from certsvm.solvers import SOLVERS, Solver, make_solver
-from certsvm.solvers.shared.growing_margin import GrowingMargin
+from certsvm.estimators.warm_start import WarmState, warm_starts
+from certsvm.fitting.class_weights import positive_classes
+from certsvm.fitting.fit_classes import Observer, Observers, fit_classes
+from certsvm.fitting.online import OnlineModel
+from certsvm.fitting.printed_progress import PrintedProgress
+from certsvm.fitting.settings import Settings
+from certsvm.fitting.sources import MemorySource, Source
+from certsvm.problem.rows import Rows, split
+from certsvm.solvers import SOLVERS, Solver
 from certsvm.training.history import History
-from certsvm.training.loop import Callback, Result, train
-from certsvm.training.progress import PrintProgress
+from certsvm.training.loop import Result
 
 
 class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -209,9 +201,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     n_samples_seen_: int
     solver_: str
     t_: int
-    _epochs: int
-    _alpha: NDArray[np.float64] | None
-    _tensor_alpha: list[Any] | None
+    _warm: WarmState
 
     def __init__(
         self,
@@ -272,46 +262,63 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : LinearSVC
             Fitted.
         """
-        with unharmed_by_errors(self):
-            results, solver = self._fit(X, y, sample_weight)
+        with rollback(self):
+            source = self._source(X, y, sample_weight)
+            given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+            solver = source.solver(self.solver)
+            results = self._fit_source(source, solver, given)
         # Outside: where warnings are errors, a missed target must not cost the model.
         self._warn_if_missed(results, solver)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[list[Result], Solver]:
-        if are_tensors(X) or self.device is not None:
-            each, tensor_solver = fit_on_tensors([self], X, y, sample_weight)
-            return each[0], tensor_solver
-        solver = make_solver(self.solver)
+    def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
+        """The data, wherever they are."""
+        if tensors.are_tensors(X) or self.device is not None:
+            return tensors.tensor_source(self, X, y, sample_weight)
+        X, y, weights = self._validate(X, y, sample_weight, reset=True)
+        check_classification_targets(y)
+        return MemorySource(
+            X, y, weights, class_weight=self.class_weight, intercept_scaling=self._rho()
+        )
+
+    def _fit_source(
+        self,
+        source: Source,
+        solver: Solver,
+        given: dict[str, Any],
+        stop: threading.Event | None = None,
+    ) -> list[Result]:
+        """Train on a source, and set the fitted attributes."""
         if self.store_dual and not solver.certifies:
             raise ValueError(
                 f"store_dual=True needs a solver with a dual point, and {solver.name!r} has none. "
                 "Use certsvm.bound on the fitted model, or another solver."
             )
-        n_jobs = effective_n_jobs(self.n_jobs)
-        previous = self._previous_solution()
-        X, y, weights = self._validate(X, y, sample_weight, reset=True)
-        check_classification_targets(y)
-        classes, y_index = classes_of(y)
-        factors = class_weights(self.class_weight, classes, y_index, weights)
-        row_weights = weights_of_rows(factors, y_index, weights)
-        require_two_classes(classes, y_index, row_weights)
-        data = OneVsRest(
-            Rows(X, intercept_scaling=self._bias()), classes, y_index, row_weights, self.C
+        settings = Settings(
+            C=float(self.C),
+            tol=self.tol,
+            solver=solver,
+            max_iter=self.max_iter,
+            max_time=self.max_time,
+            seed=self._seed(),
+            n_jobs=effective_n_jobs(self.n_jobs),
+            keep_alpha=self.store_dual or (self.warm_start and solver.goes_on_from_alpha),
         )
-        tasks = FitTasks(
-            self,
-            data.labels,
-            self.max_iter,
-            {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
+        tasks = FitTasks(self, source, given)
+        observers: list[Observer] = [tasks]
+        if self.verbose:
+            interval = 1.0 if self.verbose == 1 else 0.0
+            observers.append(PrintedProgress(len(source.labels), interval))
+        results = fit_classes(
+            source,
+            settings,
+            start=warm_starts(self, source),
+            observer=Observers(*observers),
+            stop=stop,
         )
-        if previous is not None and not previous.fits(data):
-            previous = None
-        results = self._train(data, solver, previous, tasks, n_jobs)
-        self._take(data, results, factors)
-        self._print_summary(data.labels, results)
-        tasks.end_fit({name: getattr(self, name) for name in ("coef_", "intercept_", "classes_")})
-        return results, solver
+        self._set_fitted(source, results)
+        tasks.end_fit()
+        return results
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -350,7 +357,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : LinearSVC
             With one more batch learned.
         """
-        with unharmed_by_errors(self):
+        with rollback(self):
             return self._partial_fit(X, y, classes, sample_weight, total_samples)
 
     def _partial_fit(
@@ -378,34 +385,16 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(f"y has labels that are not in classes: {unknown!r}")
-        y_index = np.searchsorted(self.classes_, y)
-        factors = class_weights(self.class_weight, self.classes_, y_index, weights)
-        row_weights = weights_of_rows(factors, y_index, weights)
-        rows = Rows(X, intercept_scaling=self._bias())
+        rows = Rows(X, intercept_scaling=self._rho())
         self.n_samples_seen_ += rows.n_rows
         total = self.n_samples_seen_ if total_samples is None else total_samples
-        counted = rows.n_rows if row_weights is None else np.count_nonzero(row_weights)
-        if counted:
-            # Chosen so that lambda = 1 / (C m) comes out as 1 / (self.C total).
-            C = self.C * total / counted
-            self._present(OneVsRest(rows, self.classes_, y_index, row_weights, C))
-        self.class_weight_ = factors
+        model = OnlineModel(self.classes_, self.coef_, self.intercept_, self.t_)
+        self.class_weight_ = model.present(rows, y, weights, self.class_weight, self.C * total)
+        self.coef_, self.intercept_, self.t_ = model.coef, model.intercept, model.t
         self.n_iter_ = 1
         self.solver_ = "sgd-s"
-        self._epochs = max(1, round(self.t_ / total))
-        self._forget_certificates()
+        self._forget_certificates(epochs=max(1, round(self.t_ / total)))
         return self
-
-    def _present(self, data: OneVsRest) -> None:
-        """Present the rows once, in their order, to each class's problem."""
-        coef, intercept = self.coef_.copy(), self.intercept_.copy()
-        for i in range(len(data)):
-            problem = data.problem(i)
-            w = problem.weight_vector(coef[i], float(intercept[i]))
-            state = GrowingMargin(problem, w=w, t=self.t_)
-            state.present(problem.active)
-            coef[i], intercept[i] = problem.coefficients(state.w)
-        self.coef_, self.intercept_, self.t_ = coef, intercept, state.t
 
     def decision_function(self, X: Any) -> Any:
         """Signed distances to the separating hyperplanes, times the norms of their weights.
@@ -420,8 +409,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         scores : ndarray, or tensor for a tensor, of shape (n_samples,) or (n_samples, n_classes)
             Positive where the row belongs to ``classes_[1]``, or to the column's class.
         """
-        if are_tensors(X):
-            return decide(self, X)
+        if tensors.are_tensors(X):
+            return tensors.decide(self, X)
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         scores = scores_of(X, self.coef_) + self.intercept_
@@ -440,8 +429,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         labels : ndarray, or tensor for a tensor and labels that are numbers, of shape (n_samples,)
             Taken from ``classes_``.
         """
-        if are_tensors(X):
-            return predict(self, X)
+        if tensors.are_tensors(X):
+            return tensors.predict(self, X)
         scores = self.decision_function(X)
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         labels: NDArray[Any] = self.classes_[index]
@@ -464,17 +453,23 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         accuracy : float
             Between 0 and 1.
         """
-        if are_tensors(X):
-            return score(self, X, y, sample_weight)
+        if tensors.are_tensors(X):
+            return tensors.score(self, X, y, sample_weight)
         return float(super().score(X, y, sample_weight))
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but what a warm start would go on from on a device, which may not be there later."""
+        """All but tensors that a warm start would go on from."""
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "_tensor_alpha": None} if "_tensor_alpha" in state else state
+        return {**state, "_warm": state["_warm"].without_tensors()} if "_warm" in state else state
 
-    def _bias(self) -> float:
+    def _rho(self) -> float:
+        """Height of the constant column behind the intercept; zero if there is none."""
         return float(self.intercept_scaling) if self.fit_intercept else 0.0
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _validate(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
@@ -497,99 +492,12 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("sample_weight must not be negative")
         return X, y, weights
 
-    def _previous_solution(self) -> PreviousSolution | None:
-        if not (self.warm_start and hasattr(self, "coef_") and self._epochs > 0):
-            return None
-        C = self.C if self.certificate_ is None else self.certificate_.C
-        return PreviousSolution(
-            self.coef_,
-            self.intercept_,
-            self.classes_,
-            # Steps shrink with the epochs. An answer for a larger C is longer; with steps as
-            # small as it had, it would take too long to come down.
-            max(1, round(self._epochs * min(1.0, self.C / C))),
-            None if self._alpha is None else self.C / C * self._alpha,
-        )
-
-    def _train(
-        self,
-        data: OneVsRest,
-        solver: Solver,
-        previous: PreviousSolution | None,
-        tasks: FitTasks,
-        n_jobs: int,
-    ) -> list[Result]:
-        random = check_random_state(self.random_state)
-        seeds = [int(seed) for seed in random.randint(np.iinfo(np.int32).max, size=len(data))]
-        workers = min(n_jobs, len(data))
-        stop = threading.Event()
-        # What a callback sees of a model whose classes are still in training.
-        coef = np.zeros((len(data), data.rows.n_columns))
-        intercept = np.zeros(len(data))
-
-        def one(i: int) -> Result:
-            problem = data.problem(i)
-
-            def attributes(w: NDArray[np.float64]) -> dict[str, Any]:
-                coef[i], intercept[i] = problem.coefficients(w)
-                return {
-                    "coef_": coef.copy(),
-                    "intercept_": intercept.copy(),
-                    "classes_": data.classes,
-                    "n_features_in_": self.n_features_in_,
-                }
-
-            tasks.begin(i)
-            result = train(
-                problem,
-                solver,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                max_time=self.max_time,
-                seed=seeds[i],
-                start=None if previous is None else previous.start(problem, i),
-                keep_alpha=self.store_dual or (self.warm_start and solver.goes_on_from_alpha),
-                n_jobs=max(1, n_jobs // workers),
-                callbacks=[*self._printer(data.labels, i), *tasks.callback(i, attributes)],
-                stop=stop,
-            )
-            tasks.end(i)
-            return result
-
-        return run_all(one, len(data), workers, stop)
-
-    def _printer(self, labels: Sequence[Any], i: int) -> list[Callback]:
-        if not self.verbose:
-            return []
-        label = f"class {labels[i]}: " if len(labels) > 1 else ""
-        return [PrintProgress(interval=1.0 if self.verbose == 1 else 0.0, label=label)]
-
-    def _print_summary(self, labels: Sequence[Any], results: Sequence[Result]) -> None:
-        if self.verbose:
-            for label, result in zip(labels, results, strict=True):
-                summary = f"class {label}: {result.passes} passes, {result.certificate}"
-                print(summary, file=sys.stderr, flush=True)
-
-    def _take(
-        self,
-        data: OneVsRest,
-        results: Sequence[Result],
-        factors: NDArray[np.float64],
-    ) -> None:
-        parts = [data.rows.split(result.w) for result in results]
-        self._set_fitted(results, parts, data.classes, factors, data.rows.n_rows)
-
-    def _set_fitted(
-        self,
-        results: Sequence[Result],
-        parts: Sequence[tuple[NDArray[np.float64], float]],
-        classes: NDArray[Any],
-        factors: NDArray[np.float64],
-        n_rows: int,
-    ) -> None:
-        """Set the fitted attributes, all at once; ``parts`` are coefficients and intercepts."""
-        self.classes_ = classes
-        self.class_weight_ = factors
+    def _set_fitted(self, source: Source, results: Sequence[Result]) -> None:
+        """Set the fitted attributes, all at once."""
+        parts = [split(result.w, source.intercept_scaling) for result in results]
+        self.n_features_in_ = source.n_columns
+        self.classes_ = source.classes
+        self.class_weight_ = source.factors
         self.coef_ = np.array([coef for coef, _ in parts])
         self.intercept_ = np.array([intercept for _, intercept in parts])
         self.certificates_ = [result.certificate for result in results]
@@ -598,14 +506,13 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.history_ = histories[0] if len(histories) == 1 else histories
         self.n_iter_ = max(result.passes for result in results)
         self.solver_ = max((result.solver for result in results), key=len)
-        self.n_samples_seen_ = n_rows
-        self._epochs = max(result.epochs for result in results)
-        self.t_ = self._epochs * n_rows
-        self._tensor_alpha = None
-        alphas = [result.alpha for result in results if result.alpha is not None]
-        self._alpha = np.array(alphas) if len(alphas) == len(results) else None
+        self.n_samples_seen_ = source.n_rows
+        self._warm = WarmState.of(results)
+        self.t_ = self._warm.epochs * source.n_rows
         if self.store_dual:
-            self.dual_coef_ = np.array(alphas)
+            # Where no dual point was accepted, zero is what the bound of zero comes from.
+            zero = np.zeros(source.n_rows)
+            self.dual_coef_ = np.array([zero if r.alpha is None else r.alpha for r in results])
         elif hasattr(self, "dual_coef_"):
             del self.dual_coef_
 
@@ -613,18 +520,17 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if classes.size < 2:
             raise ValueError(f"classes must name at least two classes, got {classes!r}")
         self.classes_ = classes
-        n_problems = len(positive_classes(classes))
+        n_problems = len(positive_classes(classes.size))
         self.coef_ = np.zeros((n_problems, n_features))
         self.intercept_ = np.zeros(n_problems)
         self.t_ = 0
         self.n_samples_seen_ = 0
-        self._epochs = 0
-        self._alpha = None
 
-    def _forget_certificates(self) -> None:
+    def _forget_certificates(self, epochs: int) -> None:
         self.certificate_ = None
         self.certificates_ = None
-        self._alpha = None
+        nothing = (None,) * len(self.coef_)
+        self._warm = WarmState(None, epochs, nothing, nothing)
         for name in ("dual_coef_", "history_"):
             if hasattr(self, name):
                 delattr(self, name)

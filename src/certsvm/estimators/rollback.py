@@ -7,24 +7,23 @@ from contextlib import contextmanager
 from typing import Any
 
 
-def is_fitted_attribute(name: str) -> bool:
-    """Whether an attribute of that name is what ``fit`` sets."""
-    hidden = name in ("_epochs", "_alpha", "_tensor_alpha")
-    return hidden or (name.endswith("_") and not name.startswith("_"))
+def fitted_attributes(estimator: Any) -> dict[str, Any]:
+    """What ``fit`` has set: names that end in an underscore, and what a warm start needs."""
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if name == "_warm" or (name.endswith("_") and not name.startswith("_"))
+    }
 
 
 @contextmanager
-def unharmed_by_errors(estimator: Any) -> Iterator[None]:
+def rollback(estimator: Any) -> Iterator[None]:
     """Put the fitted attributes back if an exception passes: a failed fit changes nothing."""
-
-    def fitted() -> dict[str, Any]:
-        return {name: value for name, value in vars(estimator).items() if is_fitted_attribute(name)}
-
-    before = fitted()
+    before = fitted_attributes(estimator)
     try:
         yield
     except BaseException:
-        for name in fitted():
+        for name in fitted_attributes(estimator):
             delattr(estimator, name)
         for name, value in before.items():
             setattr(estimator, name, value)

@@ -1,33 +1,55 @@
-"""Weights of classes and rows."""
+"""Labels as positions among the classes, and the weights of classes."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+ClassWeight: TypeAlias = dict[Any, float] | str | None
+"""Factors for the weights of each class's rows: by label, "balanced", or None for ones."""
 
-def class_weights(
-    class_weight: dict[Any, float] | str | None,
-    classes: NDArray[Any],
-    y_index: NDArray[np.intp],
-    weights: NDArray[np.float64] | None,
+
+def classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The labels that occur, and the position of each row's label among them."""
+    classes = np.unique(y)
+    if classes.size == 2:
+        # Much faster than a search, and the usual case.
+        return classes, (y == classes[1]).astype(np.intp)
+    return classes, np.searchsorted(classes, y)
+
+
+def positive_classes(n_classes: int) -> list[int]:
+    """The class on the positive side of each binary problem, by position."""
+    return [1] if n_classes == 2 else list(range(n_classes))
+
+
+def class_factors(
+    class_weight: ClassWeight, classes: NDArray[Any], totals: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Factor for each class, in the order of ``classes``.
 
-    "balanced" gives every class the same total, counting rows with their weights, so that a
-    row of weight two is the same as two rows.
+    "balanced" gives every class the same total weight, so that a row of weight two is the same as
+    two rows.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        What the user asks for.
+    classes : ndarray of shape (n_classes,)
+        The labels.
+    totals : ndarray of shape (n_classes,)
+        The total weight of each class's rows.
 
     Examples
     --------
-    >>> class_weights("balanced", np.array(["a", "b"]), np.array([0, 0, 0, 1]), None)
+    >>> class_factors("balanced", np.array(["a", "b"]), np.array([3.0, 1.0]))
     array([0.66666667, 2.        ])
     """
     if class_weight is None:
         return np.ones(classes.size)
-    if class_weight == "balanced":
-        totals = np.bincount(y_index, weights=weights, minlength=classes.size).astype(np.float64)
+    if isinstance(class_weight, str) and class_weight == "balanced":
         # A class without weight has no rows to multiply; any factor will do.
         balanced = np.ones(classes.size)
         np.divide(totals.sum(), classes.size * totals, out=balanced, where=totals > 0)
@@ -49,23 +71,12 @@ def class_weights(
     return factors
 
 
-def weights_of_rows(
-    factors: NDArray[np.float64], y_index: NDArray[np.intp], weights: NDArray[np.float64] | None
-) -> NDArray[np.float64] | None:
-    """The weight of each row: its own times its class's; None if all are one."""
-    if weights is None:
-        return None if (factors == 1.0).all() else factors[y_index]
-    return factors[y_index] * weights
-
-
-def require_two_classes(
-    classes: NDArray[Any], y_index: NDArray[np.intp], weights: NDArray[np.float64] | None
-) -> None:
-    """Raise unless rows of positive weight belong to two classes at least."""
-    present = classes if weights is None else classes[np.unique(y_index[weights > 0])]
+def require_two_classes(classes: NDArray[Any], totals: NDArray[np.float64]) -> None:
+    """Raise unless two classes at least have weight."""
+    present = classes[totals > 0]
     if present.size < 2:
         which = f"only one class, {str(present[0])!r}" if present.size else "no class at all"
-        where = "" if weights is None else " among the rows of positive weight"
+        where = " among the rows of positive weight" if present.size < classes.size else ""
         raise ValueError(
             f"A classifier needs rows of at least 2 classes, but the data contains {which}{where}."
         )

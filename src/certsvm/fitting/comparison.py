@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certsvm.certificates.certificate import percent
+from certsvm.fitting.fit_classes import Observer, Task, train_all, untrained
 from certsvm.fitting.foreign import certify
+from certsvm.fitting.settings import Settings
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Solver, make_solver
 from certsvm.training.history import History
-from certsvm.training.loop import Callback, Result, train
+from certsvm.training.loop import Result
 
 _TRIAL_ROWS = 16
 
@@ -58,7 +61,7 @@ class Comparison:
             {
                 "solver": name,
                 "passes": result.passes,
-                "seconds": result.history[-1].seconds,
+                "seconds": result.history[-1].seconds if result.passes else 0.0,
                 "primal": result.certificate.primal,
                 "dual": result.certificate.dual,
                 "proved_gap": result.certificate.proved_gap,
@@ -85,7 +88,7 @@ class Comparison:
         """
         from certsvm.report.plots import plot_comparison
 
-        return plot_comparison(self, path)
+        return plot_comparison(self.histories, self.dual, self.target, path)
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.results)
@@ -123,7 +126,7 @@ def compare(
     max_iter: int = 1000,
     max_time: float | None = None,
     random_state: int | None = 0,
-    callbacks: Sequence[Callback] = (),
+    observer: Observer | None = None,
 ) -> Comparison:
     """Train several solvers on the same binary problem.
 
@@ -141,8 +144,8 @@ def compare(
         As for ``LinearSVC``, but without an intercept by default.
     random_state : int, default=0
         Of the order of the rows, the same for all solvers.
-    callbacks : sequence of callables
-        Called after each pass of each solver, as for ``train``.
+    observer : Observer, default=None
+        Told when solvers begin and end, with callbacks for their passes.
 
     Returns
     -------
@@ -175,34 +178,33 @@ def compare(
         if solver.label in made:
             raise ValueError(f"{solver.label} is named twice")
         made[solver.label] = solver
+    settings = Settings(C=C, tol=tol, max_iter=max_iter, max_time=max_time)
     seed = np.random.SeedSequence(random_state)
+
+    def tasks(problem: Problem) -> list[Task]:
+        return [
+            Task(
+                problem=lambda: problem,
+                solver=solver,
+                seed=seed,
+                label=name,
+                untrained=partial(
+                    untrained, problem.dimension, problem.weight_sum, problem.C,
+                    problem.intercept_scaling, tol, solver,
+                ),
+            )
+            for name, solver in made.items()
+        ]  # fmt: skip
+
     trial = np.flatnonzero(problem.signed_weights)[:_TRIAL_ROWS]
     # With as large a C m as the whole has, lest a rate be refused that is not too large.
     C_few = C * problem.m / trial.size
-    few = Problem(
-        Rows(_take(X, trial), intercept_scaling=rows.intercept_scaling), signs[trial], C=C_few
-    )
-    for solver in made.values():
-        train(few, solver, tol=tol, max_iter=3, seed=0)
-    results = {
-        name: train(
-            problem,
-            solver,
-            tol=tol,
-            max_iter=max_iter,
-            max_time=max_time,
-            seed=seed,
-            callbacks=callbacks,
-        )
-        for name, solver in made.items()
-    }
+    few = Problem(rows.take(trial), signs[trial], C=C_few)
+    train_all(tasks(few), replace(settings, max_iter=3, max_time=None))
+    results = dict(zip(made, train_all(tasks(problem), settings, observer=observer), strict=True))
     best = min(results.values(), key=lambda result: result.certificate.primal)
     dual = max(r.certificate.dual - r.certificate.dual_rounding for r in results.values())
     if dual <= 0:
         certificate = certify(problem, best.w, tol)
         dual = certificate.dual - certificate.dual_rounding
     return Comparison(results, dual, best.certificate.primal, tol)
-
-
-def _take(X: Any, which: Any) -> Any:
-    return X.tocsr()[which] if hasattr(X, "tocsr") else np.asarray(X)[which]

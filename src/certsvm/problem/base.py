@@ -23,7 +23,7 @@ import numpy as np
 
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.part import Part
-from certsvm.problem.rows import Vector, split
+from certsvm.problem.rows import Vector, join, split
 from certsvm.problem.sizes import Sizes
 
 
@@ -70,9 +70,7 @@ class BaseProblem(ABC):
 
     def weight_vector(self, coefficients: Vector, intercept: float) -> Vector:
         """Join what ``coefficients`` split."""
-        if self.intercept_scaling > 0:
-            return np.append(coefficients, intercept / self.intercept_scaling)
-        return np.array(coefficients, dtype=np.float64)
+        return join(coefficients, intercept, self.intercept_scaling)
 
 
 class SummableProblem(BaseProblem):

@@ -189,6 +189,13 @@ def split(w: Vector, intercept_scaling: float) -> tuple[Vector, float]:
     return w.copy(), 0.0
 
 
+def join(coefficients: Vector, intercept: float, intercept_scaling: float) -> Vector:
+    """Join what ``split`` splits."""
+    if intercept_scaling > 0:
+        return np.append(coefficients, intercept / intercept_scaling)
+    return np.array(coefficients, dtype=np.float64)
+
+
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     # One type for all: writable and read-only arrays would each be compiled for otherwise.
     view = np.ascontiguousarray(array).view()
@@ -296,4 +303,4 @@ def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> t
     return False, bool(code == checks.DUPLICATE_COLUMN)
 
 
-__all__ = ["Rows", "Vector", "as_compiled_for", "refuse_broken", "split", "to_csr"]
+__all__ = ["Rows", "Vector", "as_compiled_for", "join", "refuse_broken", "split", "to_csr"]

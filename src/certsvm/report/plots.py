@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from certsvm.fitting.comparison import Comparison
-
+    from certsvm.training.history import History
 
 _COLOURS = [*(f"C{i}" for i in range(10)), "black", "gold", "navy", "lime", "crimson", "teal"]
 
 
-def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> Any:
+def plot_comparison(
+    histories: Mapping[str, History],
+    dual: float,
+    target: float,
+    path: str | Path | None = None,
+) -> Any:
     """Accuracy and proved gap of each solver, against seconds and against passes.
 
     Solid: J / L - 1 with the best L of all solvers, where J was computed. Dashed: the gap that the
@@ -28,18 +33,18 @@ def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> A
     figure = Figure(figsize=(13, 4.5), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     for column, axis in zip(("seconds", "passes"), axes, strict=True):
-        for i, (name, history) in enumerate(comparison.histories.items()):
+        for i, (name, history) in enumerate(histories.items()):
             colour = _COLOURS[i % len(_COLOURS)]
             where = history[column]
             primal = np.minimum.accumulate(np.nan_to_num(history["primal"], nan=np.inf))
             computed = np.isfinite(history["primal"])
-            if comparison.dual > 0:
-                accuracy = primal / comparison.dual - 1
+            if dual > 0:
+                accuracy = primal / dual - 1
                 axis.plot(where[computed], accuracy[computed], color=colour, label=name)
             gaps = history["relative_gap"]
             proved = np.isfinite(gaps)
             axis.plot(where[proved], gaps[proved], color=colour, linestyle="--", linewidth=0.8)
-        axis.axhline(comparison.target, color="grey", linewidth=0.5)
+        axis.axhline(target, color="grey", linewidth=0.5)
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_xlabel(column)

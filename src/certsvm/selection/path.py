@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +10,8 @@ import numpy as np
 from sklearn.base import clone
 
 from certsvm.estimators.linear_svc import LinearSVC
-from certsvm.estimators.rollback import is_fitted_attribute
-from certsvm.estimators.tensors import are_tensors, fit_on_tensors
+from certsvm.estimators.rollback import fitted_attributes
+from certsvm.training.loop import Result
 
 
 def fit_path(
@@ -18,8 +19,8 @@ def fit_path(
 ) -> list[LinearSVC]:
     """Train the same model for several C.
 
-    On tensors (or with a ``device``) all are trained at once, and read the rows together;
-    otherwise one after the other, in ascending order, each beginning where the last one ended.
+    They are trained one after the other, in ascending order, each beginning where the last one
+    ended. The data are checked, and moved to a ``device``, once.
 
     Parameters
     ----------
@@ -51,20 +52,23 @@ def fit_path(
     values = [float(C) for C in Cs]
     if not values or not all(np.isfinite(C) and C > 0 for C in values):
         raise ValueError(f"Cs must be finite numbers > 0, at least one, got {list(Cs)!r}")
-    models = [clone(estimator).set_params(C=C) for C in values]
-    if are_tensors(X) or estimator.device is not None:
-        estimator._validate_params()
-        each, solver = fit_on_tensors(models, X, y, sample_weight)
-        for model, results in zip(models, each, strict=True):
-            model._warn_if_missed(results, solver)
-        return models
-    before: LinearSVC | None = None
-    for i in np.argsort(values):
-        model = models[i].set_params(warm_start=True)
-        if before is not None:
-            fitted = {
-                name: value for name, value in vars(before).items() if is_fitted_attribute(name)
-            }
-            vars(model).update(fitted)
-        before = model.fit(X, y, sample_weight)
-    return [model.set_params(warm_start=estimator.warm_start) for model in models]
+    estimator._validate_params()
+    given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+    # Made once: it holds the data, checked and where they are trained on.
+    first = clone(estimator)
+    source = first._source(X, y, sample_weight)
+    solver = source.solver(estimator.solver)
+    fitted: dict[int, tuple[LinearSVC, list[Result]]] = {}
+    before = first
+    # One for all: after an interruption none goes on.
+    stop = threading.Event()
+    for i in np.argsort(values).tolist():
+        model = clone(estimator).set_params(C=values[i], warm_start=True)
+        vars(model).update(fitted_attributes(before))
+        fitted[i] = model, model._fit_source(source, solver, given, stop)
+        before = model
+    models = []
+    for model, results in (fitted[i] for i in range(len(values))):
+        models.append(model.set_params(warm_start=estimator.warm_start))
+        model._warn_if_missed(results, solver)
+    return models

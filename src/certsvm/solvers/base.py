@@ -35,13 +35,16 @@ class Start:
         The weight vector to go on from.
     epochs : int
         How many epochs made it: a run that decreases its steps takes it from there.
-    alpha : ndarray of shape (n_rows,), default=None
+    alpha : ndarray or tensor of shape (n_rows,), default=None
         A dual point that belongs to it, for solvers that keep one; it need not be feasible.
+    smoothing : float, default=None
+        The slope of alpha over C with which a second-order run ended.
     """
 
     w: Vector
     epochs: int = 1
-    alpha: Vector | None = None
+    alpha: Any = None
+    smoothing: float | None = None
 
 
 @dataclass(frozen=True)

@@ -174,3 +174,14 @@ class SGDsRun(Run):
     def dual(self) -> DualPoint | None:
         """Proposition 2, for the best window."""
         return None if self._best is None else self._windows.point(self._best, self._T)
+
+
+def present_once(problem: Problem, w: Vector, t: int) -> tuple[Vector, int]:
+    """Present the rows of ``problem`` once, in their order, to a w of ``t`` presentations.
+
+    Returns w and t afterwards. This is SGD on a stream: what was presented before is not in the
+    problem, so there is no bound.
+    """
+    state = GrowingMargin(problem, w=w, t=t)
+    state.present(problem.active)
+    return state.w, state.t

@@ -8,5 +8,6 @@ if find_spec("torch") is None:
 from certsvm.torch.newton import TensorNewton
 from certsvm.torch.problems import ProblemGroup, TensorProblem
 from certsvm.torch.rows import TensorRows
+from certsvm.torch.source import TensorSource
 
-__all__ = ["ProblemGroup", "TensorNewton", "TensorProblem", "TensorRows"]
+__all__ = ["ProblemGroup", "TensorNewton", "TensorProblem", "TensorRows", "TensorSource"]

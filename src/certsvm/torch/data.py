@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 # Types that NumPy does not have, or that PyTorch cannot compare.
@@ -55,6 +57,34 @@ def float_rows(X: Any) -> Tensor:
     if tensor.is_complex():
         raise ValueError("Complex data not supported: X must hold real numbers")
     return tensor if tensor.is_floating_point() else tensor.double()
+
+
+def labels_of(y: Any, n_rows: int) -> Any:
+    """Labels, one for each row."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    if isinstance(y, np.ndarray) or not hasattr(y, "__dlpack__"):
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+    elif y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1 or y.shape[0] != n_rows:
+        raise ValueError(f"X has {n_rows} rows, y has shape {tuple(y.shape)}")
+    return y
+
+
+def weights_of(sample_weight: Any, n_rows: int, device: torch.device) -> Tensor:
+    """Weights of the rows, in float64, on the device."""
+    if np.ndim(sample_weight) == 0 and not hasattr(sample_weight, "__dlpack__"):
+        sample_weight = np.full(n_rows, float(sample_weight))
+    weights = as_tensor(sample_weight, device).to(torch.float64)
+    if weights.shape != (n_rows,):
+        raise ValueError(f"X has {n_rows} rows, sample_weight has shape {tuple(weights.shape)}")
+    if not bool(weights.isfinite().all()):
+        raise ValueError("sample_weight must be finite: it contains NaN or infinity")
+    if bool((weights < 0).any()):
+        raise ValueError("sample_weight must not be negative")
+    return weights
 
 
 def encoded(y: Any, device: torch.device) -> tuple[NDArray[Any], Tensor]:

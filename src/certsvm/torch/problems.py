@@ -69,7 +69,7 @@ class TensorProblem(BaseProblem):
         # Whom it goes in step with, and its place among them.
         self.group: ProblemGroup | None = None
         self.number = 0
-        super().__init__(_sizes(rows, row_weights), C)
+        super().__init__(sizes_of(rows, row_weights), C)
 
     @cached_property
     def weights(self) -> Vector:
@@ -88,7 +88,8 @@ class TensorProblem(BaseProblem):
         return TensorProblem(rows, self.signs[which], C=self.C / share, row_weights=weights)
 
 
-def _sizes(rows: TensorRows, row_weights: Tensor | None) -> Sizes:
+def sizes_of(rows: TensorRows, row_weights: Tensor | None) -> Sizes:
+    """The sizes of a problem on these rows, with these weights."""
     norms, m, total, least, most = rows.squared_norms, rows.n_rows, float(rows.n_rows), 1.0, 1.0
     if row_weights is not None:
         active = row_weights > 0
@@ -115,10 +116,12 @@ class ProblemGroup:
     ----------
     problems : sequence of TensorProblem
         With the same rows.
+    first : int, default=0
+        The number of the first of them among all.
     """
 
-    def __init__(self, problems: Sequence[TensorProblem]) -> None:
-        self.problems = list(problems)
+    def __init__(self, problems: Sequence[TensorProblem], first: int = 0) -> None:
+        self.problems, self.first = list(problems), first
         # Who works on them, from the first start on.
         self.team: Any = None
         for number, problem in enumerate(problems):

@@ -79,6 +79,8 @@ class Result:
         The name of the solver, or of those that "auto" used.
     response : Response or None
         What the dual point is a function of, where it is one.
+    warm_start : Start or None
+        Where another run may go on from, if the solver knows more than w and alpha.
     """
 
     w: Vector
@@ -90,6 +92,7 @@ class Result:
     alpha: Vector | None
     solver: str
     response: Response | None = None
+    warm_start: Start | None = None
 
 
 def train(

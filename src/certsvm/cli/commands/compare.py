@@ -52,13 +52,13 @@ def command(
 
     if plot is not None:
         import matplotlib  # noqa: F401  better now than when all is done
-    data, _ = load(file, options)
-    with training_progress(tol, max_time, 1, quiet=quiet or as_json) as callbacks:
+    data = load(file, options)
+    with training_progress(tol, max_time, 1, quiet=quiet or as_json) as observer:
         result = compare(
             data.X, data.y, solvers=[name.strip() for name in solvers.split(",")], C=C, tol=tol,
             fit_intercept=bias > 0, intercept_scaling=bias if bias > 0 else 1.0,
             sample_weight=data.weights, max_iter=max_iter, max_time=max_time, random_state=seed,
-            callbacks=callbacks("all"),
+            observer=observer,
         )  # fmt: skip
     if plot is not None:
         result.plot(plot)

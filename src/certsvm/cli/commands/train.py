@@ -6,6 +6,8 @@ import os
 import re
 import shlex
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,23 +16,24 @@ import click
 from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import NOT_MET, BadInput, put_json, say
 from certsvm.cli.budget import require_memory
+from certsvm.cli.class_weights import parse_class_weights
 from certsvm.cli.inputs import (
     all_threads,
     kind_of,
-    labels_like,
     load,
     physical_memory,
     require_other_file,
     too_large,
 )
 from certsvm.cli.models import certificates_as_json
-from certsvm.cli.on_cluster import fit_on_cluster
+from certsvm.cli.on_cluster import cluster_source
 from certsvm.cli.options import DataOptions, as_json_option, data_options, problem_options, size
 from certsvm.cli.progress import counting, training_progress
 
 if TYPE_CHECKING:
-    from certsvm.data.streams import BlockStream
-    from certsvm.fitting.fit import Data, Fit, Settings
+    from certsvm.fitting.fit_model import Fit
+    from certsvm.fitting.settings import Settings
+    from certsvm.fitting.sources import Source
 
 # Of the machine's memory, training may take this share before data is streamed without a word.
 _SHARE_OF_MEMORY = 0.7
@@ -173,8 +176,56 @@ def command(
     Exit codes: 0 the accuracy is proved; 3 training ended before (the model is written, with what
     is proved about it); 2 bad usage or input.
     """  # noqa: D301
-    from certsvm.fitting.fit import Settings, fit
+    from certsvm.fitting.fit_model import fit_model
+    from certsvm.fitting.settings import Settings
+    from certsvm.solvers import make_solver
 
+    output = _output(ctx, file, model, output)
+    began = time.perf_counter()
+    settings = Settings(
+        C=C, tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
+        n_jobs=n_jobs or all_threads(), checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+    )  # fmt: skip
+    if cluster is not None:
+        given = {"--n-jobs": n_jobs, "--memory": memory, "--stream": stream, "--witness": witness}
+        for name, value in given.items():
+            if value:
+                raise click.UsageError(f"{name} does not go with --dask", ctx)
+    elif deadline is not None:
+        raise click.UsageError("--deadline goes with --dask only", ctx)
+    elif os.path.isdir(file):
+        raise BadInput(f"{file} is a folder; only --dask trains on one")
+    else:
+        # Before the data are read.
+        make_solver(solver)
+    if checkpoint is not None and os.path.exists(os.path.join(checkpoint, "class-0.checkpoint")):
+        say(f"going on from {checkpoint}")
+    silent = quiet or as_json
+    rho = max(bias, 0.0)
+    with _opened(
+        file, options, settings, rho, memory=memory, stream=stream, witness=witness, quiet=silent,
+        cluster=cluster, deadline=deadline or 60.0,
+    ) as (source, zero_based):  # fmt: skip
+        source.set_class_weight(parse_class_weights(weights, source.classes))
+        read = time.perf_counter() - began
+        n_problems = len(source.labels)
+        if n_problems > _MANY_CLASSES:
+            say(
+                f"there are {n_problems} classes, and as many problems. Is it the right column "
+                "(--label)?"
+            )
+        with training_progress(tol, max_time, n_problems, quiet=silent) as observer:
+            fitted = fit_model(source, settings, witness=witness, observer=observer)
+    parameters = {**fitted.model.parameters, "zero_based": zero_based}
+    replace(fitted.model, parameters=parameters).save(output)
+    if witness and fitted.model.witness is None and not as_json:
+        say("no witness was written: not every class has a dual point")
+    _tell(fitted, output, read, began, as_json=as_json, quiet=quiet)
+
+
+def _output(ctx: click.Context, file: str, model: str | None, output: str | None) -> str:
+    """Where the model goes, if it can be written there."""
     if model is not None and output is not None:
         raise click.UsageError("the model is named twice, as MODEL and by -o", ctx)
     output = output or model
@@ -184,45 +235,7 @@ def command(
         output = os.path.basename(os.path.normpath(file)) + ".model"
     _require_writable(output)
     require_other_file(output, file)
-    began = time.perf_counter()
-    settings = Settings(
-        C=C, tol=tol, solver=solver, intercept_scaling=max(bias, 0.0), max_iter=max_iter,
-        max_time=max_time,
-        seed=seed, n_jobs=n_jobs or all_threads(), witness=witness, checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-    )  # fmt: skip
-    if cluster is not None:
-        options.for_blocks()
-        given = {"--n-jobs": n_jobs, "--memory": memory, "--stream": stream,
-                 "--witness": witness, "--checkpoint": checkpoint}  # fmt: skip
-        for name, value in given.items():
-            if value:
-                raise click.UsageError(f"{name} does not go with --dask", ctx)
-        with training_progress(tol, max_time, 1, quiet=quiet or as_json) as callbacks:
-            fitted = fit_on_cluster(file, settings, weights, cluster, deadline or 60.0, callbacks)
-        fitted.model.save(output)
-        _tell(fitted, output, 0.0, began, as_json=as_json, quiet=quiet)
-        return
-    if deadline is not None:
-        raise click.UsageError("--deadline goes with --dask only", ctx)
-    if os.path.isdir(file):
-        raise BadInput(f"{file} is a folder; only --dask trains on one")
-    if checkpoint is not None and os.path.exists(os.path.join(checkpoint, "class-0.checkpoint")):
-        say(f"going on from {checkpoint}")
-    data, zero_based = _open(file, options, settings, memory, stream=stream, quiet=quiet or as_json)
-    settings, n_labels = _with_class_weights(settings, data, weights)
-    read = time.perf_counter() - began
-    if n_labels > _MANY_CLASSES:
-        say(
-            f"there are {n_labels} classes, and as many problems. Is it the right column (--label)?"
-        )
-    with training_progress(tol, max_time, n_labels, quiet=quiet or as_json) as callbacks:
-        fitted = fit(data, settings, callbacks)
-    parameters = {**fitted.model.parameters, "zero_based": zero_based}
-    replace(fitted.model, parameters=parameters).save(output)
-    if witness and fitted.model.witness is None and not as_json:
-        say("no witness was written: not every class has a dual point")
-    _tell(fitted, output, read, began, as_json=as_json, quiet=quiet)
+    return output
 
 
 def _tell(
@@ -249,74 +262,64 @@ def _require_writable(output: str) -> None:
         raise BadInput(f"the folder {folder} cannot be written to: {output} has no place there")
 
 
-def _open(
+@contextmanager
+def _opened(
     file: str,
     options: DataOptions,
     settings: Settings,
-    memory: int | None,
+    rho: float,
     *,
+    memory: int | None,
     stream: bool,
+    witness: bool,
     quiet: bool,
-) -> tuple[Data | BlockStream, bool | None]:
+    cluster: str | None,
+    deadline: float,
+) -> Iterator[tuple[Source, bool | None]]:
+    """The data, and whether it is zero-based text (None if it has nothing to do with text)."""
+    if cluster is not None:
+        options.for_blocks()
+        with cluster_source(file, cluster, deadline, rho) as on_cluster:
+            yield on_cluster, on_cluster.zero_based
+    elif _is_to_be_streamed(file, memory, stream=stream):
+        from certsvm.data.block_file import BlockFile
+        from certsvm.data.streams import BlockStream
+        from certsvm.fitting.sources import StreamSource
+
+        options.for_blocks()
+        blocks = BlockFile(file)
+        with counting("looking through the data", quiet=quiet) as count:
+            read = BlockStream(
+                blocks, intercept_scaling=rho, on_block=lambda rows: count("read", rows)
+            )
+        source = StreamSource(read)
+        if memory is not None:
+            require_memory(memory, source, settings, witness=witness)
+        yield source, blocks.summary.zero_based
+    else:
+        with counting("reading", quiet=quiet):
+            data = load(file, options, settings.n_jobs)
+        yield data.source(rho), data.zero_based
+
+
+def _is_to_be_streamed(file: str, memory: int | None, *, stream: bool) -> bool:
+    """Whether the file is streamed; raises if it would have to be and cannot."""
     limit = memory or int(_SHARE_OF_MEMORY * physical_memory())
     if not (stream or too_large(file, limit, certain=memory is not None)):
-        with counting("reading", quiet=quiet):
-            return load(file, options, settings.n_jobs)
-    if kind_of(file) != "blocks":
-        if memory is None and not stream:
-            # It may well be less than it looks, and whoever has swap may want to try.
-            say(f"{file} may not fit in memory; `certsvm convert` makes a file that need not")
-            return load(file, options, settings.n_jobs)
-        if stream:
-            raise BadInput(f"--stream needs what `certsvm convert` makes, and {file} is not")
-        raise BadInput(
-            f"{file} cannot be streamed, and may need more than {limit / 1e6:.0f} MB in memory. "
-            f"Convert it first: certsvm convert {shlex.quote(file)} "
-            f"{shlex.quote(os.path.basename(file) + '.arrow')} --memory {limit // 10**6}M"
-        )
-    from certsvm.data.block_file import BlockFile
-    from certsvm.data.streams import BlockStream
-
-    options.for_blocks()
-    blocks = BlockFile(file)
-    with counting("looking through the data", quiet=quiet) as count:
-        data = BlockStream(
-            blocks,
-            intercept_scaling=settings.intercept_scaling,
-            on_block=lambda rows: count("read", rows),
-        )
-    if memory is not None:
-        require_memory(memory, data, settings)
-    return data, blocks.summary.zero_based
-
-
-def _with_class_weights(
-    settings: Settings, data: Data | BlockStream, weights: tuple[str, ...]
-) -> tuple[Settings, int]:
-    import numpy as np
-
-    from certsvm.data.streams import BlockStream
-
-    classes = data.classes if isinstance(data, BlockStream) else np.unique(data.y)
-    n_labels = 1 if classes.size == 2 else int(classes.size)
-    if not weights:
-        return settings, n_labels
-    if "balanced" in weights:
-        if len(weights) > 1:
-            raise BadInput("--class-weight balanced does not go with weights of single classes")
-        return replace(settings, class_weight="balanced"), n_labels
-    factors: dict[Any, float] = {}
-    known = {tidy(label) for label in classes.tolist()}
-    for text in weights:
-        name, _, factor = text.rpartition("=")
-        try:
-            factors[labels_like(classes, name)] = float(factor)
-        except ValueError:
-            raise BadInput(f"--class-weight {text}: write LABEL=W, such as 1=5") from None
-        if tidy(labels_like(classes, name)) not in known:
-            shown = ", ".join(sorted(known)[:20])
-            raise BadInput(f"--class-weight {text}: there is no class {name}; there are {shown}")
-    return replace(settings, class_weight=factors), n_labels
+        return False
+    if kind_of(file) == "blocks":
+        return True
+    if stream:
+        raise BadInput(f"--stream needs what `certsvm convert` makes, and {file} is not")
+    if memory is None:
+        # It may well be less than it looks, and whoever has swap may want to try.
+        say(f"{file} may not fit in memory; `certsvm convert` makes a file that need not")
+        return False
+    raise BadInput(
+        f"{file} cannot be streamed, and may need more than {limit / 1e6:.0f} MB in memory. "
+        f"Convert it first: certsvm convert {shlex.quote(file)} "
+        f"{shlex.quote(os.path.basename(file) + '.arrow')} --memory {limit // 10**6}M"
+    )
 
 
 def _summarise(fitted: Fit, output: str, read: float, seconds: float) -> None:

@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 
 from certsvm.certificates.verification import VerificationReport, verify_model
 from certsvm.data.streams import BlockStream
-from certsvm.fitting.fit import Data, Fit, Settings, fit, fit_stream
+from certsvm.fitting.fit_classes import Observer
+from certsvm.fitting.fit_model import Fit, fit_model, fit_stream
+from certsvm.fitting.settings import Settings
+from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.models.model import Model
 from certsvm.models.witness import WeightsWitness, Witness
 from certsvm.training.checkpoints import CheckpointError
@@ -47,6 +50,25 @@ def cut(X: Any, y: Any, weights: Any, n_blocks: int) -> list[tuple[Any, Any, Any
     ]
 
 
+def fit(
+    data: Any,
+    observer: Observer | None = None,
+    *,
+    class_weight: Any = None,
+    intercept_scaling: float = 0.0,
+    witness: bool = False,
+    **settings: Any,
+) -> Fit:
+    """Train on rows in memory, a tuple, or on a stream of blocks, a function."""
+    source: Source
+    if callable(data):
+        stream = BlockStream(data, intercept_scaling=intercept_scaling)
+        source = StreamSource(stream, class_weight)
+    else:
+        source = MemorySource(*data, class_weight=class_weight, intercept_scaling=intercept_scaling)
+    return fit_model(source, Settings(**settings), witness=witness, observer=observer)
+
+
 def sound(report: VerificationReport) -> bool:
     return bool(report.ok and report.dual_verified and report.same_data)
 
@@ -63,23 +85,19 @@ def sound(report: VerificationReport) -> bool:
     tol=st.sampled_from([0.1, 1e-3]),
 )
 def test_proofs_are_confirmed_on_another_path(
-    n_classes: int, labels: str, form: str, weighted: bool, class_weight: Any, intercept_scaling: float,
-    solver: str, streamed: bool, tol: float,
+    n_classes: int, labels: str, form: str, weighted: bool, class_weight: Any,
+    intercept_scaling: float, solver: str, streamed: bool, tol: float,
 ) -> None:  # fmt: skip
     X, y, weights = rows(n_classes, labels, form)
     weights = weights if weighted else None
     if class_weight == "dict":
         class_weight = {np.unique(y)[0].item(): 2.5}
-    settings = Settings(
-        C=0.3, tol=tol, solver=solver, intercept_scaling=intercept_scaling, class_weight=class_weight,
-        witness=True,
-        max_iter=60,
-    )  # fmt: skip
     blocks = cut(X, y, weights, 3)
-    if streamed and solver not in ("dcd", "working-set"):
-        fitted = fit(BlockStream(lambda: blocks, intercept_scaling=intercept_scaling), settings)
-    else:
-        fitted = fit(Data(X, y, weights), settings)
+    streamed = streamed and solver not in ("dcd", "working-set")
+    fitted = fit(
+        (lambda: blocks) if streamed else (X, y, weights), C=0.3, tol=tol, solver=solver,
+        intercept_scaling=intercept_scaling, class_weight=class_weight, witness=True, max_iter=60,
+    )  # fmt: skip
     report = verify_model(fitted.model, blocks)
     assert len(report) == (1 if n_classes == 2 else n_classes)
     assert sound(report), str(report)
@@ -95,12 +113,11 @@ def test_proofs_are_confirmed_on_another_path(
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 def test_a_stream_and_memory_agree(n_classes: int, class_weight: Any) -> None:
     X, y, weights = rows(n_classes)
-    settings = Settings(
-        C=0.3, tol=1e-5, class_weight=class_weight, intercept_scaling=1.0, max_iter=200
-    )
-    one = fit(Data(X, y, weights), settings)
+    how = {"C": 0.3, "tol": 1e-5, "max_iter": 200}
+    how |= {"class_weight": class_weight, "intercept_scaling": 1.0}
+    one = fit((X, y, weights), **how)
     blocks = cut(X, y, weights, 4)
-    other = fit(BlockStream(lambda: blocks, intercept_scaling=1.0), settings)
+    other = fit(lambda: blocks, **how)
     assert one.met
     assert other.met
     assert one.model.fingerprint == other.model.fingerprint
@@ -114,13 +131,13 @@ def model(kind: str) -> tuple[Model, list[tuple[Any, Any, Any]]]:
     """A model with a witness: of weights, or of so many bits."""
     X, y, weights = rows(3 if kind == "8, three classes" else 2)
     blocks = cut(X, y, weights, 3)
-    settings = Settings(C=0.3, tol=1e-3, intercept_scaling=1.0, witness=True, max_iter=100)
+    how: dict[str, Any] = {"C": 0.3, "intercept_scaling": 1.0, "witness": True, "max_iter": 100}
     if kind == "weights":
-        return fit(BlockStream(lambda: blocks, intercept_scaling=1.0), settings).model, blocks
+        return fit(lambda: blocks, tol=1e-3, **how).model, blocks
     bits = int(kind.split(",")[0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("certsvm.fitting.fit._BITS", (bits,))
-        found = fit(Data(X, y, weights), replace(settings, solver="sgd-s", tol=0.02)).model
+        patch.setattr("certsvm.fitting.witnesses._BITS", (bits,))
+        found = fit((X, y, weights), solver="sgd-s", tol=0.02, **how).model
     assert isinstance(found.witness, Witness)
     assert found.witness.bits == bits
     return found, blocks
@@ -130,8 +147,9 @@ def test_a_witness_has_as_many_bits_as_it_needs() -> None:
     X, y, _ = rows(n=2000)
     found = []
     for tol in (0.1, 1e-14):
-        settings = Settings(C=1e-3, tol=tol, witness=True, solver="newton", max_iter=100)
-        witness = fit(Data(X, y), settings).model.witness
+        witness = fit(
+            (X, y), C=1e-3, tol=tol, witness=True, solver="newton", max_iter=100
+        ).model.witness
         assert isinstance(witness, Witness)
         found.append(witness.bits)
     assert found == [8, 16]
@@ -257,16 +275,16 @@ def test_a_proof_at_high_accuracy_is_confirmed(solver: str) -> None:
     X, y, _ = rows(n=2000)
     for scale in (1e-3, 1.0, 1e3):
         blocks = cut(X * scale, y, None, 3)
-        settings = Settings(C=1.0, tol=1e-12, witness=True, solver=solver, max_iter=60)
-        fitted = fit(BlockStream(partial(iter, blocks)), settings)
+        fitted = fit(
+            partial(iter, blocks), C=1.0, tol=1e-12, witness=True, solver=solver, max_iter=60
+        )
         assert sound(verify_model(fitted.model, blocks))
 
 
 def test_auto_keeps_a_witness_of_wide_rows_too() -> None:
     X = sp.random(40, 3500, density=0.01, format="csr", random_state=0)
     y = np.where(np.arange(40) % 2, 1, -1)
-    settings = Settings(witness=True, max_iter=30)
-    fitted = fit(BlockStream(lambda: [(X, y)]), settings)
+    fitted = fit(lambda: [(X, y)], witness=True, max_iter=30)
     assert fitted.model.witness is not None
     assert sound(verify_model(fitted.model, [(X, y, None)]))
 
@@ -274,7 +292,7 @@ def test_auto_keeps_a_witness_of_wide_rows_too() -> None:
 def test_who_has_no_dual_point_has_no_witness() -> None:
     X, y, _ = rows()
     with pytest.raises(ValueError, match="a witness needs a solver with a dual point"):
-        fit(Data(X, y), Settings(solver="pegasos", witness=True))
+        fit((X, y), solver="pegasos", witness=True)
 
 
 @pytest.mark.parametrize(
@@ -307,23 +325,14 @@ def test_what_cannot_be_trained(
         _ = (
             fit_stream(lambda: blocks, **settings)
             if streamed
-            else fit(Data(**data), Settings(**settings))
+            else fit(tuple(data.values()), **settings)
         )
-
-
-def test_settings_or_parameters() -> None:
-    with pytest.raises(ValueError, match="not both"):
-        fit_stream(list, settings=Settings(), C=1.0)
-    X, y, _ = rows()
-    with pytest.raises(ValueError, match="intercept_scaling 0, the settings ask for 1"):
-        fit(BlockStream(lambda: [(X, y)]), Settings(intercept_scaling=1.0))
 
 
 def checkpointed(folder: Path, weights: Any, *, streamed: bool) -> Fit:
     X, y, _ = rows()
-    settings = Settings(solver="sgd-s", tol=0.05, checkpoint=folder, checkpoint_every=0.0)
-    data = BlockStream(lambda: cut(X, y, weights, 2)) if streamed else Data(X, y, weights)
-    return fit(data, settings)
+    data = (lambda: cut(X, y, weights, 2)) if streamed else (X, y, weights)
+    return fit(data, solver="sgd-s", tol=0.05, checkpoint=folder, checkpoint_every=0.0)
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -341,10 +350,10 @@ def test_a_checkpoint_of_other_weights_is_refused(streamed: bool, tmp_path: Path
 @pytest.mark.parametrize("solver", ["sgd-s", "newton"])
 def test_a_checkpoint_from_memory_is_not_for_a_stream(solver: str, tmp_path: Path) -> None:
     X, y, _ = rows()
-    settings = Settings(solver=solver, tol=1e-12, checkpoint=tmp_path, max_iter=2)
-    fit(Data(X, y), settings)
+    how: dict[str, Any] = {"solver": solver, "tol": 1e-12, "checkpoint": tmp_path}
+    fit((X, y), max_iter=2, **how)
     try:
-        fitted = fit(BlockStream(lambda: [(X, y)]), replace(settings, max_iter=5))
+        fitted = fit(lambda: [(X, y)], max_iter=5, **how)
     except CheckpointError:
         return
     assert verify_model(fitted.model, [(X, y, None)]).ok
@@ -355,37 +364,20 @@ def test_an_interrupt_gives_a_model_that_is_proved(streamed: bool) -> None:
     X, y, weights = rows(3)
     blocks = cut(X, y, weights, 2)
 
-    def callbacks(label: Any) -> list[Any]:
-        def interrupt(progress: Any) -> None:
-            if label == 1 and progress.record.passes == 3:
-                raise KeyboardInterrupt
+    class Interrupting(Observer):
+        def begin(self, i: int, label: Any, problem: Any) -> list[Any]:
+            def interrupt(progress: Any) -> None:
+                if label == 1 and progress.record.passes == 3:
+                    raise KeyboardInterrupt
 
-        return [interrupt]
+            return [interrupt]
 
-    data = BlockStream(lambda: blocks) if streamed else Data(X, y, weights)
-    settings = Settings(tol=0.0, max_iter=8, solver="sgd-s", witness=True)
-    fitted = fit(data, settings, callbacks)
+    data = (lambda: blocks) if streamed else (X, y, weights)
+    fitted = fit(data, Interrupting(), tol=0.0, max_iter=8, solver="sgd-s", witness=True)
     assert fitted.interrupted
     assert [result.reason == INTERRUPTED for result in fitted.results] == [False, True, True]
     assert fitted.results[1].passes == 3
     assert verify_model(fitted.model, blocks).ok
-
-
-def test_after_an_interrupt_no_other_class_is_begun() -> None:
-    X, y, _ = rows(3)
-    begun = []
-
-    def source() -> Any:
-        begun.append(1)
-        yield X, y
-
-    def interrupt(progress: Any) -> None:
-        raise KeyboardInterrupt
-
-    stream = BlockStream(source)
-    fitted = fit(stream, Settings(tol=0.0, max_iter=8, solver="sgd-s"), lambda label: [interrupt])
-    assert fitted.interrupted
-    assert not fitted.model.coef[2].any()
 
 
 def test_the_same_seed_gives_the_same_bits() -> None:

@@ -1,0 +1,76 @@
+"""What an estimator keeps of a fit, for the next one to go on from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from certsvm.fitting.sources import Source
+from certsvm.problem.rows import join
+from certsvm.solvers import Start
+from certsvm.training.loop import Result
+
+
+@dataclass(frozen=True)
+class WarmState:
+    """Where a fit ended, besides its weights.
+
+    Attributes
+    ----------
+    C : float or None
+        At which C; None after ``partial_fit``, which has none of its own.
+    epochs : int
+        How often rows were presented.
+    alphas : tuple
+        The dual point of each problem, or None.
+    smoothings : tuple
+        The slope of alpha over C with which a second-order run ended, or None.
+    """
+
+    C: float | None
+    epochs: int
+    alphas: tuple[Any, ...]
+    smoothings: tuple[float | None, ...]
+
+    @classmethod
+    def of(cls, results: Sequence[Result]) -> WarmState:
+        """What training ended with."""
+        ends = [r.warm_start or Start(r.w, r.epochs, r.alpha) for r in results]
+        return cls(
+            C=results[0].certificate.C,
+            epochs=max(result.epochs for result in results),
+            alphas=tuple(end.alpha for end in ends),
+            smoothings=tuple(end.smoothing for end in ends),
+        )
+
+    def without_tensors(self) -> WarmState:
+        """What can be pickled: a device may not be there later."""
+        kept = tuple(a if isinstance(a, np.ndarray) else None for a in self.alphas)
+        return replace(self, alphas=kept)
+
+
+def warm_starts(clf: Any, source: Source) -> list[Start] | None:
+    """Where each problem begins; None if there is nothing, or nothing that fits, to go on from."""
+    state: WarmState | None = getattr(clf, "_warm", None)
+    if not clf.warm_start or state is None or state.epochs == 0:
+        return None
+    if clf.coef_.shape[1] != source.n_columns or not np.array_equal(clf.classes_, source.classes):
+        return None
+    ratio = 1.0 if state.C is None else clf.C / state.C
+    # Steps shrink with the epochs. An answer for a larger C is longer; with steps as small as it
+    # had, it would take too long to come down.
+    epochs = max(1, round(state.epochs * min(1.0, ratio)))
+    return [
+        source.start(
+            join(coef, float(intercept), source.intercept_scaling),
+            epochs,
+            None if alpha is None else ratio * alpha,
+            smoothing,
+        )
+        for coef, intercept, alpha, smoothing in zip(
+            clf.coef_, clf.intercept_, state.alphas, state.smoothings, strict=True
+        )
+    ]

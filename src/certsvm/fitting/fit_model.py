@@ -1,0 +1,192 @@
+"""From data to a ``Model``, without scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from certsvm.data.streams import BlockStream
+from certsvm.data.streams import Source as Blocks
+from certsvm.fitting.class_weights import ClassWeight
+from certsvm.fitting.fit_classes import Observer, fit_classes
+from certsvm.fitting.settings import Settings
+from certsvm.fitting.sources import Source, StreamSource
+from certsvm.fitting.witnesses import Witnesses, needs_alpha
+from certsvm.models.model import Model
+from certsvm.models.witness import WeightsWitness, Witness
+from certsvm.solvers import make_solver
+from certsvm.training.loop import INTERRUPTED, Result
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What training gives.
+
+    Attributes
+    ----------
+    model : Model
+        The model, with its certificates.
+    results : list of Result
+        One for each binary problem.
+    """
+
+    model: Model
+    results: list[Result] = field(repr=False)
+
+    @property
+    def met(self) -> bool:
+        """Whether every target is proved to be met."""
+        return all(certificate.met for certificate in self.model.certificates)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return any(result.reason == INTERRUPTED for result in self.results)
+
+
+def fit_model(
+    source: Source,
+    settings: Settings,
+    *,
+    witness: bool = False,
+    observer: Observer | None = None,
+) -> Fit:
+    """Train a model.
+
+    Parameters
+    ----------
+    source : Source
+        The data.
+    settings : Settings
+        How.
+    witness : bool, default=False
+        Whether to keep what the dual bounds can be recomputed from.
+    observer : Observer, default=None
+        Told when classes begin and end.
+
+    Returns
+    -------
+    fit : Fit
+        The model. After Ctrl-C, the best so far; classes whose training had not begun have zero
+        weights and prove nothing.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from certsvm.fitting.sources import MemorySource
+    >>> X, y = make_classification(random_state=0)
+    >>> fit = fit_model(MemorySource(X, y), Settings(C=0.1))
+    >>> fit.met, fit.model.certificates[0].relative_gap <= 0.01
+    (True, True)
+    """
+    solver = source.solver(settings.solver)
+    witnesses = Witnesses()
+    if witness:
+        if not solver.certifies:
+            raise ValueError(
+                f"a witness needs a solver with a dual point, and {solver.name!r} has none"
+            )
+        keep = needs_alpha(solver, source.problem_type, source.dimension)
+        settings = replace(settings, keep_alpha=keep)
+    results = fit_classes(
+        source, settings, observer=observer, finish=witnesses.take if witness else None
+    )
+    joined = witnesses.joined(len(results)) if witness else None
+    return Fit(_model(source, settings, results, joined), results)
+
+
+def fit_stream(
+    blocks: Blocks,
+    *,
+    class_weight: ClassWeight = None,
+    intercept_scaling: float = 0.0,
+    witness: bool = False,
+    observer: Observer | None = None,
+    **settings: Any,
+) -> Model:
+    """Train on data that is read a block at a time, again in each pass.
+
+    The certificate is the same as for data in memory: it comes from complete passes over all rows,
+    and each pass is checked to have given the same rows. Rows should be in no particular order.
+
+    Parameters
+    ----------
+    blocks : callable
+        Begins a pass: returns an iterable of blocks ``(X, y)`` or ``(X, y, weights)``, the same
+        each time. A ``certsvm.data.BlockFile`` is one; so is a function that contains ``yield``. It
+        must not write into a block that it has yielded.
+    class_weight : dict or "balanced", default=None
+        Factors for the weights of each class's rows.
+    intercept_scaling : float, default=0.0
+        Height of the constant column behind the intercept; 0 means no intercept.
+    witness : bool, default=False
+        Whether to keep what the dual bounds can be recomputed from.
+    observer : Observer, default=None
+        Told when classes begin and end.
+    **settings
+        Attributes of ``certsvm.fitting.settings.Settings``, such as ``C=10.0``.
+
+    Returns
+    -------
+    model : Model
+        With ``certificates``, ``predict``, ``save`` and ``to_sklearn``.
+
+    Examples
+    --------
+    >>> from certsvm import fit_stream
+    >>> def blocks():
+    ...     for seed in range(5):
+    ...         rng = np.random.default_rng(seed)
+    ...         X = rng.standard_normal((100, 3))
+    ...         yield X, np.where(X[:, 0] + 0.1 * rng.standard_normal(100) > 0, "yes", "no")
+    >>> model = fit_stream(blocks, C=1.0, tol=1e-3)
+    >>> model.certificates[0].met, model.predict(np.array([[2.0, 0.0, 0.0]])).tolist()
+    (True, ['yes'])
+    """
+    checked = Settings(**settings)
+    # Before the data are read for the first time.
+    make_solver(checked.solver)
+    source = StreamSource(BlockStream(blocks, intercept_scaling=intercept_scaling), class_weight)
+    return fit_model(source, checked, witness=witness, observer=observer).model
+
+
+def _model(
+    source: Source,
+    settings: Settings,
+    results: Sequence[Result],
+    witness: Witness | WeightsWitness | None,
+) -> Model:
+    rho, n = source.intercept_scaling, source.n_columns
+    weights: Any = source.class_weight
+    if isinstance(weights, dict):
+        # Labels need not be strings, as JSON's keys have to be.
+        weights = [[_plain(label), float(weight)] for label, weight in weights.items()]
+    names = source.feature_names
+    return Model(
+        coef=np.array([result.w[:n] for result in results]),
+        intercept=np.array([result.w[n] * rho if rho > 0 else 0.0 for result in results]),
+        classes=source.classes,
+        class_weight=source.factors,
+        certificates=tuple(result.certificate for result in results),
+        parameters={
+            "C": settings.C,
+            "tol": settings.tol,
+            "intercept_scaling": float(rho),
+            "solver": max((result.solver for result in results), key=len),
+            "class_weight": weights,
+            "seed": settings.seed,
+            "max_iter": settings.max_iter,
+            "passes": max(result.passes for result in results),
+            "reasons": [result.reason for result in results],
+        },
+        feature_names=None if names is None else tuple(names),
+        fingerprint=source.fingerprint,
+        witness=witness,
+    )
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,0 +1,67 @@
+"""Learning from a stream of batches, each presented once: nothing is proved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.fitting.class_weights import ClassWeight, class_factors, positive_classes
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows, Vector
+from certsvm.solvers.sgd_s import present_once
+
+
+class OnlineModel:
+    """Weights for each class against all others, learned by SGD as in ``sgd-s``.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        All labels that will ever come, ascending.
+    coef : ndarray of shape (n_problems, n_columns)
+        Weights of the columns.
+    intercept : ndarray of shape (n_problems,)
+        Intercepts.
+    t : int
+        Presentations so far.
+    """
+
+    def __init__(
+        self,
+        classes: NDArray[Any],
+        coef: NDArray[np.float64],
+        intercept: Vector,
+        t: int,
+    ) -> None:
+        self.classes, self.coef, self.intercept, self.t = classes, coef.copy(), intercept.copy(), t
+
+    def present(
+        self,
+        rows: Rows,
+        y: NDArray[Any],
+        weights: Vector | None,
+        class_weight: ClassWeight,
+        C_total: float,
+    ) -> Vector:
+        """Present a batch once, in its order, and return the factors of the classes' weights.
+
+        ``C_total`` is C times the number of rows that the loss is summed over.
+        """
+        y_index = np.searchsorted(self.classes, y)
+        factors = class_factors(class_weight, self.classes, np.ones(self.classes.size))
+        if (factors != 1.0).any():
+            weights = factors[y_index] * (1.0 if weights is None else weights)
+        counted = rows.n_rows if weights is None else np.count_nonzero(weights)
+        if not counted:
+            return factors
+        for i, positive in enumerate(positive_classes(self.classes.size)):
+            signs = np.where(y_index == positive, 1.0, -1.0)
+            # C is such that lambda = 1 / (C m) comes out as 1 / C_total.
+            problem = Problem(rows, signs, C=C_total / counted, weights=weights)
+            w = problem.weight_vector(self.coef[i], float(self.intercept[i]))
+            w, t = present_once(problem, w, self.t)
+            self.coef[i], self.intercept[i] = problem.coefficients(w)
+        self.t = t
+        return factors

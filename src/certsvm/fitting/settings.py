@@ -1,0 +1,65 @@
+"""How to train, whatever the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import index
+from pathlib import Path
+
+from certsvm.problem.base import positive_C
+from certsvm.solvers import Solver
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train.
+
+    Attributes
+    ----------
+    C : float, default=1.0
+        Weight of the loss against the regulariser.
+    tol : float, default=0.01
+        Relative accuracy to be proved.
+    solver : str or Solver, default="auto"
+        Which algorithm; which names there are depends on the source of the data.
+    max_iter : int, default=1000
+        Limit on passes, for each class.
+    max_time : float, default=None
+        Limit in seconds, for each class.
+    seed : int or None, default=0
+        Of the random orders. Each class gets a stream of its own from it. None takes one from
+        the operating system.
+    n_jobs : int, default=1
+        Threads: for several classes at once, or inside the training of one.
+    keep_alpha : bool, default=False
+        Whether to return the dual points behind the certificates.
+    checkpoint : path, default=None
+        A folder to keep the state of training in, and to go on from.
+    checkpoint_every : float, default=10.0
+        Seconds between two checkpoints, at least.
+    """
+
+    C: float = 1.0
+    tol: float = 0.01
+    solver: str | Solver = "auto"
+    max_iter: int = 1000
+    max_time: float | None = None
+    seed: int | None = 0
+    n_jobs: int = 1
+    keep_alpha: bool = False
+    checkpoint: str | Path | None = None
+    checkpoint_every: float = 10.0
+
+    def __post_init__(self) -> None:
+        # NumPy's numbers would be refused only when the model is saved.
+        for name in ("max_iter", "n_jobs"):
+            object.__setattr__(self, name, index(getattr(self, name)))
+        if self.seed is not None:
+            object.__setattr__(self, "seed", index(self.seed))
+        for name in ("tol", "checkpoint_every"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+        object.__setattr__(self, "C", positive_C(self.C))
+        if not self.tol >= 0:
+            raise ValueError(f"tol must be a number >= 0, got {self.tol!r}")
+        if self.n_jobs < 1 or (self.seed is not None and self.seed < 0):
+            raise ValueError("n_jobs must be at least 1, and seed not negative")

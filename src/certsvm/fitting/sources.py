@@ -1,0 +1,254 @@
+"""Where labelled rows come from: what the loop over classes needs to know of them.
+
+A source knows its classes and their weights, the shape of the data and what identifies it, and
+makes the binary problem of each class at a given C. Rows in memory and streams are here; clusters
+(``certsvm.dask``) and tensors (``certsvm.torch``) bring sources of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from certsvm.data.streams import BlockStream
+from certsvm.fitting.class_weights import (
+    ClassWeight,
+    class_factors,
+    classes_of,
+    positive_classes,
+    require_two_classes,
+)
+from certsvm.problem.base import BaseProblem
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows, Vector
+from certsvm.problem.streamed import StreamedProblem
+from certsvm.solvers import Solver, Start, make_solver
+from certsvm.storage.fingerprint import Fingerprint
+from certsvm.training.loop import Result
+
+
+class Source(ABC):
+    """Labelled rows.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The labels, ascending.
+    totals : ndarray of shape (n_classes,)
+        The total weight of each class's rows.
+    class_weight : dict, "balanced" or None
+        Factors for the weights of each class's rows.
+
+    Attributes
+    ----------
+    classes, totals : ndarray
+        As given.
+    factors : ndarray of shape (n_classes,)
+        What ``class_weight`` stands for.
+    problem_type : type
+        The kind of problem that it makes.
+    n_rows, n_columns : int
+        Shape of the data.
+    intercept_scaling : float
+        The augmentation rho; zero means that there is no intercept.
+    feature_names : sequence of str, or None
+        Names of the columns.
+    """
+
+    problem_type: type[BaseProblem]
+    n_rows: int
+    n_columns: int
+    intercept_scaling: float
+    feature_names: Sequence[str] | None = None
+
+    def __init__(
+        self, classes: NDArray[Any], totals: Vector, class_weight: ClassWeight = None
+    ) -> None:
+        self.classes, self.totals = classes, totals
+        self.set_class_weight(class_weight)
+
+    def set_class_weight(self, class_weight: ClassWeight) -> None:
+        """Weigh the classes."""
+        self.class_weight = class_weight
+        self.factors = class_factors(class_weight, self.classes, self.totals)
+        require_two_classes(self.classes, self.totals * self.factors)
+
+    @property
+    def positive(self) -> list[int]:
+        """The position of the class on the positive side of each problem."""
+        return positive_classes(self.classes.size)
+
+    @property
+    def labels(self) -> list[Any]:
+        """The class on the positive side of each problem."""
+        return [self.classes[i] for i in self.positive]
+
+    @property
+    def dimension(self) -> int:
+        """Length of weight vectors."""
+        return self.n_columns + (self.intercept_scaling > 0)
+
+    @property
+    def weight_sum(self) -> float:
+        """Of the rows' weights, in each problem."""
+        return math.fsum((self.totals * self.factors).tolist())
+
+    @abstractmethod
+    def problem(self, i: int, C: float) -> BaseProblem:
+        """The i-th problem: a class against all others."""
+
+    def start(
+        self, w: Vector, epochs: int, alpha: Any = None, smoothing: float | None = None
+    ) -> Start:
+        """Where to go on from what an earlier fit, perhaps on another kind of data, ended with."""
+        fits = isinstance(alpha, np.ndarray) and alpha.shape == (self.n_rows,)
+        return Start(w, epochs, alpha if fits else None, smoothing)
+
+    def solver(self, solver: str | Solver) -> Solver:
+        """The solver for a name, on this kind of data."""
+        return make_solver(solver)
+
+    def at_once(self, solver: Solver, n_jobs: int) -> int:
+        """How many problems to train at the same time, each with a share of ``n_jobs``."""
+        return 1
+
+    def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
+        """Called when a problem has been trained; returns what is to be told of it."""
+        return result
+
+    @property
+    def fingerprint(self) -> Fingerprint | None:
+        """Of rows and labels; None where it cannot be had."""
+        return None
+
+    @property
+    def identity(self) -> str:
+        """What a checkpoint must agree with: rows, labels and weights."""
+        raise ValueError("training on this kind of data cannot be checkpointed")
+
+
+class MemorySource(Source):
+    """Rows in memory.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_rows, n_columns)
+        The rows.
+    y : ndarray of shape (n_rows,)
+        Labels.
+    weights : ndarray of shape (n_rows,), default=None
+        Weights >= 0 of the rows.
+    class_weight : dict or "balanced", default=None
+        Factors for the weights of each class's rows.
+    intercept_scaling : float, default=0.0
+        Height of the constant column behind the intercept; 0 means no intercept.
+    feature_names : sequence of str, default=None
+        Names of the columns.
+
+    Examples
+    --------
+    >>> source = MemorySource(np.eye(3), np.array(["a", "b", "a"]))
+    >>> source.labels, source.problem(0, C=1.0).labels.tolist()
+    ([np.str_('b')], [-1.0, 1.0, -1.0])
+    """
+
+    problem_type = Problem
+
+    def __init__(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        weights: Vector | None = None,
+        *,
+        class_weight: ClassWeight = None,
+        intercept_scaling: float = 0.0,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        self._X, self._y, self._weights = X, np.asarray(y), weights
+        classes, self._y_index = classes_of(self._y)
+        totals = np.bincount(self._y_index, weights=weights, minlength=classes.size)
+        super().__init__(classes, totals.astype(np.float64), class_weight)
+        self.rows = Rows(X, intercept_scaling=intercept_scaling)
+        self.n_rows, self.n_columns = self.rows.n_rows, self.rows.n_columns
+        self.intercept_scaling = self.rows.intercept_scaling
+        self.feature_names = feature_names
+
+    def problem(self, i: int, C: float) -> Problem:
+        """The i-th problem."""
+        signs = np.where(self._y_index == self.positive[i], 1.0, -1.0)
+        return Problem(self.rows, signs, C=C, weights=self._row_weights())
+
+    def _row_weights(self) -> Vector | None:
+        """The weight of each row: its own times its class's; None if all are one."""
+        if (self.factors == 1.0).all():
+            return self._weights
+        factors: Vector = self.factors[self._y_index]
+        return factors if self._weights is None else factors * self._weights
+
+    @property
+    def weight_sum(self) -> float:
+        """Of the rows' weights, added in pairs."""
+        weights = self._row_weights()
+        return float(self.n_rows) if weights is None else float(weights.sum())
+
+    def at_once(self, solver: Solver, n_jobs: int) -> int:
+        """As many as there are threads."""
+        return min(n_jobs, len(self.positive))
+
+    @cached_property
+    def _fingerprint(self) -> Fingerprint:
+        return Fingerprint.of(self._X, self._y)
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Of rows and labels."""
+        return self._fingerprint
+
+    @property
+    def identity(self) -> str:
+        """The fingerprint, in which weights are not, and theirs."""
+        weights = b"" if self._weights is None else np.asarray(self._weights, np.float64).tobytes()
+        return f"in memory, {self.fingerprint}, weights {xxhash.xxh3_64_hexdigest(weights)}"
+
+
+class StreamSource(Source):
+    """Rows that are read anew in each pass.
+
+    Parameters
+    ----------
+    stream : BlockStream
+        The rows, with their ``intercept_scaling``.
+    class_weight : dict or "balanced", default=None
+        Factors for the weights of each class's rows.
+    """
+
+    problem_type = StreamedProblem
+
+    def __init__(self, stream: BlockStream, class_weight: ClassWeight = None) -> None:
+        self.stream = stream
+        totals = np.array([survey.weight_sum for survey in stream.surveys])
+        super().__init__(stream.classes, totals, class_weight)
+        self.n_rows, self.n_columns = stream.n_rows, stream.n_columns
+        self.intercept_scaling = stream.intercept_scaling
+        self.feature_names = getattr(getattr(stream.source, "summary", None), "feature_names", None)
+
+    def problem(self, i: int, C: float) -> StreamedProblem:
+        """The i-th problem."""
+        return StreamedProblem(self.stream, self.positive[i], C=C, class_factors=self.factors)
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Of rows and labels, however they are cut into blocks."""
+        return self.stream.fingerprint
+
+    @property
+    def identity(self) -> str:
+        """The fingerprint, and the digest of the blocks with their weights."""
+        return f"streamed, {self.fingerprint}, blocks {self.stream.digest}"

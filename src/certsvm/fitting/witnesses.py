@@ -1,0 +1,89 @@
+"""Witnesses: dual points coarse enough to be kept, and the certificates that they prove."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.dual import dual_bound, dual_point
+from certsvm.models.witness import WeightsWitness, Witness
+from certsvm.problem.base import BaseProblem, SummableProblem
+from certsvm.problem.memory import Problem
+from certsvm.solvers import Auto, Newton, SmoothedNewton, Solver
+from certsvm.training.loop import Result
+
+# A witness may cost this much of the gap, relative to it, where the target is not met anyway.
+_WITNESS_COST = 0.05
+_BITS = (8, 16, 32)
+
+
+class Witnesses:
+    """Takes the witness of each problem when it has been trained; see ``Finish``."""
+
+    def __init__(self) -> None:
+        self._by_problem: dict[int, Any] = {}
+
+    def take(self, i: int, problem: BaseProblem, result: Result) -> Result:
+        """Keep the witness of problem ``i``; the certificate becomes the one that it proves."""
+        assert isinstance(problem, SummableProblem)
+        certificate, self._by_problem[i] = _proof(problem, result)
+        return replace(result, certificate=certificate)
+
+    def joined(self, n_problems: int) -> Witness | WeightsWitness | None:
+        """The witnesses of all problems as one; None unless every problem has one."""
+        return _joined([self._by_problem.get(i) for i in range(n_problems)])
+
+
+def needs_alpha(solver: Solver, problem_type: type[BaseProblem], dimension: int) -> bool:
+    """Whether a witness takes a number for each row.
+
+    It does not with Newton's method on a stream, where alpha is a function of a weight vector.
+    """
+    streamed = not issubclass(problem_type, Problem)
+    if streamed and isinstance(solver, Auto):
+        solver = solver.for_stream(dimension)
+    return not (isinstance(solver, SmoothedNewton) or (streamed and isinstance(solver, Newton)))
+
+
+def _proof(problem: SummableProblem, result: Result) -> tuple[Certificate, Any]:
+    """A certificate whose dual point can be kept, and what is to be kept.
+
+    A coarser alpha is still feasible, but another one: the bound is computed anew from it. It takes
+    as few bits as the target allows.
+    """
+    certificate = result.certificate
+    if result.alpha is None:
+        return certificate, result.response
+    box = problem.C * problem.weights
+    for bits in _BITS:
+        witness = Witness.quantise(result.alpha[np.newaxis], box, bits)
+        source = f"{certificate.bound}, kept in {bits} bits a row"
+        bound, scale = dual_bound(dual_point(problem, witness.alpha(0, box), source))
+        coarser = replace(
+            certificate, dual=bound.value, dual_rounding=bound.rounding, bound=source, scale=scale
+        )
+        # Where the target is met, it must remain so.
+        enough = coarser.proved_gap <= (1.0 + _WITNESS_COST) * certificate.proved_gap
+        if coarser.met or (enough and not certificate.met):
+            break
+    return coarser, replace(witness, scale=np.array([scale if scale > 0 else 1.0]))
+
+
+def _joined(witnesses: list[Any]) -> Witness | WeightsWitness | None:
+    """The witnesses of all problems as one."""
+    if any(witness is None for witness in witnesses):
+        return None
+    if not isinstance(witnesses[0], Witness):
+        vectors = np.array([response.w for response in witnesses])
+        return WeightsWitness(vectors, np.array([response.sigma for response in witnesses]))
+    finest = max(witnesses, key=lambda witness: witness.bits)
+    levels = 2**finest.bits - 1
+    # A level of fewer bits is one of more bits, too: 255 divides 65535, and that 2^32 - 1.
+    codes = [
+        w.codes.astype(finest.codes.dtype) * finest.codes.dtype.type(levels // (2**w.bits - 1))
+        for w in witnesses
+    ]
+    return Witness(np.concatenate(codes), np.concatenate([w.scale for w in witnesses]))

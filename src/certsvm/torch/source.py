@@ -1,0 +1,140 @@
+"""Labelled rows in tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from certsvm.fitting.class_weights import ClassWeight
+from certsvm.fitting.sources import Source
+from certsvm.problem.base import BaseProblem
+from certsvm.problem.rows import Vector
+from certsvm.solvers import Solver, Start
+from certsvm.torch.data import as_tensor, encoded, float_rows, labels_of, weights_of
+from certsvm.torch.newton import TensorNewton
+from certsvm.torch.problems import ProblemGroup, TensorProblem, sizes_of
+from certsvm.torch.rows import TensorRows
+from certsvm.training.loop import Result
+
+# Bytes for a row and a problem, and for all problems that go in step: a share of the device's free
+# memory, or a number.
+_PER_ROW, _SHARE, _ROOM = 80, 0.4, 2.0**31
+
+
+class TensorSource(Source):
+    """Rows in tensors, on a GPU or not.
+
+    Parameters
+    ----------
+    X : Tensor, or anything that can be made one
+        The rows, used where they are if that is on the device.
+    y : array-like or Tensor of shape (n_rows,)
+        Labels.
+    sample_weight : array-like or Tensor of shape (n_rows,), default=None
+        Weights >= 0 of the rows.
+    class_weight : dict or "balanced", default=None
+        Factors for the weights of each class's rows.
+    intercept_scaling : float, default=0.0
+        Height of the constant column behind the intercept; 0 means no intercept.
+    device : torch.device or str, default=None
+        Where to train; None means where X is.
+    """
+
+    problem_type = TensorProblem
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        class_weight: ClassWeight = None,
+        intercept_scaling: float = 0.0,
+        device: torch.device | str | None = None,
+    ) -> None:
+        tensor = float_rows(X)
+        if tensor.ndim != 2:
+            raise ValueError(
+                f"X must have two dimensions (rows, columns), got {tuple(tensor.shape)}"
+            )
+        self.n_rows, self.n_columns = tensor.shape
+        if self.n_rows == 0 or self.n_columns == 0:
+            nothing = "rows" if self.n_rows == 0 else "columns"
+            raise ValueError(f"X has no {nothing}: shape {tuple(tensor.shape)}")
+        y = labels_of(y, self.n_rows)
+        self.intercept_scaling = intercept_scaling
+        self.rows = TensorRows(tensor, intercept_scaling=intercept_scaling, device=device)
+        classes, self._codes = encoded(y, self.rows.device)
+        if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
+            raise ValueError(
+                "Unknown label type: continuous. Labels must be classes, not quantities."
+            )
+        self._sample_weight: Tensor | None = None
+        if sample_weight is not None:
+            self._sample_weight = weights_of(sample_weight, self.n_rows, self.rows.device)
+        totals = self._codes.bincount(self._sample_weight, minlength=len(classes))
+        super().__init__(classes, totals.double().cpu().numpy(), class_weight)
+        # Problems that go in step, from the first to the last of them.
+        self._group: ProblemGroup | None = None
+
+    def set_class_weight(self, class_weight: ClassWeight) -> None:
+        """Weigh the classes."""
+        super().set_class_weight(class_weight)
+        self._weights = self._sample_weight
+        if (self.factors != 1.0).any():
+            factors = as_tensor(self.factors, self.rows.device)[self._codes]
+            self._weights = factors if self._weights is None else factors * self._weights
+
+    @property
+    def weight_sum(self) -> float:
+        """Of the rows' weights; not less than the exact sum."""
+        return sizes_of(self.rows, self._weights).weight_sum
+
+    def solver(self, solver: str | Solver) -> Solver:
+        """The second-order method, which is the only one on tensors."""
+        if isinstance(solver, TensorNewton):
+            return solver
+        if solver not in ("auto", "newton"):
+            name = solver if isinstance(solver, str) else solver.name
+            raise ValueError(
+                f"on tensors, training is by 'newton' (or 'auto', which is the same): {name!r} "
+                "needs NumPy arrays, such as X.cpu().numpy()"
+            )
+        return TensorNewton()
+
+    def start(
+        self, w: Vector, epochs: int, alpha: Any = None, smoothing: float | None = None
+    ) -> Start:
+        """Where to go on; alpha on the device."""
+        if alpha is not None and tuple(alpha.shape) == (self.n_rows,):
+            return Start(w, epochs, as_tensor(alpha, self.rows.device), smoothing)
+        return Start(w, epochs)
+
+    def problem(self, i: int, C: float) -> TensorProblem:
+        """The i-th problem; where rows come from outside the device, in step with others."""
+        if self.rows.resident:
+            return self._problem(i, C)
+        if self._group is None or not 0 <= i - self._group.first < len(self._group.problems):
+            numbers = range(i, min(i + self._in_step(), len(self.positive)))
+            self._group = ProblemGroup([self._problem(j, C) for j in numbers], first=i)
+        return self._group.problems[i - self._group.first]
+
+    def _problem(self, i: int, C: float) -> TensorProblem:
+        signs = 2 * (self._codes == self.positive[i]).to(torch.int8) - 1
+        return TensorProblem(self.rows, signs, C=C, row_weights=self._weights)
+
+    def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
+        """Give the memory of a group back when its last problem has been trained."""
+        if self._group is not None and problem is self._group.problems[-1]:
+            self._group = None
+        return result
+
+    def _in_step(self) -> int:
+        """How many problems there is room for at the same time."""
+        room = _ROOM
+        if self.rows.device.type == "cuda":
+            room = _SHARE * torch.cuda.mem_get_info(self.rows.device)[0]
+        return max(1, int(room / (_PER_ROW * self.n_rows)))

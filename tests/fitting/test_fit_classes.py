@@ -1,0 +1,217 @@
+"""The loop over classes: seeds, threads, interruption, observers, for all kinds of data."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from certsvm import LinearSVC
+from certsvm.data.streams import BlockStream
+from certsvm.fitting.fit_classes import Observer, Observers, fit_classes
+from certsvm.fitting.fit_model import fit_model
+from certsvm.fitting.settings import Settings
+from certsvm.fitting.sources import MemorySource, Source, StreamSource
+from certsvm.solvers.base import RunLostError, Start
+from certsvm.training.loop import INTERRUPTED, LOST
+
+KINDS = ["memory", "stream"]
+
+
+def several(n: int = 300, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 6))
+    return X, np.array(["a", "b", "c"])[(X[:, :3] + rng.standard_normal((n, 3))).argmax(axis=1)]
+
+
+def source_of(kind: str, X: Any, y: Any) -> Source:
+    if kind == "memory":
+        return MemorySource(X, y)
+    return StreamSource(BlockStream(lambda: [(X[:100], y[:100]), (X[100:], y[100:])]))
+
+
+class Interrupting(Observer):
+    """Ctrl-C in the training of a class, after so many passes; zero means before the first."""
+
+    def __init__(self, label: Any, passes: int) -> None:
+        self._label, self._passes = label, passes
+        self.ended: list[tuple[Any, int]] = []
+
+    def begin(self, i: int, label: Any, problem: Any) -> Sequence[Any]:
+        def interrupt(progress: Any) -> None:
+            if progress.record.passes == self._passes:
+                raise KeyboardInterrupt
+
+        if label == self._label and self._passes == 0:
+            raise KeyboardInterrupt
+        return [interrupt] if label == self._label else []
+
+    def end(self, i: int, label: Any, result: Any) -> None:
+        self.ended.append((label, result.passes))
+
+
+SLOW = Settings(solver="sgd-s", tol=0.0, max_iter=4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("passes", [0, 2])
+def test_an_interrupt_keeps_the_classes_before(kind: str, passes: int) -> None:
+    observer = Interrupting("b", passes)
+    results = fit_classes(source_of(kind, *several()), SLOW, observer=observer)
+    assert [result.passes for result in results] == [4, passes, 0]
+    assert [result.reason == INTERRUPTED for result in results] == [False, True, True]
+    assert results[0].w.any()
+    assert not results[2].w.any()
+    assert results[2].certificate.dual == 0.0
+    assert not results[2].certificate.met
+    assert observer.ended == [("a", 4), ("b", passes), ("c", 0)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interrupt_before_anything_is_known_is_raised(kind: str) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        fit_classes(source_of(kind, *several()), SLOW, observer=Interrupting("a", 0))
+
+
+def test_an_interrupted_estimator_keeps_the_classes_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y = several()
+    monkeypatch.setattr("certsvm.estimators.linear_svc.Observers", lambda *_: Interrupting("b", 0))
+    clf = LinearSVC(solver="sgd-s", tol=0.0, max_iter=4, random_state=0)
+    with pytest.warns(UserWarning, match="not reached for 3 of 3 classes"):
+        clf.fit(X, y)
+    assert clf.coef_[0].any()
+    assert not clf.coef_[1:].any()
+
+
+def test_a_class_that_was_not_trained_has_a_true_certificate() -> None:
+    X, y = several()
+    weights = np.linspace(0.1, 3.0, len(y))
+    source = MemorySource(X, y, weights, class_weight="balanced")
+    result = fit_classes(source, SLOW, C=0.5, observer=Interrupting("b", 2))[2]
+    exact = 0.5 * float((source.factors[np.searchsorted(source.classes, y)] * weights).sum())
+    assert result.certificate.primal == pytest.approx(exact, rel=1e-13)
+    assert result.certificate.C == 0.5
+    assert np.isinf(result.certificate.proved_gap)
+
+
+class Lossy(MemorySource):
+    """Loses the data of its second class."""
+
+    def problem(self, i: int, C: float) -> Any:
+        if i == 1:
+            raise RunLostError("gone")
+        return super().problem(i, C)
+
+
+def test_what_is_lost_costs_only_its_class() -> None:
+    results = fit_classes(Lossy(*several()), SLOW)
+    assert results[1].reason == f"{LOST}: gone"
+    assert [result.passes for result in results] == [4, 0, 4]
+
+
+def test_if_all_is_lost_the_error_is_raised() -> None:
+    class Hopeless(Lossy):
+        def problem(self, i: int, C: float) -> Any:
+            return super().problem(1, C)
+
+    with pytest.raises(RunLostError, match="gone"):
+        fit_classes(Hopeless(*several()), SLOW)
+
+
+def test_a_stop_that_is_set_trains_nothing() -> None:
+    stop = threading.Event()
+    stop.set()
+    results = fit_classes(MemorySource(*several()), SLOW, stop=stop)
+    assert [result.passes for result in results] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, 5])
+def test_threads_do_not_change_the_bits(n_jobs: int) -> None:
+    source = MemorySource(*several())
+    one, other = (
+        fit_classes(source, Settings(solver="sgd-m", tol=0.01, n_jobs=jobs)) for jobs in (1, n_jobs)
+    )
+    for a, b in zip(one, other, strict=True):
+        assert a.w.tobytes() == b.w.tobytes()
+
+
+@pytest.mark.filterwarnings("ignore:The target accuracy")
+@pytest.mark.parametrize("solver", ["sgd-s", "dcd", "svmsgd"])
+def test_the_estimator_and_the_command_line_give_the_same_bits(solver: str) -> None:
+    X, y = several()
+    clf = LinearSVC(solver=solver, random_state=3, fit_intercept=False, max_iter=5, tol=0.5)
+    clf.fit(X, y)
+    model = fit_model(
+        MemorySource(X, y), Settings(solver=solver, seed=3, max_iter=5, tol=0.5)
+    ).model
+    assert clf.coef_.tobytes() == model.coef.tobytes()
+
+
+def test_each_class_has_a_random_stream_of_its_own() -> None:
+    class Seeds(MemorySource):
+        """The same problem three times."""
+
+        def problem(self, i: int, C: float) -> Any:
+            return super().problem(0, C)
+
+    X, y = several()
+    settings = Settings(solver="sgd-s", max_iter=20, tol=0.0)
+    results = fit_classes(Seeds(X, y), settings)
+    assert len({result.w.tobytes() for result in results}) == 3
+    again = fit_classes(Seeds(X, y), settings)
+    assert [r.w.tobytes() for r in again] == [r.w.tobytes() for r in results]
+
+
+def test_c_and_a_start_are_arguments() -> None:
+    X, y = several()
+    source = MemorySource(X, y)
+    settings = Settings(solver="dcd", tol=1e-6, keep_alpha=True)
+    cold = fit_classes(source, settings, C=0.1)
+    assert {result.certificate.C for result in cold} == {0.1}
+    start = [Start(r.w, r.epochs, r.alpha) for r in cold]
+    warm = fit_classes(source, settings, C=0.1, start=start)
+    assert sum(r.passes for r in warm) < sum(r.passes for r in cold)
+
+
+def test_what_finishes_a_problem_is_called_with_it() -> None:
+    X, y = several()
+    finished = []
+
+    def finish(i: int, problem: Any, result: Any) -> Any:
+        finished.append((i, problem.n_rows, result.passes))
+        return result
+
+    fit_classes(MemorySource(X, y), SLOW, finish=finish)
+    assert finished == [(0, 300, 4), (1, 300, 4), (2, 300, 4)]
+
+
+def test_an_interrupt_while_finishing_keeps_the_result() -> None:
+    def finish(i: int, problem: Any, result: Any) -> Any:
+        raise KeyboardInterrupt
+
+    results = fit_classes(MemorySource(*several()), SLOW, finish=finish)
+    assert [result.passes for result in results] == [4, 0, 0]
+    assert results[0].reason == INTERRUPTED
+
+
+def test_observers_are_all_told() -> None:
+    class Telling(Observer):
+        def __init__(self) -> None:
+            self.passes: list[int] = []
+            self.labels: list[Any] = []
+
+        def begin(self, i: int, label: Any, problem: Any) -> Sequence[Any]:
+            return [lambda progress: self.passes.append(progress.record.passes)]
+
+        def end(self, i: int, label: Any, result: Any) -> None:
+            self.labels.append(label)
+
+    one, other = Telling(), Telling()
+    fit_classes(MemorySource(*several()), SLOW, observer=Observers(one, other))
+    assert one.passes == other.passes == [1, 2, 3, 4] * 3
+    assert one.labels == other.labels == ["a", "b", "c"]

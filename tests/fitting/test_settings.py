@@ -1,0 +1,39 @@
+"""How to train: what makes sense, and what does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from certsvm.fitting.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"C": 0.0}, "C must be"),
+        ({"C": np.nan}, "C must be"),
+        ({"tol": -1.0}, "tol must be"),
+        ({"tol": np.nan}, "tol must be"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+        ({"seed": -1}, "seed not negative"),
+    ],
+)
+def test_what_makes_no_sense(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Settings(**parameters)
+
+
+def test_numbers_of_numpy_become_plain() -> None:
+    settings = Settings(
+        C=np.float32(0.5), max_iter=np.int64(3), seed=np.int32(7), tol=np.float64(1)
+    )
+    assert (type(settings.C), type(settings.tol)) == (float, float)
+    assert (type(settings.max_iter), type(settings.seed)) == (int, int)
+
+
+def test_a_number_of_passes_is_whole() -> None:
+    with pytest.raises(TypeError):
+        Settings(max_iter=1.5)  # type: ignore[arg-type]
