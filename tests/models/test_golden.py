@@ -18,37 +18,41 @@ from certsvm.models import Model, WeightsWitness, Witness, load_witness
 from tests.models.golden import make
 
 GOLDEN = Path(__file__).parent / "golden"
-NAMES = ("model-1.csvm", "numbered-1.csvm", "quantised-1.witness", "weights-1.witness")
-CODES = {"f4": "f", "f8": "d", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I",
-         "i8": "q", "u8": "Q", "bool": "?"}  # fmt: skip
+NAMES = (
+    "model-1.safetensors",
+    "numbered-1.safetensors",
+    "quantised-1.witness",
+    "weights-1.witness",
+)
+CODES = {"F64": "d", "I64": "q", "U16": "H"}
 
 
 def read_by_the_document(path: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """docs/model-format.md in Python, without NumPy and without certsvm."""
+    """docs/model-format.md in Python, without NumPy, safetensors and certsvm."""
     data = path.read_bytes()
-    magic, version, zero, H, N = struct.unpack_from("<8sIIQQ", data)
-    assert magic == bytes.fromhex("894353564D0D0A1A")
-    assert (version, zero, N) == (1, 0, len(data))
-    assert xxhash.xxh3_128_intdigest(data[:-16]) == int.from_bytes(data[-16:], "big")
-    header = json.loads(data[32 : 32 + H].decode())
-    D = (32 + H + 63) // 64 * 64
-    assert not any(data[32 + H : D])
-    end = 0
-    arrays = {}
-    for entry in header["arrays"]:
-        assert entry["offset"] == (end + 63) // 64 * 64
-        assert not any(data[D + end : D + entry["offset"]])
-        count = math.prod(entry["shape"])
-        form = f"<{count}{CODES[entry['dtype']]}"
-        assert struct.calcsize(form) == entry["nbytes"]
-        arrays[entry["name"]] = list(struct.unpack_from(form, data, D + entry["offset"]))
-        end = entry["offset"] + entry["nbytes"]
-    assert D + end == N - 16
-    return header["kind"], header["content"], arrays
+    (H,) = struct.unpack_from("<Q", data)
+    assert H % 8 == 0
+    header = json.loads(data[8 : 8 + H].decode())
+    text = header.pop("__metadata__")["certsvm"]
+    metadata = json.loads(text)
+    assert metadata["format"] == 1
+    digits = metadata["digest"].encode()
+    assert data.index(digits) == 63
+    assert xxhash.xxh3_128_hexdigest(data[:63] + data[95:]).encode() == digits
+    arrays, end = {}, 0
+    for name, entry in header.items():
+        first, last = entry["data_offsets"]
+        assert first == end
+        form = f"<{math.prod(entry['shape'])}{CODES[entry['dtype']]}"
+        assert struct.calcsize(form) == last - first
+        arrays[name] = list(struct.unpack_from(form, data, 8 + H + first))
+        end = last
+    assert 8 + H + end == len(data)
+    return metadata["kind"], metadata["content"], arrays
 
 
 def test_a_reader_written_from_the_document() -> None:
-    kind, content, arrays = read_by_the_document(GOLDEN / "model-1.csvm")
+    kind, content, arrays = read_by_the_document(GOLDEN / "model-1.safetensors")
     assert kind == "model"
     assert arrays["coef"] == [0.1, -0.2, 0.3, 1 / 3, 2.0, -0.0, 1e-300, 5e-324, -1e300]
     assert arrays["intercept"] == [0.25, -1.0, 0.1 + 0.2]
@@ -61,7 +65,7 @@ def test_a_reader_written_from_the_document() -> None:
         "primal_rounding": 1e-13, "dual_rounding": 2e-13, "C": 0.1, "intercept_scaling": 1.0,
     }  # fmt: skip
     assert content["fingerprint"]["digest"] == "0123456789abcdef" * 2
-    _, content, arrays = read_by_the_document(GOLDEN / "numbered-1.csvm")
+    _, content, arrays = read_by_the_document(GOLDEN / "numbered-1.safetensors")
     assert content["classes"] is None
     assert arrays["classes"] == [-1, 1]
     kind, content, arrays = read_by_the_document(GOLDEN / "quantised-1.witness")
@@ -71,7 +75,7 @@ def test_a_reader_written_from_the_document() -> None:
 
 
 def test_golden_models_give_known_numbers() -> None:
-    model = Model.load(GOLDEN / "model-1.csvm")
+    model = Model.load(GOLDEN / "model-1.safetensors")
     assert model.classes.tolist() == ["blue", "green", "röd"]
     assert model.predict([[0.0, 0.0, -1.0], [0.0, 9.0, 0.0], [0.0, 0.0, 0.0]]).tolist() == [
         "röd", "green", "röd",
@@ -81,7 +85,7 @@ def test_golden_models_give_known_numbers() -> None:
     assert not model.certificates[1].met
     assert model.certificates[2].proved_gap == math.inf
     assert model.parameters["limits"] == [math.inf, 7]
-    numbered = Model.load(GOLDEN / "numbered-1.csvm")
+    numbered = Model.load(GOLDEN / "numbered-1.safetensors")
     assert numbered.predict([[1.0, 0.0], [0.0, 1.0]]).tolist() == [1, -1]
     assert numbered.classes.dtype == np.int64
 
@@ -112,7 +116,7 @@ def test_models_need_neither_scikit_learn_nor_numba() -> None:
         "print(sorted({'sklearn', 'numba', 'llvmlite', 'joblib'} & set(sys.modules)))"
     )
     run = subprocess.run(
-        [sys.executable, "-c", script, str(GOLDEN / "numbered-1.csvm")],
+        [sys.executable, "-c", script, str(GOLDEN / "numbered-1.safetensors")],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert run.stdout.split("\n")[:2] == ["1", "[]"]

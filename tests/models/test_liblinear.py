@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from certsvm.models import Model, ModelFileError, load_liblinear, save_liblinear
+from certsvm.models import Model, load_liblinear, save_liblinear
+from certsvm.storage.container import ModelFileError
 
 GOLDEN = Path(__file__).parent / "golden"
 TWO = (GOLDEN / "liblinear-two.model").read_text()

@@ -18,24 +18,17 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from safetensors import safe_open
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from certsvm import LinearSVC
 from certsvm.certificates.certificate import Certificate
-from certsvm.models import (
-    Fingerprint,
-    Model,
-    ModelFileError,
-    WeightsWitness,
-    Witness,
-    WriteError,
-    read_container,
-    save_witness,
-    witness_path,
-    write_container,
-)
+from certsvm.models import Model, WeightsWitness, Witness, save_witness, witness_path
+from certsvm.storage.atomic import WriteError
+from certsvm.storage.container import ModelFileError, read_container, write_container
+from certsvm.storage.fingerprint import Fingerprint
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
@@ -102,6 +95,15 @@ def same(a: Model, b: Model) -> bool:
     )
 
 
+def test_safetensors_alone_opens_a_model(tmp_path: Path) -> None:
+    small().save(tmp_path / "model")
+    with safe_open(tmp_path / "model", framework="numpy") as file:
+        coef = file.get_tensor("coef")
+        intercept = file.get_tensor("intercept")
+    assert coef.tolist() == [[1.0, -2.0]]
+    assert intercept.tolist() == [0.5]
+
+
 @given(models())
 def test_what_is_saved_is_loaded(model: Model) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -149,10 +151,7 @@ def test_every_truncation_and_extension_is_noticed(saved: bytes, tmp_path: Path)
         with pytest.raises(ModelFileError, match="truncated" if i else "empty"):
             Model.load(path)
     path.write_bytes(saved + b"\0")
-    with pytest.raises(ModelFileError, match="1 bytes more"):
-        Model.load(path)
-    path.write_bytes(saved.replace(b"\r\n", b"\n"))
-    with pytest.raises(ModelFileError, match="transfer as text"):
+    with pytest.raises(ModelFileError, match="damaged"):
         Model.load(path)
 
 

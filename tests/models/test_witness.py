@@ -13,16 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from certsvm.models import (
-    Fingerprint,
-    ModelFileError,
-    WeightsWitness,
-    Witness,
-    load_witness,
-    read_container,
-    save_witness,
-    write_container,
-)
+from certsvm.certificates.certificate import Certificate
+from certsvm.models import WeightsWitness, Witness, load_witness, save_witness
+from certsvm.storage.container import ModelFileError, read_container, write_container
+from certsvm.storage.fingerprint import Fingerprint
 from tests.problems import Case, cases, objective, optimum
 
 BITS = st.sampled_from([8, 16, 32])
@@ -107,6 +101,38 @@ def test_alphas_from_weights_by_hand() -> None:
     # What overflows before it is multiplied by zero is zero all the same.
     flat = WeightsWitness(np.array([[1.0]]), np.array([0.0]))
     assert flat.alpha(0, np.ones(1), np.array([1e300]), np.array([-1e300])).tolist() == [0.5]
+
+
+def claim(**numbers: float) -> Certificate:
+    return Certificate(primal=1.0, dual=0.5, target=0.01, **numbers)
+
+
+@given(BITS, st.integers(0, 5), st.data())
+def test_quantised_alphas_of_blocks(bits: int, cut: int, data: st.DataObject) -> None:
+    codes = data.draw(hnp.arrays(f"u{bits // 8}", (2, 5)))
+    witness = Witness(codes, np.array([1.0, 0.3]))
+    weights, nothing = np.array([1.0, 0.0, 2.0, 0.1, 3.0]), np.empty(0)
+    claimed = claim(C=0.7, scale=0.5)
+    for i in range(2):
+        parts = [
+            witness.alpha_of(i, claimed, None, nothing, weights[part], part.start)
+            for part in (slice(0, cut), slice(cut, 5))
+        ]
+        assert np.array_equal(np.concatenate(parts), witness.alpha(i, 0.7 * weights))
+    with pytest.raises(ValueError, match="about 5 rows, the data has more"):
+        witness.alpha_of(0, claimed, None, nothing, weights, 1)
+
+
+def test_alphas_of_blocks_from_weights_by_hand() -> None:
+    witness = WeightsWitness(np.array([[9.0, 9.0], [1.0, 2.0]]), np.array([0.0, 0.25]))
+    X, signs, weights = np.array([[0.0], [1.0], [4.0]]), np.array([1.0, -1.0, 1.0]), np.ones(3)
+    # The margins v.y_k are 1, -2 and 5, so alpha before its scale is 1/4, the box and 0.
+    claimed = claim(C=0.5, scale=0.5, intercept_scaling=0.5)
+    assert witness.alpha_of(1, claimed, X, signs, weights, 7).tolist() == [0.125, 0.25, 0.0]
+    flat = WeightsWitness(np.array([[1.0]]), np.array([0.25]))
+    # Without an intercept the margins are 0, -1 and 4.
+    assert flat.alpha_of(0, claim(C=0.5), X, signs, weights, 0).tolist() == [0.5, 0.5, 0.0]
+    assert (Witness(np.zeros((1, 3), np.uint8), np.ones(1)).n_rows, flat.n_rows) == (3, None)
 
 
 @given(

@@ -11,21 +11,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate, percent, tidy
-from certsvm.models.model import Model
-from certsvm.models.witness import Witness
-from certsvm.storage.fingerprint import FingerprintBuilder
+from certsvm.storage.fingerprint import Fingerprint, FingerprintBuilder
 
 Vector: TypeAlias = NDArray[np.float64]
 Blocks: TypeAlias = Iterable[tuple[Any, ...]]
-"""Rows, labels and perhaps weights, some at a time."""
+"""Rows, labels and perhaps weights, a block at a time."""
 AlphaOf: TypeAlias = Callable[[Any, Vector, Vector, int], Vector]
 """alpha of a block: called with the rows, +-1, their weights s_k and how many rows came before."""
 
@@ -34,6 +33,51 @@ _ROWS_AT_ONCE = 8192
 _AGREEMENT = 1e-9
 # An allowance this large was not made by rounding; it would excuse anything.
 _LARGEST_ALLOWANCE = 0.01
+
+
+class AlphaSource(Protocol):
+    """What the dual points of all problems follow from, such as a witness."""
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows it is about; None if alpha follows for any number of rows."""
+
+    def alpha_of(
+        self, i: int, claimed: Certificate, X: Any, signs: Vector, weights: Vector, first: int
+    ) -> Vector:
+        """The i-th problem's alpha of a block of rows that ``first`` rows come before."""
+
+
+class CertifiedModel(Protocol):
+    """What is verified of a model: its weights, and the claims about them."""
+
+    @property
+    def coef(self) -> Vector:
+        """Weights of the columns, of shape (n_problems, n_features)."""
+
+    @property
+    def intercept(self) -> Vector:
+        """Intercepts, of shape (n_problems,)."""
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Labels, ascending."""
+
+    @property
+    def class_weight(self) -> Vector:
+        """The factors of the weights of each class's rows."""
+
+    @property
+    def certificates(self) -> Sequence[Certificate]:
+        """One for each problem, or none."""
+
+    @property
+    def witness(self) -> AlphaSource | None:
+        """What the dual bounds can be recomputed from."""
+
+    @property
+    def fingerprint(self) -> Fingerprint | None:
+        """Of the training data."""
 
 
 @dataclass(frozen=True)
@@ -195,24 +239,21 @@ def verify(
     if weights is not None and weights.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but sample_weight has shape {weights.shape}")
     alphas = getattr(clf, "dual_coef_", None)
-    if alphas is not None and alphas.shape[1] != n_rows:
-        raise ValueError(f"the model keeps {alphas.shape[1]} dual variables, X has {n_rows} rows")
-    recounts = [
-        _Recount(clf.coef_[i], float(clf.intercept_[i]), claimed,
-                 None if alphas is None else _kept(alphas[i]))
-        for i, claimed in enumerate(certificates)
-    ]  # fmt: skip
+    source = None if alphas is None else _KeptAlphas(alphas)
+    if source is not None and source.n_rows != n_rows:
+        raise ValueError(f"the model keeps {source.n_rows} dual variables, X has {n_rows} rows")
+    recounts = _recounts(clf.coef_, clf.intercept_, certificates, source)
     for _ in _recounted(recounts, clf.classes_, clf.class_weight_, [(X, labels, weights)]):
         pass
     return _report(recounts, clf.classes_)
 
 
-def verify_model(model: Model, blocks: Blocks) -> VerificationReport:
+def verify_model(model: CertifiedModel, blocks: Blocks) -> VerificationReport:
     """Recompute a saved model's certificate from the training data.
 
     Parameters
     ----------
-    model : Model
+    model : certsvm.Model
         The model; with its witness, the dual bounds are recomputed too.
     blocks : iterable of (X, labels) or (X, labels, weights)
         The training data, read once.
@@ -225,7 +266,7 @@ def verify_model(model: Model, blocks: Blocks) -> VerificationReport:
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from certsvm import LinearSVC
+    >>> from certsvm import LinearSVC, Model
     >>> X, y = make_classification(random_state=0)
     >>> model = Model.from_estimator(LinearSVC(C=0.1, random_state=0).fit(X, y))
     >>> report = verify_model(model, [(X[:50], y[:50], None), (X[50:], y[50:], None)])
@@ -234,19 +275,14 @@ def verify_model(model: Model, blocks: Blocks) -> VerificationReport:
     """
     if not model.certificates:
         raise ValueError("this model has no certificate to verify: nothing is proved about it")
-    recounts = [
-        _Recount(model.coef[i], float(model.intercept[i]), claimed, _witnessed(model, i))
-        for i, claimed in enumerate(model.certificates)
-    ]
-    fingerprint = FingerprintBuilder(model.n_features)
+    recounts = _recounts(model.coef, model.intercept, model.certificates, model.witness)
+    fingerprint = FingerprintBuilder(model.coef.shape[1])
     n_rows = 0
     for X, labels in _recounted(recounts, model.classes, model.class_weight, blocks):
         fingerprint.update(X, labels)
         n_rows += X.shape[0]
-    if isinstance(model.witness, Witness) and model.witness.codes.shape[1] != n_rows:
-        raise ValueError(
-            f"the witness is about {model.witness.codes.shape[1]} rows, the data has {n_rows}"
-        )
+    if model.witness is not None and model.witness.n_rows not in (None, n_rows):
+        raise ValueError(f"the witness is about {model.witness.n_rows} rows, the data has {n_rows}")
     report = _report(recounts, model.classes)
     if model.fingerprint is not None:
         report.same_data = fingerprint.finish() == model.fingerprint
@@ -301,41 +337,32 @@ class _Recount:
         return math.fsum(self._alpha_sums) - 0.5 * squared_norm
 
 
-def _kept(alpha: Vector) -> AlphaOf:
-    """The dual point as a fitted estimator keeps it."""
+@dataclass(frozen=True)
+class _KeptAlphas:
+    """The dual points as a fitted estimator keeps them."""
 
-    def alpha_of(X: Any, signs: Vector, weights: Vector, first: int) -> Vector:
-        return alpha[first : first + weights.size]
+    alphas: Vector
 
-    return alpha_of
+    @property
+    def n_rows(self) -> int:
+        return int(self.alphas.shape[1])
+
+    def alpha_of(
+        self, i: int, claimed: Certificate, X: Any, signs: Vector, weights: Vector, first: int
+    ) -> Vector:
+        return self.alphas[i, first : first + weights.size]
 
 
-def _witnessed(model: Model, i: int) -> AlphaOf | None:
-    """The dual point that a witness stands for."""
-    witness, C, scale = model.witness, model.certificates[i].C, model.certificates[i].scale
-    if witness is None:
-        return None
-    if isinstance(witness, Witness):
-
-        def of_codes(X: Any, signs: Vector, weights: Vector, first: int) -> Vector:
-            codes = witness.codes[:, first : first + weights.size]
-            if codes.shape[1] != weights.size:
-                raise ValueError(
-                    f"the witness is about {witness.codes.shape[1]} rows, the data has more"
-                )
-            return replace(witness, codes=codes).alpha(i, C * weights)
-
-        return of_codes
-
-    def of_weights(X: Any, signs: Vector, weights: Vector, first: int) -> Vector:
-        v = witness.vectors[i]
-        products = X @ v[: X.shape[1]]
-        if v.size > X.shape[1]:
-            products = products + model.certificates[i].intercept_scaling * v[-1]
-        alpha = witness.alpha(i, C * weights, weights, signs * products)
-        return np.minimum(scale * alpha, C * weights)
-
-    return of_weights
+def _recounts(
+    coef: Vector, intercept: Vector, claims: Sequence[Certificate], source: AlphaSource | None
+) -> list[_Recount]:
+    return [
+        _Recount(
+            coef[i], float(intercept[i]), claimed,
+            None if source is None else partial(source.alpha_of, i, claimed),
+        )
+        for i, claimed in enumerate(claims)
+    ]  # fmt: skip
 
 
 def _recounted(
@@ -355,11 +382,11 @@ def _recounted(
             row_weights * class_weight[position])  # fmt: skip
         for start in range(0, X.shape[0], _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
-            some = X[part].astype(np.float64)
+            rows = X[part].astype(np.float64)
             for i, recount in enumerate(recounts):
                 positive = 1 if classes.size == 2 else i
                 signs = np.where(position[part] == positive, 1.0, -1.0)
-                recount.add(some, signs, weights[part], first + start)
+                recount.add(rows, signs, weights[part], first + start)
         first += X.shape[0]
         yield X, labels
 

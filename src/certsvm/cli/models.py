@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def load_model(path: str, *, with_witness: bool = False) -> Model:
     """A model of ours, with its witness if there is one beside it, or liblinear's text."""
     from certsvm.models import Model, load_liblinear, witness_path
-    from certsvm.storage.container import MAGIC
+    from certsvm.storage.container import is_container
 
     with open(path, "rb") as file:
-        if file.read(11) == b"solver_type":
-            return load_liblinear(path)
-        file.seek(0)
-        if not file.read(len(MAGIC)).startswith(MAGIC):
-            raise BadInput(f"{path} is not a model. (MODEL comes first, then FILE.)")
+        start = file.read(64)
+    if start.startswith(b"solver_type"):
+        return load_liblinear(path)
+    if not is_container(start):
+        raise BadInput(f"{path} is not a model. (MODEL comes first, then FILE.)")
     return Model.load(path, witness=with_witness and Path(witness_path(path)).exists())
 
 

@@ -8,34 +8,31 @@ data, and for the dual bound the witness, which lies in a file of its own beside
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import xxhash
 from numpy.typing import NDArray
 
 from certsvm._version import __version__
 from certsvm.certificates.certificate import Certificate, tidy
-from certsvm.models.witness import WeightsWitness, Witness, load_witness, save_witness
-from certsvm.storage.container import (
-    Container,
-    ModelFileError,
-    encoded,
-    read_container,
-    write_container,
+from certsvm.models.checks import (
+    check_certificate,
+    checked_labels,
+    is_finite,
+    listing,
+    read_only,
 )
+from certsvm.models.scores import linear_scores
+from certsvm.models.witness import WeightsWitness, Witness, load_witness, save_witness
+from certsvm.storage.container import Container, ModelFileError, read_container, write_container
 from certsvm.storage.fingerprint import Fingerprint
+from certsvm.storage.strict_json import encoded
 
 KIND = "model"
-
-_ROWS_AT_ONCE = 8192
-_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +86,11 @@ class Model:
 
     def __post_init__(self) -> None:
         for name in ("coef", "intercept", "class_weight"):
-            array = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
+            array = np.asarray(getattr(self, name), dtype=np.float64)
             if not np.isfinite(array).all():
                 raise ValueError(f"{name} contains NaN or infinity")
-            object.__setattr__(self, name, _read_only(array))
-        object.__setattr__(self, "classes", _read_only(_known_labels(self.classes)))
+            object.__setattr__(self, name, read_only(array))
+        object.__setattr__(self, "classes", read_only(checked_labels(self.classes)))
         object.__setattr__(self, "certificates", tuple(self.certificates))
         object.__setattr__(self, "parameters", {**self.parameters})
         if self.feature_names is not None:
@@ -101,7 +98,7 @@ class Model:
         self._check_shapes()
         self._check_parameters()
         for certificate in self.certificates:
-            _check_certificate(certificate)
+            check_certificate(certificate)
         self._check_data()
 
     @property
@@ -142,13 +139,13 @@ class Model:
         # Now, not when a model that took hours is to be saved.
         encoded(self.parameters, "parameters")
         for name, least in (("C", "> 0"), ("intercept_scaling", ">= 0")):
-            value = self.parameters.get(name, 1.0)
-            good = _is_finite(value) and (value > 0 or (value == 0 and name == "intercept_scaling"))
-            if not good:
+            if name not in self.parameters:
+                continue
+            value = self.parameters[name]
+            if not (is_finite(value) and (value > 0 or (value == 0 and least == ">= 0"))):
                 raise ValueError(f"{name} must be a finite number {least}, got {value!r}")
-            for certificate in self.certificates:
-                if name in self.parameters and getattr(certificate, name) != value:
-                    raise ValueError(f"a certificate is about another {name} than the model")
+            if any(getattr(certificate, name) != value for certificate in self.certificates):
+                raise ValueError(f"a certificate is about another {name} than the model")
 
     def _check_data(self) -> None:
         if self.fingerprint is not None and self.fingerprint.n_columns != self.n_features:
@@ -214,21 +211,7 @@ class Model:
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Positive where the row belongs to ``classes[1]``, or to the column's class.
         """
-        X = _matrix(X)
-        n_columns = X.shape[1]
-        if n_columns > self.n_features or (n_columns < self.n_features and not allow_fewer):
-            hint = "" if n_columns > self.n_features else "; allow_fewer=True takes them as zero"
-            raise ValueError(f"X has {n_columns} columns, the model {self.n_features}{hint}")
-        weights = self.coef[:, :n_columns].T
-        scores = np.empty((X.shape[0], self.n_problems))
-        step = X.shape[0] if X.dtype == np.float64 else _ROWS_AT_ONCE
-        for start in range(0, X.shape[0], max(1, step)):
-            part = slice(start, start + step)
-            block = X if X.dtype == np.float64 else X[part].astype(np.float64)
-            scores[part] = block @ weights + self.intercept
-        if not np.isfinite(scores).all():
-            k = int(np.argmin(np.isfinite(scores).all(axis=1)))
-            raise ValueError(f"row {k} of X contains NaN, infinity, or values too large to add up")
+        scores = linear_scores(X, self.coef, self.intercept, allow_fewer=allow_fewer)
         return scores.ravel() if self.n_problems == 1 else scores
 
     def labels_of(self, scores: NDArray[np.float64]) -> NDArray[Any]:
@@ -305,10 +288,10 @@ class Model:
         ModelFileError
             The file is foreign or damaged, or the witness is about other data.
         """
-        found = read_container(path, KIND)
+        container = read_container(path, KIND)
         proof = load_witness(witness_path(path)) if witness else None
         try:
-            model = _restored(cls, found, None if proof is None else proof.witness)
+            model = _restored(cls, container, None if proof is None else proof.witness)
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"{os.fspath(path)} holds no valid model: {error}") from error
         if proof is not None and proof.fingerprint != model.fingerprint:
@@ -362,7 +345,7 @@ class Model:
         return float(self.parameters.get("intercept_scaling", bool(self.intercept.any())))
 
     def __str__(self) -> str:
-        facts = [f"{self.classes.size} classes: {_listing(self.classes.tolist())}"]
+        facts = [f"{self.classes.size} classes: {listing(self.classes.tolist())}"]
         facts.append(f"{self.n_features} features")
         facts += [
             f"{name} = {self.parameters[name]}"
@@ -399,27 +382,22 @@ def witness_path(path: str | os.PathLike[str]) -> str:
 
 
 def _restored(
-    cls: type[Model], found: Container, witness: Witness | WeightsWitness | None
+    cls: type[Model], container: Container, witness: Witness | WeightsWitness | None
 ) -> Model:
-    content, arrays = found.content, found.arrays
+    content, arrays = container.content, container.arrays
     for name in ("coef", "intercept", "class_weight"):
         if arrays[name].dtype != np.float64:
             raise ValueError(f"{name} is not float64")
-    names, fingerprint = content["feature_names"], content["fingerprint"]
     if not isinstance(content["certsvm_version"], str):
         raise ValueError("certsvm_version is no string")
     if not isinstance(content["parameters"], dict):
         raise ValueError("parameters is no dict")
-    for what, value in (("feature_names", names), ("classes", content["classes"])):
-        if value is not None and not (
-            isinstance(value, list) and all(isinstance(item, str) for item in value)
-        ):
-            raise ValueError(f"{what} is no list of strings")
-    classes: Any = content["classes"]
+    names, labels = (_strings(content, name) for name in ("feature_names", "classes"))
+    fingerprint = content["fingerprint"]
     return cls(
         coef=arrays["coef"],
         intercept=arrays["intercept"],
-        classes=arrays["classes"] if classes is None else np.array(classes, dtype=object),
+        classes=arrays["classes"] if labels is None else np.array(labels, dtype=object),
         class_weight=arrays["class_weight"],
         certificates=tuple(Certificate(**claims) for claims in content["certificates"]),
         parameters=content["parameters"],
@@ -430,102 +408,37 @@ def _restored(
     )
 
 
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def _known_labels(classes: Any) -> NDArray[Any]:
-    """Labels in one of the four types that files hold, distinct and ascending."""
-    found = np.asarray(classes)
-    if found.ndim != 1 or found.size < 2:
-        raise ValueError(f"a model needs two classes or more, got {found!r}")
-    kind = found.dtype.kind
-    if kind == "O" and all(isinstance(label, str) for label in found):
-        labels: NDArray[Any] = found.astype(np.str_)
-    elif kind in "Ub":
-        labels = found
-    elif kind in "iu":
-        labels = found.astype(np.int64)
-    elif kind == "f":
-        labels = found.astype(np.float64)
-    else:
-        raise ValueError(f"classes must be numbers, booleans or strings, got {found!r}")
-    # NumPy drops zeros at the end of a string, and int64 ends before uint64 does.
-    if labels.tolist() != found.tolist():
-        raise ValueError(f"classes cannot be kept exactly: {found!r}")
-    values = labels.tolist()
-    if not all(a < b for a, b in pairwise(values)):
-        raise ValueError(f"classes must be distinct and ascending, got {_listing(values)}")
-    return labels
-
-
-def _check_certificate(certificate: Certificate) -> None:
-    numbers = {name: value for name, value in asdict(certificate).items() if name != "bound"}
-    target = numbers.pop("target")
-    for name, value in numbers.items():
-        if not _is_finite(value):
-            raise ValueError(f"{name} of a certificate must be a finite number, got {value!r}")
-    if not (isinstance(target, float | int) and target >= 0):
-        raise ValueError(f"target of a certificate must be a number >= 0, got {target!r}")
-    if not isinstance(certificate.bound, str):
-        raise ValueError(f"bound of a certificate must be a string, got {certificate.bound!r}")
-    if (
-        min(certificate.primal_rounding, certificate.dual_rounding, certificate.intercept_scaling)
-        < 0
-    ):
-        raise ValueError("roundings and intercept_scaling of a certificate must not be negative")
-    if not (certificate.C > 0 and 0 <= certificate.scale <= 1):
-        raise ValueError("a certificate needs C > 0 and a scale in [0, 1]")
-
-
-def _is_finite(value: Any) -> bool:
-    return type(value) in (float, int, np.float64) and math.isfinite(value)
+def _strings(content: dict[str, Any], name: str) -> list[str] | None:
+    value = content[name]
+    if value is None or (isinstance(value, list) and all(isinstance(v, str) for v in value)):
+        return value
+    raise ValueError(f"{name} is no list of strings")
 
 
 def _parameters_of(clf: Any, certificates: Sequence[Certificate]) -> dict[str, Any]:
     """What an estimator knows of its training, as JSON can say it."""
-    found: dict[str, Any] = {"C": float(clf.C), "tol": float(clf.tol)}
-    found["intercept_scaling"] = float(clf.intercept_scaling) if clf.fit_intercept else 0.0
-    if certificates:
-        # Parameters may have been changed since fit; what is proved has not.
-        first = certificates[0]
-        found |= {"C": first.C, "tol": first.target, "intercept_scaling": first.intercept_scaling}
-    found["solver"] = str(clf.solver_)
-    weights = clf.class_weight
+    weights, seed = clf.class_weight, clf.random_state
     if isinstance(weights, dict):
         # Labels need not be strings, as JSON's keys have to be.
         weights = [[_plain(label), float(weight)] for label, weight in weights.items()]
-    found["class_weight"] = weights
-    seed = clf.random_state
-    found["seed"] = int(seed) if isinstance(seed, int | np.integer) else None
-    found["max_iter"] = int(clf.max_iter)
-    found["passes"] = int(clf.n_iter_)
-    return found
+    parameters: dict[str, Any] = {
+        "C": float(clf.C),
+        "tol": float(clf.tol),
+        "intercept_scaling": float(clf.intercept_scaling) if clf.fit_intercept else 0.0,
+        "solver": str(clf.solver_),
+        "class_weight": weights,
+        "seed": int(seed) if isinstance(seed, int | np.integer) else None,
+        "max_iter": int(clf.max_iter),
+        "passes": int(clf.n_iter_),
+    }
+    if certificates:
+        # Parameters may have been changed since fit; what is proved has not.
+        proved = certificates[0]
+        parameters |= {
+            "C": proved.C, "tol": proved.target, "intercept_scaling": proved.intercept_scaling,
+        }  # fmt: skip
+    return parameters
 
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _matrix(X: Any) -> Any:
-    """X as CSR or a dense matrix of numbers, with nothing in it that leads outside."""
-    if not sp.issparse(X):
-        X = np.asarray(X)
-        if X.dtype.kind not in "biuf":
-            X = X.astype(np.float64)
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, got {X.ndim}")
-    if not sp.issparse(X):
-        return X
-    X = X if X.format == "csr" else X.tocsr()
-    # The check may change the type of the indices it is given.
-    checked = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
-    checked.check_format(full_check=True)
-    return checked
-
-
-def _listing(items: Sequence[Any]) -> str:
-    shown = ", ".join(tidy(item) for item in items[:_MOST_SHOWN])
-    return shown if len(items) <= _MOST_SHOWN else f"{shown}, ..."

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certsvm.certificates.certificate import Certificate
+from certsvm.models.checks import read_only
 from certsvm.storage.container import Container, ModelFileError, read_container, write_container
 from certsvm.storage.fingerprint import Fingerprint
 
@@ -69,8 +71,8 @@ class Witness:
         # Not the other way round: NaN compares as false.
         if not ((scale > 0) & (scale <= 1)).all():
             raise ValueError(f"scales must be in (0, 1], got {scale}")
-        object.__setattr__(self, "codes", _read_only(codes))
-        object.__setattr__(self, "scale", _read_only(scale))
+        object.__setattr__(self, "codes", read_only(codes))
+        object.__setattr__(self, "scale", read_only(scale))
 
     @classmethod
     def quantise(cls, alphas: ArrayLike, boxes: ArrayLike, bits: int = 8) -> Witness:
@@ -113,6 +115,11 @@ class Witness:
         return int(self.codes.shape[0])
 
     @property
+    def n_rows(self) -> int:
+        """How many rows it is about."""
+        return int(self.codes.shape[1])
+
+    @property
     def bits(self) -> int:
         """Bits for each alpha_k."""
         return 8 * self.codes.dtype.itemsize
@@ -133,9 +140,42 @@ class Witness:
             In the box, without exception.
         """
         box = _checked_box(box)
-        if box.size != self.codes.shape[1]:
-            raise ValueError(f"the witness is about {self.codes.shape[1]} rows, not {box.size}")
-        fraction = self.codes[i] / float(2**self.bits - 1)
+        if box.size != self.n_rows:
+            raise ValueError(f"the witness is about {self.n_rows} rows, not {box.size}")
+        return self._alpha(i, box, self.codes[i])
+
+    def alpha_of(
+        self, i: int, claimed: Certificate, X: Any, signs: Vector, weights: Vector, first: int
+    ) -> Vector:
+        """The i-th problem's alpha of a block of rows.
+
+        Parameters
+        ----------
+        i : int
+            Which problem.
+        claimed : Certificate
+            What is claimed of it; C is used, and not the scale, as a witness has its own.
+        X : array or sparse matrix of shape (n_block, n_features)
+            The rows of the block; not used.
+        signs : ndarray of shape (n_block,)
+            +-1, the side of each row; not used.
+        weights : ndarray of shape (n_block,)
+            s_k.
+        first : int
+            How many rows come before the block.
+
+        Returns
+        -------
+        alpha : ndarray of shape (n_block,)
+            In the box, without exception.
+        """
+        codes = self.codes[i, first : first + weights.size]
+        if codes.size != weights.size:
+            raise ValueError(f"the witness is about {self.n_rows} rows, the data has more")
+        return self._alpha(i, _checked_box(claimed.C * weights), codes)
+
+    def _alpha(self, i: int, box: Vector, codes: NDArray[np.unsignedinteger[Any]]) -> Vector:
+        fraction = codes / float(2**self.bits - 1)
         alpha: Vector = np.minimum(box * (self.scale[i] * fraction), box)
         return alpha
 
@@ -174,13 +214,18 @@ class WeightsWitness:
             )
         if not (np.isfinite(vectors).all() and np.isfinite(sigma).all() and (sigma >= 0).all()):
             raise ValueError("vectors and sigma must be finite, and sigma not negative")
-        object.__setattr__(self, "vectors", _read_only(vectors))
-        object.__setattr__(self, "sigma", _read_only(sigma))
+        object.__setattr__(self, "vectors", read_only(vectors))
+        object.__setattr__(self, "sigma", read_only(sigma))
 
     @property
     def n_problems(self) -> int:
         """How many problems it is about."""
         return int(self.vectors.shape[0])
+
+    @property
+    def n_rows(self) -> None:
+        """None: alpha follows for any number of rows."""
+        return None
 
     def alpha(self, i: int, box: Vector, weights: Vector, margins: Vector) -> Vector:
         """The i-th problem's alpha, or that of some of its rows.
@@ -216,6 +261,37 @@ class WeightsWitness:
         shift[np.isnan(shift)] = 0.0
         alpha: Vector = np.clip(0.5 * box + shift, 0.0, box)
         return alpha
+
+    def alpha_of(
+        self, i: int, claimed: Certificate, X: Any, signs: Vector, weights: Vector, first: int
+    ) -> Vector:
+        """The i-th problem's alpha of a block of rows.
+
+        Parameters
+        ----------
+        i : int
+            Which problem.
+        claimed : Certificate
+            What is claimed of it; C, the intercept's scaling and the scale of alpha are used.
+        X : array or sparse matrix of shape (n_block, n_features)
+            The rows of the block.
+        signs : ndarray of shape (n_block,)
+            +-1, the side of each row.
+        weights : ndarray of shape (n_block,)
+            s_k.
+        first : int
+            How many rows come before the block; not used.
+
+        Returns
+        -------
+        alpha : ndarray of shape (n_block,)
+            In the box, if the scale is in [0, 1].
+        """
+        v, box = self.vectors[i], claimed.C * weights
+        products = X @ v[: X.shape[1]]
+        if v.size > X.shape[1]:
+            products = products + claimed.intercept_scaling * v[-1]
+        return np.minimum(claimed.scale * self.alpha(i, box, weights, signs * products), box)
 
 
 class WitnessFile(NamedTuple):
@@ -275,7 +351,7 @@ def load_witness(path: str | os.PathLike[str]) -> WitnessFile:
 
     Returns
     -------
-    found : WitnessFile
+    file : WitnessFile
         The witness, the fingerprint of the data and the digest of the model.
 
     Raises
@@ -283,16 +359,16 @@ def load_witness(path: str | os.PathLike[str]) -> WitnessFile:
     ModelFileError
         The file is no witness, or a damaged one.
     """
-    found = read_container(path, KIND)
+    container = read_container(path, KIND)
     try:
-        return _restored(found)
+        return _restored(container)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{os.fspath(path)} holds no valid witness: {error}") from error
 
 
-def _restored(found: Container) -> WitnessFile:
-    form, arrays = found.content["form"], found.arrays
-    fingerprint = Fingerprint(**found.content["fingerprint"])
+def _restored(container: Container) -> WitnessFile:
+    form, arrays = container.content["form"], container.arrays
+    fingerprint = Fingerprint(**container.content["fingerprint"])
     witness: Witness | WeightsWitness
     if form == "quantised":
         witness = Witness(arrays["codes"], arrays["scale"])
@@ -301,7 +377,7 @@ def _restored(found: Container) -> WitnessFile:
     else:
         raise ValueError(f"there is no form {form!r}")
     _check_about(witness, fingerprint)
-    model = found.content["model"]
+    model = container.content["model"]
     if not isinstance(model, str):
         raise ValueError(f"the digest of a model cannot be {model!r}")
     return WitnessFile(witness, fingerprint, model)
@@ -309,9 +385,9 @@ def _restored(found: Container) -> WitnessFile:
 
 def _check_about(witness: Witness | WeightsWitness, fingerprint: Fingerprint) -> None:
     if isinstance(witness, Witness):
-        if witness.codes.shape[1] != fingerprint.n_rows:
+        if witness.n_rows != fingerprint.n_rows:
             raise ValueError(
-                f"the witness is about {witness.codes.shape[1]} rows, the fingerprint about "
+                f"the witness is about {witness.n_rows} rows, the fingerprint about "
                 f"{fingerprint.n_rows}"
             )
     # One more for the augmentation.
@@ -320,12 +396,6 @@ def _check_about(witness: Witness | WeightsWitness, fingerprint: Fingerprint) ->
             f"the witness has {witness.vectors.shape[1]} weights, the fingerprint "
             f"{fingerprint.n_columns} columns"
         )
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def _checked_box(box: Vector) -> Vector:

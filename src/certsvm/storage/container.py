@@ -1,50 +1,52 @@
-"""One file format for models, witnesses and checkpoints: JSON, arrays, and a digest of it all.
+r"""One file format for models, witnesses and checkpoints: safetensors with checked metadata.
 
-Nothing in such a file is ever executed, and nothing in it is believed before it is checked: sizes
-are compared with the file's own before memory is asked for, and a digest finds any damage. A
-file either reads back as it was written, or says what is wrong with it. docs/model-format.md
-describes every byte.
+The arrays are the file's tensors, so any reader of safetensors opens them. Everything else is one
+JSON text, the value of the metadata's only key, "certsvm": the format version, a digest, the kind
+of the file and its content. docs/model-format.md describes them.
+
+The digest is the XXH3-128 of the whole file without the digest's own 32 digits. They lie at a fixed
+place, since the header begins with the metadata and the JSON text with version and digest:
+
+    8 bytes   {"__metadata__":{"certsvm":"{\"format\":1,\"digest\":\"   32 digits   \",\"kind\":...
+
+A file either reads back as it was written, or is refused with the reason. Nothing in it is
+executed, and no size that it states is allocated: reading takes twice the file's actual size.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import os
+import re
 import stat
-import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
+from safetensors import SafetensorError, deserialize
 
 from certsvm.storage.atomic import atomic_write
+from certsvm.storage.strict_json import from_json, to_json
 
 FORMAT_VERSION = 1
 
-# As in PNG: a byte that is no text, and a line ending that a transfer as text would change.
-MAGIC = b"\x89CSVM\r\n\x1a"
-_PREAMBLE = struct.Struct("<8sIIQQ")
-_ALIGNMENT = 64
-_DIGEST_BYTES = 16
+# The limit of safetensors' own reader.
+_LONGEST_HEADER = 100_000_000
+_BEGINNING = rb'{"__metadata__":{"certsvm":"{\"format\":'
+_UP_TO_DIGEST = _BEGINNING + rb"%d,\"digest\":\"" % FORMAT_VERSION
+_DIGEST = slice(8 + len(_UP_TO_DIGEST), 8 + len(_UP_TO_DIGEST) + 32)
 _CHUNK = 1 << 24
-# Parsed JSON takes many times the memory of its text.
-_LONGEST_HEADER = 1 << 28
-_MOST_DIMENSIONS = 8
 _DTYPES = {
-    name: np.dtype("<" + name)
-    for name in ("f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+    f"{letter}{8 * size}": np.dtype(f"<{letter.lower()}{size}")
+    for letter, sizes in (("F", (4, 8)), ("I", (1, 2, 4, 8)), ("U", (1, 2, 4, 8)))
+    for size in sizes
 }
-_DTYPES["bool"] = np.dtype(np.bool_)
+_DTYPES["BOOL"] = np.dtype(np.bool_)
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
-_NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-_FLOAT_KEY = "$float"
 
 _FOREIGN = (
-    (b"\x89CSVM", "it was changed by a transfer as text; transfer it again, as binary"),
     (b"solver_type", "it looks like a liblinear model: certsvm.models.load_liblinear reads it"),
     (b"svm_type", "it looks like a libsvm model, which is not linear in general"),
     (b"\x80", "it looks like a pickle, which certsvm neither writes nor opens"),
@@ -68,11 +70,27 @@ class Container:
     content : dict
         JSON: None, booleans, integers, floats, strings, lists and dicts with string keys.
     arrays : dict of ndarray
-        By name, in the machine's own byte order. They share one piece of memory.
+        By name, writeable, in the machine's own byte order.
     """
 
     content: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
+
+
+def is_container(first_bytes: bytes) -> bool:
+    """Whether a file that begins with these bytes was written by ``write_container``.
+
+    Parameters
+    ----------
+    first_bytes : bytes
+        The first 64 bytes of the file, or more.
+
+    Returns
+    -------
+    ours : bool
+        True for files of newer formats and for damaged ones, too.
+    """
+    return first_bytes.startswith(_BEGINNING, 8)
 
 
 def write_container(
@@ -81,7 +99,7 @@ def write_container(
     content: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
 ) -> None:
-    """Write a file, atomically.
+    """Write a file, atomically. The same content gives the same bytes.
 
     Parameters
     ----------
@@ -100,69 +118,25 @@ def write_container(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "example")
     ...     write_container(path, "example", {"C": 0.1}, {"w": np.arange(3)})
-    ...     found = read_container(path, "example")
-    >>> found.content, found.arrays["w"].tolist()
+    ...     container = read_container(path, "example")
+    >>> container.content, container.arrays["w"].tolist()
     ({'C': 0.1}, [0, 1, 2])
     """
-    stored = {name: _stored(name, array) for name, array in arrays.items()}
-    entries: list[dict[str, Any]] = []
-    length = 0
-    for name, array in stored.items():
-        offset = _aligned(length)
-        entries.append(
-            {
-                "name": name,
-                "dtype": _NAMES[array.dtype],
-                "shape": list(array.shape),
-                "offset": offset,
-                "nbytes": array.nbytes,
-            }
-        )
-        length = offset + array.nbytes
-    header = _to_json({"kind": kind, "content": dict(content), "arrays": entries})
-    if len(header) > _LONGEST_HEADER:
-        raise ValueError(
-            f"names and parameters take {len(header)} bytes, more than the {_LONGEST_HEADER} that "
-            "a file has room for"
-        )
-    data_start = _aligned(_PREAMBLE.size + len(header))
-    total = data_start + length + _DIGEST_BYTES
+    stored = [(name, _stored(name, array)) for name, array in arrays.items()]
+    # The header ends at a multiple of 8, so this order aligns every array.
+    stored.sort(key=lambda item: -item[1].itemsize)
+    text = to_json(
+        {"format": FORMAT_VERSION, "digest": "0" * 32, "kind": kind, "content": dict(content)},
+        "header",
+    )
+    start = bytearray(_start(text.decode(), stored))
+    data = [array.reshape(-1).view(np.uint8).data for _, array in stored]
+    start[_DIGEST] = _digest([memoryview(start), *data])
     with atomic_write(path) as file:
-        out = _HashingWriter(file)
-        out.write(_PREAMBLE.pack(MAGIC, FORMAT_VERSION, 0, len(header), total))
-        out.write(header)
-        for entry, array in zip(entries, stored.values(), strict=True):
-            out.pad_to(data_start + entry["offset"])
-            out.write(array.reshape(-1).view(np.uint8).data)
-        out.pad_to(data_start + length)
-        file.write(out.digest())
-
-
-class _HashingWriter:
-    """Writes, counts and hashes."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._hash = xxhash.xxh3_128()
-        self._position = 0
-
-    def write(self, data: bytes | memoryview) -> None:
-        view = memoryview(data)
-        for start in range(0, len(view), _CHUNK):
-            part = view[start : start + _CHUNK]
-            self._hash.update(part)
-            self._file.write(part)
-        self._position += len(view)
-
-    def pad_to(self, position: int) -> None:
-        self.write(bytes(position - self._position))
-
-    def digest(self) -> bytes:
-        return self._hash.digest()
-
-
-def _aligned(position: int) -> int:
-    return -(-position // _ALIGNMENT) * _ALIGNMENT
+        file.write(start)
+        for part in data:
+            for first in range(0, len(part), _CHUNK):
+                file.write(part[first : first + _CHUNK])
 
 
 def _stored(name: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -171,44 +145,39 @@ def _stored(name: str, array: NDArray[Any]) -> NDArray[Any]:
     dtype = array.dtype.newbyteorder("<")
     if dtype not in _NAMES:
         raise ValueError(f"array {name!r} is of type {array.dtype}, which files do not hold")
-    if array.ndim > _MOST_DIMENSIONS:
-        raise ValueError(f"array {name!r} has {array.ndim} dimensions, files hold at most 8")
+    if name == "__metadata__":
+        raise ValueError("no array can be called '__metadata__': safetensors uses the name")
     return np.asarray(array, dtype=dtype, order="C")
 
 
-def _to_json(value: Any) -> bytes:
-    text = json.dumps(
-        encoded(value, "content"), ensure_ascii=False, allow_nan=False, separators=(",", ":")
-    )
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"a string with a lone surrogate cannot be stored: {error}") from None
+def _start(text: str, stored: list[tuple[str, NDArray[Any]]]) -> bytes:
+    """What precedes the arrays: the header's length and the header, as safetensors defines it."""
+    entries: dict[str, Any] = {"__metadata__": {"certsvm": text}}
+    end = 0
+    for name, array in stored:
+        first, end = end, end + array.nbytes
+        entries[name] = {
+            "dtype": _NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [first, end],
+        }  # fmt: skip
+    header = to_json(entries, "header")
+    header = header.ljust(-(-len(header) // 8) * 8)
+    if len(header) > _LONGEST_HEADER:
+        raise ValueError(
+            f"names and parameters take {len(header)} bytes, more than the {_LONGEST_HEADER} that "
+            "the header of a safetensors file has room for"
+        )
+    return len(header).to_bytes(8, "little") + header
 
 
-def encoded(value: Any, where: str) -> Any:
-    """The value as JSON can hold it; a ValueError says where it is something else.
-
-    Floats that JSON has no number for become ``{"$float": "inf"}``, "-inf" or "nan".
-    """
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, int):
-        if not -(2**63) <= value < 2**64:
-            raise ValueError(f"{where} is {value}: an integer of more than 64 bits")
-        return value
-    if isinstance(value, float):
-        if math.isfinite(value):
-            return value
-        return {_FLOAT_KEY: "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"}
-    if isinstance(value, list | tuple):
-        return [encoded(item, f"{where}[{i}]") for i, item in enumerate(value)]
-    if not isinstance(value, dict):
-        raise ValueError(f"{where} is of type {type(value).__name__}, which JSON does not have")
-    for key in value:
-        if not isinstance(key, str) or key == _FLOAT_KEY:
-            raise ValueError(f"{where} has the key {key!r}; keys are strings other than '$float'")
-    return {key: encoded(item, f"{where}[{key!r}]") for key, item in value.items()}
+def _digest(parts: Iterable[memoryview]) -> bytes:
+    """The digest of a file, whose first part contains the place for it."""
+    whole = xxhash.xxh3_128()
+    first, *others = parts
+    whole.update(first[: _DIGEST.start])
+    whole.update(first[_DIGEST.stop :])
+    for part in others:
+        whole.update(part)
+    return whole.hexdigest().encode()
 
 
 def read_container(path: str | os.PathLike[str], kind: str) -> Container:
@@ -232,31 +201,39 @@ def read_container(path: str | os.PathLike[str], kind: str) -> Container:
         The file is foreign, damaged, of another kind or made by a newer version.
     """
     name = os.fspath(path)
-    data = _read_all(name)
-    _, _, _, header_length, _ = _PREAMBLE.unpack_from(data.data)
-    header = _parsed(name, data[_PREAMBLE.size : _PREAMBLE.size + header_length].tobytes())
-    if header["kind"] != kind:
-        raise ModelFileError(f"{name} holds a {header['kind']}, not a {kind}")
-    body = data[_aligned(_PREAMBLE.size + header_length) : data.size - _DIGEST_BYTES]
-    return Container(header["content"], _arrays(name, header["arrays"], body))
-
-
-def _read_all(name: str) -> NDArray[np.uint8]:
-    """The whole file, once its length and its digest are right."""
-    with _open_regular(name) as file:
-        size = os.fstat(file.fileno()).st_size
-        _check_preamble(name, file.read(_PREAMBLE.size), size)
-        data = np.empty(size, dtype=np.uint8)
-        file.seek(0)
-        if _fill(file, data) != data.size or file.read(1):
-            raise ModelFileError(f"{name} changed while it was read; read it again")
-    whole = xxhash.xxh3_128()
-    for first in range(0, data.size - _DIGEST_BYTES, _CHUNK):
-        whole.update(data[first : min(first + _CHUNK, data.size - _DIGEST_BYTES)].data)
-    if whole.digest() != data[-_DIGEST_BYTES:].tobytes():
+    data = _read(name)
+    try:
+        tensors = deserialize(data)  # type: ignore[no-untyped-call]
+    except SafetensorError as error:
+        raise ModelFileError(f"{name} is truncated or damaged: {error}") from None
+    if _digest([memoryview(data)]) != data[_DIGEST]:
         raise ModelFileError(
             f"{name} is damaged: its digest is not that of its content. Take another copy."
         )
+    try:
+        metadata = _metadata(data[8 : 8 + _header_length(data)])
+    except ValueError as error:
+        raise ModelFileError(f"{name}: its header is not valid: {error}") from None
+    if metadata["kind"] != kind:
+        raise ModelFileError(f"{name} holds a {metadata['kind']}, not a {kind}")
+    arrays = {}
+    for key, tensor in tensors:
+        try:
+            arrays[key] = _array(tensor)
+        except (ValueError, OverflowError) as error:
+            raise ModelFileError(f"{name}: its array {key!r} is not valid: {error}") from None
+    return Container(metadata["content"], arrays)
+
+
+def _read(name: str) -> bytes:
+    """The whole file, if it begins like one of certsvm's."""
+    with _open_regular(name) as file:
+        size = os.fstat(file.fileno()).st_size
+        _check_start(name, file.read(_DIGEST.stop), size)
+        file.seek(0)
+        data = file.read(size)
+        if len(data) != size or file.read(1):
+            raise ModelFileError(f"{name} changed while it was read; read it again")
     return data
 
 
@@ -266,141 +243,75 @@ def _open_regular(name: str) -> IO[bytes]:
     descriptor = os.open(name, flags)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
-        return open(descriptor, "rb", buffering=0)
+        return open(descriptor, "rb")
     os.close(descriptor)
     what = "a folder" if stat.S_ISDIR(mode) else "a pipe, a device or a socket"
     raise ModelFileError(f"{name} is {what}; certsvm reads regular files only")
 
 
-def _fill(file: IO[bytes], data: NDArray[np.uint8]) -> int:
-    """Read until the array is full or the file ends; one read may bring less than asked for."""
-    view, filled = data.data, 0
-    while filled < data.size:
-        count = file.readinto(view[filled : filled + _CHUNK])  # type: ignore[attr-defined]
-        if not count:
-            break
-        filled += count
-    return filled
-
-
-def _check_preamble(name: str, start: bytes, size: int) -> None:
+def _check_start(name: str, start: bytes, size: int) -> None:
+    """Refuse what can be told from the first bytes, before the rest is read."""
     if size == 0:
         raise ModelFileError(f"{name} is empty")
-    if not (start.startswith(MAGIC) or MAGIC.startswith(start)):
-        for beginning, what in _FOREIGN:
-            if start.startswith(beginning):
-                raise ModelFileError(f"{name} is not a file of certsvm: {what}")
-        raise ModelFileError(f"{name} is not a file of certsvm: it begins with {start[:8]!r}")
-    if len(start) < _PREAMBLE.size:
-        raise ModelFileError(f"{name} is truncated: it has only {size} bytes")
-    _, version, reserved, header_length, total = _PREAMBLE.unpack(start)
-    if version > FORMAT_VERSION:
+    length = _header_length(start)
+    if len(start) < _DIGEST.stop:
+        if length <= _LONGEST_HEADER and _UP_TO_DIGEST.startswith(start[8 : _DIGEST.start]):
+            raise ModelFileError(f"{name} is truncated: it has only {size} bytes")
+        raise _foreign(name, start)
+    if not is_container(start):
+        raise _foreign(name, start)
+    version = re.match(rb"\d+", start[8 + len(_BEGINNING) :])
+    if version is not None and int(version[0]) > FORMAT_VERSION:
         raise ModelFileError(
-            f"{name} was written by a newer certsvm (format {version}; this one reads formats up "
-            f"to {FORMAT_VERSION}). Upgrade certsvm."
+            f"{name} was written by a newer certsvm (format {int(version[0])}; this one reads "
+            f"formats up to {FORMAT_VERSION}). Upgrade certsvm."
         )
-    if version != FORMAT_VERSION or reserved != 0:
-        raise ModelFileError(f"{name} is damaged: there is no format {version}.{reserved}")
-    if size < total:
-        raise ModelFileError(f"{name} is truncated: it has {size} of {total} bytes")
-    if size > total:
-        raise ModelFileError(f"{name} is damaged: it has {size - total} bytes more than it states")
-    if header_length > _LONGEST_HEADER:
-        raise ModelFileError(f"{name} is damaged: its header is too large ({header_length} bytes)")
-    if _aligned(_PREAMBLE.size + header_length) + _DIGEST_BYTES > total:
-        raise ModelFileError(f"{name} is damaged: its header reaches beyond its end")
-
-
-def _parsed(name: str, text: bytes) -> dict[str, Any]:
-    """The header, if it is strictly what the format says."""
-    try:
-        header = json.loads(
-            text.decode(),
-            object_pairs_hook=_object,
-            parse_constant=_no_constant,
-            parse_float=_finite,
+    if not start.startswith(_UP_TO_DIGEST, 8):
+        raise ModelFileError(f"{name} is damaged: its format version is not valid")
+    if length > _LONGEST_HEADER:
+        raise ModelFileError(f"{name} is damaged: its header is too large ({length} bytes)")
+    if length > size - 8:
+        raise ModelFileError(
+            f"{name} is truncated: it has {size} bytes, its header alone {length + 8}"
         )
-        # Whoever reads the strings relies on them being text.
-        if b"\\u" in text:
-            json.dumps(header, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{name}: its header is not valid: {error}") from None
-    types = {"kind": str, "content": dict, "arrays": list}
-    if not isinstance(header, dict) or header.keys() != types.keys():
-        raise ModelFileError(f"{name}: its header is not valid: it needs {', '.join(types)}")
-    for key, kind in types.items():
-        if not isinstance(header[key], kind):
-            raise ModelFileError(f"{name}: its header is not valid: {key} is no {kind.__name__}")
-    return header
 
 
-def _object(pairs: list[tuple[str, Any]]) -> Any:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key occurs twice")
-    if _FLOAT_KEY not in found:
-        return found
-    stands_for = found[_FLOAT_KEY]
-    if len(found) != 1 or not isinstance(stands_for, str) or stands_for not in _NON_FINITE:
-        raise ValueError(f"{found} stands for no float")
-    return _NON_FINITE[stands_for]
+def _header_length(data: bytes) -> int:
+    return int.from_bytes(data[:8], "little")
 
 
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")
+def _foreign(name: str, start: bytes) -> ModelFileError:
+    what = f"it begins with {start[:8]!r}"
+    # First: its length may begin like a pickle.
+    if start[8:9] == b"{" and _header_length(start) <= _LONGEST_HEADER:
+        what = "it is a safetensors file without the metadata of certsvm"
+    else:
+        what = next((hint for first, hint in _FOREIGN if start.startswith(first)), what)
+    return ModelFileError(f"{name} is not a file of certsvm: {what}")
 
 
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text} is not a float64")
-    return value
+def _metadata(header: bytes) -> dict[str, Any]:
+    """The JSON text in the header, if it is strictly what the format says."""
+    entries = from_json(header)["__metadata__"]
+    if entries.keys() != {"certsvm"}:
+        raise ValueError("its metadata has other keys beside 'certsvm'")
+    metadata = from_json(entries["certsvm"].encode())
+    types = {"format": int, "digest": str, "kind": str, "content": dict}
+    if not isinstance(metadata, dict) or metadata.keys() != types.keys():
+        raise ValueError(f"it needs {', '.join(types)}, and nothing else")
+    for key, required in types.items():
+        if not isinstance(metadata[key], required):
+            raise ValueError(f"{key} is no {required.__name__}")
+    return metadata
 
 
-def _arrays(name: str, entries: list[Any], body: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-    arrays: dict[str, NDArray[Any]] = {}
-    end = 0
-    for entry in entries:
-        try:
-            key, dtype, shape, nbytes = _checked_entry(entry, end, body.size)
-            if key in arrays:
-                raise ValueError("its name occurs twice")
-            stored = body[entry["offset"] : entry["offset"] + nbytes]
-            if dtype == np.bool_ and (stored > 1).any():
-                raise ValueError("a boolean is neither 0 nor 1")
-            # Fails where one length is zero and the others are absurd.
-            array = stored.view(dtype).reshape(shape)
-        except ValueError as error:
-            raise ModelFileError(f"{name}: its array {len(arrays)} is not valid: {error}") from None
-        arrays[key] = array.astype(dtype.newbyteorder("="), copy=False)
-        end = entry["offset"] + nbytes
-    if end != body.size:
-        raise ModelFileError(f"{name}: {body.size - end} bytes after its arrays belong to none")
-    return arrays
-
-
-def _checked_entry(
-    entry: Any, previous_end: int, available: int
-) -> tuple[str, np.dtype[Any], tuple[int, ...], int]:
-    """An array's name, type, shape and size, if there is room for it where it is said to be."""
-    keys = {"name", "dtype", "shape", "offset", "nbytes"}
-    if not isinstance(entry, dict) or entry.keys() != keys or not isinstance(entry["name"], str):
-        raise ValueError(f"its description needs {', '.join(sorted(keys))}")
-    shape, offset, nbytes = entry["shape"], entry["offset"], entry["nbytes"]
-    if not isinstance(entry["dtype"], str) or entry["dtype"] not in _DTYPES:
-        raise ValueError(f"there is no type {entry['dtype']!r}")
-    if not (isinstance(shape, list) and len(shape) <= _MOST_DIMENSIONS):
-        raise ValueError(f"its shape is {shape!r}")
-    # Not isinstance: a boolean is an int to Python.
-    if not all(type(n) is int and n >= 0 for n in [*shape, offset, nbytes]):
-        raise ValueError("its shape, offset and size must be integers >= 0")
-    dtype = _DTYPES[entry["dtype"]]
-    if math.prod(shape) * dtype.itemsize != nbytes:
-        raise ValueError(f"shape {shape} of {entry['dtype']} does not take {nbytes} bytes")
-    if offset + nbytes > available:
-        raise ValueError("it reaches outside the file")
-    if offset < previous_end:
-        raise ValueError("it overlaps the one before it")
-    if offset != _aligned(previous_end):
-        raise ValueError(f"it begins at {offset}, not at {_aligned(previous_end)}")
-    return entry["name"], dtype, tuple(shape), nbytes
+def _array(tensor: Mapping[str, Any]) -> NDArray[Any]:
+    if tensor["dtype"] not in _DTYPES:
+        raise ValueError(f"it is of type {tensor['dtype']}")
+    dtype = _DTYPES[tensor["dtype"]]
+    values = np.frombuffer(tensor["data"], dtype=np.uint8)
+    if dtype == np.bool_ and (values > 1).any():
+        raise ValueError("a boolean is neither 0 nor 1")
+    # Fails where one length is zero and the others are absurd.
+    array = values.view(dtype).reshape(tensor["shape"])
+    return array.astype(dtype.newbyteorder("="), copy=False)

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.models import Fingerprint, Model, WeightsWitness, Witness, save_witness
+from certsvm.models import Model, WeightsWitness, Witness, save_witness
+from certsvm.storage.fingerprint import Fingerprint
 
 FINGERPRINT = Fingerprint(4, 3, 5, "0123456789abcdef0123456789abcdef")
 QUANTISED = Witness(
@@ -60,8 +61,8 @@ NUMBERED = Model(
 
 
 def make(folder: Path) -> None:
-    MODEL.save(folder / "model-1.csvm")
-    NUMBERED.save(folder / "numbered-1.csvm")
+    MODEL.save(folder / "model-1.safetensors")
+    NUMBERED.save(folder / "numbered-1.safetensors")
     save_witness(folder / "quantised-1.witness", QUANTISED, FINGERPRINT)
     save_witness(folder / "weights-1.witness", WEIGHTS, FINGERPRINT)
 

@@ -25,11 +25,11 @@ def command(
     file: str, options: DataOptions, as_json: bool,
 ) -> None:  # fmt: skip
     """Describe FILE: a model, or a file of data, of which every row is read and checked."""
-    from certsvm.storage.container import MAGIC
+    from certsvm.storage.container import is_container
 
     with open(file, "rb") as opened:
-        start = opened.read(11)
-    if start.startswith(MAGIC) or start == b"solver_type":
+        start = opened.read(64)
+    if is_container(start) or start.startswith(b"solver_type"):
         model = load_model(file)
         if as_json:
             put_json(_model_as_json(model))

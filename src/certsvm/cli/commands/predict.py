@@ -88,7 +88,7 @@ def _opened(output: str) -> Iterator[Any]:
         with open(output, "w") as straight:
             yield straight
         return
-    from certsvm.models import atomic_write
+    from certsvm.storage.atomic import atomic_write
 
     with atomic_write(output, "w") as file:
         yield file

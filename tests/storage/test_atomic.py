@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from certsvm.models import Model, WriteError, atomic_write
+from certsvm.models import Model
+from certsvm.storage.atomic import WriteError, atomic_write
 
 posix = pytest.mark.skipif(os.name != "posix", reason="limits, signals and permission bits")
 

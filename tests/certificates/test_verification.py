@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,10 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_classification
 from sklearn.pipeline import make_pipeline
 
-from certsvm import LinearSVC, verify
+from certsvm import LinearSVC, Model, verify, verify_model
+from certsvm.certificates.verification import VerificationReport
+from certsvm.models import Witness
+from certsvm.storage.fingerprint import Fingerprint
 
 
 def data(n_classes: int = 2, seed: int = 0) -> tuple[Any, Any]:
@@ -167,6 +172,31 @@ def test_data_that_does_not_fit(fitted: Any, change: Any, message: str) -> None:
     clf, X, y = fitted
     with pytest.raises(ValueError, match=message):
         verify(clf, *change(X, y))
+
+
+def test_a_model_of_several_classes_with_its_witness() -> None:
+    X, y = data(4)
+    clf = LinearSVC(C=0.1, random_state=0, store_dual=True).fit(X, y)
+    witness = Witness.quantise(clf.dual_coef_, np.full(len(y), 0.1), bits=32)
+    made = Model.from_estimator(clf, Fingerprint.of(X, y))
+    model = replace(made, witness=witness)
+
+    def report(n_rows: int, *cuts: int) -> VerificationReport:
+        parts = pairwise((0, *cuts, n_rows))
+        return verify_model(model, [(X[a:b], y[a:b]) for a, b in parts])
+
+    for cuts in ((), (100,), (1, 2, 299)):
+        assert report(300, *cuts).same_data
+        for verification, certificate in zip(report(300, *cuts), clf.certificates_, strict=True):
+            assert verification.box_violation == 0.0
+            assert verification.dual == pytest.approx(certificate.dual, rel=1e-6)
+    with pytest.raises(ValueError, match="about 300 rows, the data has 299"):
+        report(299)
+    with pytest.raises(ValueError, match="about 300 rows, the data has more"):
+        verify_model(model, [(X, y), (X[:1], y[:1])])
+    # The codes of one class prove nothing near it for another.
+    shuffled = replace(model, witness=Witness(witness.codes[::-1], witness.scale))
+    assert not verify_model(shuffled, [(X, y)]).ok
 
 
 def test_no_certificate() -> None:

@@ -13,8 +13,8 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.models import Fingerprint, FingerprintBuilder
 from certsvm.storage import fingerprint as module
+from certsvm.storage.fingerprint import Fingerprint, FingerprintBuilder
 from tests.problems import Case, cases
 
 

@@ -1,0 +1,93 @@
+"""What the parts of a model must be, whether they come from training or from a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.certificates.certificate import Certificate, tidy
+
+_MOST_SHOWN = 5
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A contiguous view of the array that cannot be written to."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def is_finite(value: Any) -> bool:
+    """Whether the value is a finite number, and no boolean."""
+    return type(value) in (float, int, np.float64) and math.isfinite(value)
+
+
+def listing(items: Sequence[Any]) -> str:
+    """The first few items, as text."""
+    shown = ", ".join(tidy(item) for item in items[:_MOST_SHOWN])
+    return shown if len(items) <= _MOST_SHOWN else f"{shown}, ..."
+
+
+def checked_labels(classes: Any) -> NDArray[Any]:
+    """Labels in one of the four types that files hold, distinct and ascending.
+
+    Parameters
+    ----------
+    classes : array-like
+        The labels.
+
+    Returns
+    -------
+    labels : ndarray
+        The same labels as int64, float64, bool or str.
+
+    Examples
+    --------
+    >>> checked_labels(np.array(["ham", "spam"], dtype=object)).dtype.kind
+    'U'
+    """
+    given = np.asarray(classes)
+    if given.ndim != 1 or given.size < 2:
+        raise ValueError(f"a model needs two classes or more, got {given!r}")
+    kind = given.dtype.kind
+    if kind == "O" and all(isinstance(label, str) for label in given):
+        labels: NDArray[Any] = given.astype(np.str_)
+    elif kind in "Ub":
+        labels = given
+    elif kind in "iu":
+        labels = given.astype(np.int64)
+    elif kind == "f":
+        labels = given.astype(np.float64)
+    else:
+        raise ValueError(f"classes must be numbers, booleans or strings, got {given!r}")
+    values = labels.tolist()
+    # NumPy drops zeros at the end of a string, and int64 ends before uint64 does.
+    if values != given.tolist():
+        raise ValueError(f"classes cannot be kept exactly: {given!r}")
+    if not all(a < b for a, b in pairwise(values)):
+        raise ValueError(f"classes must be distinct and ascending, got {listing(values)}")
+    return labels
+
+
+def check_certificate(certificate: Certificate) -> None:
+    """Refuse a certificate whose numbers no training could have given; a ValueError says why."""
+    numbers = asdict(certificate)
+    bound, target = numbers.pop("bound"), numbers.pop("target")
+    for name, value in numbers.items():
+        if not is_finite(value):
+            raise ValueError(f"{name} of a certificate must be a finite number, got {value!r}")
+    if not (isinstance(target, float | int) and target >= 0):
+        raise ValueError(f"target of a certificate must be a number >= 0, got {target!r}")
+    if not isinstance(bound, str):
+        raise ValueError(f"bound of a certificate must be a string, got {bound!r}")
+    for name in ("primal_rounding", "dual_rounding", "intercept_scaling"):
+        if numbers[name] < 0:
+            raise ValueError(f"{name} of a certificate must not be negative")
+    if not (certificate.C > 0 and 0 <= certificate.scale <= 1):
+        raise ValueError("a certificate needs C > 0 and a scale in [0, 1]")

@@ -1,0 +1,138 @@
+"""JSON that keeps every value exactly, or refuses it.
+
+Floats survive to the last bit. Infinities and NaN, which JSON has no number for, become
+``{"$float": "inf"}``, ``{"$float": "-inf"}`` and ``{"$float": "nan"}``. A text with a repeated key,
+a NaN literal, a number beyond float64 or a lone surrogate is not read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+_FLOAT_KEY = "$float"
+_NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+def to_json(value: Any, where: str) -> bytes:
+    """Write a value as compact JSON in UTF-8.
+
+    Parameters
+    ----------
+    value : object
+        None, booleans, integers of 64 bits, floats, strings, lists, tuples and dicts.
+    where : str
+        Name of the value, for the error message.
+
+    Returns
+    -------
+    text : bytes
+        The JSON text.
+
+    Raises
+    ------
+    ValueError
+        The value, or a part of it, has another type.
+
+    Examples
+    --------
+    >>> to_json({"C": 0.1, "limit": float("inf")}, "parameters")
+    b'{"C":0.1,"limit":{"$float":"inf"}}'
+    """
+    text = json.dumps(
+        encoded(value, where), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{where} has a string with a lone surrogate: {error}") from None
+
+
+def encoded(value: Any, where: str) -> Any:
+    """Replace floats that are not finite; a ValueError names the first part JSON cannot hold."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            raise ValueError(f"{where} is {value}: an integer of more than 64 bits")
+        return value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        return {_FLOAT_KEY: "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"}
+    if isinstance(value, list | tuple):
+        return [encoded(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} is of type {type(value).__name__}, which JSON does not have")
+    for key in value:
+        if not isinstance(key, str) or key == _FLOAT_KEY:
+            raise ValueError(f"{where} has the key {key!r}; keys are strings other than '$float'")
+    return {key: encoded(item, f"{where}[{key!r}]") for key, item in value.items()}
+
+
+def from_json(text: bytes) -> Any:
+    """Read what ``to_json`` wrote.
+
+    Parameters
+    ----------
+    text : bytes
+        JSON in UTF-8.
+
+    Returns
+    -------
+    value : object
+        The value; tuples have become lists.
+
+    Raises
+    ------
+    ValueError
+        The text is not strictly valid.
+
+    Examples
+    --------
+    >>> from_json(b'{"limit":{"$float":"inf"}}')
+    {'limit': inf}
+    >>> from_json(b'{"a":1,"a":2}')
+    Traceback (most recent call last):
+    ...
+    ValueError: the key 'a' occurs twice
+    """
+    try:
+        value = json.loads(
+            text.decode(),
+            object_pairs_hook=_object,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+        )
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    # Whoever reads the strings relies on them being text.
+    if b"\\u" in text:
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Any:
+    members: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in members:
+            raise ValueError(f"the key {key!r} occurs twice")
+        members[key] = value
+    if _FLOAT_KEY not in members:
+        return members
+    name = members[_FLOAT_KEY]
+    if len(members) != 1 or not isinstance(name, str) or name not in _NON_FINITE:
+        raise ValueError(f"{members} is no float")
+    return _NON_FINITE[name]
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is not a float64")
+    return value
