@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -93,6 +94,27 @@ def cases(draw: st.DrawFn, *, dyadic: bool = False, weighted: bool | None = None
     intercept_scaling = draw(st.sampled_from([0.0, 1.0] if dyadic else [0.0, 1.0, 0.3]))
     form = draw(st.sampled_from(FORMS))
     return Case(np.array(X), np.array(labels), weights, C, intercept_scaling, form)
+
+
+def exact(value: float) -> Fraction:
+    """The number itself, without rounding."""
+    return Fraction(float(value))
+
+
+def exact_sum(values: Array) -> Fraction:
+    """Their sum, without rounding."""
+    return sum(map(exact, values), Fraction(0))
+
+
+def exact_dot(u: Array, v: Array) -> Fraction:
+    """u.v, without rounding."""
+    return sum((exact(a) * exact(b) for a, b in zip(u, v, strict=True)), Fraction(0))
+
+
+def squared_distance(computed: Array, expected: Sequence[Fraction]) -> Fraction:
+    """|computed - expected|^2, without rounding."""
+    pairs = zip(computed, expected, strict=True)
+    return sum(((exact(c) - e) ** 2 for c, e in pairs), Fraction(0))
 
 
 def nearly_parallel(case: Case) -> bool:

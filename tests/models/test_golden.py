@@ -36,18 +36,19 @@ def read_by_the_document(path: Path) -> tuple[str, dict[str, Any], dict[str, Any
     text = header.pop("__metadata__")["certsvm"]
     metadata = json.loads(text)
     assert metadata["format"] == 1
-    digits = metadata["digest"].encode()
-    assert data.index(digits) == 63
-    assert xxhash.xxh3_128_hexdigest(data[:63] + data[95:]).encode() == digits
-    arrays, end = {}, 0
-    for name, entry in header.items():
+    compact = {"ensure_ascii": False, "separators": (",", ":")}
+    document = {key: metadata[key] for key in ("format", "kind", "content")}
+    whole = xxhash.xxh3_128(json.dumps(document, **compact).encode())
+    arrays = {}
+    for name, entry in sorted(header.items()):
         first, last = entry["data_offsets"]
-        assert first == end
+        raw = data[8 + H + first : 8 + H + last]
+        code = f"<{entry['dtype'][0].lower()}{int(entry['dtype'][1:]) // 8}"
+        whole.update(json.dumps([name, code, entry["shape"]], **compact).encode())
+        whole.update(raw)
         form = f"<{math.prod(entry['shape'])}{CODES[entry['dtype']]}"
-        assert struct.calcsize(form) == last - first
-        arrays[name] = list(struct.unpack_from(form, data, 8 + H + first))
-        end = last
-    assert 8 + H + end == len(data)
+        arrays[name] = list(struct.unpack(form, raw))
+    assert whole.hexdigest() == metadata["digest"]
     return metadata["kind"], metadata["content"], arrays
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import math
@@ -17,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.numpy import save
 
+from certsvm.storage import container
 from certsvm.storage.container import (
     ModelFileError,
     is_container,
@@ -114,7 +115,7 @@ def test_arrays_that_are_not_contiguous(tmp_path: Path) -> None:
         ({}, {"x": np.array(["a"])}, "array 'x' is of type <U1"),
         ({}, {"x": np.array([None])}, "array 'x' is of type object"),
         ({}, {"__metadata__": np.zeros(1)}, "no array can be called"),
-        ({}, {"$float": np.zeros(1)}, "keys are strings other than"),
+        ({}, {"$float": np.zeros(1)}, "no array can be called"),
         ({}, {"\ud800": np.zeros(1)}, "surrogate"),
     ],
 )
@@ -129,23 +130,21 @@ def test_what_files_do_not_hold(
 def _forge(
     path: Path, text: bytes, tensors: dict[str, Any] | bytes | None = None, body: bytes = b""
 ) -> Path:
-    """A file whose length and digest are right, and the rest as asked for."""
+    """A file whose length and, where one can be made, digest are right, and the rest as asked."""
+    with contextlib.suppress(Exception):
+        document = json.loads(text)
+        del document["digest"]
+        arrays = {}
+        for name, entry in (tensors if isinstance(tensors, dict) else {}).items():
+            values = np.frombuffer(body[slice(*entry["data_offsets"])])
+            arrays[name] = values.reshape(entry["shape"])
+        text = text.replace(DIGITS, container._digest(document, arrays).encode())
     header = json.dumps({"__metadata__": {"certsvm": text.decode()}}, separators=(",", ":"))
     if isinstance(tensors, bytes):
         header = header[:-1] + "," + tensors.decode() + "}"
     elif tensors:
         header = header[:-1] + "," + json.dumps(tensors)[1:]
-    data = len(header.encode()).to_bytes(8, "little") + header.encode() + body
-    return _sealed(path, data)
-
-
-def _sealed(path: Path, data: bytes) -> Path:
-    """A file with a right digest; bytes where no digest can be are taken as they are."""
-    place = data.find(DIGITS)
-    if place >= 0:
-        digest = xxhash.xxh3_128_hexdigest(data[:place] + data[place + 32 :])
-        data = data[:place] + digest.encode() + data[place + 32 :]
-    path.write_bytes(data)
+    path.write_bytes(len(header.encode()).to_bytes(8, "little") + header.encode() + body)
     return path
 
 
@@ -172,7 +171,7 @@ def test_the_forger_can_make_a_good_file(tmp_path: Path) -> None:
         ({"shape": [True, 2]}, "truncated or damaged"),
         ({"shape": [2.0]}, "truncated or damaged"),
         ({"shape": 2}, "truncated or damaged"),
-        ({"shape": [1] * 70 + [2]}, "array 'a' is not valid"),
+        ({"shape": [1] * 70 + [2]}, "truncated or damaged"),
         ({"data_offsets": [16, 32]}, "truncated or damaged"),
         ({"data_offsets": [16, 0]}, "truncated or damaged"),
         ({"data_offsets": [-16, 0]}, "truncated or damaged"),
@@ -181,7 +180,7 @@ def test_the_forger_can_make_a_good_file(tmp_path: Path) -> None:
         ({"shape": [1], "data_offsets": [0, 8]}, "truncated or damaged"),
         ({"dtype": "O"}, "truncated or damaged"),
         ({"dtype": ["F64"]}, "truncated or damaged"),
-        ({"dtype": "BF16", "shape": [8]}, "it is of type BF16"),
+        ({"dtype": "BF16", "shape": [8]}, "truncated or damaged"),
         ({"dtype": "BOOL", "shape": [16]}, "neither 0 nor 1"),
     ],
 )
@@ -232,7 +231,7 @@ def test_overlapping_and_doubled_arrays(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_metadata_that_is_not_valid(tmp_path: Path, rest: bytes) -> None:
-    with pytest.raises(ModelFileError, match="header is not valid"):
+    with pytest.raises(ModelFileError, match="truncated or damaged"):
         read_container(_forge(tmp_path / "file", BEGINNING + rest), "example")
 
 
@@ -241,9 +240,9 @@ def test_metadata_that_is_not_valid(tmp_path: Path, rest: bytes) -> None:
     [
         (rb"\"format\":1", rb"\"format\":2", "written by a newer certsvm"),
         (rb"\"format\":1", rb"\"format\":10", "written by a newer certsvm .format 10"),
-        (rb"\"format\":1", rb"\"format\":0", "format version is not valid"),
-        (rb"\"format\":1", rb'\"format\":"1"', "format version is not valid"),
-        (rb"\"digest\":", rb"\"checks\":", "format version is not valid"),
+        (rb"\"format\":1", rb"\"format\":0", "truncated or damaged"),
+        (rb"\"format\":1", rb'\"format\":"1"', "truncated or damaged"),
+        (rb"\"digest\":", rb"\"checks\":", "truncated or damaged"),
         (rb'{"certsvm"', rb'{"another"', "safetensors file without the metadata of certsvm"),
         (rb'"__metadata__"', rb'"metadata"', "safetensors file without the metadata of certsvm"),
         (rb'{}}"}', rb'{}}","more":"x"}', "other keys beside"),
@@ -258,10 +257,7 @@ def test_headers_that_are_not_valid(tmp_path: Path, old: bytes, new: bytes, mess
     path = _forge(tmp_path / "file", GOOD)
     header = path.read_bytes()[8:].replace(old, new)
     assert header != path.read_bytes()[8:]
-    place = header.index(b"digest") if b"digest" in header else header.index(b"checks")
-    place = header.index(b'"', place + 9) + 1
-    header = header[:place] + DIGITS + header[place + 32 :]
-    _sealed(path, len(header).to_bytes(8, "little") + header)
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
     with pytest.raises(ModelFileError, match=message):
         read_container(path, "example")
 
@@ -269,9 +265,9 @@ def test_headers_that_are_not_valid(tmp_path: Path, old: bytes, new: bytes, mess
 @pytest.mark.parametrize(
     ("length", "message"),
     [
-        (2**63, "header is too large"),
-        (100_000_001, "header is too large"),
-        (10_000, "truncated: .* header alone"),
+        (2**63, "header alone"),
+        (100_000_001, "header alone"),
+        (10_000, "truncated or damaged: .* header alone"),
         (8, "damaged"),
         (0, "damaged"),
     ],
@@ -288,7 +284,7 @@ def test_a_wrong_digest(tmp_path: Path) -> None:
     data = path.read_bytes()
     for other in (
         data[:-1] + b"\1",
-        data.replace(b'"kind', b'"kinD'),
+        data.replace(b"example", b"exampla"),
         data.replace(b'"a"', b'"b"'),
     ):
         path.write_bytes(other)
@@ -297,7 +293,7 @@ def test_a_wrong_digest(tmp_path: Path) -> None:
 
 
 def test_a_header_that_is_too_long(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"take 1\d+ bytes, more than the 100000000"):
+    with pytest.raises(ValueError, match="more than the header of a safetensors file has room for"):
         write_container(tmp_path / "file", "example", {"a": '"' * 34_000_000}, {})
     assert os.listdir(tmp_path) == []
 
@@ -347,7 +343,7 @@ def test_only_regular_files(tmp_path: Path) -> None:
 def test_random_bytes(data: bytes, ours: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
-        _sealed(path, (_forge(path, GOOD).read_bytes() if ours else b"") + (data or b"x"))
+        path.write_bytes((_forge(path, GOOD).read_bytes() if ours else b"") + (data or b"x"))
         with pytest.raises(ModelFileError):
             read_container(path, "model")
 

@@ -3,14 +3,49 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate
+from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate, relative_gap
 from certsvm.certificates.dual import DualBound, DualPoint, dual_bound
-from certsvm.certificates.rounding import UNIT_ROUNDOFF, Bound
+from certsvm.certificates.primal import zero_bound
+from certsvm.certificates.rounding import Bound
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
+
+
+@dataclass
+class BestValues:
+    """The least J and the largest L so far, as computed: what a solver steers by.
+
+    They certify nothing, since rounding is not in them. L begins at zero, where alpha = 0 has it.
+
+    Examples
+    --------
+    >>> best = BestValues()
+    >>> best.offer(primal=3.0)
+    >>> best.offer(primal=4.0, dual=2.0)
+    >>> best.gap, best.relative_gap
+    (1.0, 0.5)
+    """
+
+    primal: float = math.inf
+    dual: float = 0.0
+
+    def offer(self, primal: float = math.inf, dual: float = 0.0) -> None:
+        """Take note of J at some w, of L at some alpha, or of both."""
+        self.primal, self.dual = min(self.primal, primal), max(self.dual, dual)
+
+    @property
+    def gap(self) -> float:
+        """J - L; zero where rounding makes it less."""
+        return max(self.primal - self.dual, 0.0)
+
+    @property
+    def relative_gap(self) -> float:
+        """J / L - 1; infinite while L is zero."""
+        return relative_gap(self.primal, self.dual)
 
 
 class BestBounds:
@@ -45,9 +80,8 @@ class BestBounds:
 
     def offer_zero(self) -> None:
         """Take note of J at w = 0, which is C sum_k s_k without any computation."""
-        value = self._problem.C * self._problem.weight_sum
-        rounding = 128.0 * UNIT_ROUNDOFF * value
-        self.offer_primal(np.zeros(self._problem.dimension), Bound(value, rounding))
+        bound = zero_bound(self._problem.C, self._problem.weight_sum)
+        self.offer_primal(np.zeros(self._problem.dimension), bound)
 
     def offer_dual(self, point: DualPoint) -> None:
         """Take note of a feasible dual point."""

@@ -6,8 +6,8 @@ for any w and any alpha in the box 0 <= alpha_k <= C s_k. Hence J(w) exceeds the
 at most the factor J/L. This module is the only place where that is concluded:
 
 * L <= 0 proves nothing: the relative gap is then infinite, whatever J / L - 1 would say.
-* J and L come with allowances for rounding (``bounds``). A target counts as met only if it is
-  met with both allowances counted against it.
+* J and L come with allowances for rounding (``primal``, ``dual``). A target counts as met only if
+  it is met with both allowances counted against it.
 * Gaps are reported as computed, never clamped, and printed rounded up.
 """
 
@@ -68,12 +68,12 @@ class Certificate:
     @property
     def relative_gap(self) -> float:
         """J / L - 1, as computed; infinite when L <= 0. An upper bound on J / J_opt - 1."""
-        return _relative_gap(self.primal, self.dual)
+        return relative_gap(self.primal, self.dual)
 
     @property
     def proved_gap(self) -> float:
         """The relative gap with both rounding allowances counted against it."""
-        return _relative_gap(self.primal + self.primal_rounding, self.dual - self.dual_rounding)
+        return relative_gap(self.primal + self.primal_rounding, self.dual - self.dual_rounding)
 
     @property
     def met(self) -> bool:
@@ -123,7 +123,14 @@ def percent(fraction: float) -> str:
     return f"{shown if shown >= scaled else shown + unit:.3g} %"
 
 
-def _relative_gap(primal: float, dual: float) -> float:
+def relative_gap(primal: float, dual: float) -> float:
+    """J / L - 1; infinite when L <= 0, which proves nothing.
+
+    Examples
+    --------
+    >>> relative_gap(3.0, 2.0), relative_gap(3.0, -2.0)
+    (0.5, inf)
+    """
     if not (dual > 0.0 and math.isfinite(primal)):
         return math.inf
     return primal / dual - 1.0

@@ -8,15 +8,25 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certsvm.certificates.primal import worth_sharing
-from certsvm.certificates.rounding import SLACK, UNDERFLOW, UNIT_ROUNDOFF, Bound, moved_rounding
+from certsvm.certificates.rounding import (
+    SLACK,
+    UNDERFLOW,
+    UNIT_ROUNDOFF,
+    Bound,
+    moved_rounding,
+    units,
+)
 from certsvm.kernels.objective import weighted_sum
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
+
+_SUM_IN_PAIRS = 65
 
 
 class Response(NamedTuple):
@@ -70,9 +80,13 @@ class DualBound:
 
 
 def total(alpha: Vector) -> Bound:
-    """sum_k alpha_k for alpha >= 0. NumPy adds in pairs: the error grows with the log of n."""
+    """sum_k alpha_k for alpha >= 0.
+
+    NumPy adds in pairs, down to blocks of 128 numbers in eight sums: a number goes through some
+    twenty additions, and one more for each doubling of n.
+    """
     value = float(alpha.sum())
-    return Bound(value, 65.0 * UNIT_ROUNDOFF * value)
+    return Bound(value, units(_SUM_IN_PAIRS, value))
 
 
 def sum_of_part(part: Part, alpha: Vector, team: Team = ALONE) -> tuple[Vector, int]:
@@ -150,7 +164,7 @@ class RowSums:
             w=self.w,
             source=source,
             alpha_sum_rounding=math.fsum(s.rounding for s in self.alpha_sums),
-            w_rounding=SLACK * UNIT_ROUNDOFF * additions * self.path,
+            w_rounding=units(additions, self.path),
             alpha=alpha,
             response=response,
         )
@@ -173,22 +187,151 @@ def moved_point(
 ) -> DualPoint:
     """The point of ``alpha`` from one that is known, given their difference.
 
-    Only the rows whose alpha changed are read. The difference was rounded, once for each row; entry
-    j of the sum goes through so many additions of products; and it is added to the old w, whose
-    error stays in it.
+    Only the rows whose alpha changed are read.
     """
-    some, additions = sum_of_part(problem, change, team)
-    w = point.w + some
+    moved, additions = sum_of_part(problem, change, team)
     path = float(np.abs(change) @ problem.rows.norms)
-    rounding = moved_rounding(additions, path, w)
-    alpha_sum = total(alpha)
+    return moved_sum_point(point, point.w + moved, total(alpha), additions, path, lambda: alpha)
+
+
+def moved_sum_point(
+    point: DualPoint,
+    w: Vector,
+    alpha_sum: Bound,
+    additions: int,
+    path: float,
+    alpha: Callable[[], Vector] | None = None,
+) -> DualPoint:
+    """The point whose w is that of a known one plus the sum of a change of alpha.
+
+    Parameters
+    ----------
+    point : DualPoint
+        The known one. Its error stays in w.
+    w : ndarray of shape (dimension,)
+        Its w plus sum_k change_k y_k.
+    alpha_sum : Bound
+        sum_k alpha_k after the change.
+    additions : int
+        Through how many an entry of sum_k change_k y_k went at most.
+    path : float
+        sum_k |change_k| |y_k|.
+    alpha : callable, default=None
+        Returns alpha.
+    """
     return DualPoint(
         alpha_sum=alpha_sum.value,
         w=w,
         source=point.source,
         alpha_sum_rounding=alpha_sum.rounding,
-        w_rounding=point.w_rounding + rounding,
-        alpha=lambda: alpha,
+        w_rounding=point.w_rounding + moved_rounding(additions, path, w),
+        alpha=alpha,
+    )
+
+
+def point_of(
+    alpha: Vector, w: Vector, w_rounding: float, source: str, *, keep_alpha: bool
+) -> DualPoint:
+    """The point of an alpha whose w was kept up to date, and is off by ``w_rounding``."""
+    alpha_sum = total(alpha)
+    return DualPoint(
+        alpha_sum=alpha_sum.value,
+        w=w,
+        source=source,
+        alpha_sum_rounding=alpha_sum.rounding,
+        w_rounding=w_rounding,
+        alpha=alpha.copy if keep_alpha else None,
+    )
+
+
+def counts_point(
+    factor: float,
+    count_sum: Bound,
+    a: Vector,
+    a_rounding: float,
+    size: float,
+    source: str,
+    alpha: Callable[[], Vector] | None = None,
+) -> DualPoint:
+    """The point alpha_k = factor * s_k I_k, where rows were counted I_k times.
+
+    Four roundings are allowed for: of s_k I_k, of a difference of counts, of the factor (C over a
+    number, as a quotient), and of the product with it.
+
+    Parameters
+    ----------
+    factor : float
+        What keeps alpha in the box.
+    count_sum : Bound
+        sum_k s_k I_k.
+    a : ndarray of shape (dimension,)
+        sum_k s_k I_k y_k.
+    a_rounding : float
+        How far a is off, in norm.
+    size : float
+        What entries of a are rounded in proportion to: |a|, or sum_k s_k I_k |y_k|.
+    source : str
+        How feasibility is known.
+    alpha : callable, default=None
+        Returns alpha.
+    """
+    return DualPoint(
+        alpha_sum=factor * count_sum.value,
+        w=factor * a,
+        source=source,
+        alpha_sum_rounding=factor * (count_sum.rounding + units(4, count_sum.value)),
+        w_rounding=factor * (a_rounding + units(4, size)),
+        alpha=alpha,
+    )
+
+
+def shares_within(shares: Vector, most: float) -> Vector:
+    """The shares, made smaller if they are more than ``most`` together.
+
+    ``fsum`` rounds once, so a sum below ``most`` is below it exactly. Otherwise the sum, the
+    quotient and two products round, which four unit roundoffs make up for.
+    """
+    if (mass := math.fsum(shares)) < most:
+        return shares
+    return shares * (most / mass * (1.0 - 4.0 * UNIT_ROUNDOFF))
+
+
+def mixed_point(
+    shares: Vector,
+    alpha_sums: Vector,
+    vectors: NDArray[np.float64],
+    lengths: Vector,
+    roundings: Vector,
+    source: str,
+    alpha: Callable[[], Vector] | None = None,
+) -> DualPoint:
+    """The combination of n points, with nonnegative shares.
+
+    It inherits the errors of the points, by their shares. Sums of n products, in any order, add n
+    units; ``alpha_sums`` are those of ``total``.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n,)
+        Of the points.
+    alpha_sums, lengths, roundings : ndarray of shape (n,)
+        Their sum_k alpha_k, |w| and errors of w.
+    vectors : ndarray of shape (n, dimension)
+        Their w.
+    source : str
+        How feasibility is known.
+    alpha : callable, default=None
+        Returns alpha.
+    """
+    n, alpha_sum = shares.size, float(shares @ alpha_sums)
+    inherited = SLACK * float(shares @ roundings)
+    return DualPoint(
+        alpha_sum=alpha_sum,
+        w=shares @ vectors,
+        source=source,
+        alpha_sum_rounding=units(n + 1 + _SUM_IN_PAIRS, alpha_sum),
+        w_rounding=inherited + units(n + 2, float(shares @ lengths)),
+        alpha=alpha,
     )
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificates.rounding import (
-    SLACK,
     UNDERFLOW,
     UNIT_ROUNDOFF,
     Bound,
@@ -22,6 +21,7 @@ from certsvm.certificates.rounding import (
     per_size,
     product_error,
     rounding_slack,
+    units,
 )
 from certsvm.kernels.objective import hinge_sums, losses, margins, margins_of_two, mix
 from certsvm.parallel import ALONE, Team
@@ -53,10 +53,11 @@ def primal_bound(problem: SummableProblem, w: Vector, team: Team = ALONE) -> Bou
 def zero_bound(C: float, weight_sum: float) -> Bound:
     """J at w = 0, which is C sum_k s_k without any computation.
 
-    The weights were added in pairs, or block by block, or not less than the exact sum is given.
+    Weights are added in pairs (``dual.total``), part by part, and then multiplied; or what is given
+    is not less than their sum.
     """
     value = C * weight_sum
-    return Bound(value, 128.0 * UNIT_ROUNDOFF * value)
+    return Bound(value, units(128, value))
 
 
 def losses_at(part: Part, team: Team, w: Vector) -> LossSums:
@@ -207,12 +208,18 @@ class LossSums:
         )
 
     def primal(self, C: float, w: Vector, error: float) -> Bound:
-        """J(w), if these are the losses of all rows at w."""
+        """J(w), if these are the losses of all rows at w.
+
+        A loss is off by ``error`` unit roundoffs of (n_k + 2) |y_k|, and ``masses`` sums these
+        over the rows that may have one. Weights, the sum over a chunk, the sum over chunks and C
+        round the loss; |w|^2 is a sum of as many squares as w has entries.
+        """
         squared_norm, longest = float(w @ w), self.longest_chunk
         loss = C * math.fsum(self.losses)
         rounding = (
             C * per_size(error) * math.fsum(self.masses) * (1.0 + longest * UNIT_ROUNDOFF)
-            + SLACK * UNIT_ROUNDOFF * ((longest + 11) * loss + (w.size + 4) * squared_norm)
+            + units(longest + 11, loss)
+            + units(w.size + 4, squared_norm)
             + (1.0 + C) * UNDERFLOW
         )
         return Bound(0.5 * squared_norm + loss, rounding)

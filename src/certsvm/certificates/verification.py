@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from certsvm.certificates.agreement import LARGEST_ALLOWANCE, RECOMPUTATION_TOLERANCE
 from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate, percent, tidy
 from certsvm.storage.fingerprint import Fingerprint, FingerprintBuilder
 
@@ -29,10 +30,6 @@ AlphaOf: TypeAlias = Callable[[Any, Vector, Vector, int], Vector]
 """alpha of a block: called with the rows, +-1, their weights s_k and how many rows came before."""
 
 _ROWS_AT_ONCE = 8192
-# Both paths round differently: beyond the stated allowance for one, this much is for the other.
-_AGREEMENT = 1e-9
-# An allowance this large was not made by rounding; it would excuse anything.
-_LARGEST_ALLOWANCE = 0.01
 
 
 class AlphaSource(Protocol):
@@ -128,8 +125,8 @@ class Verification:
             return False
         # What is claimed are bounds: J is no more than primal + rounding, L no less than
         # dual - rounding. And the values must be those of this model and these data.
-        tolerance = _AGREEMENT * max(abs(c.primal), abs(c.dual))
-        if max(c.primal_rounding, c.dual_rounding) > _LARGEST_ALLOWANCE * abs(c.primal):
+        tolerance = RECOMPUTATION_TOLERANCE * max(abs(c.primal), abs(c.dual))
+        if max(c.primal_rounding, c.dual_rounding) > LARGEST_ALLOWANCE * abs(c.primal):
             return False
         if abs(self.primal - c.primal) > c.primal_rounding + tolerance:
             return False

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from certsvm.certificates.agreement import RECOMPUTATION_TOLERANCE
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import Response, RowSums, best_scale, dual_bound
 from certsvm.dask.cluster import TRANSIENT, WorkerGoneError, add_up
@@ -24,8 +25,6 @@ from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.training.loop import Result
 
-# Rounding is about 1e-13 of J; a lost or doubled block is far more than this.
-_SLACK = 1e-9
 # Rows at a time.
 _SLICE = 8192
 
@@ -69,14 +68,15 @@ def recheck(problem: ClusterProblem, result: Result) -> Result:
     if sums.n_rows != problem.n_rows:
         wrong.append(f"there are {sums.n_rows} rows, not {problem.n_rows}")
     # Each of the two computations may be off by its allowance.
-    if not (1.0 + _SLACK) * certificate.primal + 2.0 * certificate.primal_rounding >= J:
+    slack = RECOMPUTATION_TOLERANCE
+    if not (1.0 + slack) * certificate.primal + 2.0 * certificate.primal_rounding >= J:
         wrong.append(f"J is {J!r}, not {certificate.primal!r}")
     B = float(sums.w @ sums.w)
     s = best_scale(sums.alpha_sum, B)
     L = s * sums.alpha_sum - 0.5 * s * s * B
     if not exact:
         result = replace(result, certificate=_of_the_copy(problem, certificate))
-    elif not (1.0 - _SLACK) * certificate.dual - 2.0 * certificate.dual_rounding <= L:
+    elif not (1.0 - slack) * certificate.dual - 2.0 * certificate.dual_rounding <= L:
         wrong.append(f"L is {L!r}, not {certificate.dual!r}")
     if wrong or not math.isfinite(J):
         raise CertificateRefutedError(

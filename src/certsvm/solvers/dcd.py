@@ -35,8 +35,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import DualPoint, dual_point, total
-from certsvm.certificates.rounding import UNIT_ROUNDOFF
+from certsvm.certificates.dual import DualPoint, dual_point, point_of
+from certsvm.certificates.rounding import updates_rounding
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
@@ -132,9 +132,9 @@ class DCDRun(Run):
             self._shrunk_loss += sums[3]
             path += sums[4]
         self._order = self._order[:kept]
-        # w never left the ball of its length before plus the path. An update rounds the step, its
-        # product with the row, and the sum.
-        self._rounding += 3.0 * UNIT_ROUNDOFF * updates * (length + path)
+        # Neither w nor a step was ever longer.
+        reach = length + path
+        self._rounding += updates_rounding(updates, reach, reach)
         finished = self._shrink(kept == problem.m, largest, smallest)
         self._complete = True
         return Epoch(
@@ -167,14 +167,8 @@ class DCDRun(Run):
         """Alpha, as it is after a complete pass."""
         if not self._complete:
             return None
-        alpha_sum = total(self._alpha)
-        return DualPoint(
-            alpha_sum=alpha_sum.value,
-            w=self._w,
-            source="dual coordinates",
-            alpha_sum_rounding=alpha_sum.rounding,
-            w_rounding=self._rounding,
-            alpha=self._alpha.copy if self._keep_alpha else None,
+        return point_of(
+            self._alpha, self._w, self._rounding, "dual coordinates", keep_alpha=self._keep_alpha
         )
 
 

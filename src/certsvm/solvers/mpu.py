@@ -36,8 +36,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import DualPoint, dual_point, total
-from certsvm.certificates.rounding import UNIT_ROUNDOFF
+from certsvm.certificates.dual import DualPoint, counts_point, dual_point, total
+from certsvm.certificates.rounding import updates_rounding
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.memory import Problem
@@ -115,9 +115,9 @@ class MPURun(Run):
         np.divide(alpha, problem.C * problem.weights, out=share, where=problem.weights > 0)
         self._counts = np.floor(share * N).astype(np.int64)
         self._single = solver.precision == "single"
-        point = dual_point(problem, self._alpha(), "counts")
-        self._a = (self._b * point.w).astype(float_type(solver, solver.precision, problem))
-        self._rounding = self._b * point.w_rounding
+        start = dual_point(problem, problem.weights * self._counts, "start")
+        self._a = start.w.astype(float_type(solver, solver.precision, problem))
+        self._rounding = start.w_rounding
         self._keep_alpha = options.keep_alpha
         self._complete = True
 
@@ -149,8 +149,9 @@ class MPURun(Run):
             updates += sums[0]
             loss += sums[1]
             path += sums[2]
-        # An update rounds the weighted change, its product with the row, and the sum.
-        self._rounding += 3.0 * UNIT_ROUNDOFF * updates * (length + path)
+        # Neither a nor a step was ever longer.
+        reach = length + path
+        self._rounding += updates_rounding(updates, reach, reach)
         w = self._a.astype(np.float64) / self._b
         squared_norm = float(w @ w)
         primal = 0.5 * squared_norm + problem.C * loss
@@ -174,21 +175,15 @@ class MPURun(Run):
         """alpha_k = s_k I_k / b; with a in single precision, w_alpha is computed anew."""
         if not self._complete:
             return None
-        alpha = self._alpha()
+        problem = self._problem
         if self._single:
-            return dual_point(self._problem, alpha, "counts")
-        w = self._a / self._b
-        alpha_sum = total(alpha)
-        return DualPoint(
-            alpha_sum=alpha_sum.value,
-            w=w,
-            source="counts",
-            # alpha_k is rounded before it is summed, and so is the quotient w.
-            alpha_sum_rounding=alpha_sum.rounding + 4.0 * UNIT_ROUNDOFF * alpha_sum.value,
-            w_rounding=self._rounding / self._b
-            + 4.0 * UNIT_ROUNDOFF * float(alpha @ self._problem.rows.norms),
-            alpha=(lambda: alpha) if self._keep_alpha else None,
-        )
+            return dual_point(problem, self._alpha(), "counts")
+        counted = problem.weights * self._counts
+        return counts_point(
+            problem.C / self._N, total(counted), self._a, self._rounding,
+            float(counted @ problem.rows.norms), "counts",
+            self._alpha if self._keep_alpha else None,
+        )  # fmt: skip
 
 
 @kernel

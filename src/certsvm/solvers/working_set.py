@@ -37,9 +37,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import DualPoint, dual_point, total
+from certsvm.certificates.dual import DualPoint, dual_point, point_of
 from certsvm.certificates.primal import Products
-from certsvm.certificates.rounding import UNIT_ROUNDOFF, Bound
+from certsvm.certificates.rounding import Bound, updates_rounding
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
@@ -216,9 +216,9 @@ class WorkingSetRun(Run):
             path += part_path
         self._active = np.sort(order[:kept])
         self._sweeps += 1
-        # As in DCD: w stayed in the ball of its length before plus the path; an update rounds
-        # the step, its product with the row, and the sum.
-        self._rounding += 3.0 * UNIT_ROUNDOFF * updates * (length + path)
+        # Neither w nor a step was ever longer.
+        reach = length + path
+        self._rounding += updates_rounding(updates, reach, reach)
         squared_norm = float(self._w @ self._w)
         self._dual_value = max(self._dual_value, float(self._alpha.sum()) - 0.5 * squared_norm)
         return max(guess, 0.0), updates
@@ -289,14 +289,8 @@ class WorkingSetRun(Run):
         """Alpha, as it is after a complete pass."""
         if not self._complete:
             return None
-        alpha_sum = total(self._alpha)
-        return DualPoint(
-            alpha_sum=alpha_sum.value,
-            w=self._w,
-            source="dual coordinates",
-            alpha_sum_rounding=alpha_sum.rounding,
-            w_rounding=self._rounding,
-            alpha=self._alpha.copy if self._keep_alpha else None,
+        return point_of(
+            self._alpha, self._w, self._rounding, "dual coordinates", keep_alpha=self._keep_alpha
         )
 
 

@@ -1,50 +1,35 @@
-r"""One file format for models, witnesses and checkpoints: safetensors with checked metadata.
+"""One file format for models, witnesses and checkpoints: safetensors with checked metadata.
 
 The arrays are the file's tensors, so any reader of safetensors opens them. Everything else is one
-JSON text, the value of the metadata's only key, "certsvm": the format version, a digest, the kind
-of the file and its content. docs/model-format.md describes them.
-
-The digest is the XXH3-128 of the whole file without the digest's own 32 digits. They lie at a fixed
-place, since the header begins with the metadata and the JSON text with version and digest:
-
-    8 bytes   {"__metadata__":{"certsvm":"{\"format\":1,\"digest\":\"   32 digits   \",\"kind\":...
+JSON text, the value of the metadata's only key, "certsvm": the format version, the kind of the
+file, its content, and a digest of all this and of the arrays (docs/model-format.md).
 
 A file either reads back as it was written, or is refused with the reason. Nothing in it is
-executed, and no size that it states is allocated: reading takes twice the file's actual size.
+executed, and no size that it states is allocated before it is compared with the file's own.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
-from safetensors import SafetensorError, deserialize
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
 from certsvm.storage.atomic import atomic_write
 from certsvm.storage.strict_json import from_json, to_json
 
 FORMAT_VERSION = 1
 
-# The limit of safetensors' own reader.
-_LONGEST_HEADER = 100_000_000
-_BEGINNING = rb'{"__metadata__":{"certsvm":"{\"format\":'
-_UP_TO_DIGEST = _BEGINNING + rb"%d,\"digest\":\"" % FORMAT_VERSION
-_DIGEST = slice(8 + len(_UP_TO_DIGEST), 8 + len(_UP_TO_DIGEST) + 32)
-_CHUNK = 1 << 24
-_DTYPES = {
-    f"{letter}{8 * size}": np.dtype(f"<{letter.lower()}{size}")
-    for letter, sizes in (("F", (4, 8)), ("I", (1, 2, 4, 8)), ("U", (1, 2, 4, 8)))
-    for size in sizes
-}
-_DTYPES["BOOL"] = np.dtype(np.bool_)
-_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+_BEGINNING = b'{"__metadata__":{"certsvm":"'
+_DTYPES = {np.dtype(f"<{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)}
+_DTYPES |= {np.dtype("<f4"), np.dtype("<f8"), np.dtype(np.bool_)}
 
 _FOREIGN = (
     (b"solver_type", "it looks like a liblinear model: certsvm.models.load_liblinear reads it"),
@@ -78,18 +63,7 @@ class Container:
 
 
 def is_container(first_bytes: bytes) -> bool:
-    """Whether a file that begins with these bytes was written by ``write_container``.
-
-    Parameters
-    ----------
-    first_bytes : bytes
-        The first 64 bytes of the file, or more.
-
-    Returns
-    -------
-    ours : bool
-        True for files of newer formats and for damaged ones, too.
-    """
+    """Whether a file that begins with these bytes, 64 or more, was written by us."""
     return first_bytes.startswith(_BEGINNING, 8)
 
 
@@ -122,62 +96,39 @@ def write_container(
     >>> container.content, container.arrays["w"].tolist()
     ({'C': 0.1}, [0, 1, 2])
     """
-    stored = [(name, _stored(name, array)) for name, array in arrays.items()]
-    # The header ends at a multiple of 8, so this order aligns every array.
-    stored.sort(key=lambda item: -item[1].itemsize)
-    text = to_json(
-        {"format": FORMAT_VERSION, "digest": "0" * 32, "kind": kind, "content": dict(content)},
-        "header",
-    )
-    start = bytearray(_start(text.decode(), stored))
-    data = [array.reshape(-1).view(np.uint8).data for _, array in stored]
-    start[_DIGEST] = _digest([memoryview(start), *data])
+    stored = {name: _stored(name, array) for name, array in arrays.items()}
+    document = {"format": FORMAT_VERSION, "kind": kind, "content": dict(content)}
+    text = to_json({**document, "digest": _digest(document, stored)}, "content")
+    try:
+        data = save(stored, {"certsvm": text.decode()})
+    except SafetensorError as error:
+        raise ValueError(
+            f"names and parameters take {len(text)} bytes, more than the header of a safetensors "
+            f"file has room for ({error})"
+        ) from None
     with atomic_write(path) as file:
-        file.write(start)
-        for part in data:
-            for first in range(0, len(part), _CHUNK):
-                file.write(part[first : first + _CHUNK])
+        file.write(data)
 
 
 def _stored(name: str, array: NDArray[Any]) -> NDArray[Any]:
     """The array as it lies in the file: contiguous and little-endian."""
     array = np.asarray(array)
     dtype = array.dtype.newbyteorder("<")
-    if dtype not in _NAMES:
+    if dtype not in _DTYPES:
         raise ValueError(f"array {name!r} is of type {array.dtype}, which files do not hold")
-    if name == "__metadata__":
-        raise ValueError("no array can be called '__metadata__': safetensors uses the name")
+    if name in ("__metadata__", "$float"):
+        raise ValueError(f"no array can be called {name!r}: the format uses the name")
     return np.asarray(array, dtype=dtype, order="C")
 
 
-def _start(text: str, stored: list[tuple[str, NDArray[Any]]]) -> bytes:
-    """What precedes the arrays: the header's length and the header, as safetensors defines it."""
-    entries: dict[str, Any] = {"__metadata__": {"certsvm": text}}
-    end = 0
-    for name, array in stored:
-        first, end = end, end + array.nbytes
-        entries[name] = {
-            "dtype": _NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [first, end],
-        }  # fmt: skip
-    header = to_json(entries, "header")
-    header = header.ljust(-(-len(header) // 8) * 8)
-    if len(header) > _LONGEST_HEADER:
-        raise ValueError(
-            f"names and parameters take {len(header)} bytes, more than the {_LONGEST_HEADER} that "
-            "the header of a safetensors file has room for"
-        )
-    return len(header).to_bytes(8, "little") + header
-
-
-def _digest(parts: Iterable[memoryview]) -> bytes:
-    """The digest of a file, whose first part contains the place for it."""
-    whole = xxhash.xxh3_128()
-    first, *others = parts
-    whole.update(first[: _DIGEST.start])
-    whole.update(first[_DIGEST.stop :])
-    for part in others:
-        whole.update(part)
-    return whole.hexdigest().encode()
+def _digest(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
+    """XXH3-128 of the document, and of the arrays with their names, types and shapes."""
+    whole = xxhash.xxh3_128(to_json(dict(document), "content"))
+    for name in sorted(arrays):
+        array = arrays[name]
+        whole.update(to_json([name, array.dtype.str, list(array.shape)], "array"))
+        whole.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return whole.hexdigest()
 
 
 def read_container(path: str | os.PathLike[str], kind: str) -> Container:
@@ -203,33 +154,40 @@ def read_container(path: str | os.PathLike[str], kind: str) -> Container:
     name = os.fspath(path)
     data = _read(name)
     try:
-        tensors = deserialize(data)  # type: ignore[no-untyped-call]
-    except SafetensorError as error:
+        document = _document(data)
+        if document["format"] > FORMAT_VERSION:
+            raise ModelFileError(
+                f"{name} was written by a newer certsvm (format {document['format']}; this one "
+                f"reads formats up to {FORMAT_VERSION}). Upgrade certsvm."
+            )
+        arrays = load(data)
+        for key, array in arrays.items():
+            if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
+                raise ValueError(f"a boolean of array {key!r} is neither 0 nor 1")
+    except ModelFileError:
+        raise
+    except (SafetensorError, ValueError, KeyError, OverflowError) as error:
         raise ModelFileError(f"{name} is truncated or damaged: {error}") from None
-    if _digest([memoryview(data)]) != data[_DIGEST]:
+    claimed = document.pop("digest")
+    little = {key: array.astype(array.dtype.newbyteorder("<")) for key, array in arrays.items()}
+    if _digest(document, little) != claimed:
         raise ModelFileError(
             f"{name} is damaged: its digest is not that of its content. Take another copy."
         )
-    try:
-        metadata = _metadata(data[8 : 8 + _header_length(data)])
-    except ValueError as error:
-        raise ModelFileError(f"{name}: its header is not valid: {error}") from None
-    if metadata["kind"] != kind:
-        raise ModelFileError(f"{name} holds a {metadata['kind']}, not a {kind}")
-    arrays = {}
-    for key, tensor in tensors:
-        try:
-            arrays[key] = _array(tensor)
-        except (ValueError, OverflowError) as error:
-            raise ModelFileError(f"{name}: its array {key!r} is not valid: {error}") from None
-    return Container(metadata["content"], arrays)
+    if document["kind"] != kind:
+        raise ModelFileError(f"{name} holds a {document['kind']}, not a {kind}")
+    return Container(document["content"], arrays)
 
 
 def _read(name: str) -> bytes:
     """The whole file, if it begins like one of certsvm's."""
     with _open_regular(name) as file:
         size = os.fstat(file.fileno()).st_size
-        _check_start(name, file.read(_DIGEST.stop), size)
+        if size == 0:
+            raise ModelFileError(f"{name} is empty")
+        start = file.read(64)
+        if not is_container(start):
+            raise _foreign(name, start)
         file.seek(0)
         data = file.read(size)
         if len(data) != size or file.read(1):
@@ -249,69 +207,30 @@ def _open_regular(name: str) -> IO[bytes]:
     raise ModelFileError(f"{name} is {what}; certsvm reads regular files only")
 
 
-def _check_start(name: str, start: bytes, size: int) -> None:
-    """Refuse what can be told from the first bytes, before the rest is read."""
-    if size == 0:
-        raise ModelFileError(f"{name} is empty")
-    length = _header_length(start)
-    if len(start) < _DIGEST.stop:
-        if length <= _LONGEST_HEADER and _UP_TO_DIGEST.startswith(start[8 : _DIGEST.start]):
-            raise ModelFileError(f"{name} is truncated: it has only {size} bytes")
-        raise _foreign(name, start)
-    if not is_container(start):
-        raise _foreign(name, start)
-    version = re.match(rb"\d+", start[8 + len(_BEGINNING) :])
-    if version is not None and int(version[0]) > FORMAT_VERSION:
-        raise ModelFileError(
-            f"{name} was written by a newer certsvm (format {int(version[0])}; this one reads "
-            f"formats up to {FORMAT_VERSION}). Upgrade certsvm."
-        )
-    if not start.startswith(_UP_TO_DIGEST, 8):
-        raise ModelFileError(f"{name} is damaged: its format version is not valid")
-    if length > _LONGEST_HEADER:
-        raise ModelFileError(f"{name} is damaged: its header is too large ({length} bytes)")
-    if length > size - 8:
-        raise ModelFileError(
-            f"{name} is truncated: it has {size} bytes, its header alone {length + 8}"
-        )
-
-
-def _header_length(data: bytes) -> int:
-    return int.from_bytes(data[:8], "little")
-
-
 def _foreign(name: str, start: bytes) -> ModelFileError:
     what = f"it begins with {start[:8]!r}"
-    # First: its length may begin like a pickle.
-    if start[8:9] == b"{" and _header_length(start) <= _LONGEST_HEADER:
-        what = "it is a safetensors file without the metadata of certsvm"
+    if start[8:9] == b"{":
+        what = "it is a safetensors file without the metadata of certsvm, or a damaged one"
     else:
         what = next((hint for first, hint in _FOREIGN if start.startswith(first)), what)
     return ModelFileError(f"{name} is not a file of certsvm: {what}")
 
 
-def _metadata(header: bytes) -> dict[str, Any]:
+def _document(data: bytes) -> dict[str, Any]:
     """The JSON text in the header, if it is strictly what the format says."""
-    entries = from_json(header)["__metadata__"]
-    if entries.keys() != {"certsvm"}:
+    length = int.from_bytes(data[:8], "little")
+    if length > len(data) - 8:
+        raise ValueError(f"it has {len(data)} bytes, its header alone {length + 8}")
+    metadata = from_json(data[8 : 8 + length])["__metadata__"]
+    if not isinstance(metadata, dict) or metadata.keys() != {"certsvm"}:
         raise ValueError("its metadata has other keys beside 'certsvm'")
-    metadata = from_json(entries["certsvm"].encode())
-    types = {"format": int, "digest": str, "kind": str, "content": dict}
-    if not isinstance(metadata, dict) or metadata.keys() != types.keys():
-        raise ValueError(f"it needs {', '.join(types)}, and nothing else")
+    document = from_json(str(metadata["certsvm"]).encode())
+    types = {"format": int, "kind": str, "content": dict, "digest": str}
+    if not isinstance(document, dict) or document.keys() != types.keys():
+        raise ValueError(f"its metadata needs {', '.join(types)}, and nothing else")
     for key, required in types.items():
-        if not isinstance(metadata[key], required):
+        if not isinstance(document[key], required) or isinstance(document[key], bool):
             raise ValueError(f"{key} is no {required.__name__}")
-    return metadata
-
-
-def _array(tensor: Mapping[str, Any]) -> NDArray[Any]:
-    if tensor["dtype"] not in _DTYPES:
-        raise ValueError(f"it is of type {tensor['dtype']}")
-    dtype = _DTYPES[tensor["dtype"]]
-    values = np.frombuffer(tensor["data"], dtype=np.uint8)
-    if dtype == np.bool_ and (values > 1).any():
-        raise ValueError("a boolean is neither 0 nor 1")
-    # Fails where one length is zero and the others are absurd.
-    array = values.view(dtype).reshape(tensor["shape"])
-    return array.astype(dtype.newbyteorder("="), copy=False)
+    if document["format"] < 1:
+        raise ValueError(f"there is no format {document['format']}")
+    return document

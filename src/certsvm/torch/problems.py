@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from certsvm.certificates.rounding import UNIT_ROUNDOFF
+from certsvm.certificates.rounding import upper_sum
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.problem.sizes import Sizes
@@ -95,8 +95,7 @@ def sizes_of(rows: TensorRows, row_weights: Tensor | None) -> Sizes:
         active = row_weights > 0
         norms, weights, m = norms[active], row_weights[active], int(active.sum())
         least, most = (float(weights.min()), float(weights.max())) if m else (math.inf, 0.0)
-        # Not less than the exact sum, in whatever order it was added up.
-        total = float(weights.sum()) * (1.0 + 1.01 * UNIT_ROUNDOFF * m)
+        total = upper_sum(float(weights.sum()), m)
     return Sizes(
         n_rows=rows.n_rows,
         n_columns=rows.n_columns,

@@ -27,8 +27,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import DualPoint, sum_of_part
-from certsvm.certificates.rounding import UNIT_ROUNDOFF
+from certsvm.certificates.dual import DualPoint, dual_point, mixed_point, shares_within
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.objective import margins
 from certsvm.problem.memory import Problem
@@ -80,18 +79,17 @@ class Master:
         """Add the cut of the rows whose product, v.y_k, is less than one."""
         problem = self._problem
         inside = products < 1.0
-        sizes = np.where(inside, problem.weights, 0.0)
-        h, additions = sum_of_part(problem, sizes)
-        length = float(sizes @ problem.rows.norms)
-        rounding = UNIT_ROUNDOFF * (additions + 1) * length
+        # A feasible point where C is 1.
+        cut = dual_point(problem, np.where(inside, problem.weights, 0.0), "cut")
+        h = cut.w
         row = self.h @ h
         self._gram = np.block([[self._gram, row[:, None]], [row[None, :], np.array([[h @ h]])]])
         n = self.g.size
         if n == len(self._buffer):
             self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])
         self._buffer[n] = h
-        self.g = np.append(self.g, float(sizes.sum()))
-        self._rounding = np.append(self._rounding, rounding)
+        self.g = np.append(self.g, cut.alpha_sum)
+        self._rounding = np.append(self._rounding, cut.w_rounding)
         self._idle = np.append(self._idle, 0)
         self.beta = np.append(self.beta, 0.0)
         if self._keep_alpha:
@@ -111,15 +109,8 @@ class Master:
 
     def dual(self, source: str) -> DualPoint:
         """The dual point of the last solution."""
-        C = self._problem.C
-        beta = self.beta.copy()
         # The pairs of steps preserve the sum up to rounding; the box must hold exactly.
-        if (mass := math.fsum(beta)) > C:
-            beta = beta * (C / mass * (1.0 - 4.0 * UNIT_ROUNDOFF))
-        n = beta.size
-        norms = np.sqrt(np.diag(self._gram))
-        alpha_sum = float(beta @ self.g)
-        rounding = float(beta @ self._rounding) + UNIT_ROUNDOFF * (n + 2) * float(beta @ norms)
+        beta = shares_within(self.beta.copy(), self._problem.C)
         bits = list(self._bits)
 
         def alpha() -> Vector:
@@ -128,15 +119,10 @@ class Master:
                 shares += share * np.unpackbits(packed, count=shares.size)
             return self._problem.weights * shares
 
-        return DualPoint(
-            alpha_sum=alpha_sum,
-            w=beta @ self.h,
-            source=source,
-            # g sums the weights of all rows in the cut, in pairs.
-            alpha_sum_rounding=UNIT_ROUNDOFF * (n + 66) * alpha_sum,
-            w_rounding=1.01 * rounding,
-            alpha=alpha if self._keep_alpha else None,
-        )
+        return mixed_point(
+            beta, self.g, self.h, np.sqrt(np.diag(self._gram)), self._rounding, source,
+            alpha if self._keep_alpha else None,
+        )  # fmt: skip
 
     def _drop_idle(self) -> None:
         self._idle = np.where(self.beta > 0.0, 0, self._idle + 1)

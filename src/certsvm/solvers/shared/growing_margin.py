@@ -12,8 +12,7 @@ A presentation that changes a is a margin error. With ``<=`` the tie is one, eve
 
 Proposition 1 of the paper bounds |a_t|^2 by R^2 t + lambda t (t - 1), so no projection is
 needed. With weights of at most S, each margin error adds at most S^2 R^2 + 2 S lambda t, and
-the bound is S^2 R^2 t + S lambda t (t - 1). Here it bounds the rounding in a: each update
-rounds by at most a unit roundoff or two of |a|.
+the bound is S^2 R^2 t + S lambda t (t - 1). Here it bounds the rounding in a.
 
 Proposition 3: of ell presentations of one row in a row, with P = a.y_k - lambda t before them,
 
@@ -35,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.rounding import UNIT_ROUNDOFF
+from certsvm.certificates.rounding import updates_rounding
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
@@ -167,8 +166,9 @@ class GrowingMargin:
 
     def rounding_since(self, updates: int) -> float:
         """A bound, in norm, on the rounding in a since it had seen ``updates`` updates."""
-        # An update rounds the weighted step, its product with the row, and the sum.
-        return 3.0 * UNIT_ROUNDOFF * (self.updates - updates) * self.largest_norm()
+        longest = self.largest_norm()
+        # A step leads from one place within that length to another.
+        return updates_rounding(self.updates - updates, longest, 2.0 * longest)
 
 
 @kernel

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import DualPoint, best_scale, dual_point
-from certsvm.certificates.rounding import UNIT_ROUNDOFF
+from certsvm.certificates.dual import DualPoint, best_scale, counts_point, dual_point
+from certsvm.certificates.rounding import grown_sum, length
 from certsvm.kernels.jit import reordering_kernel
 from certsvm.problem.rows import Vector
 from certsvm.solvers.shared.growing_margin import GrowingMargin
@@ -103,22 +103,12 @@ class Windows:
         if state.a.dtype != np.float64:
             # a has rounded too much to prove anything; the counts have not.
             return dual_point(problem, alpha(), source)
-        w = self.average(since, T)
-        # error_mass sums at most ``updates`` terms without cancellation, then subtracts.
-        alpha_sum_rounding = UNIT_ROUNDOFF * (
-            per_count * state.error_mass * (state.updates - since.updates + 4)
-        )
-        w_rounding = per_count * state.rounding_since(since.updates) + 4.0 * UNIT_ROUNDOFF * float(
-            np.linalg.norm(w)
-        )
-        return DualPoint(
-            alpha_sum=per_count * (state.error_mass - since.error_mass),
-            w=w,
-            source=source,
-            alpha_sum_rounding=alpha_sum_rounding,
-            w_rounding=w_rounding,
-            alpha=alpha if state.counts.size else None,
-        )
+        a = state.a - since.a
+        mass = grown_sum(since.error_mass, state.error_mass, state.updates - since.updates)
+        return counts_point(
+            per_count, mass, a, state.rounding_since(since.updates), length(a), source,
+            alpha if state.counts.size else None,
+        )  # fmt: skip
 
     def _snapshot(self, T: int) -> Snapshot:
         s = self._state

@@ -1,0 +1,99 @@
+"""J against exact rational arithmetic: its allowance for rounding is honest."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.certificates.dual import dual_point
+from certsvm.certificates.primal import Products, primal_bound
+from certsvm.certificates.rounding import length, per_size
+from certsvm.parallel import Team
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
+from tests.problems import Case, cases, exact, exact_dot, exact_objective
+
+
+@given(cases(), st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6))
+def test_primal_is_within_its_allowance_of_the_exact_value(
+    case: Case, seed: int, size: float
+) -> None:
+    problem = case.problem()
+    w = size * np.random.default_rng(seed).standard_normal(problem.rows.dimension)
+    bound = primal_bound(problem, w)
+    error = abs(Fraction(bound.value) - exact_objective(case, w))
+    assert error <= Fraction(bound.rounding)
+    assert bound.rounding <= 1e-12 * (bound.value + size)
+
+
+@given(cases(), st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6), st.integers(0, 12))
+def test_primal_from_products_that_were_mixed_many_times(
+    case: Case, seed: int, size: float, mixtures: int
+) -> None:
+    """Coefficients of both signs and several sizes: cancellation must be paid for."""
+    problem = case.problem()
+    rng = np.random.default_rng(seed)
+    products = Products(problem, size * rng.standard_normal(problem.rows.dimension))
+    for _ in range(mixtures):
+        other = Products(problem, size * rng.standard_normal(problem.rows.dimension))
+        a, b = rng.standard_normal(2) * rng.choice([1e-3, 1.0, 30.0], 2)
+        products.mix(a, b, other)
+    bound = products.primal_bound()
+    error = exact(bound.value) - exact_objective(case, products.w)
+    assert abs(error) <= exact(bound.rounding)
+    for value, pattern, s in zip(products.values, case.patterns(), problem.weights, strict=True):
+        if s > 0:
+            expected = exact_dot(pattern, products.w)
+            allowed = per_size(products.error) * (np.count_nonzero(pattern) + 3) * length(pattern)
+            assert abs(exact(value) - expected) <= exact(allowed + 1e-300)
+        else:
+            assert value == 1.0
+
+
+def test_a_row_just_short_of_its_margin_has_a_loss() -> None:
+    problem = Problem(Rows(np.ones((1, 1))), [1], C=1e6)
+    w = np.array([1.0 - 2.0**-40])
+    bound = primal_bound(problem, w)
+    expected = Fraction(float(w[0])) ** 2 / 2 + 10**6 * (1 - Fraction(float(w[0])))
+    assert abs(Fraction(bound.value) - expected) <= Fraction(bound.rounding)
+    beyond = primal_bound(problem, np.array([1.0 + 2.0**-40]))
+    assert beyond.rounding < 1e-13
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_products_that_cancel(seed: int) -> None:
+    """The loss is small, and the error in it is that of its large terms."""
+    rng = np.random.default_rng(seed)
+    y, w = rng.standard_normal((2, 12))
+    w += (1.0 - 1e-9 - y @ w) / (y @ y) * y
+    case = Case(y[None], np.ones(1), None, 1e6, 0.0, "dense-float64-int32")
+    bound = primal_bound(case.problem(), w)
+    assert abs(exact(bound.value) - exact_objective(case, w)) <= exact(bound.rounding)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, 7])
+def test_threads_do_not_change_a_bit(n_jobs: int) -> None:
+    rng = np.random.default_rng(0)
+    problem = Problem(Rows(rng.standard_normal((60_001, 40))), rng.choice([-1, 1], 60_001))
+    w = rng.standard_normal(40)
+    alpha = rng.random(60_001)
+    alone = dual_point(problem, alpha, "a test")
+    with Team(n_jobs) as team:
+        assert primal_bound(problem, w, team) == primal_bound(problem, w)
+        products = Products(problem, w, team)
+        assert products.primal_bound(team) == Products(problem, w).primal_bound()
+        # A sum of vectors is put together from as many parts as there are threads.
+        shared = dual_point(problem, alpha, "a test", team)
+        again = dual_point(problem, alpha, "a test", team)
+    np.testing.assert_array_equal(shared.w, again.w)
+    assert np.linalg.norm(shared.w - alone.w) <= shared.w_rounding + alone.w_rounding
+
+
+def test_mixing_pays_for_both_parts_and_for_itself() -> None:
+    problem = Problem(Rows(np.eye(2)), [1, -1])
+    one, other = Products(problem, np.array([3.0, 4.0])), Products(problem, np.array([0.0, 2.0]))
+    expected = 2.0 * one.error + 0.5 * other.error + 2.0 * (2.0 * 5.0 + 0.5 * 2.0)
+    one.mix(2.0, -0.5, other)
+    assert expected <= one.error <= 1.02 * expected
