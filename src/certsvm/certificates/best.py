@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate, relative_gap
-from certsvm.certificates.dual import DualBound, DualPoint, dual_bound
+from certsvm.certificates.dual import DualBound, DualPoint, Response, dual_bound
 from certsvm.certificates.primal import zero_bound
 from certsvm.certificates.rounding import Bound
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
+from certsvm.storage.fields import array, maybe, number, positive, record, text
+from certsvm.storage.state import Scope, State, Stateful
 
 
 @dataclass
@@ -48,40 +52,73 @@ class BestValues:
         return relative_gap(self.primal, self.dual)
 
 
-class BestBounds:
+class PrimalPoint(NamedTuple):
+    """A weight vector, and J there."""
+
+    w: Vector | None = None
+    bound: Bound = Bound(math.inf, 0.0)
+
+
+class BestBounds(Stateful):
     """The bounds found during one training run, and the certificate they amount to.
 
     Bounds do not depend on the order in which they were found, so by default the best of
     each kind counts. With ``keep_best=False`` only the latest does, as in the paper.
     """
 
+    STATE = State(
+        best=record(
+            PrimalPoint,
+            w=maybe(array("dimension")),
+            bound=record(Bound, value=number(low=0.0, infinite=True), rounding=number(low=0.0)),
+        ),
+        dual=record(
+            DualBound,
+            bound=record(Bound, value=number(), rounding=number(low=0.0)),
+            scale=number(low=0.0, high=1.0),
+            source=text(),
+            alpha=maybe(array("n_rows", low=0.0, high="box")),
+            response=maybe(record(Response, w=array("dimension"), sigma=positive())),
+        ),
+    )
+
     def __init__(self, problem: BaseProblem, target: float, *, keep_best: bool = True) -> None:
         self.target = target
         # One object, so that an interrupt cannot fall between w and its J.
-        self._best: tuple[Vector | None, Bound] = (None, Bound(math.inf, 0.0))
+        self._best = PrimalPoint()
         self.dual: DualBound = DualBound(Bound(0.0, 0.0), 1.0, PRIMAL_ONLY)
         self._problem = problem
         self._keep_best = keep_best
 
+    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
+        """There is a J if and only if there is a w."""
+        best = state["best"]
+        if (best["w"] is None) != math.isinf(best["bound"]["value"]):
+            scope.fail("has a weight vector without J, or J without one")
+
     @property
     def w(self) -> Vector | None:
         """The weight vector that the certificate is about."""
-        return self._best[0]
+        return self._best.w
 
     @property
     def primal(self) -> Bound:
         """J at that weight vector."""
-        return self._best[1]
+        return self._best.bound
 
     def offer_primal(self, w: Vector, bound: Bound) -> None:
         """Take note of J at ``w``."""
         if math.isfinite(bound.high) and (not self._keep_best or bound.high < self.primal.high):
-            self._best = w.copy(), bound
+            self._best = PrimalPoint(w.copy(), bound)
+
+    @property
+    def at_zero(self) -> Bound:
+        """J at w = 0."""
+        return zero_bound(self._problem.C, self._problem.weight_sum)
 
     def offer_zero(self) -> None:
-        """Take note of J at w = 0, which is C sum_k s_k without any computation."""
-        bound = zero_bound(self._problem.C, self._problem.weight_sum)
-        self.offer_primal(np.zeros(self._problem.dimension), bound)
+        """Take note of J at w = 0."""
+        self.offer_primal(np.zeros(self._problem.dimension), self.at_zero)
 
     def offer_dual(self, point: DualPoint) -> None:
         """Take note of a feasible dual point."""

@@ -29,6 +29,8 @@ from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
+from certsvm.storage.fields import array, number
+from certsvm.storage.state import State, Stateful
 
 _VALUES_PER_CHUNK = 1 << 16
 
@@ -115,7 +117,7 @@ def multiply_two(
     worth_sharing(part, team).share(some, starts.size - 1)
 
 
-class Products:
+class Products(Stateful):
     """w.y_k for all rows, and how far rounding can have moved them.
 
     With them J takes no reading of the rows, and neither do the products of a combination of
@@ -130,6 +132,8 @@ class Products:
     error : float
         Each value is off by at most this many unit roundoffs of (n_k + 2) |y_k|.
     """
+
+    STATE = State(w=array("dimension"), values=array("n_rows"), error=number(low=0.0))
 
     def __init__(self, problem: Problem, w: Vector, team: Team = ALONE) -> None:
         self._problem = problem

@@ -63,6 +63,8 @@ class ClusterProblem(SummableProblem):
         Factors for the weights of each class's rows.
     """
 
+    where = "rows on a cluster"
+
     def __init__(
         self,
         cluster: Cluster,

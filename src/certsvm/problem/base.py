@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,6 +51,9 @@ class BaseProblem(ABC):
         The largest norm of an active row, or more.
     """
 
+    where: ClassVar[str] = "rows of any kind"
+    """Where its rows are, in words."""
+
     def __init__(self, sizes: Sizes, C: float) -> None:
         self.C = positive_C(C)
         sizes.require_representable(self.C)
@@ -76,6 +79,8 @@ class BaseProblem(ABC):
 class SummableProblem(BaseProblem):
     """A problem of which sums over parts of the rows can be had."""
 
+    where = "rows in memory, from a stream or on a cluster"
+
     @abstractmethod
     def total(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> Any:
         """The sum of ``task(part, team, *arguments)`` over all parts, by +=: a pass."""
@@ -91,6 +96,8 @@ class SummableProblem(BaseProblem):
 
 class PartedProblem(SummableProblem):
     """A problem whose parts can be had, one after the other."""
+
+    where = "rows in memory or from a stream"
 
     @abstractmethod
     def parts(self) -> Iterator[Part]:

@@ -50,6 +50,8 @@ class Problem(Part, PartedProblem):
     (2, 1.0, 1.0)
     """
 
+    where = "all rows in memory"
+
     def __init__(
         self, rows: Rows, labels: ArrayLike, *, C: float = 1.0, weights: ArrayLike | None = None
     ) -> None:

@@ -38,6 +38,8 @@ class StreamedProblem(PartedProblem):
     (2, [[1.0, -1.0]])
     """
 
+    where = "rows from a stream"
+
     def __init__(
         self,
         stream: Any,

@@ -29,7 +29,7 @@ up to 3000 columns, and SGD-s beyond.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -44,6 +44,8 @@ from certsvm.solvers.sgd_s import SGDs
 from certsvm.solvers.shared.order import Order
 from certsvm.solvers.smoothed_newton import SmoothedNewton
 from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
+from certsvm.storage.fields import count, nested, number, text
+from certsvm.storage.state import State, Stateful
 
 # The memory for Newton's matrix, in columns.
 _MOST_COLUMNS = 5000
@@ -59,6 +61,7 @@ _GOOD_ALPHA = 0.05
 _LEAST_PASSES = 3
 # Guesses at the gap fall more slowly later on.
 _OPTIMISM = 2.0
+_SWITCHED = f"{WorkingSet.name}, then {Newton.name}"
 
 
 @dataclass(frozen=True)
@@ -99,28 +102,41 @@ class Auto(Solver):
 class AutoRun(Run):
     """The one, or the one after the other, on one problem."""
 
+    STATE = State(
+        passes=count(),
+        refinement=nested(),
+        solver_name=text(WorkingSet.name, Newton.name, _SWITCHED),
+        run=nested(fresh="_run_to_resume"),
+    )
+
     computes_primal = True
 
     def __init__(self, problem: Problem, options: Options, shuffled: bool | None = None) -> None:
         self._problem = problem
         self._options = options
         self._passes = 0
-        self._refinement: Refinement | None = None
+        self._refinement = Refinement() if is_small(problem) else None
         self._run: WorkingSetRun | NewtonRun
-        if is_small(problem):
-            self._run = Newton(max_columns=_MOST_COLUMNS).start_in_memory(problem, options)
-            self._refinement = Refinement()
-            self.solver_name = Newton.name
-        else:
+        self.solver_name = Newton.name
+        if self._refinement is None:
             order = Order(problem, options.rng, shuffled=shuffled)
-            self._visit_cost = visit_cost(problem, in_order=order.in_order)
-            self._newton_cost = newton_cost(problem, options.target)
-            if _LEAST_PASSES * problem.m * self._visit_cost > newton_cost(problem, 0.01):
-                self._run = Newton(max_columns=_MOST_COLUMNS).start_in_memory(problem, options)
-                self.solver_name = Newton.name
-            else:
-                self._run = WorkingSetRun(WorkingSet(), problem, options, order)
+            visits = _LEAST_PASSES * problem.m * visit_cost(problem, in_order=order.in_order)
+            if visits <= newton_cost(problem, 0.01):
                 self.solver_name = WorkingSet.name
+                self._run = WorkingSetRun(WorkingSet(), problem, options, order)
+                return
+        self._run = self._newton(options)
+
+    def _newton(self, options: Options) -> NewtonRun:
+        return Newton(max_columns=_MOST_COLUMNS).start_in_memory(self._problem, options)
+
+    def _run_to_resume(self, values: Mapping[str, Any]) -> WorkingSetRun | NewtonRun:
+        if values["solver_name"] == self.solver_name:
+            return self._run
+        options = replace(self._options, start=None, resumed=True)
+        if values["solver_name"] == WorkingSet.name:
+            return WorkingSetRun(WorkingSet(), self._problem, options)
+        return self._newton(options)
 
     def epoch(self) -> Epoch:
         """A pass of the one, or a step of the other."""
@@ -136,19 +152,20 @@ class AutoRun(Run):
         if self._passes < _LEAST_PASSES:
             # The first guesses mean little.
             return False
-        left, spent = run.outlook() * self._visit_cost, run.visited * self._visit_cost
-        return _OPTIMISM * left > self._newton_cost or (
+        visit = visit_cost(self._problem, in_order=run.in_order)
+        newton = newton_cost(self._problem, self._options.target)
+        left, spent = run.outlook() * visit, run.visited * visit
+        return _OPTIMISM * left > newton or (
             # What was spent is no reason to give up shortly before the end.
-            spent > 2.0 * self._newton_cost and left > 0.5 * self._newton_cost
+            spent > 2.0 * newton and left > 0.5 * newton
         )
 
     def _turn_to_newton(self, run: WorkingSetRun) -> None:
         start = None
         if run.gap <= _GOOD_ALPHA:
             start = Start(next(run.candidates()).copy(), 1, run.alpha)
-        newton = Newton(max_columns=_MOST_COLUMNS)
-        self._run = newton.start_in_memory(self._problem, replace(self._options, start=start))
-        self.solver_name = f"{WorkingSet.name}, then {Newton.name}"
+        self._run = self._newton(replace(self._options, start=start, resumed=False))
+        self.solver_name = _SWITCHED
 
     def candidates(self) -> Iterator[Vector]:
         """Those of the one at work."""
@@ -163,8 +180,10 @@ class AutoRun(Run):
         return self._run.dual()
 
 
-class Refinement:
+class Refinement(Stateful):
     """Whether it is worth going on once the target is met."""
+
+    STATE = State(best=number(low=-1.0, infinite=True), since=count(), steps=count())
 
     def __init__(self) -> None:
         self._best = math.inf

@@ -23,6 +23,7 @@ from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
+from certsvm.storage.state import Stateful
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,9 @@ class Options:
         per row.
     team : Team, default=ALONE
         Threads to share work with.
+    resumed : bool, default=False
+        Whether the run is given the state of an earlier one next, so that there is nothing to
+        search for, or to find out from samples.
     """
 
     rng: np.random.Generator
@@ -71,6 +75,7 @@ class Options:
     start: Start | None = None
     keep_alpha: bool = False
     team: Team = ALONE
+    resumed: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,8 +112,12 @@ class Epoch:
     refining: bool = False
 
 
-class Run(ABC):
-    """The state of a solver on one problem."""
+class Run(Stateful, ABC):
+    """The state of a solver on one problem.
+
+    A run that can be saved declares its ``STATE``. It is made again by ``start``, with
+    ``resumed``, and then given its state.
+    """
 
     solver_name: str = ""
     """Who is at work, where that is not the solver by its name."""

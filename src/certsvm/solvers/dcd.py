@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,8 @@ from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 from certsvm.solvers.shared.dual_start import starting_alpha
+from certsvm.storage.fields import array, count, number, record, row_indices
+from certsvm.storage.state import State
 
 # What liblinear's tolerance is by default. Without ``eps`` it only decides when shrunk rows
 # come back, and is lowered each time it is reached over all rows.
@@ -81,8 +83,28 @@ class DCD(Solver):
         return DCDRun(self, problem, options)
 
 
+class Thresholds(NamedTuple):
+    """The gradients beyond which a row at an end of its box leaves the active set."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+
 class DCDRun(Run):
     """Dual coordinate descent on one problem."""
+
+    STATE = State(
+        passes=count(),
+        alpha=array("n_rows", low=0.0, high="box"),
+        w=array("dimension"),
+        rounding=number(low=0.0),
+        spread=number(low=0.0),
+        order=row_indices(),
+        thresholds=record(
+            Thresholds, low=number(high=0.0, infinite=True), high=number(low=0.0, infinite=True)
+        ),
+        shrunk_loss=number(low=0.0),
+    )
 
     def __init__(self, solver: DCD, problem: Problem, options: Options) -> None:
         self._solver = solver
@@ -100,7 +122,7 @@ class DCDRun(Run):
 
     def _bring_all_back(self) -> None:
         self._order = self._problem.active.copy()
-        self._thresholds = (-math.inf, math.inf)
+        self._thresholds = Thresholds()
         self._shrunk_loss = 0.0
 
     def epoch(self) -> Epoch:
@@ -153,7 +175,7 @@ class DCDRun(Run):
                 self._spread *= 0.1
             self._bring_all_back()
         elif self._solver.shrinking:
-            self._thresholds = (
+            self._thresholds = Thresholds(
                 smallest if smallest < 0 else -math.inf,
                 largest if largest > 0 else math.inf,
             )

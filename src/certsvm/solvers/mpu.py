@@ -43,6 +43,8 @@ from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
 from certsvm.solvers.shared.dual_start import starting_alpha
+from certsvm.storage.fields import array, count, number, row_indices
+from certsvm.storage.state import State
 
 _SMALLEST_DELTA = 1e-12
 _LARGEST_COUNT = 2.0**62
@@ -89,6 +91,14 @@ class MPU(Solver):
 
 class MPURun(Run):
     """The margin perceptron with unlearning on one problem."""
+
+    STATE = State(
+        passes=count(),
+        order=row_indices(every=True),
+        counts=array("n_rows", dtype=np.int64, low=0, high="_N"),
+        a=array("dimension", dtype=None),
+        rounding=number(low=0.0),
+    )
 
     def __init__(self, solver: MPU, problem: Problem, options: Options) -> None:
         self._solver = solver

@@ -45,6 +45,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,6 +62,8 @@ from certsvm.solvers.second_order.hessian import gram, newton_direction
 from certsvm.solvers.second_order.response import clipped_sum, inside, respond
 from certsvm.solvers.shared.dual_start import alpha_from_margins
 from certsvm.solvers.smoothed_newton import SmoothedNewton, require_few_columns
+from certsvm.storage.fields import array, count, flag, nested, number, positive, record
+from certsvm.storage.state import State
 
 # The smooth problem is solved well enough when |grad|^2 / 2 is this fraction of the gap.
 INNER = 0.05
@@ -133,6 +136,27 @@ class Newton(Solver):
 class NewtonRun(Run):
     """The second-order method on one problem."""
 
+    STATE = State(
+        steps=count(),
+        stages=count(),
+        inner=count(),
+        smoothing=flag(),
+        sigma=positive(),
+        best_dual=number(low=0.0),
+        best_primal=number(low=0.0, infinite=True),
+        alpha_hat=array("n_rows", low=0.0, high="box"),
+        alpha=array("n_rows", low=0.0, high="box"),
+        unclipped=array("n_rows"),
+        products=nested(),
+        summed=record(
+            partial(DualPoint, source="multipliers"),
+            alpha_sum=number(low=0.0),
+            w=array("dimension"),
+            alpha_sum_rounding=number(low=0.0),
+            w_rounding=number(low=0.0),
+        ),
+    )
+
     computes_primal = True
 
     def __init__(self, problem: Problem, options: Options, *, samples: bool = True) -> None:
@@ -158,7 +182,7 @@ class NewtonRun(Run):
         else:
             w = np.zeros(problem.rows.dimension)
             self._alpha_hat = 0.5 * box
-            if samples:
+            if samples and not options.resumed:
                 w, share, self._smoothing = from_a_sample(problem, options)
                 self._sigma = share * problem.C
                 if not self._smoothing:
@@ -175,8 +199,16 @@ class NewtonRun(Run):
         self._between: DualPoint | None = None
         self._products = Products(problem, w, self._team)
         self._along = self._products.copy()
-        self._evaluate()
-        self._complete = True
+        if not options.resumed:
+            self._evaluate()
+        self._complete = not options.resumed
+
+    def state_loaded(self) -> None:
+        """The dual point and the gradient follow from the state."""
+        assert self._summed is not None
+        self._summed_alpha[:] = self._alpha
+        self._point = self._summed
+        self._gradient = self.w - self._point.w
 
     @property
     def w(self) -> Vector:

@@ -34,6 +34,8 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 from certsvm.solvers.shared.scaled_sgd import Rate, ScaledSGD, search_rate
+from certsvm.storage.fields import array, count, nested, row_indices
+from certsvm.storage.state import State
 
 _TRIAL_ROWS = 1000
 
@@ -82,6 +84,15 @@ class NORMA(Solver):
 class NORMARun(Run):
     """NORMA on one problem."""
 
+    STATE = State(
+        order=row_indices(every=True),
+        state=nested(),
+        passes=count(),
+        mean_since=count(),
+        mean=array("dimension"),
+        in_mean=count(),
+    )
+
     def __init__(self, solver: NORMA, problem: Problem, options: Options) -> None:
         self._problem = problem
         self._rng = options.rng
@@ -90,7 +101,7 @@ class NORMARun(Run):
         start = options.start
         self._state = ScaledSGD(
             problem,
-            self._rate(solver),
+            Rate(0.0) if options.resumed else self._rate(solver),
             w=None if start is None else start.w,
             t=0 if start is None else start.epochs * problem.m,
             nu=math.nan if solver.nu is None else solver.nu,

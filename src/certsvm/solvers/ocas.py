@@ -36,6 +36,8 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 from certsvm.solvers.shared.cutting_planes import Master
+from certsvm.storage.fields import array, count, nested, number
+from certsvm.storage.state import State
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,15 @@ class OCAS(Solver):
 
 class OCASRun(Run):
     """OCAS on one problem."""
+
+    STATE = State(
+        rounds=count(),
+        master=nested(),
+        w=array("dimension"),
+        margins=array("n_rows"),
+        primal=number(low=0.0),
+        dual=number(low=0.0),
+    )
 
     def __init__(self, solver: OCAS, problem: Problem, options: Options) -> None:
         self._solver = solver

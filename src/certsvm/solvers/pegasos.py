@@ -32,6 +32,8 @@ from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver
+from certsvm.storage.fields import array, count, positive
+from certsvm.storage.state import State
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class Pegasos(Solver):
 
 class PegasosRun(Run):
     """Pegasos on one problem."""
+
+    STATE = State(t=count(), v=array("dimension"), scale=positive())
 
     def __init__(self, solver: Pegasos, problem: Problem, options: Options) -> None:
         self._problem = problem

@@ -43,6 +43,8 @@ from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
 from certsvm.solvers.shared.scaled_sgd import mean_objective
+from certsvm.storage.fields import array, count, nested, row_indices
+from certsvm.storage.state import State, Stateful
 
 _POWERS_OF_TEN = range(1, 10)
 
@@ -87,8 +89,15 @@ class SGDQN(Solver):
         return SGDQNRun(self, problem, options)
 
 
-class QuasiNewtonSGD:
+class QuasiNewtonSGD(Stateful):
     """The state of SGD-QN: w, the rates, and the counters."""
+
+    STATE = State(
+        w=array("dimension", dtype=None),
+        before=array("dimension", dtype=None),
+        rates=array("dimension", dtype=None, low=0.0),
+        counters=array(3, dtype=np.int64, low=0, high="_largest_counters"),
+    )
 
     def __init__(
         self,
@@ -108,6 +117,7 @@ class QuasiNewtonSGD:
         self._rates = np.full_like(self.w, 1.0 / (problem.lambda_ * t0))
         # Rows until the regulariser acts; rows since the rates changed; is a comparison due?
         self._counters = np.array([skip, 0, 0], dtype=np.int64)
+        self._largest_counters = np.array([skip, 2**62, 1])
 
     def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
         """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
@@ -133,6 +143,8 @@ class QuasiNewtonSGD:
 class SGDQNRun(Run):
     """SGD-QN on one problem."""
 
+    STATE = State(passes=count(), order=row_indices(every=True), state=nested())
+
     def __init__(self, solver: SGDQN, problem: Problem, options: Options) -> None:
         self._problem = problem
         self._passes = 0
@@ -142,7 +154,8 @@ class SGDQNRun(Run):
         skip = solver.skip or max(1, int(16 * problem.rows.dimension / stored_per_row))
         dtype = float_type(solver, solver.precision, problem)
         w = None if options.start is None else options.start.w
-        t0 = solver.t0 or self._search(skip, dtype)
+        # Of a run that is resumed, the rates are known.
+        t0 = solver.t0 or (1.0 if options.resumed else self._search(skip, dtype))
         if options.start is not None:
             t0 += options.start.epochs * problem.m
         self._state = QuasiNewtonSGD(problem, t0, skip, dtype, w)

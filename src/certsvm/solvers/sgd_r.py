@@ -16,6 +16,7 @@ Reference: Panagiotakopoulos and Tsampouka (2013), Section 3 (SGD-r).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -24,6 +25,8 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 from certsvm.solvers.shared.growing_margin import GrowingMargin
+from certsvm.storage.fields import nested
+from certsvm.storage.state import State
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,12 @@ class SGDr(Solver):
 class SGDrRun(Run):
     """SGD-r on one problem."""
 
+    STATE = State(state=nested())
+
     def __init__(self, solver: SGDr, problem: Problem, options: Options) -> None:
         self._problem = problem
         self._rng = options.rng
-        self._left = solver.t_max
+        self._t_max = solver.t_max
         self._state = GrowingMargin(problem)
         if (start := options.start) is not None:
             self._state = GrowingMargin(problem, w=start.w, t=start.epochs * problem.m)
@@ -72,18 +77,21 @@ class SGDrRun(Run):
     def epoch(self) -> Epoch:
         """Present m rows, or what ``t_max`` leaves of them."""
         problem = self._problem
-        draws = problem.m if self._left is None else min(problem.m, self._left)
+        left = math.inf if self._t_max is None else self._t_max - self._presented
+        draws = int(min(problem.m, left))
         sums = self._state.present(problem.active[self._rng.integers(problem.m, size=draws)])
-        if self._left is not None:
-            self._left -= draws
         # A sample of rows: the loss of all is m/draws times as large, in expectation.
         loss = problem.C * sums.loss * (problem.m / draws)
         return Epoch(
             epochs=self._state.t // problem.m,
             margin_errors=sums.margin_errors,
             primal_estimate=0.5 * self._state.squared_norm + loss,
-            finished=self._left == 0,
+            finished=self._presented == self._t_max,
         )
+
+    @property
+    def _presented(self) -> int:
+        return self._state.t - self._state.t_start
 
     def candidates(self) -> Iterator[Vector]:
         """The last iterate."""

@@ -29,7 +29,7 @@ Reference: Panagiotakopoulos and Tsampouka (2013), Sections 2 and 3 (SGD-s).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -42,6 +42,8 @@ from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, requir
 from certsvm.solvers.shared.growing_margin import GrowingMargin
 from certsvm.solvers.shared.order import Order
 from certsvm.solvers.shared.windows import Snapshot, Windows
+from certsvm.storage.fields import count, nested
+from certsvm.storage.state import Scope, State
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,8 @@ class SGDs(Solver):
 class SGDsRun(Run):
     """SGD-s, or SGD-m, on one problem."""
 
+    STATE = State(passes=count(), order=nested(), state=nested(), windows=nested())
+
     def __init__(self, solver: SGDs, problem: PartedProblem, options: Options) -> None:
         self._solver = solver
         self.solver_name = solver.name
@@ -120,22 +124,43 @@ class SGDsRun(Run):
         self._shuffled = False if solver.published else solver.shuffled
         self._order = self._order_in(problem) if isinstance(problem, Problem) else None
         start = options.start
-        self._T_start = self._T = 0 if start is None else start.epochs
         self._state = GrowingMargin(
             problem,
             w=None if start is None else start.w,
-            t=self._T * problem.m,
+            t=0 if start is None else start.epochs * problem.m,
             keep_counts=options.keep_alpha or solver.precision == "single",
             dtype=float_type(solver, solver.precision, problem),
         )
         self._windows = Windows(
             self._state,
-            self._T,
             size=0 if solver.published else solver.windows,
             spacing=solver.spacing,
         )
         # Set after complete passes only.
         self._best: Snapshot | None = None
+
+    @property
+    def _T(self) -> int:
+        """How often each row was presented so far."""
+        return self._state.t // self._problem.m
+
+    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
+        """Passes are complete, and in a window no row has more margin errors than epochs."""
+        now, m = state["state"], self._problem.m
+        if now["t"] % m or now["t_start"] % m:
+            scope.fail("is not that of complete passes")
+        first = now["t_start"] // m
+        for since in state["windows"]["snapshots"].values():
+            errors = now["counts"] - since["counts"]
+            epochs = now["t"] // m - since["T"]
+            if (
+                not first <= since["T"] <= now["t"] // m
+                or since["error_mass"] > now["error_mass"]
+                or since["updates"] > now["updates"]
+                or errors.min(initial=0) < 0
+                or errors.max(initial=0) > epochs
+            ):
+                scope.fail("has a window that does not belong to its passes")
 
     def epoch(self) -> Epoch:
         """Present every row ell times, in a fresh random order."""
@@ -148,7 +173,6 @@ class SGDsRun(Run):
             sums = self._state.present(order.permuted(part.active), ell, part)
             margin_errors += sums.margin_errors
             loss += sums.loss
-        self._T += ell
         self._best, dual = self._windows.best(self._T)
         self._windows.observe(self._T)
         T_max = self._solver.T_max
@@ -157,7 +181,7 @@ class SGDsRun(Run):
             margin_errors=margin_errors,
             primal_estimate=0.5 * self._state.squared_norm + self._problem.C * loss,
             dual_estimate=dual if self._solver.precision == "single" else None,
-            finished=T_max is not None and self._T - self._T_start >= T_max,
+            finished=T_max is not None and self._T - self._windows.T_start >= T_max,
         )
 
     def _order_in(self, part: Part) -> Order:

@@ -38,7 +38,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,8 @@ from certsvm.solvers.second_order.hessian import (
     symmetric_product,
 )
 from certsvm.solvers.second_order.response import clipped_sums, inside, respond
+from certsvm.storage.fields import array, count, flag, maybe, number, positive, record
+from certsvm.storage.state import State
 
 # The smooth problem is solved well enough when |grad|^2 / 2 is this fraction of the gap.
 _INNER = 0.2
@@ -157,8 +159,38 @@ class Line:
         return self.begin if self.direction is None else self.begin + self.step * self.direction
 
 
+class Solved(NamedTuple):
+    """Where a smooth problem was solved, and which: sigma / C."""
+
+    w: Vector
+    share: float
+
+
 class SmoothedNewtonRun(Run):
     """The smoothed method on one problem."""
+
+    STATE = State(
+        passes=count(),
+        inner=count(),
+        w=array("dimension"),
+        share=positive(),
+        from_sample=flag(),
+        expected=number(low=0.0, infinite=True),
+        base=maybe(array("dimension")),
+        line=maybe(
+            record(
+                Line,
+                begin=array("dimension"),
+                direction=maybe(array("dimension")),
+                step=number(low=0.0, high=float(STEPS[-1])),
+                searched=flag(),
+            )
+        ),
+        best_primal=number(low=0.0, infinite=True),
+        best_dual=number(low=0.0),
+        growth=number(low=1.0, high=_GROWTH[1]),
+        solved=record(Solved, w=array("dimension"), share=positive()),
+    )
 
     solver_name = "smoothed-newton"
     computes_primal = True
@@ -172,16 +204,16 @@ class SmoothedNewtonRun(Run):
         self._expected = math.inf
         if options.start is not None:
             self._w = options.start.w.copy()
-        elif samples and not isinstance(problem, Problem):
+        elif samples and not options.resumed and not isinstance(problem, Problem):
             self._begin_on_a_sample()
         # The point that steps start from, and where the next reading goes.
-        self._base: Reading | None = None
+        self._base: Vector | None = None
         self._line: Line | None = None
         self._best_primal, self._best_dual = math.inf, 0.0
         self._passes = 0
         self._inner = 0
         self._growth = 4.0
-        self._solved = self._w, self._share
+        self._solved = Solved(self._w, self._share)
         self._latest: Reading | None = None
 
     @property
@@ -216,7 +248,7 @@ class SmoothedNewtonRun(Run):
     @property
     def best_w(self) -> Vector:
         """The point that steps start from."""
-        return self._w if self._base is None else self._base.w
+        return self._w if self._base is None else self._base
 
     def epoch(self) -> Epoch:
         """One reading, at the point where the last one pointed to."""
@@ -243,7 +275,7 @@ class SmoothedNewtonRun(Run):
                 self._line = replace(self._line, step=step, searched=True)
                 return
         self._inner += 1
-        self._base = reading
+        self._base = reading.w
         gap = max(self._best_primal - self._best_dual, 0.0)
         solved = 0.5 * float(reading.gradient @ reading.gradient) <= _INNER * gap
         if self._from_sample and self._misled(solved):
@@ -276,7 +308,7 @@ class SmoothedNewtonRun(Run):
 
     def _next_stage(self, reading: Reading) -> None:
         """Go on to a steeper problem, towards where its minimum would be if the band stayed."""
-        self._solved = reading.w, self._share
+        self._solved = Solved(reading.w, self._share)
         if self._inner <= _FEW:
             self._growth = min(2.0 * self._growth, _GROWTH[1])
         elif self._inner > _MANY:

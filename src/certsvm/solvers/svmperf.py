@@ -30,6 +30,8 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 from certsvm.solvers.shared.cutting_planes import Master
+from certsvm.storage.fields import array, count, nested, number
+from certsvm.storage.state import State
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class SVMperf(Solver):
 
 class SVMperfRun(Run):
     """SVM^perf on one problem."""
+
+    STATE = State(rounds=count(), master=nested(), w=array("dimension"), gap=number(low=0.0))
 
     def __init__(self, solver: SVMperf, problem: Problem, options: Options) -> None:
         self._solver = solver

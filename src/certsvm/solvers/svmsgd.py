@@ -30,6 +30,8 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
 from certsvm.solvers.shared.scaled_sgd import Rate, ScaledSGD, search_rate
+from certsvm.storage.fields import nested, row_indices
+from certsvm.storage.state import State
 
 _TRIAL_ROWS = 1000
 
@@ -73,25 +75,31 @@ class SvmSgd(Solver):
 class SvmSgdRun(Run):
     """SvmSgd on one problem."""
 
+    STATE = State(order=row_indices(every=True), state=nested())
+
     def __init__(self, solver: SvmSgd, problem: Problem, options: Options) -> None:
         self._problem = problem
         self._order = problem.active.copy()
         options.rng.shuffle(self._order)
-        eta_0 = solver.eta_0 or search_rate(problem, self._order[:_TRIAL_ROWS])
-        require(
-            eta_0 * problem.lambda_ < 1,
-            solver,
-            f"eta_0 = {eta_0:g} is beyond 1/lambda = C m = {1 / problem.lambda_:g}: the first step "
-            "would turn w around. Choose a smaller one.",
-        )
         start = options.start
         self._state = ScaledSGD(
             problem,
-            Rate(eta_0, decay=problem.lambda_ * eta_0),
+            Rate(0.0) if options.resumed else self._rate(solver),
             w=None if start is None else start.w,
             t=0 if start is None else start.epochs * problem.m,
             dtype=float_type(solver, solver.precision, problem),
         )
+
+    def _rate(self, solver: SvmSgd) -> Rate:
+        lambda_ = self._problem.lambda_
+        eta_0 = solver.eta_0 or search_rate(self._problem, self._order[:_TRIAL_ROWS])
+        require(
+            eta_0 * lambda_ < 1,
+            solver,
+            f"eta_0 = {eta_0:g} is beyond 1/lambda = C m = {1 / lambda_:g}: the first step would "
+            "turn w around. Choose a smaller one.",
+        )
+        return Rate(eta_0, decay=lambda_ * eta_0)
 
     def epoch(self) -> Epoch:
         """Present all rows, in the same order as always."""

@@ -30,9 +30,9 @@ Practical (1999), for working sets and shrinking.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,18 @@ from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 from certsvm.solvers.shared.dual_start import starting_alpha
 from certsvm.solvers.shared.order import Order
 from certsvm.solvers.shared.plane_search import best_combination
+from certsvm.storage.fields import (
+    array,
+    count,
+    maybe,
+    nested,
+    number,
+    positive,
+    record,
+    row_indices,
+    table,
+)
+from certsvm.storage.state import State
 
 # An evaluation is due when the guess has fallen to this share of what it was at the last one.
 _FALL = 0.2
@@ -97,8 +109,36 @@ class WorkingSet(Solver):
         return WorkingSetRun(self, problem, options)
 
 
+class Visits(NamedTuple):
+    """The visits to rows so far, and the guess at the gap after them."""
+
+    visited: int
+    guess: float
+
+
 class WorkingSetRun(Run):
     """Dual coordinate descent on working sets, on one problem."""
+
+    STATE = State(
+        passes=count(),
+        sweeps=count(),
+        alpha=array("n_rows", low=0.0, high="box"),
+        w=array("dimension"),
+        rounding=number(low=0.0),
+        active=row_indices(ascending=True),
+        order=nested(),
+        dual_value=number(low=0.0),
+        best=maybe(nested(fresh="_no_products")),
+        best_bound=record(Bound, value=number(low=0.0, infinite=True), rounding=number(low=0.0)),
+        last_guess=number(low=0.0, infinite=True),
+        excess=positive(),
+        work=count(),
+        visits=table(
+            Visits,
+            visited=array("visits", dtype=np.int64, low=0, high=2**62),
+            guess=array("visits", low=0.0),
+        ),
+    )
 
     computes_primal = True
 
@@ -126,13 +166,16 @@ class WorkingSetRun(Run):
         self._last_guess = math.inf
         self._excess = 2.0
         self._work = 0
-        self._visits: list[tuple[int, float]] = []
+        self._visits: list[Visits] = []
         self._computed = False
         self._complete = True
 
     def _take_w_from_alpha(self) -> None:
         point = dual_point(self._problem, self._alpha, "start", self._team)
         self._w, self._rounding = point.w, point.w_rounding
+
+    def _no_products(self, values: Mapping[str, Any]) -> Products:
+        return Products(self._problem, np.zeros(self._problem.dimension))
 
     def epoch(self) -> Epoch:
         """Sweep until one reading's worth of work is done, or an evaluation was due."""
@@ -150,7 +193,7 @@ class WorkingSetRun(Run):
             if self._due(guess):
                 self._evaluate(guess)
                 break
-        self._visits.append((self.visited + work, guess))
+        self._visits.append(Visits(self.visited + work, guess))
         self._complete = True
         return Epoch(epochs=self._passes, updates=updates, primal_estimate=self._dual_value + guess)
 
@@ -158,6 +201,11 @@ class WorkingSetRun(Run):
     def visited(self) -> int:
         """How many rows were visited so far, or what took as long."""
         return self._visits[-1][0] if self._visits else 0
+
+    @property
+    def in_order(self) -> bool:
+        """Whether rows need not be waited for."""
+        return self._order.in_order
 
     @property
     def alpha(self) -> Vector:

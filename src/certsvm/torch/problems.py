@@ -44,6 +44,8 @@ class TensorProblem(BaseProblem):
         Where to begin; None means at zero.
     """
 
+    where = "rows in tensors"
+
     def __init__(
         self,
         rows: TensorRows,

@@ -7,6 +7,12 @@ the code. A run that differs in any of these is not the one that was interrupted
 with the reason. Limits (``max_iter``, ``max_time``) may differ.
 
 A run that goes on gives the same bits as one that was never interrupted.
+
+A file holds numbers, short texts and arrays under the names that the objects of a run declare
+(``storage.state``); which objects these are is decided by the code. What is read is checked: names,
+types, shapes, ranges, and whether J at the best weight vector is what the file says, on the data at
+hand. What cannot be checked is trusted: that the dual bound, and the sums from which a solver makes
+its next one, are those of an honest run. A digest finds damage, not forgery.
 """
 
 from __future__ import annotations
@@ -17,12 +23,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xxhash
+from numpy.typing import NDArray
 
 from certsvm._version import __version__
 from certsvm.storage.atomic import WriteError
 from certsvm.storage.container import ModelFileError, read_container, write_container
-from certsvm.training.snapshots import Snapshot
 
 KIND = "checkpoint"
 # Writing may take this part of the time.
@@ -41,7 +48,7 @@ class CheckpointWarning(UserWarning):
 def _code() -> str:
     """The digest of all sources: other code may take other steps from the same state."""
     digest = xxhash.xxh3_64()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
+    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 
@@ -61,11 +68,10 @@ class Checkpoint:
     Examples
     --------
     >>> import tempfile
-    >>> from certsvm.training.snapshots import take
     >>> path = Path(tempfile.mkdtemp()) / "run"
-    >>> Checkpoint(path, {"C": 1.0}).save(take({"passes": 3}, {}))
-    >>> Checkpoint(path, {"C": 1.0}).load().objects
-    [{'dict': {'passes': 3}}]
+    >>> Checkpoint(path, {"C": 1.0}).save({"passes": 3, "run": {"w": np.ones(2)}})
+    >>> Checkpoint(path, {"C": 1.0}).load()
+    {'passes': 3, 'run': {'w': array([1., 1.])}}
     >>> Checkpoint(path, {"C": 2.0}).load()
     Traceback (most recent call last):
     ...
@@ -96,29 +102,75 @@ class Checkpoint:
         """Whether it is time to write."""
         return time.perf_counter() - self._written >= self._wait
 
-    def save(self, snapshot: Snapshot) -> None:
-        """Write the state of training."""
+    def save(self, state: dict[str, Any]) -> None:
+        """Write the state of training: nested dicts of what JSON can say, and of arrays."""
         began = time.perf_counter()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        content = {"identity": self._identity, "objects": snapshot.objects}
-        write_container(self.path, KIND, content, snapshot.arrays)
+        numbers, arrays = _separated(state)
+        content = {"identity": self._identity, "state": numbers}
+        write_container(self.path, KIND, content, arrays)
         self._written = time.perf_counter()
         self._wait = max(self._interval, (self._written - began) / _SHARE)
 
-    def load(self) -> Snapshot | None:
-        """The state to go on from; None if there is no checkpoint."""
+    def load(self) -> dict[str, Any] | None:
+        """The state to go on from, not checked yet; None if there is no checkpoint."""
         if not self.path.exists():
             return None
         try:
-            found = read_container(self.path, KIND)
+            file = read_container(self.path, KIND)
         except ModelFileError as error:
             raise CheckpointError(f"{error}. Remove it to begin anew.") from None
-        theirs = found.content.get("identity", {})
-        for name in {**self._identity, **theirs}:
-            if self._identity.get(name) != theirs.get(name):
+        self._require_same_run(file.content.get("identity"))
+        try:
+            return _joined(file.content.get("state"), file.arrays)
+        except ValueError as error:
+            raise self.refused(error) from None
+
+    def refused(self, reason: object) -> CheckpointError:
+        """The error that says why the state in the file cannot be gone on from."""
+        return CheckpointError(
+            f"{self.path} is not a valid checkpoint: {reason}. Remove it to begin anew."
+        )
+
+    def _require_same_run(self, identity: Any) -> None:
+        if not isinstance(identity, dict):
+            raise self.refused("it does not say of which run it is")
+        for name in {**self._identity, **identity}:
+            if self._identity.get(name) != identity.get(name):
                 raise CheckpointError(
-                    f"{self.path} is of a run with {name} = {theirs.get(name)}, not "
+                    f"{self.path} is of a run with {name} = {identity.get(name)}, not "
                     f"{self._identity.get(name)}. Choose another folder for checkpoints, or "
                     "remove this one to begin anew."
                 )
-        return Snapshot(found.content["objects"], found.arrays)
+
+
+def _separated(
+    state: dict[str, Any], prefix: str = ""
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What JSON can say, and the arrays, whose names tell their place."""
+    numbers: dict[str, Any] = {}
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, value in state.items():
+        if isinstance(value, np.ndarray):
+            arrays[prefix + name] = value
+        elif isinstance(value, dict):
+            numbers[name], inner = _separated(value, f"{prefix}{name}.")
+            arrays |= inner
+        else:
+            numbers[name] = value
+    return numbers, arrays
+
+
+def _joined(numbers: Any, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """The state again."""
+    for place, array in arrays.items():
+        *parents, name = place.split(".")
+        inner = numbers
+        for parent in parents:
+            inner = inner.get(parent) if isinstance(inner, dict) else None
+        if not isinstance(inner, dict) or name in inner:
+            raise ValueError(f"there is no place for an array {place!r:.80}")
+        inner[name] = array
+    if not isinstance(numbers, dict):
+        raise ValueError("it has no state")
+    return numbers

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from certsvm.storage.fields import array, table
+from certsvm.storage.state import Scope, State, Stateful
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,17 @@ class Record:
     relative_gap: float = math.inf
 
 
-class History:
+# The numbers of a pass that a solver may not have: integers, or NaN.
+_COUNTS = ("margin_errors", "updates", "free")
+
+
+def _record(**values: Any) -> Record:
+    """A record from columns of floats; what was counted is an integer again."""
+    counts = {name: int(values[name]) for name in _COUNTS if math.isfinite(values[name])}
+    return Record(**{**values, **counts})
+
+
+class History(Stateful):
     """The records of a run, by pass or by column.
 
     Examples
@@ -64,10 +77,31 @@ class History:
     (1, 1)
     """
 
+    STATE = State(
+        records=table(
+            _record,
+            seconds=array("passes", low=0.0),
+            passes=array("passes", dtype=np.int64, low=1),
+            epochs=array("passes", dtype=np.int64, low=0, high=2**62),
+            **{name: array("passes", low=0.0, high=2.0**62, nan=True) for name in _COUNTS},
+            primal=array("passes", low=0.0, infinite=True, nan=True),
+            primal_estimate=array("passes", infinite=True, nan=True),
+            dual=array("passes"),
+            gap=array("passes", infinite=True),
+            relative_gap=array("passes", infinite=True),
+        )
+    )
+
     columns = tuple(field.name for field in fields(Record))
 
     def __init__(self) -> None:
         self._records: list[Record] = []
+
+    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
+        """One record for each pass, and at least one."""
+        passes = state["records"]["passes"]
+        if not passes.size or (passes != np.arange(1, passes.size + 1)).any():
+            scope.fail("has not one record for each pass")
 
     def append(self, record: Record) -> None:
         """Add the record of the next pass."""

@@ -3,96 +3,46 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from certsvm.certificates.best import BestBounds
-from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.dual import Response
-from certsvm.certificates.primal import primal_bound
 from certsvm.parallel import Team, single_threaded_blas
-from certsvm.problem.base import BaseProblem, SummableProblem
-from certsvm.problem.memory import Problem
-from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Epoch, Options, Run, RunLostError, Solver, Start
-from certsvm.training.checkpoints import Checkpoint, CheckpointWarning
-from certsvm.training.history import History, Record
-from certsvm.training.snapshots import restore, take
+from certsvm.problem.base import BaseProblem
+from certsvm.problem.streamed import StreamedProblem
+from certsvm.solvers.base import Epoch, Options, RunLostError, Solver, Start
+from certsvm.training.checkpoints import Checkpoint, CheckpointError, CheckpointWarning
+from certsvm.training.result import (
+    INTERRUPTED,
+    LOST,
+    OUT_OF_PASSES,
+    OUT_OF_TIME,
+    SOLVER_FINISHED,
+    STOPPED,
+    TARGET_MET,
+    Callback,
+    Progress,
+    Result,
+)
+from certsvm.training.trainer import Trainer
 
-TARGET_MET = "target met"
-SOLVER_FINISHED = "the solver ended by its own rule"
-OUT_OF_PASSES = "max_iter reached"
-OUT_OF_TIME = "max_time reached"
-STOPPED = "stopped by a callback"
-INTERRUPTED = "interrupted"
-LOST = "lost"
-"""How the reason begins if the run could not go on."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a callback sees after each pass.
-
-    Attributes
-    ----------
-    record : Record
-        The pass.
-    w : callable
-        Returns the best weight vector so far: the one with the least computed J, or the
-        solver's current one if no J has been computed.
-    """
-
-    record: Record
-    w: Callable[[], Vector]
-
-
-Callback: TypeAlias = Callable[[Progress], bool | None]
-"""Called after each pass; a true answer ends training."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """What training gives.
-
-    Attributes
-    ----------
-    w : ndarray of shape (dimension,)
-        The weight vector that the certificate is about.
-    certificate : Certificate
-        What is proved about it.
-    history : History
-        One record per pass.
-    reason : str
-        Why training ended.
-    passes, epochs : int
-        Passes over the data; presentations of each row.
-    alpha : ndarray of shape (n_rows,) or None
-        The feasible dual point behind the certificate's bound, if it was asked for.
-    solver : str
-        The name of the solver, or of those that "auto" used.
-    response : Response or None
-        What the dual point is a function of, where it is one.
-    warm_start : Start or None
-        Where another run may go on from, if the solver knows more than w and alpha.
-    """
-
-    w: Vector
-    certificate: Certificate
-    history: History
-    reason: str
-    passes: int
-    epochs: int
-    alpha: Vector | None
-    solver: str
-    response: Response | None = None
-    warm_start: Start | None = None
+__all__ = [
+    "INTERRUPTED",
+    "LOST",
+    "OUT_OF_PASSES",
+    "OUT_OF_TIME",
+    "SOLVER_FINISHED",
+    "STOPPED",
+    "TARGET_MET",
+    "Callback",
+    "Progress",
+    "Result",
+    "train",
+]
 
 
 def train(
@@ -150,6 +100,7 @@ def train(
     Examples
     --------
     >>> import numpy as np
+    >>> from certsvm.problem.memory import Problem
     >>> from certsvm.problem.rows import Rows
     >>> from certsvm.solvers import SGDs
     >>> problem = Problem(Rows(np.array([[1.0, 1.0], [1.0, -1.0]])), labels=[1, -1], C=1.0)
@@ -157,239 +108,135 @@ def train(
     >>> result.reason, result.certificate.relative_gap <= 0.01
     ('target met', True)
     """
-    if not tol >= 0:
-        raise ValueError(f"tol must be a number >= 0, got {tol!r}")
-    if max_iter < 1:
-        raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
-    if not isinstance(problem, solver.problem_type):
-        raise ValueError(
-            f"solver {solver.name!r} needs all rows in memory. From a stream, use 'sgd-s', 'sgd-m' "
-            "or, for few columns, 'newton'."
-        )
+    limits = _Limits(max_iter, max_time, stop)
+    began = time.perf_counter()
+    _require_trainable(problem, solver, tol)
     if start is not None:
         start = _checked(start, problem)
-    if checkpoint is not None:
-        checkpoint.prepare()
-    began = time.perf_counter()
     with single_threaded_blas(), Team(n_jobs) as team:
         options = Options(np.random.default_rng(seed), tol, start, keep_alpha, team)
-        around = {"problem": problem, "solver": solver, "options": options, "team": team}
-        state = None if checkpoint is None else _State.resumed(checkpoint, around)
-        if state is None:
-            state = _State.fresh(problem, solver, options)
-        run, ledger, checks, history = state.run, state.ledger, state.checks, state.history
-        began -= state.seconds
-
-        def best_w() -> Vector:
-            # A copy: what a callback does to it must not reach the certified one.
-            w = next(run.candidates(), None) if ledger.w is None else ledger.w
-            return np.zeros(problem.dimension) if w is None else w.copy()
-
-        reason = state.reason or OUT_OF_PASSES
-        whole = True
-        try:
-            for passes in range(len(history) + 1, 0 if state.reason else max_iter + 1):
-                whole = False
-                latest = run.epoch()
-                if latest.dual_estimate is None:
-                    checks.dual()
-                elapsed = time.perf_counter() - began
-                out_of_time = max_time is not None and elapsed >= max_time
-                last = out_of_time or passes == max_iter or latest.finished
-                primal = checks.after(passes, latest, last=last)
-                certificate = ledger.certificate()
-                history.append(
-                    Record(
-                        seconds=time.perf_counter() - began,
-                        passes=passes,
-                        epochs=latest.epochs,
-                        margin_errors=_or_nan(latest.margin_errors),
-                        updates=_or_nan(latest.updates),
-                        free=_or_nan(latest.free),
-                        primal=primal,
-                        primal_estimate=_or_nan(latest.primal_estimate),
-                        dual=certificate.dual,
-                        gap=certificate.gap,
-                        relative_gap=certificate.relative_gap,
-                    )
-                )
-                state.done, whole = latest, True
-                asked_to_stop = [c(Progress(history[-1], best_w)) for c in callbacks]
-                if certificate.met and checks.current(passes) and not latest.refining:
-                    reason = TARGET_MET
-                elif latest.finished:
-                    reason = SOLVER_FINISHED
-                elif out_of_time:
-                    reason = OUT_OF_TIME
-                elif any(asked_to_stop):
-                    reason = STOPPED
-                elif stop is not None and stop.is_set():
-                    reason = INTERRUPTED
-                else:
-                    if checkpoint is not None and checkpoint.due():
-                        state.seconds = time.perf_counter() - began
-                        state.save(checkpoint, around)
-                    continue
-                break
-        except KeyboardInterrupt:
-            if state.done is None:
-                raise
-            reason = INTERRUPTED
-        except RunLostError as error:
-            if state.done is None:
-                raise
-            reason = f"{LOST}: {error}"
-        if ledger.w is None and not reason.startswith(LOST):
-            checks.now()
-        if checkpoint is not None and whole:
+        trainer = _begin(problem, solver, options, checkpoint, began)
+        reason = _make_passes(trainer, limits, callbacks, checkpoint)
+        if trainer.best.w is None and not reason.startswith(LOST):
+            trainer.checks.now()
+        if checkpoint is not None and trainer.between_passes:
             # With a reason, it is over; without one, a run with other limits may go on from here.
-            state.reason = reason if reason in (TARGET_MET, SOLVER_FINISHED) else ""
-            state.seconds = time.perf_counter() - began
+            trainer.finished = reason if reason in (TARGET_MET, SOLVER_FINISHED) else ""
             # An impatient second Ctrl-C costs the checkpoint, not the result.
             with contextlib.suppress(KeyboardInterrupt):
-                state.save(checkpoint, around)
-        if ledger.w is None or not solver.published:
-            # Where no candidate had a finite J, or none as good as that of zero.
-            ledger.offer_zero()
-        limits = (OUT_OF_PASSES, OUT_OF_TIME)
-        if reason in limits and ledger.certificate().met and not solver.published:
-            # It was refining what was good enough already.
-            reason = TARGET_MET
-    assert state.done is not None
-    assert ledger.w is not None
-    return Result(
-        w=ledger.w,
-        certificate=ledger.certificate(),
-        history=history,
-        reason=reason,
-        passes=len(history),
-        epochs=state.done.epochs,
-        alpha=ledger.dual.alpha,
-        solver=run.solver_name or solver.name,
-        response=ledger.dual.response,
-    )
+                _save(trainer, checkpoint)
+    if trainer.best.w is None or not solver.published:
+        # Where no candidate had a finite J, or none as good as that of zero.
+        trainer.best.offer_zero()
+    met = trainer.best.certificate().met and not solver.published
+    if reason in (OUT_OF_PASSES, OUT_OF_TIME) and met:
+        # It was refining what was good enough already.
+        reason = TARGET_MET
+    return trainer.result(reason)
 
 
-@dataclass
-class _State:
-    """Everything that changes during training."""
+@dataclass(frozen=True)
+class _Limits:
+    """When to stop short of the target."""
 
-    run: Run
-    ledger: BestBounds
-    checks: ExactChecks
-    history: History
-    done: Epoch | None = None
-    seconds: float = 0.0
-    reason: str = ""
+    max_iter: int
+    max_time: float | None
+    stop: threading.Event | None
 
-    @classmethod
-    def fresh(cls, problem: BaseProblem, solver: Solver, options: Options) -> _State:
-        """The beginning."""
-        # Whoever streams takes any problem.
-        run = solver.start(cast(Problem, problem), options)
-        ledger = BestBounds(problem, options.target, keep_best=not solver.published)
-        checks = ExactChecks(problem, solver, run, ledger, options.team)
-        return cls(run, ledger, checks, History())
+    def __post_init__(self) -> None:
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}")
 
-    @classmethod
-    def resumed(cls, checkpoint: Checkpoint, around: dict[str, Any]) -> _State | None:
-        """What a checkpoint kept; None if there is none."""
-        snapshot = checkpoint.load()
-        if snapshot is None:
-            return None
-        rng = around["options"].rng
-        state, random = restore(snapshot, around | {"rng": rng})
-        rng.bit_generator.state = random
-        assert isinstance(state, _State)
-        return state
+    def out_of_time(self, seconds: float) -> bool:
+        return self.max_time is not None and seconds >= self.max_time
 
-    def save(self, checkpoint: Checkpoint, around: dict[str, Any]) -> None:
-        """Write it to a checkpoint; if that fails, training is not to be lost for it."""
-        rng = around["options"].rng
+
+def _make_passes(
+    trainer: Trainer,
+    limits: _Limits,
+    callbacks: Sequence[Callback],
+    checkpoint: Checkpoint | None,
+) -> str:
+    """Pass after pass, until there is a reason to stop; return it."""
+    reason = trainer.finished or (OUT_OF_PASSES if trainer.passes >= limits.max_iter else "")
+    try:
+        while not reason:
+            epoch = trainer.epoch()
+            out_of_time = limits.out_of_time(trainer.seconds)
+            passes = trainer.passes + 1
+            last = out_of_time or epoch.finished or passes == limits.max_iter
+            primal = trainer.checks.after(passes, epoch, last=last)
+            trainer.record(epoch, primal)
+            asked_to_stop = [callback(trainer.progress()) for callback in callbacks]
+            reason = (
+                _reason_of_solver(trainer, epoch)
+                or (OUT_OF_TIME if out_of_time else "")
+                or (STOPPED if any(asked_to_stop) else "")
+                or (INTERRUPTED if limits.stop is not None and limits.stop.is_set() else "")
+                or (OUT_OF_PASSES if last else "")
+            )
+            if not reason and checkpoint is not None and checkpoint.due():
+                _save(trainer, checkpoint)
+    except (KeyboardInterrupt, RunLostError) as error:
+        if not trainer.passes:
+            raise
+        lost = isinstance(error, RunLostError)
+        return f"{LOST}: {error}" if lost else INTERRUPTED
+    return reason
+
+
+def _reason_of_solver(trainer: Trainer, epoch: Epoch) -> str:
+    met = trainer.best.certificate().met and trainer.checks.current(trainer.passes)
+    if met and not epoch.refining:
+        return TARGET_MET
+    return SOLVER_FINISHED if epoch.finished else ""
+
+
+def _begin(
+    problem: BaseProblem,
+    solver: Solver,
+    options: Options,
+    checkpoint: Checkpoint | None,
+    began: float,
+) -> Trainer:
+    """A trainer at the beginning, or where the checkpoint says."""
+    if checkpoint is None:
+        return Trainer(problem, solver, options, began)
+    checkpoint.prepare()
+    state = checkpoint.load()
+    if state is not None:
+        options = replace(options, start=None, resumed=True)
+    trainer = Trainer(problem, solver, options, began)
+    if trainer.run.STATE is None:
+        raise CheckpointError(
+            f"the state of solver {solver.name!r} cannot be saved here: train without a checkpoint"
+        )
+    if state is not None:
         try:
-            checkpoint.save(take([self, rng.bit_generator.state], around | {"rng": rng}))
-        except OSError as error:
-            warnings.warn(f"no checkpoint was written: {error}", CheckpointWarning, stacklevel=3)
+            trainer.load_state_dict(state)
+        except ValueError as error:
+            raise checkpoint.refused(error) from None
+    return trainer
 
 
-class ExactChecks:
-    """When to compute J, and doing it.
+def _save(trainer: Trainer, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint; if that fails, training is not to be lost for it."""
+    try:
+        checkpoint.save(trainer.state_dict())
+    except OSError as error:
+        warnings.warn(f"no checkpoint was written: {error}", CheckpointWarning, stacklevel=3)
 
-    J costs a reading of all rows, so it is computed when it may settle the matter: when the
-    guess at J, against the dual bound, is within f times the target. This is the paper's rule
-    and, with ``published``, the only one. Otherwise the guess is first corrected by how far it
-    was off at the last computation, and J is also computed now and then (at geometrically
-    spaced passes, so that it costs little), both to keep the correction honest and to have an
-    answer at hand if training is cut short.
 
-    Some runs compute J themselves, as they need the products with all rows; theirs is taken.
-    """
-
-    _SPACING = 1.5
-
-    def __init__(
-        self, problem: BaseProblem, solver: Solver, run: Run, ledger: BestBounds, team: Team
-    ) -> None:
-        self._problem = problem
-        self._solver = solver
-        self._run = run
-        self._ledger = ledger
-        self._team = team
-        self._correction = 1.0
-        self._next_scheduled = 1
-        self._computed_after = 0
-
-    def after(self, passes: int, epoch: Epoch, *, last: bool) -> float:
-        """Compute J if it is time to; return the least J found now, or NaN."""
-        if self._run.computes_primal:
-            point = self._run.primal()
-            if point is not None:
-                self._ledger.offer_primal(*point)
-                self._computed_after = passes
-                return point[1].value
-            return self.now() if last else math.nan
-        scheduled = not self._solver.published and passes >= self._next_scheduled
-        if not (last or scheduled or self._may_be_met(epoch)):
-            return math.nan
-        if epoch.dual_estimate is not None:
-            self.dual()
-        primal = self.now()
-        self._computed_after = passes
-        self._next_scheduled = max(passes + 1, math.ceil(self._SPACING * passes))
-        if epoch.primal_estimate and not self._solver.published:
-            self._correction = primal / epoch.primal_estimate
-        return primal
-
-    def dual(self) -> None:
-        """Take note of the solver's dual point, if it has one."""
-        point = self._run.dual()
-        if point is not None:
-            self._ledger.offer_dual(point)
-
-    def now(self) -> float:
-        """Compute J for the solver's candidates; return the least."""
-        least = math.inf
-        for w in self._run.candidates():
-            # A run on any other kind of problem computes J itself.
-            assert isinstance(self._problem, SummableProblem)
-            bound = primal_bound(self._problem, w, self._team)
-            self._ledger.offer_primal(w, bound)
-            least = min(least, bound.value)
-        return least
-
-    def current(self, passes: int) -> bool:
-        """Whether the ledger's J may be held against its L.
-
-        It always may, in truth; but the paper compares values of the same w only.
-        """
-        return not self._solver.published or self._computed_after == passes
-
-    def _may_be_met(self, epoch: Epoch) -> bool:
-        dual = max(self._ledger.dual.bound.value, epoch.dual_estimate or 0.0)
-        if epoch.primal_estimate is None or dual <= 0:
-            return False
-        guess = self._correction * epoch.primal_estimate
-        return guess / dual - 1.0 <= self._solver.f * self._ledger.target
+def _require_trainable(problem: BaseProblem, solver: Solver, tol: float) -> None:
+    if not tol >= 0:
+        raise ValueError(f"tol must be a number >= 0, got {tol!r}")
+    if not isinstance(problem, solver.problem_type):
+        hint = ""
+        if isinstance(problem, StreamedProblem):
+            hint = ". From a stream, use 'sgd-s', 'sgd-m' or, for few columns, 'newton'"
+        raise ValueError(
+            f"solver {solver.name!r} needs {solver.problem_type.where}, not {problem.where}{hint}"
+        )
 
 
 def _checked(start: Start, problem: BaseProblem) -> Start:
@@ -410,7 +257,3 @@ def _checked(start: Start, problem: BaseProblem) -> Start:
             f"{alpha.shape}"
         )
     return Start(w, int(start.epochs), alpha)
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value

@@ -9,7 +9,7 @@ import time
 from typing import TextIO
 
 from certsvm.certificates.certificate import percent
-from certsvm.training.loop import Progress
+from certsvm.training.result import Progress
 
 
 class PrintProgress:

@@ -23,6 +23,8 @@ solution; benchmarks/master.py compares it with libraries.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +34,14 @@ from certsvm.kernels.jit import kernel
 from certsvm.kernels.objective import margins
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
+from certsvm.storage.fields import array
+from certsvm.storage.state import Scope, State, Stateful
 
 _FRACTION_OF_GAP = 0.05
 _MOST_FACES = 50
 
 
-class Master:
+class Master(Stateful):
     """The cuts, and the solution of the problem over them.
 
     Parameters
@@ -49,6 +53,16 @@ class Master:
     keep_alpha : bool
         Whether to keep, for each cut, which rows are in it (one bit for each).
     """
+
+    STATE = State(
+        h=array("cuts", "dimension"),
+        g=array("cuts", low=0.0),
+        rounding=array("cuts", low=0.0),
+        gram=array("cuts", "cuts"),
+        idle=array("cuts", dtype=np.int64, low=0, high="_idle_rounds"),
+        beta=array("cuts", low=0.0),
+        packed_rows=array("packed cuts", "bytes", dtype=np.uint8),
+    )
 
     def __init__(self, problem: Problem, *, idle_rounds: int, keep_alpha: bool) -> None:
         self._problem = problem
@@ -67,6 +81,29 @@ class Master:
     def h(self) -> NDArray[np.float64]:
         """The cuts' vectors, one in each row."""
         return self._buffer[: self.g.size]
+
+    @h.setter
+    def h(self, h: NDArray[np.float64]) -> None:
+        self._buffer = h
+
+    @property
+    def packed_rows(self) -> NDArray[np.uint8]:
+        """The rows in each cut, eight to a byte, if alpha is kept."""
+        shape = len(self._bits), -(-self._problem.n_rows // 8)
+        return np.array(self._bits, dtype=np.uint8).reshape(shape)
+
+    @packed_rows.setter
+    def packed_rows(self, packed: NDArray[np.uint8]) -> None:
+        self._bits = list(packed)
+
+    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
+        """There is a cut, its vector has a length, and its rows are there if alpha is kept."""
+        cuts = state["g"].size
+        packed = (cuts if self._keep_alpha else 0, -(-self._problem.n_rows // 8))
+        if cuts == 0 or (np.diag(state["gram"]) < 0.0).any():
+            scope.fail("has no cuts, or one of a negative length")
+        if state["packed_rows"].shape != packed:
+            scope.fail(f"has rows of the shape {state['packed_rows'].shape}, not {packed}")
 
     def margins(self, w: Vector) -> Vector:
         """w.y_k for all rows."""

@@ -29,6 +29,7 @@ Primal L1-SVM Optimization Revisited, ECML-PKDD 2013, Section 2.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,8 @@ from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.part import Part
+from certsvm.storage.fields import array, count, number
+from certsvm.storage.state import Scope, State, Stateful
 
 
 class PassSums(NamedTuple):
@@ -56,7 +59,7 @@ class PassSums(NamedTuple):
     loss: float
 
 
-class GrowingMargin:
+class GrowingMargin(Stateful):
     """The state (a, t) and the sums over everything presented so far.
 
     Parameters
@@ -80,11 +83,23 @@ class GrowingMargin:
         The number of presentations, those that the start stands for included.
     error_mass : float
         sum_k s_k I_k, where row k was a margin error I_k times. Without weights this is M.
+    t_start : int
+        The presentations that the start stands for.
     updates : int
         The number of additions to a.
     counts : ndarray of shape (n_rows,) or (0,)
         I_k, if they are kept.
     """
+
+    STATE = State(
+        t=count(),
+        a=array("dimension", dtype=None),
+        error_mass=number(low=0.0),
+        updates=count(),
+        counts=array(dtype=np.int64, low=0),
+        t_start=count(),
+        squared_norm_start=number(low=0.0),
+    )
 
     def __init__(
         self,
@@ -103,8 +118,13 @@ class GrowingMargin:
         self.error_mass = 0.0
         self.updates = 0
         self.counts = np.zeros(problem.n_rows if keep_counts else 0, dtype=np.int64)
-        self._t_start = self.t
+        self.t_start = self.t
         self._squared_norm_start = self._squared_length()
+
+    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
+        """At most as many updates as presentations, which began at ``t_start``."""
+        if state["updates"] > state["t"] - state["t_start"]:
+            scope.fail("has more updates than presentations")
 
     def present(self, order: NDArray[np.int64], ell: int = 1, part: Part | None = None) -> PassSums:
         """Present the rows of ``order``, each ``ell`` times in a row.
@@ -157,7 +177,7 @@ class GrowingMargin:
     def largest_norm(self) -> float:
         """A bound on |a| at any time so far (Proposition 1)."""
         S, R, lambda_ = self.problem.largest_weight, self.problem.R, self.problem.lambda_
-        t, t0 = self.t, self._t_start
+        t, t0 = self.t, self.t_start
         return math.sqrt(
             self._squared_norm_start
             + (S * R) * (S * R) * (t - t0)

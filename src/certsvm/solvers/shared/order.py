@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.part import Part
+from certsvm.storage.fields import flag
+from certsvm.storage.state import State, Stateful
 
 _BLOCK = 32
 # Up to this size, in bytes, any order is as fast, and the most random one converges best.
@@ -25,7 +27,7 @@ _CACHE = 32_000_000
 _ALIKE, _PAIRS = 0.25, 256
 
 
-class Order:
+class Order(Stateful):
     """Permutations of rows, random in a way that suits the data.
 
     Parameters
@@ -44,19 +46,25 @@ class Order:
         Whether rows need not be waited for: they come as they lie, or are in a cache.
     """
 
+    STATE = State(shuffled=flag())
+
     def __init__(
         self, part: Part, rng: np.random.Generator, *, shuffled: bool | None = None
     ) -> None:
         self._rng = rng
-        size = part.rows.nbytes
+        self._size = part.rows.nbytes
         if shuffled is None:
-            shuffled = size > _SMALL and not neighbours_are_alike(part, rng)
-        self._block = _BLOCK if shuffled else 1
-        self.in_order = shuffled or size <= _CACHE
+            shuffled = self._size > _SMALL and not neighbours_are_alike(part, rng)
+        self._shuffled = shuffled
+
+    @property
+    def in_order(self) -> bool:
+        """Whether rows need not be waited for: they come as they lie, or are in a cache."""
+        return self._shuffled or self._size <= _CACHE
 
     def permuted(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """A permutation of ``rows``, which ascend."""
-        return in_blocks(rows, self._block, self._rng)
+        return in_blocks(rows, _BLOCK if self._shuffled else 1, self._rng)
 
 
 def in_blocks(rows: NDArray[np.int64], block: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ NORMA and SvmSgd are cases of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.memory import Problem
+from certsvm.storage.fields import array, count, number, positive, record
+from certsvm.storage.state import Scope, State, Stateful
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,16 @@ class Rate:
     power: float = 1.0
 
 
-class ScaledSGD:
-    """The state (v, scale, t) of plain SGD, and the sums of the last pass."""
+class ScaledSGD(Stateful):
+    """The state (v, scale, t) of plain SGD, and its rate."""
+
+    STATE = State(
+        rate=record(Rate, eta_0=positive(), decay=number(low=0.0), power=number(low=0.0, high=1.0)),
+        t=count(),
+        margin=number(),
+        scale=positive(),
+        v=array("dimension", dtype=None),
+    )
 
     def __init__(
         self, problem: Problem, rate: Rate, *, w: Vector | None = None, t: int = 0,
@@ -50,6 +60,11 @@ class ScaledSGD:
         self.v: NDArray[Any] = np.zeros(problem.rows.dimension, dtype=dtype)
         if w is not None:
             self.v[:] = w
+
+    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
+        """The rate is one that does not turn w around."""
+        if not state["rate"]["eta_0"] * self.problem.lambda_ < 1.0:
+            scope.fail("has a rate beyond 1/lambda")
 
     def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
         """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""

@@ -14,6 +14,7 @@ while a window forgets them. A few snapshots at geometrically spaced times are e
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,8 @@ from certsvm.certificates.rounding import grown_sum, length
 from certsvm.kernels.jit import reordering_kernel
 from certsvm.problem.rows import Vector
 from certsvm.solvers.shared.growing_margin import GrowingMargin
+from certsvm.storage.fields import array, count, each, number, record
+from certsvm.storage.state import Scope, State, Stateful
 
 
 @dataclass(frozen=True)
@@ -38,28 +41,49 @@ class Snapshot:
     counts: NDArray[np.int64]
 
 
-class Windows:
+class Windows(Stateful):
     """Dual points from the passes since a few snapshots.
 
     Parameters
     ----------
     state : GrowingMargin
         The state at the beginning, from which the first window starts.
-    T : int
-        Its number of epochs.
     size : int
         The number of snapshots besides the one at the beginning; zero gives Proposition 2.
     spacing : float
         How much larger T is at a snapshot than at the one before.
     """
 
-    def __init__(self, state: GrowingMargin, T: int, *, size: int, spacing: float) -> None:
+    STATE = State(
+        next=number(low=1.0),
+        snapshots=each(
+            record(
+                Snapshot,
+                T=count(),
+                error_mass=number(low=0.0),
+                updates=count(),
+                a=array("dimension", dtype=None),
+                counts=array(dtype=np.int64, low=0),
+            )
+        ),
+    )
+
+    def __init__(self, state: GrowingMargin, *, size: int, spacing: float) -> None:
         self._state = state
         self._size = size
         self._spacing = spacing
-        self._T_start = T
         self._next = 1.0
-        self._snapshots = [self._snapshot(T)]
+        self._snapshots = [self._snapshot(self.T_start)]
+
+    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
+        """There are as many snapshots as are kept, or fewer."""
+        if len(state["snapshots"]) > self._size + 1:
+            scope.fail("has too many snapshots")
+
+    @property
+    def T_start(self) -> int:
+        """How many epochs the start stands for."""
+        return self._state.t_start // self._state.problem.m
 
     def best(self, T: int) -> tuple[Snapshot, float]:
         """The snapshot since which the bound is largest, after T epochs, and the bound's value.
@@ -72,9 +96,9 @@ class Windows:
 
     def observe(self, T: int) -> None:
         """Take a snapshot after T epochs if it is time for one."""
-        if self._size == 0 or T - self._T_start < self._next:
+        if self._size == 0 or T - self.T_start < self._next:
             return
-        self._next = max(self._next + 1.0, self._spacing * (T - self._T_start))
+        self._next = max(self._next + 1.0, self._spacing * (T - self.T_start))
         if len(self._snapshots) > self._size:
             self._snapshots.pop(0)
         self._snapshots.append(self._snapshot(T))
@@ -93,7 +117,7 @@ class Windows:
         """The window's dual point."""
         state, problem = self._state, self._state.problem
         per_count = problem.C / (T - since.T)
-        first, last = since.T - self._T_start, T - self._T_start
+        first, last = since.T - self.T_start, T - self.T_start
         source = f"epochs 1 to {last}" if first == 0 else f"window of epochs {first + 1} to {last}"
 
         def alpha() -> Vector:

@@ -1,0 +1,101 @@
+"""When J is computed exactly."""
+
+from __future__ import annotations
+
+import math
+
+from certsvm.certificates.best import BestBounds
+from certsvm.certificates.primal import primal_bound
+from certsvm.parallel import Team
+from certsvm.problem.base import BaseProblem, SummableProblem
+from certsvm.solvers.base import Epoch, Run, Solver
+from certsvm.storage.fields import count, number
+from certsvm.storage.state import State, Stateful
+
+
+class ExactChecks(Stateful):
+    """When to compute J, and doing it.
+
+    J costs a reading of all rows, so it is computed when it may settle the matter: when the
+    guess at J, against the dual bound, is within f times the target. This is the paper's rule
+    and, with ``published``, the only one. Otherwise the guess is first corrected by how far it
+    was off at the last computation, and J is also computed now and then (at geometrically
+    spaced passes, so that it costs little), both to keep the correction honest and to have an
+    answer at hand if training is cut short.
+
+    Some runs compute J themselves, as they need the products with all rows; theirs is taken.
+    """
+
+    STATE = State(correction=number(low=0.0), next_scheduled=count(), computed_after=count())
+
+    _SPACING = 1.5
+
+    def __init__(
+        self, problem: BaseProblem, solver: Solver, run: Run, best: BestBounds, team: Team
+    ) -> None:
+        self._problem = problem
+        self._solver = solver
+        self._run = run
+        self._best = best
+        self._team = team
+        self._correction = 1.0
+        self._next_scheduled = 1
+        self._computed_after = 0
+
+    def after(self, passes: int, epoch: Epoch, *, last: bool) -> float:
+        """Compute J if it is time to; return the least J found now, or NaN."""
+        if epoch.dual_estimate is None:
+            self._take_dual()
+        if self._run.computes_primal:
+            return self._of_run(passes, last=last)
+        scheduled = not self._solver.published and passes >= self._next_scheduled
+        if not (last or scheduled or self._may_be_met(epoch)):
+            return math.nan
+        if epoch.dual_estimate is not None:
+            self._take_dual()
+        primal = self.now()
+        self._computed_after = passes
+        self._next_scheduled = max(passes + 1, math.ceil(self._SPACING * passes))
+        if epoch.primal_estimate and not self._solver.published:
+            correction = primal / epoch.primal_estimate
+            if 0.0 <= correction < math.inf:
+                self._correction = correction
+        return primal
+
+    def now(self) -> float:
+        """Compute J for the solver's candidates; return the least."""
+        least = math.inf
+        for w in self._run.candidates():
+            # A run on any other kind of problem computes J itself.
+            assert isinstance(self._problem, SummableProblem)
+            bound = primal_bound(self._problem, w, self._team)
+            self._best.offer_primal(w, bound)
+            least = min(least, bound.value)
+        return least
+
+    def current(self, passes: int) -> bool:
+        """Whether the best J may be held against the best L.
+
+        It always may, in truth; but the paper compares values of the same w only.
+        """
+        return not self._solver.published or self._computed_after == passes
+
+    def _of_run(self, passes: int, *, last: bool) -> float:
+        point = self._run.primal()
+        if point is None:
+            return self.now() if last else math.nan
+        self._best.offer_primal(*point)
+        self._computed_after = passes
+        return point[1].value
+
+    def _take_dual(self) -> None:
+        point = self._run.dual()
+        if point is not None:
+            self._best.offer_dual(point)
+
+    def _may_be_met(self, epoch: Epoch) -> bool:
+        dual = max(self._best.dual.bound.value, epoch.dual_estimate or 0.0)
+        if epoch.primal_estimate is None or dual <= 0:
+            return False
+        guess = self._correction * epoch.primal_estimate
+        return guess / dual - 1.0 <= self._solver.f * self._best.target

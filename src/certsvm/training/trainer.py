@@ -1,0 +1,168 @@
+"""The parts of a training run, and the state that a checkpoint keeps of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from certsvm.certificates.best import BestBounds
+from certsvm.certificates.primal import primal_bound
+from certsvm.certificates.rounding import Bound
+from certsvm.problem.base import BaseProblem, SummableProblem
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Vector
+from certsvm.solvers.base import Epoch, Options, Run, Solver
+from certsvm.storage.fields import generator, nested, number, text
+from certsvm.storage.state import Scope, State, Stateful
+from certsvm.training.exact_checks import ExactChecks
+from certsvm.training.history import History, Record
+from certsvm.training.result import SOLVER_FINISHED, TARGET_MET, Progress, Result
+
+
+class Trainer(Stateful):
+    """A solver's run, the bounds it has given, and the record of it.
+
+    Parameters
+    ----------
+    problem : BaseProblem
+        What to minimise.
+    solver : Solver
+        How.
+    options : Options
+        For the run.
+    began : float
+        When training began, by ``time.perf_counter``.
+
+    Attributes
+    ----------
+    run : Run
+        The solver at work.
+    best : BestBounds
+        The bounds so far.
+    checks : ExactChecks
+        Computes J when it is time to.
+    history : History
+        A record for each pass.
+    finished : str
+        The reason, if training has come to an end that no other limits would change.
+    between_passes : bool
+        Whether the state is that after a complete pass.
+    """
+
+    STATE = State(
+        seconds=number(low=0.0),
+        finished=text("", TARGET_MET, SOLVER_FINISHED),
+        rng=generator(),
+        run=nested(),
+        best=nested(),
+        checks=nested(),
+        history=nested(),
+    )
+
+    def __init__(
+        self, problem: BaseProblem, solver: Solver, options: Options, began: float
+    ) -> None:
+        self._problem, self._solver, self._options = problem, solver, options
+        self._rng = options.rng
+        # Whoever streams takes any problem.
+        self.run: Run = solver.start(cast(Problem, problem), options)
+        self.best = BestBounds(problem, options.target, keep_best=not solver.published)
+        self.checks = ExactChecks(problem, solver, self.run, self.best, options.team)
+        self.history = History()
+        self.finished = ""
+        self.between_passes = True
+        self._began, self._seconds_before = began, 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Since training began, the time before an interruption included."""
+        return self._seconds_before + time.perf_counter() - self._began
+
+    @seconds.setter
+    def seconds(self, before: float) -> None:
+        self._seconds_before = before
+
+    @property
+    def passes(self) -> int:
+        """Complete passes over the data."""
+        return len(self.history)
+
+    def epoch(self) -> Epoch:
+        """One pass of the solver; ``record`` completes it."""
+        self.between_passes = False
+        return self.run.epoch()
+
+    def record(self, epoch: Epoch, primal: float) -> Record:
+        """Note the pass in the history."""
+        certificate = self.best.certificate()
+        record = Record(
+            seconds=self.seconds,
+            passes=self.passes + 1,
+            epochs=epoch.epochs,
+            margin_errors=_or_nan(epoch.margin_errors),
+            updates=_or_nan(epoch.updates),
+            free=_or_nan(epoch.free),
+            primal=primal,
+            primal_estimate=_or_nan(epoch.primal_estimate),
+            dual=certificate.dual,
+            gap=certificate.gap,
+            relative_gap=certificate.relative_gap,
+        )
+        self.history.append(record)
+        self.between_passes = True
+        return record
+
+    def progress(self) -> Progress:
+        """What a callback sees."""
+        return Progress(self.history[-1], self._best_w)
+
+    def _best_w(self) -> Vector:
+        # A copy: what a callback does to it must not reach the certified one.
+        w = next(self.run.candidates(), None) if self.best.w is None else self.best.w
+        return np.zeros(self._problem.dimension) if w is None else w.copy()
+
+    def result(self, reason: str) -> Result:
+        """What training gives."""
+        assert self.best.w is not None
+        return Result(
+            w=self.best.w,
+            certificate=self.best.certificate(),
+            history=self.history,
+            reason=reason,
+            passes=self.passes,
+            epochs=self.history[-1].epochs,
+            alpha=self.best.dual.alpha,
+            solver=self.run.solver_name or self._solver.name,
+            response=self.best.dual.response,
+        )
+
+    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
+        """J at the best w is what the state says, and the dual bound is not above it.
+
+        One reading of the data. Both values of J are off by their rounding at most, so their
+        ranges have to meet. Without a w, the dual bound is held against J at zero.
+        """
+        passes = state["history"]["records"]["passes"].size
+        if state["checks"]["computed_after"] > passes:
+            scope.fail("says that J was computed after a pass that was not made")
+        best, dual = state["best"]["best"], Bound(**state["best"]["dual"]["bound"])
+        primal = self.best.at_zero
+        if best["w"] is not None:
+            assert isinstance(self._problem, SummableProblem)
+            primal = primal_bound(self._problem, best["w"].copy(), self._options.team)
+            claimed = Bound(**best["bound"])
+            if not (primal.low <= claimed.high and claimed.low <= primal.high):
+                scope.fail(
+                    f"says that J is {claimed.value:.10g} at the best weight vector, where it is "
+                    f"{primal.value:.10g}: it is of other data, or was changed"
+                )
+        if not dual.low <= primal.high:
+            scope.fail(f"has a dual bound of {dual.value:.10g}, above J = {primal.value:.10g}")
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value

@@ -1,0 +1,53 @@
+"""The history, by pass and by column, and its state."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from certsvm.storage.state import StateError
+from certsvm.training.history import History, Record
+
+
+def history(n_records: int = 3) -> Any:
+    records: Any = History()
+    # What a state is checked against; a history does not depend on it.
+    records._problem = SimpleNamespace(n_rows=4, dimension=2, m=4)
+    for passes in range(1, n_records + 1):
+        records.append(
+            Record(0.1 * passes, passes, 2 * passes, 7, math.nan, primal=math.nan, dual=-0.5)
+        )
+    return records
+
+
+def test_columns_and_records() -> None:
+    records = history()
+    assert records["epochs"].tolist() == [2, 4, 6]
+    assert records[-1].passes == len(records) == 3
+    assert [record.passes for record in records] == [1, 2, 3]
+    assert set(records.to_dict()) == set(History.columns)
+    assert repr(History()) == "<History: no pass>"
+    with pytest.raises(KeyError, match="the columns are"):
+        records["nonsense"]
+
+
+def test_the_state_round_trips() -> None:
+    """Types included: a count is an integer, and NaN where there is none."""
+    records, again = history(), history(0)
+    again.load_state_dict(records.state_dict())
+    assert repr(list(again)) == repr(list(records))
+    assert again["margin_errors"].dtype == records["margin_errors"].dtype == np.int64
+
+
+@pytest.mark.parametrize("passes", [[], [2, 3, 4], [1, 2, 4], [1, 1, 2]])
+def test_a_state_has_one_record_for_each_pass(passes: list[int]) -> None:
+    state = history(len(passes)).state_dict()
+    state["records"]["passes"] = np.array(passes, dtype=np.int64)
+    again = history(0)
+    with pytest.raises(StateError, match="one record for each pass"):
+        again.load_state_dict(state)
+    assert len(again) == 0
