@@ -39,9 +39,7 @@ EXCEPTIONS = {
     "kernels/libsvm.py": {"np.finfo"},
     "data/libsvm/nearest.py": {"np.nextafter"},
     # By how much sigma grows at least.
-    "solvers/smoothed_newton.py": {"1.01"},
-    # To be rewritten with the functions tested below.
-    "torch/newton.py": {"UNIT_ROUNDOFF", "1.01", "1.02"},
+    "solvers/second_order/schedule.py": {"1.01"},
 }
 
 

@@ -61,7 +61,7 @@ def test_newton_goes_on_from_a_good_alpha() -> None:
     run.epoch()
     after = run.dual()
     assert after.source == "multipliers"
-    assert not run._run._smoothing
+    assert not run._run._schedule.smoothing
     assert dual_bound(after)[0].value > 0.98 * dual_bound(before)[0].value
 
 

@@ -155,8 +155,8 @@ def test_half_a_pass_has_no_dual_point(solver: Solver, case: Case, seed: int) ->
     inner: Any = getattr(run, "_run", run)
     if hasattr(inner, "_master"):
         inner._master.margins = interrupt
-    elif hasattr(inner, "_band"):
-        inner._band = interrupt
+    elif hasattr(inner, "_free_support_vectors"):
+        inner._free_support_vectors = interrupt
     elif isinstance(inner, SmoothedNewtonRun):
         vars(inner._problem)["parts"] = interrupt
     else:

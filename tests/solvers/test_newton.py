@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,11 @@ from hypothesis import strategies as st
 
 from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
-from certsvm.parallel import Team
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import DCD, Newton, Options, Start
-from certsvm.solvers.second_order.hessian import gram
-from certsvm.solvers.second_order.response import respond
+from certsvm.solvers import DCD, Newton, Options, Start, make_solver
+from certsvm.solvers.second_order.schedule import FIRST_SIGMA, MEMORY, Schedule
+from certsvm.solvers.second_order.smoothing import smoothed_alpha
 from certsvm.training.loop import train
 from tests.problems import Case, cases, optimum
 
@@ -60,7 +60,7 @@ def test_what_the_gap_is_made_of(case: Case, sigma: float, seed: int) -> None:
     w = rng.standard_normal(size=(Y.shape[1],))
     short = 1.0 - Y @ w
     unclipped, alpha = np.empty_like(s), np.empty_like(s)
-    respond(Y @ w, s, 0.5 * C * s, sigma * C, C, unclipped, alpha)
+    smoothed_alpha(Y @ w, s, 0.5 * C * s, sigma * C, C, unclipped, alpha)
     assert ((alpha >= 0.0) & (alpha <= C * s)).all()
     w_alpha = alpha @ Y
     J = 0.5 * (w @ w) + C * (s @ np.maximum(0.0, short))
@@ -114,26 +114,13 @@ def test_it_reaches_the_optimum_of_small_problems(case: Case) -> None:
     assert low * (1 - 1e-9) - 1e-12 <= result.certificate.primal <= high * (1 + 2e-8) + 1e-12
 
 
-@given(case=cases(), seed=st.integers(0, 2**32 - 1))
-def test_the_gram_matrix(case: Case, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    problem = case.problem()
-    which = np.flatnonzero(rng.random(problem.rows.n_rows) < 0.7)
-    weights = rng.random(which.size)
-    patterns = case.patterns()[which]
-    with Team(3) as team:
-        G = gram(problem, which, weights, team)
-    expected = patterns.T @ (weights[:, None] * patterns)
-    np.testing.assert_allclose(np.tril(G), np.tril(expected), rtol=1e-9, atol=1e-12)
-
-
 def test_a_step_never_raises_the_smooth_function() -> None:
     X, y = degenerate()["noisy"]
     run = Newton().start(Problem(Rows(X), y), Options(np.random.default_rng(0)))
     for _ in range(15):
-        before = run._alpha_hat, run._sigma, float(run._gradient @ run._gradient)
+        before = run._alpha_hat, run.sigma, float(run._gradient @ run._gradient)
         run.epoch()
-        if (run._alpha_hat is before[0]) and run._sigma == before[1]:
+        if (run._alpha_hat is before[0]) and run.sigma == before[1]:
             assert float(run._gradient @ run._gradient) <= before[2] * 1.5
 
 
@@ -213,18 +200,6 @@ def test_alpha_that_was_kept_is_not_overwritten() -> None:
     np.testing.assert_array_equal(kept, before)
 
 
-@pytest.mark.parametrize("density", [0.05, 0.9])
-def test_sparse_rows_dense_enough_are_multiplied_as_dense(density: float) -> None:
-    rng = np.random.default_rng(0)
-    X = sp.random(300, 40, density=density, format="csr", random_state=rng)
-    problem = Problem(Rows(X, intercept_scaling=0.5), np.ones(300))
-    which, weights = np.arange(0, 300, 2), rng.random(150)
-    rows = np.column_stack([X.toarray(), np.full(300, 0.5)])[which]
-    with Team(2) as team:
-        G = gram(problem, which, weights, team)
-    np.testing.assert_allclose(np.tril(G), np.tril(rows.T @ (weights[:, None] * rows)), atol=1e-12)
-
-
 def test_a_sample_without_the_heavy_rows_is_not_taken() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((8000, 3))
@@ -232,15 +207,6 @@ def test_a_sample_without_the_heavy_rows_is_not_taken() -> None:
     weights[17] = 1e95
     problem = Problem(Rows(X), np.where(X[:, 0] > 0, 1, -1), weights=weights)
     assert train(problem, Newton(), tol=0.01, max_iter=100, seed=0).certificate.primal > 0
-
-
-def test_sigma_stays_finite() -> None:
-    X, y = degenerate()["noisy"]
-    run = Newton().start(Problem(Rows(X), y), Options(np.random.default_rng(0)))
-    run._smoothing = False
-    for _ in range(60):
-        run._next_stage()
-    assert run.smoothing == pytest.approx(1e12)
 
 
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e2, 1e4])
@@ -255,14 +221,47 @@ def test_a_bad_sample_is_got_over(C: float) -> None:
     assert result.certificate.met
 
 
-def test_a_problem_that_is_too_steep_gives_way_to_a_smoother_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_problem_that_is_too_steep_gives_way_to_a_smoother_one() -> None:
+    """Far from the optimum, a steep problem has too few free support vectors to go by."""
     problem = many_rows()
-    run = Newton(samples=False).start(problem, Options(np.random.default_rng(0)))
-    run._sigma = 1e5 * problem.C
+    options = Options(np.random.default_rng(0))
+    run = Newton(samples=False).start(problem, options)
+    run._schedule = Schedule(replace(MEMORY, accuracy=0.0), sigma=1e5)
     run._evaluate()
-    monkeypatch.setattr(run, "_solved_well_enough", lambda: False)
-    for _ in range(11):
+    for _ in range(10):
         run.epoch()
-    assert run.smoothing == pytest.approx(0.45)
+        assert run.sigma == pytest.approx(1e5)
+    run.epoch()
+    assert run.sigma == pytest.approx(FIRST_SIGMA)
+    assert run.warm_start().smoothing == FIRST_SIGMA
+
+
+@pytest.mark.parametrize("name", ["newton", "auto"])
+def test_where_to_go_on_from(name: str) -> None:
+    X, y = degenerate()["noisy"]
+    problem, solver = Problem(Rows(X), y), make_solver(name)
+    cold = train(problem, solver, tol=1e-6, seed=0, keep_alpha=True)
+    start = cold.warm_start
+    assert start is not None
+    assert start.epochs == cold.epochs
+    assert start.smoothing is not None
+    assert start.smoothing >= FIRST_SIGMA
+    assert (start.alpha >= 0.0).all()
+    assert (start.alpha <= problem.C).all()
+    assert train(problem, solver, tol=1e-6, seed=0).warm_start.alpha is None
+    warm = train(problem, Newton(), tol=1e-6, seed=0, start=start)
+    assert warm.certificate.met
+    assert warm.passes <= 3
+
+
+def test_half_a_step_is_no_place_to_go_on_from() -> None:
+    X, y = degenerate()["noisy"]
+    run = Newton().start(Problem(Rows(X), y), Options(np.random.default_rng(0)))
+
+    def interrupt(t: float) -> float:
+        raise KeyboardInterrupt
+
+    run._step_along = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        run.epoch()
+    assert run.warm_start() is None

@@ -21,8 +21,9 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import Options, SmoothedNewton, Start, make_solver
-from certsvm.solvers.second_order.response import clipped_sum, clipped_sums, inside, respond
-from certsvm.solvers.smoothed_newton import STEPS, Line, alpha_of, best_step, read
+from certsvm.solvers.second_order.line_search import STEPS
+from certsvm.solvers.second_order.schedule import PARTS, Schedule
+from certsvm.solvers.smoothed_newton import Line, alpha_of, read
 from certsvm.training.loop import train
 from tests.problems import Case, cases, exact_dual
 
@@ -53,8 +54,8 @@ def test_a_reading_against_numpy(case: Case, seed: int, share: float) -> None:
     np.testing.assert_allclose(reading.point.w, Y.T @ alpha, atol=100 * slack)
     np.testing.assert_allclose(reading.gradient, line.w - Y.T @ alpha, atol=100 * slack)
     if share < 1e3:
-        band = (alpha > 0) & (alpha < case.C * s)
-        expected = sigma * (Y[band].T * s[band]) @ Y[band]
+        free = (alpha > 0) & (alpha < case.C * s)
+        expected = sigma * (Y[free].T * s[free]) @ Y[free]
         np.testing.assert_allclose(np.tril(reading.gram), np.tril(expected), atol=1e-9)
         assert reading.slopes is not None
         for step, slope in zip(STEPS, reading.slopes, strict=True):
@@ -81,43 +82,6 @@ def test_the_response_is_feasible_and_gives_the_bound(case: Case, seed: int, sha
     s = case.row_weights()
     again = witness.alpha(0, case.C * s, s, case.patterns() @ response.w)
     np.testing.assert_allclose(again, alpha, atol=1e-13 * (1 + share) * (1 + case.C))
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=STEPS.size, max_size=STEPS.size))
-def test_the_best_step_is_where_the_slope_vanishes(increments: list[float]) -> None:
-    slopes = np.cumsum(np.abs(increments)) + min(increments)
-    step = best_step(slopes)
-    if step is None:
-        assert abs(slopes[STEPS == 1.0][0]) <= 0.3 * abs(slopes[0])
-        return
-    assert 0.0 <= step <= STEPS[-1]
-    if slopes[0] >= 0:
-        assert step == 0.0
-    elif slopes[-1] > 0:
-        scale = np.abs(slopes).max()
-        assert np.interp(step, STEPS, slopes) == pytest.approx(0.0, abs=1e-9 * scale)
-    else:
-        assert step == STEPS[-1]
-
-
-@given(seeds, st.integers(0, 40))
-def test_kernels_of_the_response(seed: int, n: int) -> None:
-    rng = np.random.default_rng(seed)
-    products, along = 2 * rng.standard_normal((2, n))
-    weights = rng.choice([0.0, 0.5, 1.0, 3.0], n)
-    C, sigma, t = 0.7, 1.9, -0.3
-    unclipped, alpha, rows = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
-    respond(products, weights, 0.5 * C * weights, sigma, C, unclipped, alpha)
-    np.testing.assert_allclose(unclipped, weights * (0.5 * C + sigma * (1 - products)))
-    np.testing.assert_array_equal(alpha, np.clip(unclipped, 0, C * weights))
-    found = rows[: inside(unclipped, weights, C, rows)]
-    assert found.tolist() == np.flatnonzero((unclipped > 0) & (unclipped < C * weights)).tolist()
-    expected = np.clip(unclipped - t * sigma * weights * along, 0, C * weights) @ along
-    assert clipped_sum(unclipped, weights, sigma, C, along, t) == pytest.approx(expected, abs=1e-9)
-    several = np.array([1.0, 2.0])
-    clipped_sums(unclipped, weights, sigma, C, along, np.array([t, 0.0]), several)
-    at_zero = float(alpha @ along)
-    np.testing.assert_allclose(several, [1.0 + expected, 2.0 + at_zero], atol=1e-9)
 
 
 def noisy(n: int = 4000, d: int = 6, seed: int = 0) -> tuple[Any, Any]:
@@ -235,27 +199,27 @@ def test_half_a_pass_has_no_dual_point() -> None:
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
-def test_the_step_to_the_next_problem_is_exact_while_the_band_stays(form: Any) -> None:
+def test_the_step_to_the_next_problem_is_exact_while_the_same_rows_are_free(form: Any) -> None:
     rng = np.random.default_rng(0)
-    # Rows so short that all are in the band of both problems.
+    # Rows so short that all are free in both problems.
     X = 0.01 * rng.standard_normal((300, 7)) * (rng.random((300, 7)) < 0.5)
     problem = Problem(Rows(form(X)), np.where(rng.random(300) < 0.5, 1.0, -1.0), C=3.0)
     start = Start(rng.standard_normal(7))
     options = Options(np.random.default_rng(0), start=start)
     run = SmoothedNewton(samples=False).start(problem, options)
-    run._share, run._growth = 0.05, 4.0
-    while run._share == 0.05:
+    run._schedule = Schedule(PARTS, sigma=0.05)
+    while run._schedule.sigma == 0.05:
         run.epoch()
-    assert run._share < 0.5
+    assert run._schedule.sigma < 0.5
     run.epoch()
     assert run._latest is not None
-    assert run._latest.band == 300
+    assert run._latest.free == 300
     assert np.linalg.norm(run._latest.gradient) < 1e-12
 
 
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_a_rare_class_on_large_columns(C: float) -> None:
-    """The answer is nearly trivial, and most rows are at the band's edge."""
+    """The answer is nearly trivial, and most rows are at the edge of the box."""
     rng = np.random.default_rng(0)
     X = np.column_stack([2500 + 300 * rng.standard_normal(20_000), rng.random((20_000, 6)) * 200])
     y = np.where(rng.random(20_000) < 0.01 * (X[:, 1] > 100), 1.0, -1.0)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from certsvm.torch import ProblemGroup, TensorProblem, TensorRows
-from certsvm.torch.problems import TensorStart
+from certsvm.torch import TensorProblem, TensorRows
 from tests.problems import Case
 
 DEVICE = os.environ.get("CERTSVM_TEST_DEVICE", "cpu")
@@ -37,19 +36,13 @@ def device(array: Any) -> torch.Tensor:
     return torch.tensor(array, device=DEVICE)
 
 
-def tensor_problem(
-    case: Case, X: torch.Tensor, start: TensorStart | None = None, **rows: Any
-) -> TensorProblem:
-    weights = None if case.weights is None else device(case.weights)
-    problem = TensorProblem(
+def tensor_problem(case: Case, X: torch.Tensor, **rows: Any) -> TensorProblem:
+    return TensorProblem(
         TensorRows(X, intercept_scaling=case.intercept_scaling, **rows),
         device(case.labels),
         C=case.C,
-        row_weights=weights,
-        start=start,
+        row_weights=None if case.weights is None else device(case.weights),
     )
-    ProblemGroup([problem])
-    return problem
 
 
 def generated(n: int, d: int, seed: int = 0, flipped: float = 0.05) -> tuple[Any, Any]:

@@ -19,13 +19,13 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
-import certsvm.estimators.tensors as tensors_module
 import certsvm.torch.newton as newton_module
 import certsvm.torch.rows as rows_module
 from certsvm import LinearSVC, fit_path, verify
 from certsvm.estimators.sklearn_callbacks import FitTasks
 from certsvm.torch import TensorNewton
 from certsvm.torch.data import as_tensor, encoded, like
+from certsvm.torch.source import TensorSource
 from tests.torch.problems import DEVICE, DTYPES, host
 
 
@@ -341,7 +341,7 @@ def test_weights_that_do_not_lie_side_by_side(weights: torch.Tensor) -> None:
 def test_an_interruption_leaves_true_certificates(
     monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
-    """Wherever it falls: also between w and its products, in all problems of a team."""
+    """Wherever it falls: also between w and its products, in all problems of a group."""
     X, y = data(400, columns=5)
     add, calls = torch.Tensor.add_, []
 
@@ -362,21 +362,58 @@ def test_an_interruption_leaves_true_certificates(
         assert verify(model, host(X), host(y)).ok
 
 
+def outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let rows count as outside the device, so that they come in blocks."""
+    monkeypatch.setattr(rows_module.TensorRows, "resident", False)
+
+
+def test_classes_go_in_step_where_rows_come_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = data(400, classes=5)
+    readings = []
+    products = rows_module.TensorRows.products
+
+    def counted(self: Any, vectors: Any) -> Any:
+        if self.n_rows == 400:
+            readings.append(len(vectors))
+        return products(self, vectors)
+
+    monkeypatch.setattr(rows_module.TensorRows, "products", counted)
+    alone = LinearSVC(tol=1e-3, random_state=0).fit(X, y)
+    assert set(readings) == {1}
+    n_alone = len(readings)
+    readings.clear()
+    outside(monkeypatch)
+    together = LinearSVC(tol=1e-3, random_state=0).fit(X, y)
+    assert max(readings) == 5
+    assert len(readings) < 0.5 * n_alone
+    agrees(alone, host(X), host(y))
+    agrees(together, host(X), host(y))
+
+
 def test_the_memory_of_a_group_is_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = data(400, classes=6)
-    monkeypatch.setattr(tensors_module, "_at_once", lambda rows: 2)
+    outside(monkeypatch)
+    monkeypatch.setattr(TensorSource, "_in_step", lambda self: 2)
     alive: list[int] = []
-    begun = newton_module.Team.begun
+    begin = newton_module.begin
 
     def counted(*given: Any) -> Any:
         gc.collect()
-        alive.append(sum(isinstance(thing, newton_module.Team) for thing in gc.get_objects()))
-        return begun(*given)
+        alive.append(sum(isinstance(o, newton_module.Lockstep) for o in gc.get_objects()))
+        return begin(*given)
 
-    monkeypatch.setattr(newton_module.Team, "begun", counted)
+    monkeypatch.setattr(newton_module, "begin", counted)
     clf = LinearSVC(tol=1e-3, random_state=0).fit(X, y)
     assert alive == [0, 0, 0]
     agrees(clf, host(X), host(y))
+
+
+def test_alpha_does_not_stay_on_the_device_unless_it_is_asked_for() -> None:
+    X, y = data(classes=3)
+    assert LinearSVC().fit(X, y)._warm.alphas == (None,) * 3
+    assert isinstance(LinearSVC(warm_start=True).fit(X, y)._warm.alphas[0], torch.Tensor)
+    for model in fit_path(LinearSVC(), X, y, [0.1, 1.0]):
+        assert model._warm.alphas == (None,) * 3
 
 
 def test_scores_of_what_does_not_fit_together() -> None:

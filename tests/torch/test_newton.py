@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +14,8 @@ import certsvm.torch.rows as rows_module
 from certsvm.certificates.dual import dual_bound
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import Newton, Options
-from certsvm.torch import ProblemGroup, TensorNewton, TensorProblem, TensorRows, kernels
-from certsvm.torch.newton import conjugate_gradients
-from certsvm.torch.problems import TensorStart
+from certsvm.solvers import Newton, Options, Start
+from certsvm.torch import TensorNewton
 from certsvm.training.loop import train
 from tests.problems import Case, cases, exact_dual, exact_objective, optimum
 from tests.solvers.test_newton import degenerate
@@ -94,10 +91,11 @@ def test_any_start_is_certified_truly(case: Case, seed: int, size: float) -> Non
     case, X = in_tensors(case, "float32")
     low, high = optimum(case)
     rng = np.random.default_rng(seed)
-    w = device(size * rng.standard_normal(case.patterns().shape[1]))
+    w = size * rng.standard_normal(case.patterns().shape[1])
     alpha = device(case.C * rng.standard_normal(len(X))) if seed % 2 else None
-    problem = tensor_problem(case, X, TensorStart(w, alpha))
-    result = train(problem, SOLVER, tol=0.0, max_iter=5, seed=seed, keep_alpha=True)
+    start = Start(w, 1, alpha, smoothing=10.0 ** rng.integers(-3, 6) if seed % 3 else None)
+    problem = tensor_problem(case, X)
+    result = train(problem, SOLVER, tol=0.0, max_iter=5, seed=seed, start=start, keep_alpha=True)
     certificate = result.certificate
     assert certificate.dual - certificate.dual_rounding <= high
     assert certificate.primal + certificate.primal_rounding >= low
@@ -187,46 +185,17 @@ def test_half_precision_is_exact() -> None:
     assert rounded.dual > result.primal or rounded.primal < result.dual
 
 
-def test_problems_that_go_in_step_are_the_same_as_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = generated(4000, 10)
-    rows = TensorRows(device(X), intercept_scaling=1.0)
-    readings = []
-    products = TensorRows.products
-
-    def counted(self: Any, vectors: torch.Tensor) -> torch.Tensor:
-        readings.append(len(vectors))
-        return products(self, vectors)
-
-    monkeypatch.setattr(TensorRows, "products", counted)
-    Cs = [0.01, 0.1, 1.0, 10.0]
-
-    def problems() -> list[TensorProblem]:
-        return [TensorProblem(rows, device(y), C=C) for C in Cs]
-
-    solver = TensorNewton(samples=False)
-    together = problems()
-    ProblemGroup(together)
-    results = [train(problem, solver, tol=1e-6, seed=0) for problem in together]
-    shared = len(readings)
-    readings.clear()
-    for result, problem in zip(results, problems(), strict=True):
-        ProblemGroup([problem])
-        alone = train(problem, solver, tol=1e-6, seed=0)
-        assert result.certificate.met
-        np.testing.assert_allclose(result.w, alone.w, rtol=1e-5, atol=1e-5)
-        assert result.epochs == alone.epochs
-    assert shared < 0.6 * len(readings)
-
-
 def test_a_warm_start_needs_fewer_steps() -> None:
     X, y = generated(3000, 10)
     case = Case(X.astype(float), y, None, 1.0, 0.0, "dense-float64-int32")
     problem = tensor_problem(case, device(X))
     cold = train(problem, TensorNewton(samples=False), tol=1e-6, seed=0)
-    strand = problem.group.team.strands[0]
-    start = TensorStart(device(cold.w), strand.found.alpha, strand.smoothing)
-    again = tensor_problem(case, device(X), start)
-    warm = train(again, SOLVER, tol=1e-6, seed=0)
+    start = cold.warm_start
+    assert start is not None
+    assert isinstance(start.alpha, torch.Tensor)
+    assert start.alpha.device == problem.rows.device
+    assert start.epochs == cold.epochs
+    warm = train(problem, SOLVER, tol=1e-6, seed=0, start=start)
     assert warm.certificate.met
     assert warm.passes < 0.5 * cold.passes
 
@@ -238,25 +207,15 @@ def test_drift_stays_within_its_allowance() -> None:
     problem = tensor_problem(case, device(X))
     rng = np.random.default_rng(0)
     run = TensorNewton(samples=False).start(problem, Options(rng, target=0.0))
-    strand = problem.group.team.strands[0]
+    descent = run._descent
     for _ in range(40):
         run.epoch()
-        exact = problem.signs * problem.rows.products(strand.w[None])[0]
-        allowed = 2.0**-53 * (strand._error + 1.01 * float(strand.w.norm()))
-        assert bool(((strand._margins - exact).abs() <= allowed * strand._sizes).all())
+        exact = problem.signs * problem.rows.products(descent.w[None])[0]
+        allowed = 2.0**-53 * (descent._error + 1.01 * float(descent.w.norm()))
+        assert bool(((descent._margins - exact).abs() <= allowed * descent._sizes).all())
         point = run.dual()
         assert point is not None
-        assert dual_bound(point)[0].low <= strand.found.primal.high
-
-
-def test_conjugate_gradients_end_where_the_system_says() -> None:
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((8, 8))
-    H = device(A @ A.T + np.eye(8))
-    b = device(rng.standard_normal(8))
-    x = conjugate_gradients(lambda v: H @ v, lambda v: v, b, 12)
-    np.testing.assert_allclose(host(H @ x), host(b), atol=1e-8)
-    assert not conjugate_gradients(lambda v: H @ v, lambda v: v, 0 * b, 3).any()
+        assert dual_bound(point)[0].low <= descent.answer.primal.high
 
 
 def test_what_it_does_not_take() -> None:
@@ -265,52 +224,11 @@ def test_what_it_does_not_take() -> None:
     with pytest.raises(ValueError, match="more than max_columns = 2"):
         train(tensor_problem(case, device(X)), TensorNewton(max_columns=2))
     with pytest.raises(ValueError, match="needs rows in tensors"):
-        train(case.problem(), SOLVER)
+        SOLVER.start(case.problem(), Options(np.random.default_rng(0)))
     with pytest.raises(ValueError, match="corrections must be >= 0"):
         TensorNewton(corrections=-1)
     with pytest.raises(ValueError, match="no row has a positive weight"):
         tensor_problem(case._replace(weights=np.zeros(20)), device(X))
-
-
-@pytest.mark.skipif(DEVICE == "cpu", reason="kernels are for GPUs: CERTSVM_TEST_DEVICE=cuda")
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(5000, 100), (4097, 1025), (1, 1), (333, 2000)])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_kernels_compute_what_pytorch_does(
-    dtype: str, shape: tuple[int, int], weighted: bool
-) -> None:
-    rng = np.random.default_rng(0)
-    X = device(rng.standard_normal(shape)).to(DTYPES[dtype])
-    v, a = device(rng.standard_normal(shape[1])), device(rng.standard_normal(shape[0]))
-    wide = X.double()
-    for ours, theirs in (
-        (kernels.products(X, v), wide @ v),
-        (kernels.sums(X, a[None])[0], wide.T @ a),
-        (kernels.sums(X, torch.stack([a, 2 * a, -a]))[2], -wide.T @ a),
-        (kernels.squared_norms(X), (wide * wide).sum(1)),
-    ):
-        np.testing.assert_allclose(host(ours), host(theirs), rtol=1e-12, atol=1e-10)
-    margins, alpha_hat = device(rng.standard_normal(shape[0])), device(rng.random(shape[0]))
-    sizes = device(rng.random(shape[0]))
-    weights = device(rng.random(shape[0])) if weighted else None
-    on_host: Any = [t if t is None else t.cpu() for t in (margins, alpha_hat, weights, sizes)]
-    C = 0.1  # Not a number of single precision.
-    ours = kernels.respond(margins, alpha_hat, weights, sizes, 0.37, C, 1e-3)
-    theirs = kernels.respond(on_host[0], on_host[1], on_host[2], on_host[3], 0.37, C, 1e-3)
-    for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(host(one), host(other), rtol=1e-12, atol=1e-12)
-    assert bool((ours[1] <= (C if weights is None else C * weights)).all())
-    steps = np.linspace(0.0, 10.0, 26)
-    slopes = kernels.clipped_sums(ours[0], margins, weights, 0.37, C, device(steps))
-    expected = kernels.clipped_sums(
-        theirs[0],
-        on_host[0],
-        on_host[2],
-        0.37,
-        C,
-        torch.tensor(steps),
-    )
-    np.testing.assert_allclose(host(slopes), host(expected), rtol=1e-10, atol=1e-10)
 
 
 def test_separable_classes_at_a_huge_C() -> None:
@@ -324,50 +242,7 @@ def test_separable_classes_at_a_huge_C() -> None:
 def test_a_start_is_not_changed() -> None:
     X, y = generated(50, 3)
     case = Case(X.astype(float), y, np.full(50, 0.5), 1.0, 0.0, "dense-float64-int32")
-    alpha, w = -torch.ones(50, dtype=torch.float64, device=DEVICE), device(np.ones(3))
-    train(tensor_problem(case, device(X), TensorStart(w, alpha)), SOLVER, tol=1e-3)
+    alpha, w = -torch.ones(50, dtype=torch.float64, device=DEVICE), np.ones(3)
+    train(tensor_problem(case, device(X)), SOLVER, tol=1e-3, start=Start(w, 1, alpha))
     assert bool((alpha == -1.0).all())
-    assert bool((w == 1.0).all())
-
-
-def test_blocks_are_not_too_small() -> None:
-    X, _ = generated(400, 3)
-    rows = TensorRows(device(X), memory=0)
-    assert len(rows._blocks) == 1
-    many = TensorRows(device(np.zeros((3_000_000, 2))), memory=0)
-    assert 2 <= len(many._blocks) <= 4
-
-
-@pytest.mark.parametrize("weights", [[0.1] * 20, [-1.0] * 20, [np.nan] * 20, [1.0] * 3])
-def test_weights_of_a_problem(weights: list[float]) -> None:
-    """In single precision, C s_k would be rounded, and alpha could leave the box."""
-    X, y = generated(20, 3)
-    rows, signs = TensorRows(device(X)), device(y)
-    single = device(np.array(weights, dtype=np.float32))
-    if weights != [0.1] * 20:
-        with pytest.raises(ValueError, match="weights must"):
-            TensorProblem(rows, signs, row_weights=single)
-        return
-    problem = TensorProblem(rows, signs, C=0.1, row_weights=single)
-    ProblemGroup([problem])
-    result = train(problem, SOLVER, tol=1e-6, keep_alpha=True)
-    assert result.alpha is not None
-    assert (result.alpha <= 0.1 * np.float64(np.float32(0.1))).all()
-    with pytest.raises(ValueError, match=r"signs must be \+1 or -1"):
-        TensorProblem(rows, 0.5 * signs)
-
-
-@pytest.mark.parametrize("intercept_scaling", [0.0, 3.0])
-@pytest.mark.parametrize("n", [5, 4096, 20_000])
-def test_sums_go_through_no_more_additions_than_they_say(n: int, intercept_scaling: float) -> None:
-    rng = np.random.default_rng(n)
-    X, a = rng.standard_normal((n, 2)), rng.random(n)
-    rows = TensorRows(device(X), intercept_scaling=intercept_scaling)
-    found = host(rows.sums(device(a)[None])[0])
-    for j, column in enumerate(
-        [X[:, 0], X[:, 1], *([np.full(n, intercept_scaling)] if intercept_scaling else [])]
-    ):
-        terms = [Fraction(float(v)) * Fraction(float(x)) for v, x in zip(a, column, strict=True)]
-        error = abs(Fraction(float(found[j])) - sum(terms))
-        length = sum(map(abs, terms))
-        assert error <= (rows.additions + 1) * Fraction(2) ** -53 * length
+    assert (w == 1.0).all()

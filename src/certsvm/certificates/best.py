@@ -19,8 +19,8 @@ from certsvm.storage.fields import array, maybe, number, positive, record, text
 from certsvm.storage.state import Scope, State, Stateful
 
 
-@dataclass
-class BestValues:
+@dataclass(eq=False)
+class BestValues(Stateful):
     """The least J and the largest L so far, as computed: what a solver steers by.
 
     They certify nothing, since rounding is not in them. L begins at zero, where alpha = 0 has it.
@@ -33,6 +33,8 @@ class BestValues:
     >>> best.gap, best.relative_gap
     (1.0, 0.5)
     """
+
+    STATE = State(primal=number(low=0.0, infinite=True), dual=number(low=0.0))
 
     primal: float = math.inf
     dual: float = 0.0

@@ -458,9 +458,11 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return float(super().score(X, y, sample_weight))
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but tensors that a warm start would go on from."""
+        """All but tensors to go on from: their device may not be there later."""
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "_warm": state["_warm"].without_tensors()} if "_warm" in state else state
+        if "_warm" in state:
+            state = {**state, "_warm": state["_warm"].without_alphas(arrays=False)}
+        return state
 
     def _rho(self) -> float:
         """Height of the constant column behind the intercept; zero if there is none."""
@@ -507,7 +509,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.n_iter_ = max(result.passes for result in results)
         self.solver_ = max((result.solver for result in results), key=len)
         self.n_samples_seen_ = source.n_rows
-        self._warm = WarmState.of(results)
+        self._warm = WarmState.of(results, keep_alpha=self.warm_start)
         self.t_ = self._warm.epochs * source.n_rows
         if self.store_dual:
             # Where no dual point was accepted, zero is what the bound of zero comes from.

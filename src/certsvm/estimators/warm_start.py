@@ -36,20 +36,20 @@ class WarmState:
     smoothings: tuple[float | None, ...]
 
     @classmethod
-    def of(cls, results: Sequence[Result]) -> WarmState:
-        """What training ended with."""
+    def of(cls, results: Sequence[Result], *, keep_alpha: bool) -> WarmState:
+        """What training ended with; alpha is a number for each row."""
         ends = [r.warm_start or Start(r.w, r.epochs, r.alpha) for r in results]
         return cls(
             C=results[0].certificate.C,
             epochs=max(result.epochs for result in results),
-            alphas=tuple(end.alpha for end in ends),
+            alphas=tuple(end.alpha if keep_alpha else None for end in ends),
             smoothings=tuple(end.smoothing for end in ends),
         )
 
-    def without_tensors(self) -> WarmState:
-        """What can be pickled: a device may not be there later."""
-        kept = tuple(a if isinstance(a, np.ndarray) else None for a in self.alphas)
-        return replace(self, alphas=kept)
+    def without_alphas(self, *, arrays: bool = True) -> WarmState:
+        """Without the dual points, or without those that are not NumPy's."""
+        kept = (a if isinstance(a, np.ndarray) and not arrays else None for a in self.alphas)
+        return replace(self, alphas=tuple(kept))
 
 
 def warm_starts(clf: Any, source: Source) -> list[Start] | None:

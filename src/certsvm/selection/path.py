@@ -70,5 +70,7 @@ def fit_path(
     models = []
     for model, results in (fitted[i] for i in range(len(values))):
         models.append(model.set_params(warm_start=estimator.warm_start))
+        if not estimator.warm_start:
+            model._warm = model._warm.without_alphas()
         model._warn_if_missed(results, solver)
     return models

@@ -179,6 +179,10 @@ class AutoRun(Run):
         """That of the one at work."""
         return self._run.dual()
 
+    def warm_start(self) -> Start | None:
+        """That of the one at work."""
+        return self._run.warm_start()
+
 
 class Refinement(Stateful):
     """Whether it is worth going on once the target is met."""

@@ -10,9 +10,10 @@ A new algorithm is a file with these two classes and a line in the registry.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
 from certsvm.parallel import ALONE, Team
-from certsvm.problem.base import BaseProblem
+from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.storage.state import Stateful
@@ -36,16 +37,46 @@ class Start:
         The weight vector to go on from.
     epochs : int
         How many epochs made it: a run that decreases its steps takes it from there.
-    alpha : ndarray or tensor of shape (n_rows,), default=None
-        A dual point that belongs to it, for solvers that keep one; it need not be feasible.
+    alpha : ndarray or Tensor of shape (n_rows,), default=None
+        A dual point that belongs to it, for solvers that keep one; it need not be feasible. A
+        tensor is for rows in tensors.
     smoothing : float, default=None
-        The slope of alpha over C with which a second-order run ended.
+        The slope of alpha, over C, at which a second-order method ended there.
     """
 
     w: Vector
     epochs: int = 1
     alpha: Any = None
     smoothing: float | None = None
+
+    def checked(self, problem: BaseProblem) -> Start:
+        """The same in float64: kernels rely on its shapes, certificates on its type.
+
+        A tensor stays on its device if the problem's rows are tensors.
+        """
+        w = np.array(self.w, dtype=np.float64)
+        _require_finite("w", w, np.isfinite(w), problem.dimension)
+        if not (isinstance(self.epochs, int | np.integer) and 0 <= self.epochs < 2**40):
+            raise ValueError(f"start.epochs must be a number of epochs, got {self.epochs!r}")
+        if self.smoothing is not None and not 0.0 < self.smoothing < math.inf:
+            raise ValueError(f"start.smoothing must be a number > 0, got {self.smoothing!r}")
+        alpha = self.alpha
+        if alpha is not None:
+            if isinstance(problem, SummableProblem) or not hasattr(alpha, "isfinite"):
+                alpha = np.array(alpha, dtype=np.float64)
+                finite = np.isfinite(alpha)
+            else:
+                finite = alpha.isfinite()
+            _require_finite("alpha", alpha, finite, problem.n_rows)
+        return replace(self, w=w, epochs=int(self.epochs), alpha=alpha)
+
+
+def _require_finite(name: str, values: Any, finite: Any, size: int) -> None:
+    if tuple(values.shape) != (size,) or not bool(finite.all()):
+        raise ValueError(
+            f"start.{name} must be {size} finite numbers, got an array of shape "
+            f"{tuple(values.shape)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -142,6 +173,10 @@ class Run(Stateful, ABC):
 
     def primal(self) -> tuple[Vector, Bound] | None:
         """A weight vector and its J, if the pass computed one, by way of ``Products``."""
+        return None
+
+    def warm_start(self) -> Start | None:
+        """Where a run on a similar problem may begin, if this one knows more than w."""
         return None
 
 

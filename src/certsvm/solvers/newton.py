@@ -2,47 +2,24 @@
 
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
 
-through a sequence of smooth problems. With a point alpha_hat in the box and sigma > 0, let
+by the method that ``second_order.schedule`` explains: here all rows are in memory, and a number is
+kept for each.
 
-    alpha_k(w) = clip(alpha_hat_k + sigma s_k (1 - w.y_k), 0, C s_k),       feasible for any w.
+A step costs two readings of the rows, the Gram matrix of the free support vectors, and the solution
+of a system as large as the number of columns. The number of steps grows slowly with C and with the
+accuracy. J comes with each step, since the products of w with all rows are at hand, and these also
+give the slope at any point along a direction.
 
-grad(w) = w - sum_k alpha_k(w) y_k is the gradient of a convex, piecewise quadratic function, the
-augmented Lagrangian of the dual problem. Its Hessian is I + sigma sum_{k in band} s_k y_k y_k',
-where the band holds the rows with alpha_k strictly inside the box. A step of Newton's method solves
-with it, then goes to the minimum along the direction, which one product with the rows gives.
+A random sample of the rows comes first where there are many, and a sample of that, and so on.
 
-When |grad|^2 / 2 is small against the gap J - L, the smooth problem is solved well enough:
-
-* at first alpha_hat stays in the middle of the box and sigma grows (the hinge's kink is rounded off
-  less and less), which leads near the optimum in a few steps from anywhere;
-* then alpha_hat <- alpha(w), the method of multipliers, in which sigma need not grow without bound:
-  this goes on to high accuracy.
-
-If hardly any row is short of its margin, smoothing about the middle of the box makes w too long,
-and each sigma undoes what the last one found. So if the alpha of the first smooth problem add up to
-little of what the boxes hold, the multipliers begin at once, from alpha_hat = 0.
-
-Most steps are spent on coming near, and for that a part of the rows is as good as all: where there
-are many more rows than columns, the same is first done on a random sample, and on a sample of
-that, and so on; the w and the width of the smoothing found there start the next larger one.
-
-The number of steps grows slowly with C and with the accuracy. A step costs two readings of the
-rows, the Gram matrix of the band, and the solution of a system as large as the number of columns.
-J comes with each step, since the products of w with all rows are at hand.
-
-A number for each row is kept. ``smoothed_newton`` is the form that does without, for streams.
+``smoothed_newton`` is the form that keeps nothing for the rows, for streams.
 
 Given:      C, s, the rows; at most ``max_columns`` columns.
 Result:     w, and alpha(w).
-
-References: O. Chapelle, Training a Support Vector Machine in the Primal, Neural Computation 19
-(2007), for the smoothed hinge; R. T. Rockafellar, Augmented Lagrangians and Applications of the
-Proximal Point Algorithm in Convex Programming, Mathematics of Operations Research 1 (1976).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -51,41 +28,34 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint, dual_bound, dual_point, moved_point
 from certsvm.certificates.primal import Products
-from certsvm.certificates.rounding import Bound
+from certsvm.certificates.rounding import Bound, length
 from certsvm.kernels.rows import Vector
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.second_order.hessian import gram, newton_direction
-from certsvm.solvers.second_order.response import clipped_sum, inside, respond
-from certsvm.solvers.shared.dual_start import alpha_from_margins
-from certsvm.solvers.smoothed_newton import SmoothedNewton, require_few_columns
-from certsvm.storage.fields import array, count, flag, nested, number, positive, record
+from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require
+from certsvm.solvers.second_order.accuracy import lengthening, too_rounded
+from certsvm.solvers.second_order.hessian import gram, newton_direction, require_few_columns
+from certsvm.solvers.second_order.line_search import zero_of_slope
+from certsvm.solvers.second_order.sample import (
+    SAMPLE_GAP,
+    SAMPLE_STEPS,
+    has_enough_weight,
+    sample_size,
+)
+from certsvm.solvers.second_order.schedule import MEMORY, Move, Schedule
+from certsvm.solvers.second_order.smoothing import (
+    clipped_sum,
+    free_support_vectors,
+    smoothed_alpha,
+)
+from certsvm.solvers.shared.dual_start import starting_alpha
+from certsvm.solvers.smoothed_newton import SmoothedNewton
+from certsvm.storage.fields import array, count, nested, number, record
 from certsvm.storage.state import State
 
-# The smooth problem is solved well enough when |grad|^2 / 2 is this fraction of the gap.
-INNER = 0.05
-# From this gap on, alpha_hat follows alpha.
-NEAR = 0.02
-SMOOTHING_STAGES = 3
-# Below this share of what the boxes hold, alpha says that the classes are nearly separable.
-NEARLY_SEPARABLE = 0.02
-GROWTH_SMOOTHING, GROWTH_MULTIPLIERS = 4.0, 3.0
-# sigma is this times C at first, and this at last.
-FIRST_SIGMA, LARGEST_SIGMA = 0.45, 1e12
-# Steps on one smooth problem after which it is left as it is, and after which, while smoothing, a
-# smoother one is taken.
-MOST_INNER, MOST_SMOOTHING = 25, 10
-# A sample has this share of the rows, and not fewer for each column, nor in all.
-SAMPLE, SAMPLE_PER_COLUMN, SMALLEST_SAMPLE = 1 / 12, 20, 1000
-# It is left at this gap, or after so many steps.
-SAMPLE_GAP, SAMPLE_STEPS = 0.03, 30
-# Rounding may take this share of the gap before the products are computed anew.
-_ROUNDING = 0.05
-# This share of the tolerance may be spent on moving rows off their margins.
-_LONGER = 0.1
 # If fewer of the rows have another alpha than before, their sum is corrected instead of made anew.
 _FEW_CHANGES = 0.3
 # Fewer rows are not worth sharing among threads.
@@ -138,12 +108,8 @@ class NewtonRun(Run):
 
     STATE = State(
         steps=count(),
-        stages=count(),
-        inner=count(),
-        smoothing=flag(),
-        sigma=positive(),
-        best_dual=number(low=0.0),
-        best_primal=number(low=0.0, infinite=True),
+        schedule=nested(),
+        best=nested(),
         alpha_hat=array("n_rows", low=0.0, high="box"),
         alpha=array("n_rows", low=0.0, high="box"),
         unclipped=array("n_rows"),
@@ -163,31 +129,12 @@ class NewtonRun(Run):
         self._problem = problem
         self._team = options.team
         self._target = options.target
-        box = problem.C * problem.weights
-        self._steps = 0
-        self._stages = 0
-        self._inner = 0
-        self._best_dual = 0.0
-        self._best_primal = math.inf
-        self._smoothing = options.start is None
-        self._sigma = FIRST_SIGMA * problem.C
-        start = options.start
-        if start is not None:
-            w = start.w.copy()
-            self._alpha_hat = (
-                alpha_from_margins(problem, w)
-                if start.alpha is None
-                else np.clip(start.alpha, 0.0, box)
-            )
-        else:
-            w = np.zeros(problem.rows.dimension)
-            self._alpha_hat = 0.5 * box
-            if samples and not options.resumed:
-                w, share, self._smoothing = from_a_sample(problem, options)
-                self._sigma = share * problem.C
-                if not self._smoothing:
-                    self._alpha_hat[:] = 0.0
         self._keep_alpha = options.keep_alpha
+        self._best = BestValues()
+        self._steps = 0
+        w, self._alpha_hat, self._schedule = beginning(
+            problem, options, samples=samples and not options.resumed
+        )
         # Fresh memory costs as much as working on it, so all arrays as long as the data are kept.
         self._rows = np.empty(problem.rows.n_rows, dtype=np.int64)
         self._unclipped = np.empty(problem.rows.n_rows)
@@ -216,71 +163,65 @@ class NewtonRun(Run):
         return self._products.w
 
     @property
-    def smoothing(self) -> float:
-        """The kink is rounded off over C / (2 sigma) to both sides; this is sigma / C."""
-        return self._sigma / self._problem.C
+    def sigma(self) -> float:
+        """The slope of alpha."""
+        return self._schedule.sigma * self._problem.C
 
     @property
     def relative_gap(self) -> float:
         """Between the best values so far."""
-        return self._best_primal / self._best_dual - 1.0 if self._best_dual > 0.0 else math.inf
+        return self._best.relative_gap
 
     @property
-    def nearly_separable(self) -> bool:
-        """Whether hardly any row is short of its margin."""
-        boxes = self._problem.C * self._problem.weight_sum
-        return self._point.alpha_sum < NEARLY_SEPARABLE * boxes
+    def _filled(self) -> float:
+        """What the alpha add up to, relative to what the boxes hold."""
+        return self._point.alpha_sum / (self._problem.C * self._problem.weight_sum)
+
+    def schedule_for_all_rows(self) -> Schedule:
+        """How to go on with all rows, if these are a sample of them."""
+        return self._schedule.on_all_rows(self._filled)
 
     def _evaluate(self) -> None:
         """alpha(w), its dual point, and the objective, from w and its products."""
-        problem = self._problem
+        problem, sigma = self._problem, self.sigma
 
-        def respond_in(first: int, last: int) -> None:
+        def alpha_in(first: int, last: int) -> None:
             part = slice(first, last)
-            respond(
+            smoothed_alpha(
                 self._products.values[part], problem.weights[part], self._alpha_hat[part],
-                self._sigma, problem.C, self._unclipped[part], self._alpha[part],
+                sigma, problem.C, self._unclipped[part], self._alpha[part],
             )  # fmt: skip
 
-        self._share(respond_in)
+        self._share(alpha_in)
         self._point = self._dual_point()
         # alpha is overwritten by the next step; whoever keeps it needs a copy.
         self._point = replace(self._point, alpha=self._alpha.copy if self._keep_alpha else None)
         self._primal = self._products.primal_bound(self._team)
-        self._best_primal = min(self._best_primal, self._primal.value)
-        self._best_dual = max(self._best_dual, dual_bound(self._point)[0].value)
-        if self._primal.rounding > _ROUNDING * max(self._best_primal - self._best_dual, 0.0):
+        self._best.offer(self._primal.value, dual_bound(self._point)[0].value)
+        if too_rounded(self._primal.rounding, self._best):
             self._products.compute(self._team)
             self._primal = self._products.primal_bound(self._team)
         self._gradient = self.w - self._point.w
         self._answer = self._clear_of_the_margin()
 
     def _clear_of_the_margin(self) -> tuple[Vector, Bound]:
-        """W and J(w); or those of a w a little longer, if that lets more be claimed.
-
-        Rows on the margin may have a loss of a rounding error each, times C. Further out they have
-        none, for sure, and w need only be longer by a small part of the tolerance for that.
-        """
-        target = self._target * self._best_dual
-        if self._primal.rounding <= _ROUNDING * target or self.relative_gap > self._target:
+        """W and J(w); or those of a w a little longer, if that lets more be claimed."""
+        factor = lengthening(self._primal, self._best, self._target)
+        if factor is None:
             return self.w, self._primal
         longer = self._products.copy()
-        longer.mix(1.0 + _LONGER * self._target, 0.0, self._along)
+        longer.mix(factor, 0.0, self._along)
         bound = longer.primal_bound(self._team)
-        if bound.value + bound.rounding < self._primal.value + self._primal.rounding:
-            return longer.w, bound
-        return self.w, self._primal
+        return (longer.w, bound) if bound.high < self._primal.high else (self.w, self._primal)
 
     def _dual_point(self) -> DualPoint:
         """That of alpha; from the last one, where few rows have another alpha since."""
         problem, last = self._problem, self._summed
         np.subtract(self._alpha, self._summed_alpha, out=self._change)
-        changed = int(np.count_nonzero(self._change))
-        gap = max(self._best_primal - self._best_dual, 0.0)
         if (
             last is None
-            or changed > _FEW_CHANGES * problem.m
-            or last.w_rounding * math.sqrt(float(last.w @ last.w)) > _ROUNDING * gap
+            or np.count_nonzero(self._change) > _FEW_CHANGES * problem.m
+            or too_rounded(last.w_rounding * length(last.w), self._best)
         ):
             point = dual_point(problem, self._alpha, "multipliers", self._team)
         else:
@@ -290,65 +231,45 @@ class NewtonRun(Run):
         return point
 
     def epoch(self) -> Epoch:
-        """One step of Newton's method, after a new stage if the last one is done."""
+        """One step of Newton's method, on a new smooth problem if the last one is solved."""
         self._steps += 1
         self._complete = False
         self._between = None
-        if self._solved_well_enough():
-            known = self._best_dual
-            self._next_stage()
-            if self._best_dual > known:
-                # The step that follows may come to an alpha that is worse.
-                self._between = self._kept_point()
-        elif self._smoothing and self._inner >= MOST_SMOOTHING and self.smoothing > FIRST_SIGMA:
-            # Too steep for where it began (a sample's answer, say): on from here, but smoother.
-            self._inner = 0
-            self._sigma = FIRST_SIGMA * self._problem.C
-            self._evaluate()
-        band = self._band()
-        H = gram(self._problem, band, self._sigma * self._problem.weights[band], self._team)
-        direction = newton_direction(H, self._gradient)
+        squared_gradient = float(self._gradient @ self._gradient)
+        move = self._schedule.judge(squared_gradient, self._best, filled=self._filled)
+        if move is not Move.STEP:
+            self._begin_problem(move)
+        free = self._free_support_vectors()
+        G = gram(self._problem, free, self.sigma * self._problem.weights[free], self._team)
+        direction = newton_direction(G, self._gradient)
         self._along.w = direction
         self._along.compute(self._team)
         if self._problem.m < self._along.values.size:
             self._along.values[self._problem.signed_weights == 0.0] = 0.0
-        step = self._line_search(direction, self._along.values)
-        self._products.mix(1.0, step, self._along)
-        self._inner += 1
+        self._products.mix(1.0, self._step_along(direction), self._along)
+        self._schedule.steps += 1
         self._evaluate()
         self._complete = True
-        return Epoch(epochs=self._steps, free=int(band.size), primal_estimate=self._primal.value)
+        return Epoch(epochs=self._steps, free=int(free.size), primal_estimate=self._primal.value)
 
-    def _kept_point(self) -> DualPoint:
-        """The present dual point, with an alpha that is not overwritten."""
-        alpha = self._alpha.copy().copy if self._keep_alpha else None
-        return replace(self._point, alpha=alpha)
-
-    def _band(self) -> NDArray[np.int64]:
-        """The rows whose alpha is strictly inside its box."""
-        size = inside(self._unclipped, self._problem.weights, self._problem.C, self._rows)
-        return self._rows[:size]
-
-    def _solved_well_enough(self) -> bool:
-        gap = max(self._best_primal - self._best_dual, 0.0)
-        return (
-            0.5 * float(self._gradient @ self._gradient) <= INNER * gap or self._inner >= MOST_INNER
-        )
-
-    def _next_stage(self) -> None:
-        self._stages += 1
-        self._inner = 0
-        if self._smoothing and self.nearly_separable:
+    def _begin_problem(self, move: Move) -> None:
+        """The next smooth problem, from the present w."""
+        if move is Move.FROM_ZERO:
             self._alpha[:] = 0.0
-            self._smoothing = False
-        elif self.relative_gap <= NEAR or self._stages > SMOOTHING_STAGES:
-            self._smoothing = False
-        if self._smoothing:
-            self._sigma *= GROWTH_SMOOTHING
-        else:
+        if move in (Move.MULTIPLIERS, Move.FROM_ZERO):
             self._alpha_hat, self._alpha = self._alpha, self._alpha_hat
-            self._sigma = min(self._sigma * GROWTH_MULTIPLIERS, LARGEST_SIGMA * self._problem.C)
+        dual = self._best.dual
         self._evaluate()
+        if self._best.dual > dual:
+            # The step that follows may come to an alpha that is worse.
+            alpha = self._alpha.copy().copy if self._keep_alpha else None
+            self._between = replace(self._point, alpha=alpha)
+
+    def _free_support_vectors(self) -> NDArray[np.int64]:
+        """The rows whose alpha is strictly inside its box."""
+        problem = self._problem
+        size = free_support_vectors(self._unclipped, problem.weights, problem.C, self._rows)
+        return self._rows[:size]
 
     def _share(self, task: Callable[[int, int], Any]) -> list[Any]:
         """Share what is done row by row; few rows are not worth it.
@@ -361,43 +282,22 @@ class NewtonRun(Run):
             return [task(0, rows)]
         return self._team.share(task, rows)
 
-    def _line_search(self, direction: Vector, products: Vector) -> float:
-        """The minimum along the direction: where the derivative, which rises, is zero."""
-        slope, curvature = float(self.w @ direction), float(direction @ direction)
-        weights, sigma, C = self._problem.weights, self._sigma, self._problem.C
+    def _step_along(self, direction: Vector) -> float:
+        """How far to go, given the products of the rows with the direction."""
+        linear, square = float(self.w @ direction), float(direction @ direction)
+        weights, sigma, C = self._problem.weights, self.sigma, self._problem.C
+        products = self._along.values
 
-        def derivative(t: float) -> float:
+        def slope(t: float) -> float:
             def sum_of(first: int, last: int) -> float:
                 part = slice(first, last)
                 return clipped_sum(
                     self._unclipped[part], weights[part], sigma, C, products[part], t
                 )
 
-            return slope + t * curvature - float(sum(self._share(sum_of)))
+            return linear + t * square - float(sum(self._share(sum_of)))
 
-        first = derivative(0.0)
-        if not first < 0.0:
-            return 0.0
-        low, high = 0.0, 1.0
-        at_high = derivative(high)
-        while at_high < 0.0 and abs(at_high) > 0.1 * abs(first) and high < 64.0:
-            low, high = high, 2.0 * high
-            at_high = derivative(high)
-        if at_high <= 0.0 or abs(at_high) <= 0.1 * abs(first):
-            return high
-        at_low = derivative(low) if low > 0.0 else first
-        for _ in range(30):
-            # Regula falsi, kept away from the ends, since the derivative has kinks.
-            share = min(max(-at_low / (at_high - at_low), 0.1), 0.9)
-            t = low + share * (high - low)
-            now = derivative(t)
-            if abs(now) <= 0.02 * abs(first):
-                return t
-            if now < 0.0:
-                low, at_low = t, now
-            else:
-                high, at_high = t, now
-        return low if low > 0.0 else high
+        return zero_of_slope(slope)
 
     def candidates(self) -> Iterator[Vector]:
         """The present w."""
@@ -415,23 +315,41 @@ class NewtonRun(Run):
             return self._point
         return max(self._between, self._point, key=lambda point: dual_bound(point)[0].low)
 
+    def warm_start(self) -> Start | None:
+        """W with the slope of alpha, and alpha itself if it was to be kept."""
+        if not self._complete:
+            return None
+        alpha = self._alpha.copy() if self._keep_alpha else None
+        return Start(self.w.copy(), self._steps, alpha, self._schedule.sigma)
 
-def from_a_sample(problem: Problem, options: Options) -> tuple[Vector, float, bool]:
-    """Find w, sigma / C and whether to smooth from a sample of the rows.
 
-    Zero, the first sigma, and yes, if all rows are few.
-    """
-    size = max(int(SAMPLE * problem.m), SAMPLE_PER_COLUMN * problem.rows.dimension, SMALLEST_SAMPLE)
-    if 3 * size > problem.m:
-        return np.zeros(problem.rows.dimension), FIRST_SIGMA, True
+def beginning(
+    problem: Problem, options: Options, *, samples: bool
+) -> tuple[Vector, Vector, Schedule]:
+    """W and alpha_hat to begin with, and the schedule."""
+    start, box = options.start, problem.C * problem.weights
+    if start is not None:
+        schedule = Schedule.warm(MEMORY, start.smoothing, smoothing=False)
+        return start.w.copy(), starting_alpha(problem, start), schedule
+    w, schedule = np.zeros(problem.rows.dimension), Schedule(MEMORY)
+    run = run_on_sample(problem, options) if samples else None
+    if run is not None:
+        w, schedule = run.w, run.schedule_for_all_rows()
+    return w, 0.5 * box if schedule.smoothing else np.zeros_like(box), schedule
+
+
+def run_on_sample(problem: Problem, options: Options) -> NewtonRun | None:
+    """A run that has come near the optimum on a sample of the rows; None without a good sample."""
+    size = sample_size(problem.m, problem.rows.dimension)
+    if size is None:
+        return None
     which = np.sort(options.rng.choice(problem.active, size, replace=False))
-    share = float(problem.weights[which].sum()) / problem.weight_sum
-    if share < 0.1 * size / problem.m:
-        # Few rows have most of the weight, and the sample has none of them.
-        return np.zeros(problem.rows.dimension), FIRST_SIGMA, True
+    weight_share = float(problem.weights[which].sum()) / problem.weight_sum
+    if not has_enough_weight(weight_share, size, problem.m):
+        return None
     run = NewtonRun(problem.sample(which), replace(options, start=None, keep_alpha=False))
     for _ in range(SAMPLE_STEPS):
         if run.relative_gap <= SAMPLE_GAP:
             break
         run.epoch()
-    return run.w, run.smoothing, not run.nearly_separable
+    return run

@@ -59,7 +59,8 @@ class number(Field):
 
 def positive() -> number:
     """A finite float above zero."""
-    return number(low=math.ulp(0.0))
+    # The least float64 above zero.
+    return number(low=5e-324)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ products of float32, float16 or bfloat16 rows are then as accurate as if the row
 no cost. PyTorch would make a copy of the rows in float64 first. Triton, which comes with PyTorch
 for GPUs, does without; and it does in one launch what takes PyTorch a dozen, where a launch takes
 longer than the work. Each of these functions has its equal in plain PyTorch, which defines what it
-computes: in ``rows``, and ``respond`` and ``clipped_sums`` here.
+computes: in ``rows``, and ``smoothed_alpha`` and ``clipped_sums`` here.
 """
 
 # The types of kernels' arguments are Triton's business.
@@ -95,7 +95,7 @@ def _cut(n_rows: int, device: torch.device, rows: int) -> tuple[int, int]:
     return parts, -(-per_part // rows) * rows
 
 
-def respond(
+def smoothed_alpha(
     margins: Tensor,
     alpha_hat: Tensor,
     weights: Tensor | None,
@@ -129,7 +129,7 @@ def respond(
     parts = triton.cdiv(n, _ROWS)
     out = torch.empty((parts, 4), dtype=torch.float64, device=margins.device)
     with torch.cuda.device(margins.device):
-        _respond[(parts,)](
+        _smoothed_alpha[(parts,)](
             margins, alpha_hat, margins if weights is None else weights, sizes, unclipped, alpha,
             out, _doubles(margins, sigma, C, slack), n, WEIGHTED=weights is not None, ROWS=_ROWS,
             num_warps=_WARPS,
@@ -188,8 +188,8 @@ if triton is not None:
             columns = first + tl.arange(0, COLUMNS)
             inside = (rows < n)[:, None] & (columns < d)[None, :]
             values = tl.load(x + rows[:, None] * stride + columns[None, :], mask=inside, other=0.0)
-            some = tl.load(v + columns, mask=columns < d, other=0.0)
-            total += values.to(tl.float64) * some[None, :]
+            entries = tl.load(v + columns, mask=columns < d, other=0.0)
+            total += values.to(tl.float64) * entries[None, :]
         tl.store(out + rows, tl.sum(total, axis=1), mask=rows < n)
 
     @triton.jit
@@ -219,13 +219,13 @@ if triton is not None:
             values = tl.load(x + rows[:, None] * stride + columns[None, :], mask=inside, other=0.0)
             known = (rows < n)[:, None] & (which < count)[None, :]
             at = weights + which[None, :].to(tl.int64) * n + rows[:, None]
-            some = tl.load(at, mask=known, other=0.0)
-            total += tl.sum(values.to(tl.float64)[:, None, :] * some[:, :, None], axis=0)
+            loaded = tl.load(at, mask=known, other=0.0)
+            total += tl.sum(values.to(tl.float64)[:, None, :] * loaded[:, :, None], axis=0)
         to = out + (part * count + which[:, None]) * d + columns[None, :]
         tl.store(to, total, mask=(which < count)[:, None] & (columns < d)[None, :])
 
     @triton.jit
-    def _respond(
+    def _smoothed_alpha(
         margins, alpha_hat, weights, sizes, unclipped, alpha, out, numbers, n,
         WEIGHTED: tl.constexpr, ROWS: tl.constexpr,
     ):  # fmt: skip

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -15,16 +13,8 @@ from certsvm.certificates.rounding import upper_sum
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.problem.sizes import Sizes
+from certsvm.solvers.base import Run
 from certsvm.torch.rows import TensorRows
-
-
-@dataclass(frozen=True)
-class TensorStart:
-    """Where to begin instead of at zero: w, and alpha with its slope, over C, if it is known."""
-
-    w: Tensor
-    alpha: Tensor | None = None
-    smoothing: float | None = None
 
 
 class TensorProblem(BaseProblem):
@@ -40,8 +30,6 @@ class TensorProblem(BaseProblem):
         Weight of the loss against the regulariser.
     row_weights : Tensor of shape (n_rows,), default=None
         Row weights s_k >= 0; None means that all are 1.
-    start : TensorStart, default=None
-        Where to begin; None means at zero.
     """
 
     where = "rows in tensors"
@@ -53,7 +41,6 @@ class TensorProblem(BaseProblem):
         *,
         C: float = 1.0,
         row_weights: Tensor | None = None,
-        start: TensorStart | None = None,
     ) -> None:
         if signs.shape != (rows.n_rows,) or not bool((signs.abs() == 1).all()):
             raise ValueError(f"signs must be +1 or -1, one for each of the {rows.n_rows} rows")
@@ -67,7 +54,6 @@ class TensorProblem(BaseProblem):
             if not bool((row_weights.isfinite() & (row_weights >= 0.0)).all()):
                 raise ValueError("weights must be finite and not negative")
         self.row_weights = row_weights
-        self.start = start
         # Whom it goes in step with, and its place among them.
         self.group: ProblemGroup | None = None
         self.number = 0
@@ -80,6 +66,11 @@ class TensorProblem(BaseProblem):
             return np.ones(self.n_rows)
         weights: Vector = self.row_weights.cpu().numpy()
         return weights
+
+    @property
+    def largest_rounding(self) -> float:
+        """The largest (n_k + 2) |y_k|."""
+        return (self.dimension + 2.0) * self.R
 
     def sample(self, rows: TensorRows, which: Tensor) -> TensorProblem:
         """The problem on some of the rows, with C raised so that they stand for all."""
@@ -119,11 +110,15 @@ class ProblemGroup:
         With the same rows.
     first : int, default=0
         The number of the first of them among all.
+
+    Attributes
+    ----------
+    runs : dict of Run
+        By number of the problem: those that began with the first and were not asked for yet.
     """
 
     def __init__(self, problems: Sequence[TensorProblem], first: int = 0) -> None:
         self.problems, self.first = list(problems), first
-        # Who works on them, from the first start on.
-        self.team: Any = None
+        self.runs: dict[int, Run] = {}
         for number, problem in enumerate(problems):
             problem.group, problem.number = self, number

@@ -112,7 +112,7 @@ def train(
     began = time.perf_counter()
     _require_trainable(problem, solver, tol)
     if start is not None:
-        start = _checked(start, problem)
+        start = start.checked(problem)
     with single_threaded_blas(), Team(n_jobs) as team:
         options = Options(np.random.default_rng(seed), tol, start, keep_alpha, team)
         trainer = _begin(problem, solver, options, checkpoint, began)
@@ -237,23 +237,3 @@ def _require_trainable(problem: BaseProblem, solver: Solver, tol: float) -> None
         raise ValueError(
             f"solver {solver.name!r} needs {solver.problem_type.where}, not {problem.where}{hint}"
         )
-
-
-def _checked(start: Start, problem: BaseProblem) -> Start:
-    """The start in float64; kernels rely on its shapes, certificates on its type."""
-    w = np.array(start.w, dtype=np.float64)
-    if w.shape != (problem.dimension,) or not np.isfinite(w).all():
-        raise ValueError(
-            f"start.w must be {problem.dimension} finite numbers, got an array of shape {w.shape}"
-        )
-    if not (isinstance(start.epochs, int | np.integer) and 0 <= start.epochs < 2**40):
-        raise ValueError(f"start.epochs must be a number of epochs, got {start.epochs!r}")
-    if start.alpha is None:
-        return Start(w, int(start.epochs))
-    alpha = np.array(start.alpha, dtype=np.float64)
-    if alpha.shape != (problem.n_rows,) or not np.isfinite(alpha).all():
-        raise ValueError(
-            f"start.alpha must be {problem.n_rows} finite numbers, got an array of shape "
-            f"{alpha.shape}"
-        )
-    return Start(w, int(start.epochs), alpha)

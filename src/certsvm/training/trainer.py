@@ -138,6 +138,7 @@ class Trainer(Stateful):
             alpha=self.best.dual.alpha,
             solver=self.run.solver_name or self._solver.name,
             response=self.best.dual.response,
+            warm_start=self.run.warm_start(),
         )
 
     def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:

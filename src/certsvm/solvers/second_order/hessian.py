@@ -10,12 +10,26 @@ from certsvm.kernels.gram import scaled_rows, sparse_gram
 from certsvm.kernels.objective import weighted_sum_of
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.parallel import Team
+from certsvm.problem.base import BaseProblem
 from certsvm.problem.part import Part
+from certsvm.solvers.base import Solver, require
 
 # Fewer products are not worth sharing among threads.
 _LEAST_SHARED_PRODUCTS = 2_000_000
 # Rows of a dense block, and what an entry of a dense product costs relative to one of a sparse.
 _ROWS_AT_ONCE, _DENSE_COST = 2048, 0.07
+
+
+def require_few_columns(problem: BaseProblem, most: int, solver: Solver) -> None:
+    """Raise if the Hessian would be too large."""
+    require(
+        problem.dimension <= most,
+        solver,
+        f"X has {problem.dimension} columns (the intercept included), more than "
+        f"max_columns = {most}: a square matrix of that size would be too dear. "
+        "Use another solver, such as 'working-set' (or 'sgd-s' from a stream), or raise "
+        "max_columns.",
+    )
 
 
 def newton_direction(G: NDArray[np.float64], gradient: Vector) -> Vector:
@@ -40,15 +54,15 @@ def sum_of_rows(part: Part, which: NDArray[np.int64], team: Team) -> Vector:
     """sum_k s_k y_k over the rows ``which``."""
     rows = part.rows
 
-    def some(first: int, last: int) -> Vector:
+    def add_up(first: int, last: int) -> Vector:
         out = np.zeros(rows.dimension)
         weighted_sum_of(rows.arrays, part.signed_weights, which, first, last, out)
         return out
 
     work = which.size * rows.n_stored / max(1, rows.n_rows)
     if work < _LEAST_SHARED_PRODUCTS:
-        return some(0, which.size)
-    total: Vector = np.sum(team.share(some, which.size), axis=0)
+        return add_up(0, which.size)
+    total: Vector = np.sum(team.share(add_up, which.size), axis=0)
     return total
 
 
@@ -63,24 +77,24 @@ def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> N
         sparse = None
     ascending = sparse is not None and rows.ascending
 
-    def some(first: int, last: int) -> NDArray[np.float64]:
+    def gram_of(first: int, last: int) -> NDArray[np.float64]:
         G = np.zeros((d, d))
         if sparse is not None:
             sparse_gram(sparse, which, weights, ascending, first, last, G)
             return G
         block = np.empty((min(_ROWS_AT_ONCE, last - first), d))
         for start in range(first, last, _ROWS_AT_ONCE):
-            some = slice(start, min(start + _ROWS_AT_ONCE, last))
-            filled = block[: some.stop - some.start]
-            scaled_rows(rows.arrays, which[some], np.sqrt(weights[some]), filled)
+            now = slice(start, min(start + _ROWS_AT_ONCE, last))
+            filled = block[: now.stop - now.start]
+            scaled_rows(rows.arrays, which[now], np.sqrt(weights[now]), filled)
             G += filled.T @ filled
         return G
 
     work = which.size * (min(0.5 * per_row**2, _DENSE_COST * d**2) + per_row)
     if work < max(4 * team.n_jobs * d**2, _LEAST_SHARED_PRODUCTS):
-        # A short band is not worth a matrix for each thread.
-        return some(0, which.size)
-    parts = team.share(some, which.size)
+        # Few rows are not worth a matrix for each thread.
+        return gram_of(0, which.size)
+    parts = team.share(gram_of, which.size)
     total: NDArray[np.float64] = parts[0]
     for other in parts[1:]:
         total += other

@@ -1,4 +1,7 @@
-"""alpha as a function of w: the clipped response of a smoothed hinge."""
+"""The smoothed hinge's alpha, as a function of w, and sums of it along a direction.
+
+alpha_k(w) = clip(alpha_hat_k + sigma s_k (1 - w.y_k), 0, C s_k)
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from certsvm.kernels.rows import Vector
 
 
 @kernel
-def inside(unclipped: Vector, weights: Vector, C: float, out: NDArray[np.int64]) -> int:
+def free_support_vectors(
+    unclipped: Vector, weights: Vector, C: float, out: NDArray[np.int64]
+) -> int:
     """Which rows have 0 < unclipped_k < C s_k, into the front of ``out``; how many."""
     n = 0
     for k in range(unclipped.size):
@@ -20,7 +25,7 @@ def inside(unclipped: Vector, weights: Vector, C: float, out: NDArray[np.int64])
 
 
 @kernel
-def respond(
+def smoothed_alpha(
     products: Vector,
     weights: Vector,
     alpha_hat: Vector,

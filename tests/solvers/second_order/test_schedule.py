@@ -1,0 +1,219 @@
+"""The stages as a state machine: every transition, in each of the forms."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from certsvm.certificates.best import BestValues
+from certsvm.solvers.second_order.schedule import (
+    FIRST_SIGMA,
+    LARGEST_SIGMA,
+    MEMORY,
+    PARTS,
+    TENSORS,
+    Move,
+    Rules,
+    Schedule,
+)
+
+FORMS = pytest.mark.parametrize("rules", [MEMORY, PARTS, TENSORS])
+WITH_MULTIPLIERS = pytest.mark.parametrize("rules", [MEMORY, TENSORS])
+
+
+def values(relative_gap: float = 0.1) -> BestValues:
+    best = BestValues()
+    best.offer(100.0 * (1.0 + relative_gap), 100.0)
+    return best
+
+
+FAR, NEAR = values(0.1), values(0.01)
+SOLVED, UNSOLVED = 0.0, 1e9
+
+
+def after(schedule: Schedule, steps: int) -> Schedule:
+    schedule.steps = steps
+    return schedule
+
+
+@FORMS
+def test_a_problem_is_solved_when_the_gradient_is_small_beside_the_gap(rules: Rules) -> None:
+    edge = 2.0 * rules.accuracy * FAR.gap
+    assert Schedule(rules).judge(1.001 * edge, FAR) is Move.STEP
+    assert Schedule(rules).judge(0.999 * edge, FAR) is Move.STEEPER
+
+
+@FORMS
+def test_before_there_is_a_gap_all_counts_as_solved(rules: Rules) -> None:
+    assert Schedule(rules).judge(UNSOLVED, BestValues()) is Move.STEEPER
+
+
+@FORMS
+def test_a_step_changes_nothing(rules: Rules) -> None:
+    schedule = after(Schedule(rules), 3)
+    assert schedule.judge(UNSOLVED, FAR) is Move.STEP
+    assert (schedule.sigma, schedule.smoothing, schedule.steps) == (FIRST_SIGMA, True, 3)
+
+
+@WITH_MULTIPLIERS
+def test_smoothing_has_three_stages_far_from_the_optimum(rules: Rules) -> None:
+    schedule = Schedule(rules)
+    for stage in range(1, 4):
+        after(schedule, 5)
+        assert schedule.judge(SOLVED, FAR) is Move.STEEPER
+        assert schedule.sigma == pytest.approx(FIRST_SIGMA * 4.0**stage)
+        assert schedule.steps == 0
+    assert schedule.judge(SOLVED, FAR) is Move.MULTIPLIERS
+    assert not schedule.smoothing
+    assert schedule.sigma == pytest.approx(FIRST_SIGMA * 4.0**3 * 3.0)
+    assert schedule.judge(SOLVED, FAR) is Move.MULTIPLIERS
+
+
+@WITH_MULTIPLIERS
+def test_smoothing_ends_near_the_optimum(rules: Rules) -> None:
+    schedule = Schedule(rules)
+    assert schedule.judge(SOLVED, NEAR) is Move.MULTIPLIERS
+    assert schedule.sigma == pytest.approx(3.0 * FIRST_SIGMA)
+
+
+@WITH_MULTIPLIERS
+def test_nearly_separable_classes(rules: Rules) -> None:
+    schedule = Schedule(rules)
+    assert schedule.judge(SOLVED, FAR, filled=0.019) is Move.FROM_ZERO
+    assert not schedule.smoothing
+    # Only smoothing is of no use there; multipliers are.
+    assert schedule.judge(SOLVED, FAR, filled=0.0) is Move.MULTIPLIERS
+    assert Schedule(rules).judge(SOLVED, FAR, filled=0.021) is Move.STEEPER
+
+
+@WITH_MULTIPLIERS
+def test_a_problem_that_takes_too_long_is_left(rules: Rules) -> None:
+    schedule = after(Schedule(rules), rules.most_steps - 1)
+    assert schedule.judge(UNSOLVED, FAR) is Move.STEP
+    schedule.steps += 1
+    assert schedule.judge(UNSOLVED, FAR) is Move.STEEPER
+    multipliers = after(Schedule(rules, smoothing=False), rules.most_steps)
+    assert multipliers.judge(UNSOLVED, FAR) is Move.MULTIPLIERS
+
+
+@WITH_MULTIPLIERS
+def test_too_steep_while_smoothing(rules: Rules) -> None:
+    schedule = after(Schedule(rules, sigma=50.0), rules.steep_steps - 1)
+    assert schedule.judge(UNSOLVED, FAR) is Move.STEP
+    schedule.steps += 1
+    assert schedule.judge(UNSOLVED, FAR) is Move.SMOOTHER
+    assert (schedule.sigma, schedule.steps, schedule.smoothing) == (FIRST_SIGMA, 0, True)
+    # The first sigma is not too steep, and with multipliers none is.
+    assert after(schedule, rules.steep_steps).judge(UNSOLVED, FAR) is Move.STEP
+    multipliers = after(Schedule(rules, sigma=50.0, smoothing=False), rules.steep_steps)
+    assert multipliers.judge(UNSOLVED, FAR) is Move.STEP
+    # What is solved is not too steep.
+    solved = after(Schedule(rules, sigma=50.0), rules.steep_steps)
+    assert solved.judge(SOLVED, FAR) is Move.STEEPER
+
+
+@FORMS
+def test_sigma_stays_finite(rules: Rules) -> None:
+    schedule = Schedule(rules)
+    for _ in range(80):
+        schedule.judge(SOLVED, FAR)
+    assert schedule.sigma == LARGEST_SIGMA
+
+
+@pytest.mark.parametrize(
+    ("steps", "free_per_column", "growth"),
+    [(2, 0.1, 1.5), (2, 3.0, 2.0), (2, 100.0, 3.0), (1, 0.1, 3.0)],
+)
+def test_on_tensors_free_support_vectors_limit_growth(
+    steps: int, free_per_column: float, growth: float
+) -> None:
+    schedule = after(Schedule(TENSORS, smoothing=False), steps)
+    schedule.judge(SOLVED, FAR, free_per_column=free_per_column)
+    assert schedule.sigma == pytest.approx(growth * FIRST_SIGMA)
+    in_memory = after(Schedule(MEMORY, smoothing=False), steps)
+    in_memory.judge(SOLVED, FAR, free_per_column=free_per_column)
+    assert in_memory.sigma == pytest.approx(3.0 * FIRST_SIGMA)
+
+
+class TestWithoutMultipliers:
+    """Smoothing alone, with a growth that is adapted."""
+
+    def growth(self, schedule: Schedule, steps: int) -> float:
+        sigma = after(schedule, steps).sigma
+        assert schedule.judge(SOLVED, NEAR, filled=0.0) is Move.STEEPER
+        return schedule.sigma / sigma
+
+    def test_growth_follows_the_number_of_steps(self) -> None:
+        schedule = Schedule(PARTS)
+        growths = [self.growth(schedule, steps) for steps in (4, 2, 1, 1, 6, 7, 7, 7, 7)]
+        assert growths == pytest.approx([4.0, 8.0, 16.0, 16.0, 16.0, 8.0, 4.0, 2.0, 2.0])
+
+    def test_back_to_the_last_problem_that_was_solved(self) -> None:
+        schedule = Schedule(PARTS)
+        for _ in range(2):
+            self.growth(schedule, 4)
+        solved = 4.0 * FIRST_SIGMA
+        for growth in (2.0, math.sqrt(2.0)):
+            after(schedule, PARTS.most_steps - 1)
+            assert schedule.judge(UNSOLVED, FAR) is Move.STEP
+            schedule.steps += 1
+            assert schedule.judge(UNSOLVED, FAR) is Move.BACK
+            assert schedule.sigma == pytest.approx(growth * solved)
+            assert schedule.steps == 0
+
+    def test_many_steps_do_not_raise_a_growth_that_has_become_small(self) -> None:
+        schedule = Schedule(PARTS)
+        for _ in range(2):
+            after(schedule, PARTS.most_steps).judge(UNSOLVED, FAR)
+        assert self.growth(schedule, 20) == pytest.approx(math.sqrt(2.0))
+
+    def test_the_end(self) -> None:
+        schedule = Schedule(PARTS)
+        moves = 0
+        while not schedule.finished:
+            assert after(schedule, PARTS.most_steps).judge(UNSOLVED, FAR) is Move.BACK
+            moves += 1
+        assert 4.0 ** (0.5**moves) < 1.01 <= 4.0 ** (0.5 ** (moves - 1))
+
+    def test_a_misleading_sample(self) -> None:
+        schedule = Schedule(PARTS, sigma=50.0, sample_primal=FAR.primal / 1.6)
+        assert schedule.judge(SOLVED, FAR) is Move.SMOOTHER
+        assert schedule.sigma == FIRST_SIGMA
+        good = Schedule(PARTS, sigma=50.0, sample_primal=FAR.primal / 1.4)
+        assert good.judge(SOLVED, FAR) is Move.STEEPER
+
+    def test_only_the_first_look_says_that_a_sample_misleads(self) -> None:
+        schedule = Schedule(PARTS, sigma=50.0, sample_primal=FAR.primal / 1.4)
+        schedule.judge(UNSOLVED, FAR)
+        assert schedule.judge(UNSOLVED, values(10.0)) is Move.STEP
+
+    def test_the_sigma_of_a_sample_may_be_too_steep_once(self) -> None:
+        schedule = Schedule(PARTS, sigma=50.0, sample_primal=FAR.primal)
+        assert after(schedule, PARTS.steep_steps - 1).judge(UNSOLVED, FAR) is Move.STEP
+        schedule.steps += 1
+        assert schedule.judge(UNSOLVED, FAR) is Move.SMOOTHER
+        assert schedule.judge(SOLVED, FAR) is Move.STEEPER
+        assert after(schedule, PARTS.steep_steps).judge(UNSOLVED, FAR) is Move.STEP
+
+    def test_without_a_sample_no_sigma_is_too_steep_to_begin_with(self) -> None:
+        schedule = after(Schedule(PARTS, sigma=50.0), PARTS.steep_steps)
+        assert schedule.judge(UNSOLVED, FAR) is Move.STEP
+
+
+@WITH_MULTIPLIERS
+def test_from_a_sample_to_all_rows(rules: Rules) -> None:
+    sample = after(Schedule(rules, sigma=7.0, smoothing=False), 9)
+    schedule = sample.on_all_rows(filled=0.5)
+    assert (schedule.sigma, schedule.smoothing, schedule.steps) == (7.0, True, 0)
+    assert not sample.on_all_rows(filled=0.01).smoothing
+
+
+@FORMS
+@pytest.mark.parametrize(("known", "sigma"), [(None, 0.45), (1.0, 0.45), (100.0, 10.0)])
+def test_a_warm_start_is_smoother_than_where_the_last_run_ended(
+    rules: Rules, known: float | None, sigma: float
+) -> None:
+    schedule = Schedule.warm(rules, known, smoothing=False)
+    assert schedule.sigma == pytest.approx(sigma)
+    assert not schedule.smoothing

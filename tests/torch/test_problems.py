@@ -1,0 +1,93 @@
+"""Problems in tensors: their sizes, samples of them, and groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
+from certsvm.solvers import Start
+from certsvm.torch import ProblemGroup, TensorNewton, TensorProblem, TensorRows
+from certsvm.training.loop import train
+from tests.torch.problems import DEVICE, device, generated, host
+
+
+def both(weights: Any) -> tuple[TensorProblem, Problem]:
+    X, y = generated(40, 3)
+    tensors = None if weights is None else device(weights)
+    rows = TensorRows(device(X), intercept_scaling=2.0)
+    ours = TensorProblem(rows, device(y), C=0.3, row_weights=tensors)
+    theirs = Problem(Rows(X, intercept_scaling=2.0), y, C=0.3, weights=weights)
+    return ours, theirs
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sizes_are_those_of_the_same_rows_in_memory(weighted: bool) -> None:
+    weights = np.random.default_rng(0).choice([0.0, 0.1, 3.0], 40) if weighted else None
+    ours, theirs = both(weights)
+    assert (ours.m, ours.n_rows, ours.dimension) == (theirs.m, theirs.n_rows, theirs.dimension)
+    for name in ("R", "largest_weight", "weight_sum", "lambda_", "intercept_scaling"):
+        assert getattr(ours, name) == pytest.approx(getattr(theirs, name)), name
+    assert ours.largest_rounding == pytest.approx(6.0 * ours.R)
+    np.testing.assert_array_equal(ours.weights, theirs.weights)
+
+
+def test_the_sum_of_weights_is_not_less_than_the_exact_one() -> None:
+    weights = np.full(40, 0.1)
+    assert both(weights)[0].weight_sum >= 40 * 0.1
+    assert both(weights)[0].weight_sum == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_sample_stands_for_all_rows(weighted: bool) -> None:
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 40) if weighted else None
+    problem, _ = both(weights)
+    which = device(np.array([1, 5, 5, 30]))
+    sample = problem.sample(problem.rows.take(which), which)
+    assert sample.m == 4
+    assert sample.C * sample.weight_sum == pytest.approx(problem.C * problem.weight_sum)
+    np.testing.assert_array_equal(host(sample.signs), host(problem.signs)[[1, 5, 5, 30]])
+
+
+def test_a_group_numbers_its_problems() -> None:
+    one, two = both(None)[0], both(None)[0]
+    group = ProblemGroup([one, two], first=3)
+    assert (one.number, two.number, group.first) == (0, 1, 3)
+    assert one.group is two.group is group
+
+
+def test_starts_are_checked() -> None:
+    alpha = torch.ones(40, dtype=torch.float64, device=DEVICE)
+    bad = [
+        Start(np.zeros(3)),
+        Start(np.zeros(4), 1, alpha[:39]),
+        Start(np.zeros(4), 1, np.nan * alpha),
+        Start(np.zeros(4), 1, np.full(40, np.inf)),
+        Start(np.zeros(4), smoothing=0.0),
+        Start(np.zeros(4), smoothing=np.nan),
+    ]
+    for start in bad:
+        with pytest.raises(ValueError, match=r"start\.(w|alpha|smoothing) must be"):
+            train(both(None)[0], TensorNewton(), start=start)
+
+
+@pytest.mark.parametrize("weights", [[0.1] * 20, [-1.0] * 20, [np.nan] * 20, [1.0] * 3])
+def test_weights_of_a_problem(weights: list[float]) -> None:
+    """In single precision, C s_k would be rounded, and alpha could leave the box."""
+    X, y = generated(20, 3)
+    rows, signs = TensorRows(device(X)), device(y)
+    single = device(np.array(weights, dtype=np.float32))
+    if weights != [0.1] * 20:
+        with pytest.raises(ValueError, match="weights must"):
+            TensorProblem(rows, signs, row_weights=single)
+        return
+    problem = TensorProblem(rows, signs, C=0.1, row_weights=single)
+    result = train(problem, TensorNewton(), tol=1e-6, keep_alpha=True)
+    assert result.alpha is not None
+    assert (result.alpha <= 0.1 * np.float64(np.float32(0.1))).all()
+    with pytest.raises(ValueError, match=r"signs must be \+1 or -1"):
+        TensorProblem(rows, 0.5 * signs)
