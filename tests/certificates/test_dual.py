@@ -154,7 +154,7 @@ def test_a_point_whose_w_was_kept(case: Case, seed: int) -> None:
     w = case.patterns().T @ alpha + 1e-3 * rng.standard_normal(case.patterns().shape[1])
     expected = [exact_dot(alpha, column) for column in case.patterns().T]
     off = norm_above([exact(a) - b for a, b in zip(w, expected, strict=True)])
-    point = point_of(alpha, w, off, "a test", keep_alpha=True)
+    point = point_of(case.problem(), alpha, w, off, "a test", keep_alpha=True)
     assert squared_distance(point.w, expected) <= exact(point.w_rounding) ** 2
     bound, scale = dual_bound(point)
     assert exact(bound.low) <= exact_dual(case, [exact(scale) * exact(a) for a in alpha])
@@ -163,7 +163,7 @@ def test_a_point_whose_w_was_kept(case: Case, seed: int) -> None:
     kept = point.alpha()
     np.testing.assert_array_equal(kept, alpha)
     assert kept is not alpha
-    assert point_of(alpha, w, off, "a test", keep_alpha=False).alpha is None
+    assert point_of(case.problem(), alpha, w, off, "a test", keep_alpha=False).alpha is None
 
 
 def test_a_known_point_whose_sum_was_moved() -> None:

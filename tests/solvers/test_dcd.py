@@ -39,7 +39,7 @@ def test_compiled_and_python_steps_agree(case: Case, seed: int) -> None:
     for function in (descend, descend.py_func):
         alpha, w = np.zeros(p.rows.n_rows), np.zeros(p.rows.dimension)
         sums = function(
-            p.rows.arrays, p.signed_weights, p.rows.squared_norms, p.C, order.copy(),
+            p.loss, p.rows.arrays, p.signed_weights, p.rows.squared_norms, p.C, order.copy(),
             -np.inf, np.inf, alpha, w,
         )  # fmt: skip
         # Not the number of updates: at a tie, one path may make one of 1e-17.

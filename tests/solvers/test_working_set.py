@@ -1,4 +1,4 @@
-"""Working sets: sleeping and waking, evaluations, the search in the plane."""
+"""Working sets: shrinking, evaluations, the search in the plane."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_it_reaches_the_optimum_of_small_problems(case: Case) -> None:
     assert low * (1 - 1e-9) - 1e-12 <= result.certificate.primal <= high * (1 + 2e-6) + 1e-12
 
 
-def test_settled_rows_sleep_and_an_evaluation_wakes_those_that_are_not() -> None:
+def test_settled_rows_leave_and_an_evaluation_brings_back_those_that_are_not() -> None:
     problem = text(C=1.0)
     run = run_on(problem, target=1e-4)
     sizes = []
@@ -50,8 +50,8 @@ def test_settled_rows_sleep_and_an_evaluation_wakes_those_that_are_not() -> None
     box = problem.C * problem.weights
     wrong = ((run._alpha <= 0) & (G < 0)) | ((run._alpha >= box) & (G > 0))
     assert set(np.flatnonzero(wrong)) <= set(run._active)
-    asleep = np.setdiff1d(problem.active, run._active)
-    assert (np.abs(G[asleep]) > 0.5 * 0.1 - 1e-12).all()
+    shrunk = np.setdiff1d(problem.active, run._active)
+    assert (np.abs(G[shrunk]) > 0.5 * 0.1 - 1e-12).all()
 
 
 def test_j_comes_from_the_solver_and_is_true() -> None:
@@ -108,7 +108,7 @@ def test_fewer_passes_than_dcd_at_large_c() -> None:
     assert ours < 0.7 * train(problem, DCD(), tol=0.01, seed=0).passes
 
 
-@pytest.mark.parametrize("parameter", [{"omega": 0}, {"omega": 2}, {"sleep": 0}])
+@pytest.mark.parametrize("parameter", [{"omega": 0}, {"omega": 2}, {"shrink_margin": 0}])
 def test_bad_parameters(parameter: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=f"WorkingSet: {next(iter(parameter))} must be"):
         WorkingSet(**parameter)  # type: ignore[arg-type]
@@ -125,8 +125,8 @@ def test_the_compiled_sweep_does_what_the_python_text_says(case: Case, seed: int
         alpha, order = start.copy(), problem.active.copy()
         w = dual_point(problem, alpha, "a test").w
         sums = function(
-            problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, problem.C,
-            1.3, 2.0, 0.1, order, alpha, w,
+            problem.loss, problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms,
+            problem.C, 1.3, 2.0, 0.1, order, alpha, w,
         )  # fmt: skip
         results.append((sums, order[: sums[0]], alpha, w))
     (sums, order, alpha, w), (sums2, order2, alpha2, w2) = results

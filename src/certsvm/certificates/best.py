@@ -13,6 +13,7 @@ from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate, relative_
 from certsvm.certificates.dual import DualBound, DualPoint, Response, dual_bound
 from certsvm.certificates.primal import zero_bound
 from certsvm.certificates.rounding import Bound
+from certsvm.kernels.losses import box_end
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.storage.fields import array, maybe, number, positive, record, text
@@ -116,7 +117,8 @@ class BestBounds(Stateful):
     @property
     def at_zero(self) -> Bound:
         """J at w = 0."""
-        return zero_bound(self._problem.C, self._problem.weight_sum)
+        problem = self._problem
+        return zero_bound(problem.C, problem.weight_sum, problem.loss)
 
     def offer_zero(self) -> None:
         """Take note of J at w = 0."""
@@ -132,7 +134,8 @@ class BestBounds(Stateful):
         if not self._keep_best or bound.low > self.dual.bound.low:
             alpha = None
             if point.alpha is not None:
-                box = self._problem.C * self._problem.weights
+                problem = self._problem
+                box = box_end(problem.loss, problem.C, problem.weights)
                 alpha = np.minimum(scale * point.alpha(), box)
             self.dual = DualBound(bound, scale, point.source, alpha, point.response)
 

@@ -19,6 +19,7 @@ from certsvm.certificates.rounding import (
     moved_rounding,
     units,
 )
+from certsvm.kernels.losses import Loss, dual_value
 from certsvm.kernels.objective import weighted_sum
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import SummableProblem
@@ -46,7 +47,8 @@ class DualPoint:
     Attributes
     ----------
     alpha_sum : float
-        sum_k alpha_k.
+        sum_k alpha_k for the hinge; of any loss, the sum of what the alpha_k add to L
+        (``dual_value``).
     w : ndarray of shape (dimension,)
         sum_k alpha_k y_k.
     source : str
@@ -89,6 +91,11 @@ def total(alpha: Vector) -> Bound:
     return Bound(value, units(_SUM_IN_PAIRS, value))
 
 
+def dual_sum(problem: Problem, alpha: Vector) -> Bound:
+    """What a feasible alpha adds to L besides -|w|^2 / 2."""
+    return total(dual_value(problem.loss, alpha, problem.C, problem.weights))
+
+
 def sum_of_part(part: Part, alpha: Vector, team: Team = ALONE) -> tuple[Vector, int]:
     """sum_k alpha_k y_k over a part, and through how many additions an entry goes at most."""
     rows = part.rows
@@ -120,7 +127,7 @@ class RowSums:
     w : ndarray of shape (dimension,)
         sum_k alpha_k y_k.
     alpha_sums : tuple of Bound
-        sum_k alpha_k, of each part.
+        The ``alpha_sum`` of a ``DualPoint``, of each part.
     path : float
         sum_k alpha_k |y_k|.
     additions : int
@@ -133,10 +140,11 @@ class RowSums:
     additions: int
 
     @classmethod
-    def of(cls, part: Part, alpha: Vector, team: Team = ALONE) -> RowSums:
+    def of(cls, part: Part, alpha: Vector, loss: Loss, C: float, team: Team = ALONE) -> RowSums:
         """Those of a part; ``alpha`` is that of its rows."""
         w, additions = sum_of_part(part, alpha, team)
-        return cls(w, (total(alpha),), float(alpha @ part.rows.norms), additions)
+        alpha_sum = total(dual_value(loss, alpha, C, part.weights))
+        return cls(w, (alpha_sum,), float(alpha @ part.rows.norms), additions)
 
     def __add__(self, other: RowSums) -> RowSums:
         return RowSums(
@@ -174,12 +182,12 @@ def dual_point(
     problem: SummableProblem, alpha: Vector, source: str, team: Team = ALONE
 ) -> DualPoint:
     """The point of a feasible alpha, from scratch: one reading of the rows it weighs."""
-    sums: RowSums = problem.total(_sums_of_span, alpha, team=team)
+    sums: RowSums = problem.total(_sums_of_span, alpha, problem.loss, problem.C, team=team)
     return sums.point(source, lambda: alpha)
 
 
-def _sums_of_span(part: Part, team: Team, alpha: Vector) -> RowSums:
-    return RowSums.of(part, alpha[part.span], team)
+def _sums_of_span(part: Part, team: Team, alpha: Vector, loss: Loss, C: float) -> RowSums:
+    return RowSums.of(part, alpha[part.span], loss, C, team)
 
 
 def moved_point(
@@ -191,7 +199,9 @@ def moved_point(
     """
     moved, additions = sum_of_part(problem, change, team)
     path = float(np.abs(change) @ problem.rows.norms)
-    return moved_sum_point(point, point.w + moved, total(alpha), additions, path, lambda: alpha)
+    return moved_sum_point(
+        point, point.w + moved, dual_sum(problem, alpha), additions, path, lambda: alpha
+    )
 
 
 def moved_sum_point(
@@ -230,10 +240,16 @@ def moved_sum_point(
 
 
 def point_of(
-    alpha: Vector, w: Vector, w_rounding: float, source: str, *, keep_alpha: bool
+    problem: Problem,
+    alpha: Vector,
+    w: Vector,
+    w_rounding: float,
+    source: str,
+    *,
+    keep_alpha: bool,
 ) -> DualPoint:
     """The point of an alpha whose w was kept up to date, and is off by ``w_rounding``."""
-    alpha_sum = total(alpha)
+    alpha_sum = dual_sum(problem, alpha)
     return DualPoint(
         alpha_sum=alpha_sum.value,
         w=w,
@@ -337,7 +353,7 @@ def mixed_point(
 
 def best_scale(A: float, B: float) -> float:
     """The s in [0, 1] that makes s A - s^2 B / 2 largest."""
-    return min(1.0, A / B) if B > 0.0 else 1.0
+    return min(1.0, max(A, 0.0) / B) if B > 0.0 else 1.0
 
 
 def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
@@ -345,7 +361,8 @@ def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
 
     With A = sum alpha and B = |w_alpha|^2, every s in [0, 1] keeps s alpha in the box, and
     L(s alpha) = s A - s^2 B / 2 is largest at s = min(1, A / B), where it is never negative.
-    ``scaled=False`` takes s = 1.
+    ``scaled=False`` takes s = 1. If what alpha adds to L is not linear but concave, L(s alpha) is
+    not less than that.
     """
     A = point.alpha_sum
     B = float(point.w @ point.w)

@@ -23,7 +23,8 @@ from certsvm.certificates.rounding import (
     rounding_slack,
     units,
 )
-from certsvm.kernels.objective import hinge_sums, losses, margins, margins_of_two, mix
+from certsvm.kernels.losses import HINGE, Loss, loss_value
+from certsvm.kernels.objective import loss_sums, loss_sums_of, margins, margins_of_two, mix
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
@@ -48,27 +49,27 @@ def primal_bound(problem: SummableProblem, w: Vector, team: Team = ALONE) -> Bou
     The rows are summed in chunks that depend on the data alone, so the result has the same
     bits for any number of threads.
     """
-    sums: LossSums = problem.total(losses_at, w, team=team)
+    sums: LossSums = problem.total(losses_at, problem.loss, w, team=team)
     return sums.primal(problem.C, w, length(w))
 
 
-def zero_bound(C: float, weight_sum: float) -> Bound:
-    """J at w = 0, which is C sum_k s_k without any computation.
+def zero_bound(C: float, weight_sum: float, loss: Loss = HINGE) -> Bound:
+    """J at w = 0, which is C sum_k s_k times the loss at zero.
 
     Weights are added in pairs (``dual.total``), part by part, and then multiplied; or what is given
     is not less than their sum.
     """
-    value = C * weight_sum
+    value = C * weight_sum * loss_value(loss, 0.0)
     return Bound(value, units(128, value))
 
 
-def losses_at(part: Part, team: Team, w: Vector) -> LossSums:
+def losses_at(part: Part, team: Team, loss: Loss, w: Vector) -> LossSums:
     """The losses of a part's rows, from one reading of them."""
     chunks = LossChunks(part, length(w))
 
     def sum_chunks(first: int, last: int) -> None:
-        hinge_sums(
-            part.rows.arrays, part.signed_weights, w, chunks.starts, first, last,
+        loss_sums(
+            loss, part.rows.arrays, part.signed_weights, w, chunks.starts, first, last,
             chunks.margin_slack, part.loss_roundings, chunks.sums, chunks.masses,
         )  # fmt: skip
 
@@ -76,7 +77,7 @@ def losses_at(part: Part, team: Team, w: Vector) -> LossSums:
     return chunks.total()
 
 
-def losses_of(part: Part, team: Team, products: Vector, error: float) -> LossSums:
+def losses_of(part: Part, team: Team, loss: Loss, products: Vector, error: float) -> LossSums:
     """The losses of a part's rows, from products with w that are known already.
 
     A product is off by at most ``error`` unit roundoffs of (n_k + 2) |y_k|.
@@ -84,8 +85,8 @@ def losses_of(part: Part, team: Team, products: Vector, error: float) -> LossSum
     chunks = LossChunks(part, error)
 
     def sum_chunks(first: int, last: int) -> None:
-        losses(
-            products, part.weights, chunks.starts, first, last,
+        loss_sums_of(
+            loss, products, part.weights, chunks.starts, first, last,
             chunks.margin_slack, part.loss_roundings, chunks.sums, chunks.masses,
         )  # fmt: skip
 
@@ -173,12 +174,13 @@ class Products(Stateful):
 
     def primal_bound(self, team: Team = ALONE) -> Bound:
         """J(w)."""
-        sums = losses_of(self._problem, team, self.values, self.error)
-        return sums.primal(self._problem.C, self.w, self.error)
+        problem = self._problem
+        sums = losses_of(problem, team, problem.loss, self.values, self.error)
+        return sums.primal(problem.C, self.w, self.error)
 
 
 class LossChunks:
-    """The hinge losses of a part, chunk by chunk, to be filled in.
+    """The losses of a part, chunk by chunk, to be filled in.
 
     A product with w is off by at most ``error`` unit roundoffs of (n_k + 2) |y_k|: a row beyond the
     margin by more than ``margin_slack`` has no loss, and no error in it either.

@@ -51,14 +51,15 @@ from certsvm.certificates.rounding import Bound, mixed_error, product_error
 from certsvm.dask.cluster import TRANSIENT, Group, WorkerGoneError, add_up
 from certsvm.dask.messages import Packed, packed, unpacked
 from certsvm.dask.problem import BestStates, ClusterProblem, parts_of
+from certsvm.kernels.losses import Loss
 from certsvm.parallel import ALONE, single_threaded_blas
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector, as_compiled_for
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.working_set import awake, sweep
+from certsvm.solvers.working_set import active_rows, sweep
 
-_SLEEP = 0.1
+_SHRINK_MARGIN = 0.1
 _FEWEST_PASSES, _MOST_PASSES = 5, 30
 # How far from where it ended the top of L may be along a round's change, relative to that.
 _NEAR = 0.05
@@ -218,7 +219,7 @@ class CocoaRun(Run):
             states.append(
                 cluster.task(
                     "cocoa-round", work, problem.inputs(group.members), before, w,
-                    problem.C, min(self._spread, float(len(groups))), self._passes,
+                    problem.loss, problem.C, min(self._spread, float(len(groups))), self._passes,
                     (self._seed, self._rounds, i), at=group.worker,
                 )
             )  # fmt: skip
@@ -344,6 +345,7 @@ def work(
     inputs: Sequence[Any],
     before: GroupState | Sequence[Vector] | None,
     w: Packed,
+    loss: Loss,
     C: float,
     spread: float,
     passes: int,
@@ -366,22 +368,24 @@ def work(
             products = np.empty(part.rows.n_rows)
             multiply(part, start, products)
             all_products.append(products)
-            losses.append(_losses_around(part, start, products, last, i))
+            losses.append(_losses_around(part, loss, start, products, last, i))
             active = np.empty(part.active.size, dtype=np.int64)
-            size = awake(products, part.weights, C, _SLEEP, part.active, alpha, active)
+            size = active_rows(
+                loss, products, part.weights, C, _SHRINK_MARGIN, part.active, alpha, active
+            )
             actives.append(active[:size])
         for number in range(passes):
             for i, (part, alpha) in enumerate(zip(parts, alphas, strict=True)):
                 order = rng.permutation(actives[i])
                 kept, changed, _, _ = sweep(
-                    part.rows.arrays, part.signed_weights, part.rows.squared_norms, C, 1.0,
-                    spread, _SLEEP if number else math.inf, order, alpha, v,
+                    loss, part.rows.arrays, part.signed_weights, part.rows.squared_norms, C, 1.0,
+                    spread, _SHRINK_MARGIN if number else math.inf, order, alpha, v,
                 )  # fmt: skip
                 actives[i] = order[:kept]
                 updates += changed
         rows = None
         for part, alpha in zip(parts, alphas, strict=True):
-            sums = RowSums.of(part, alpha)
+            sums = RowSums.of(part, alpha, loss, C)
             rows = sums if rows is None else rows + sums
     assert rows is not None
     total = tuple(functools.reduce(operator.add, some) for some in zip(*losses, strict=True))
@@ -390,14 +394,14 @@ def work(
 
 
 def _losses_around(
-    part: Part, w: Vector, products: Vector, last: GroupState | None, i: int
+    part: Part, loss: Loss, w: Vector, products: Vector, last: GroupState | None, i: int
 ) -> tuple[LossSums, ...]:
     """The losses at w, and on the line from the last w through it, if that is known."""
-    losses = [losses_of(part, ALONE, products, product_error(w))]
+    losses = [losses_of(part, ALONE, loss, products, product_error(w))]
     if last is not None:
         for step in _STEPS:
             mixed = (1.0 + step) * products - step * last.products[i]
-            losses.append(losses_of(part, ALONE, mixed, _error_beyond(w, last.w, step)))
+            losses.append(losses_of(part, ALONE, loss, mixed, _error_beyond(w, last.w, step)))
     return tuple(losses)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from certsvm.certificates.dual import RowSums
 from certsvm.dask.blocks import BlockSummary, part_of, signed_weights_of
 from certsvm.dask.cluster import Cluster, Group, add_up
+from certsvm.kernels.losses import HINGE, Loss
 from certsvm.parallel import ALONE, Team, single_threaded_blas
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.part import Part
@@ -61,6 +62,8 @@ class ClusterProblem(SummableProblem):
         The augmentation rho of the blocks' rows.
     class_factors : ndarray of shape (n_classes,), default=None
         Factors for the weights of each class's rows.
+    loss : Loss, default=HINGE
+        The loss of a row.
     """
 
     where = "rows on a cluster"
@@ -76,6 +79,7 @@ class ClusterProblem(SummableProblem):
         C: float = 1.0,
         intercept_scaling: float = 0.0,
         class_factors: Vector | None = None,
+        loss: Loss = HINGE,
     ) -> None:
         self.cluster = cluster
         factors = np.ones(classes.size) if class_factors is None else class_factors
@@ -86,7 +90,7 @@ class ClusterProblem(SummableProblem):
             intercept_scaling,
             max(summary.R for summary in summaries),
         )
-        super().__init__(sizes, C)
+        super().__init__(sizes, C, loss)
         signed = one_against_rest(factors, positive)
         self.firsts = np.concatenate([[0], np.cumsum([s.n_rows for s in summaries])])
         self.sizes = [summary.n_rows for summary in summaries]
@@ -246,6 +250,6 @@ def _some_rows(inputs: Sequence[Any], share: float) -> tuple[Any, Vector]:
     return part.rows.take(which).matrix, part.signed_weights[which]
 
 
-def sums_of(part: Part, team: Team, alpha: Vector) -> RowSums:
+def sums_of(part: Part, team: Team, alpha: Vector, loss: Loss, C: float) -> RowSums:
     """What L needs of a part's alpha."""
-    return RowSums.of(part, alpha, team)
+    return RowSums.of(part, alpha, loss, C, team)

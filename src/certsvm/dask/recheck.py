@@ -121,7 +121,7 @@ def _copy_of(problem: ClusterProblem) -> list[Vector]:
 
 def _of_the_copy(problem: ClusterProblem, certificate: Certificate) -> Certificate:
     """The certificate with the dual bound of the copy, computed with its rounding."""
-    sums: RowSums = problem.total(sums_of, each=_copy_of(problem))
+    sums: RowSums = problem.total(sums_of, problem.loss, problem.C, each=_copy_of(problem))
     bound, scale = dual_bound(sums.point(certificate.bound))
     return replace(certificate, dual=bound.value, dual_rounding=bound.rounding, scale=scale)
 

@@ -13,6 +13,7 @@ from certsvm.certificates.best import BestBounds
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
+from certsvm.kernels.losses import HINGE, Loss
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows, Vector
 from certsvm.solvers.base import Options, Start
@@ -102,7 +103,7 @@ def bound(
             "pipeline, its last step with the transformed X"
         )
     if hasattr(model, "coef_"):
-        _warn_of_other_loss(model)
+        _warn_of_other_loss(model, HINGE)
         if intercept is not None:
             raise ValueError("a classifier brings its own intercept; leave intercept out")
         n_problems = 1 if len(model.classes_) == 2 else len(model.classes_)
@@ -147,7 +148,7 @@ def bound(
         if not (np.isfinite(coef).all() and np.isfinite(b)):
             raise ValueError("the weights must be finite")
         signs = np.where(labels == positive, 1.0, -1.0)
-        problem = Problem(rows, signs, C=C, weights=weights)
+        problem = Problem(rows, signs, C=C, weights=weights, loss=HINGE)
         w = problem.weight_vector(coef.astype(np.float64), b)
         certificates.append(certify(problem, w, tol, max_iter, random_state))
     return certificates[0] if len(certificates) == 1 else certificates
@@ -183,12 +184,12 @@ def certify(
     return ledger.certificate()
 
 
-def _warn_of_other_loss(model: Any) -> None:
+def _warn_of_other_loss(model: Any, loss: Loss) -> None:
     parameters = model.get_params() if hasattr(model, "get_params") else {}
-    if not hasattr(model, "certificates_") and parameters.get("loss") != "hinge":
+    if not hasattr(model, "certificates_") and parameters.get("loss") != loss.name:
         warnings.warn(
-            f"{type(model).__name__} was not trained on the hinge loss. The certificate is about "
-            "the hinge loss with an L2 penalty (the intercept's included), and so is the gap: a "
+            f"{type(model).__name__} was not trained on the {loss.name} loss. The certificate is "
+            "about that loss with an L2 penalty (the intercept's included), and so is the gap: a "
             "model may be optimal for its own loss and far from optimal for this one.",
             stacklevel=3,
         )

@@ -1,6 +1,6 @@
 """How every compiled function of the package is compiled.
 
-Two decisions live here and nowhere else.
+Three decisions live here and nowhere else.
 
 * ``_nrt=False``: kernels allocate nothing, so they need no reference counts. With
   counting on, passing rows as a named tuple costs more than the row itself.
@@ -9,8 +9,11 @@ Two decisions live here and nowhere else.
   turn sparse inner products into vector gathers, which are several times slower than
   the plain loop on processors with costly gathers. No option that
   assumes away NaN or infinity is ever used.
+* ``no_cfunc_wrapper=True``: no kernel is passed to another as a value, and wrappers for that
+  would be a tenth of the time that compilation takes.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -19,7 +22,12 @@ from numba.extending import overload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False}
+_OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    "fastmath": {"contract"},
+    "_nrt": False,
+    "no_cfunc_wrapper": True,
+}
 # Sums over contiguous memory gain from reordering (vector lanes) and lose nothing.
 _REORDER: dict[str, Any] = _OPTIONS | {"fastmath": {"contract", "reassoc", "nsz"}}
 
@@ -55,3 +63,18 @@ def row_operation(function: Callable[..., Any], *, reorder: bool = False) -> Cal
         function, jit_options=_REORDER if reorder else _OPTIONS, strict=False
     )
     return decorator
+
+
+def loss_operation(function: F) -> F:
+    """Let kernels call ``function``, whose first argument is a loss.
+
+    What is compiled is the method of the same name of the loss's class.
+    """
+
+    def implementation(loss: Any, *arguments: Any) -> Any:
+        return getattr(loss.instance_class, function.__name__)
+
+    # Numba binds the arguments of a call by the signature of what it asks for the implementation.
+    implementation.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    overload(function, jit_options=_OPTIONS, strict=False)(implementation)
+    return function

@@ -1,4 +1,4 @@
-"""Sums over all rows: the exact hinge loss and the squared norms."""
+"""Sums over all rows: the exact loss, combinations of rows, and the squared norms."""
 
 from typing import Any
 
@@ -6,11 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel, reordering_kernel, row_operation
+from certsvm.kernels.losses import Loss, loss_value, steepness
 from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, add, dot
 
 
 @kernel
-def hinge_sums(
+def loss_sums(
+    loss: Loss,
     rows: RowArrays,
     signed_weights: Vector,
     w: Vector,
@@ -22,14 +24,15 @@ def hinge_sums(
     sums: Vector,
     masses: Vector,
 ) -> None:
-    """Weighted hinge loss of each chunk of rows, into ``sums[first:last]``.
+    """Weighted loss of each chunk of rows, into ``sums[first:last]``.
 
     Chunk c holds the rows from ``chunk_starts[c]`` to ``chunk_starts[c + 1]``. The chunks do
     not depend on the number of threads, so neither does their sum. ``signed_weights`` is
     label times weight: its sign reflects the row, its size weighs the loss.
 
-    ``masses`` gets the sum of ``sizes[k]`` over the rows that may have a loss: those whose
-    product with w is below ``1 + margin_slack``, a bound on how far rounding moves a product.
+    ``masses`` gets the sum of ``sizes[k]``, times how steep the loss may be there, over the rows
+    that may have a loss: those whose product with w is below ``1 + margin_slack``, a bound on how
+    far rounding moves a product.
     """
     for c in range(first, last):
         total = 0.0
@@ -42,8 +45,8 @@ def hinge_sums(
                     product = -product
                 # Written so that a product that is not a number does not pass for no loss.
                 if not product >= 1.0 + margin_slack:
-                    mass += sizes[k]
-                    total += weight * (0.0 if product >= 1.0 else 1.0 - product)
+                    mass += sizes[k] * steepness(loss, product - margin_slack)
+                    total += weight * loss_value(loss, product)
         sums[c] = total
         masses[c] = mass
 
@@ -85,7 +88,8 @@ def margins_of_two(
 
 
 @kernel
-def losses(
+def loss_sums_of(
+    loss: Loss,
     products: Vector,
     weights: Vector,
     chunk_starts: NDArray[np.int64],
@@ -96,14 +100,14 @@ def losses(
     sums: Vector,
     masses: Vector,
 ) -> None:
-    """What ``hinge_sums`` computes, from products that are known already."""
+    """What ``loss_sums`` computes, from products that are known already."""
     for c in range(first, last):
         total = 0.0
         mass = 0.0
         for k in range(chunk_starts[c], chunk_starts[c + 1]):
             if weights[k] > 0.0 and not products[k] >= 1.0 + margin_slack:
-                mass += sizes[k]
-                total += weights[k] * (0.0 if products[k] >= 1.0 else 1.0 - products[k])
+                mass += sizes[k] * steepness(loss, products[k] - margin_slack)
+                total += weights[k] * loss_value(loss, products[k])
         sums[c] = total
         masses[c] = mass
 

@@ -1,8 +1,9 @@
 """What every problem can tell, wherever its rows are.
 
-    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k),     y_k = label_k [x_k, rho]
+    J(w) = 1/2 |w|^2 + C sum_k s_k loss(w.y_k),     y_k = label_k [x_k, rho]
 
-with rows x_k, labels +1 or -1, weights s_k >= 0 and the augmentation rho (0: no intercept).
+with rows x_k, labels +1 or -1, weights s_k >= 0, the augmentation rho (0: no intercept) and a loss
+(``kernels.losses``): the hinge, max(0, 1 - w.y_k).
 
 Problems differ in what can be done with their rows, and solvers say which kind they need:
 
@@ -21,6 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from certsvm.kernels.losses import HINGE, Hinge, Loss
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector, join, split
@@ -36,9 +38,13 @@ class BaseProblem(ABC):
         Of the rows and their weights.
     C : float
         Weight of the loss against the regulariser.
+    loss : Loss, default=HINGE
+        The loss of a row.
 
     Attributes
     ----------
+    loss : Loss
+        The loss of a row.
     C, lambda_ : float
         Weight of the loss; 1 / (C m), the regularisation of the equivalent mean-loss problem.
     dimension, n_rows, m : int
@@ -54,7 +60,10 @@ class BaseProblem(ABC):
     where: ClassVar[str] = "rows of any kind"
     """Where its rows are, in words."""
 
-    def __init__(self, sizes: Sizes, C: float) -> None:
+    def __init__(self, sizes: Sizes, C: float, loss: Loss = HINGE) -> None:
+        if not isinstance(loss, Hinge):
+            raise TypeError(f"loss must be one of certsvm.kernels.losses, got {loss!r}")
+        self.loss = loss
         self.C = positive_C(C)
         sizes.require_representable(self.C)
         self.intercept_scaling, self.dimension = sizes.intercept_scaling, sizes.dimension

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certsvm.kernels.losses import HINGE, Loss
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows
@@ -15,7 +16,7 @@ from certsvm.problem.sizes import Sizes
 
 
 class Problem(Part, PartedProblem):
-    """Rows, labels, weights and C, in memory.
+    """Rows, labels, weights, C and the loss, in memory.
 
     Parameters
     ----------
@@ -28,6 +29,8 @@ class Problem(Part, PartedProblem):
     weights : array-like of shape (n_rows,), default=None
         Row weights s_k >= 0; None means that all are 1. A row of weight zero is treated as
         if it were not there.
+    loss : Loss, default=HINGE
+        The loss of a row.
 
     Attributes
     ----------
@@ -53,7 +56,13 @@ class Problem(Part, PartedProblem):
     where = "all rows in memory"
 
     def __init__(
-        self, rows: Rows, labels: ArrayLike, *, C: float = 1.0, weights: ArrayLike | None = None
+        self,
+        rows: Rows,
+        labels: ArrayLike,
+        *,
+        C: float = 1.0,
+        weights: ArrayLike | None = None,
+        loss: Loss = HINGE,
     ) -> None:
         signs = _one_per_row(labels, "labels", rows.n_rows)
         if not np.isin(signs, (-1.0, 1.0)).all():
@@ -64,7 +73,7 @@ class Problem(Part, PartedProblem):
                 raise ValueError("weights must be finite and not negative")
             signs = signs * sizes
         Part.__init__(self, rows, signs)
-        PartedProblem.__init__(self, self._sizes(), C)
+        PartedProblem.__init__(self, self._sizes(), C, loss)
 
     def _sizes(self) -> Sizes:
         active, rows = self.active, self.rows
@@ -93,6 +102,7 @@ class Problem(Part, PartedProblem):
             self.labels[which],
             C=self.C / share,
             weights=None if bool((weights == 1.0).all()) else weights,
+            loss=self.loss,
         )
 
 

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from certsvm.certificates.dual import DualPoint, dual_point, point_of
 from certsvm.certificates.rounding import updates_rounding
 from certsvm.kernels.jit import kernel
+from certsvm.kernels.losses import Loss, box_end, coordinate_step, dual_gradient, loss_value
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.memory import Problem
@@ -137,6 +138,7 @@ class DCDRun(Run):
         updates, kept = 0, 0
         for part in problem.slices(self._order):
             part_kept, part_updates, *sums = descend(
+                problem.loss,
                 problem.rows.arrays,
                 problem.signed_weights,
                 problem.rows.squared_norms,
@@ -190,12 +192,18 @@ class DCDRun(Run):
         if not self._complete:
             return None
         return point_of(
-            self._alpha, self._w, self._rounding, "dual coordinates", keep_alpha=self._keep_alpha
+            self._problem,
+            self._alpha,
+            self._w,
+            self._rounding,
+            "dual coordinates",
+            keep_alpha=self._keep_alpha,
         )
 
 
 @kernel
 def descend(
+    loss: Loss,
     rows: RowArrays,
     signed_weights: Vector,
     squared_norms: Vector,
@@ -209,13 +217,13 @@ def descend(
     """One step on each row of ``order``; rows that stay active are moved to its front.
 
     Writes ``order``, ``alpha`` and ``w``. Returns how many rows stay active, the number of
-    updates, the largest and the smallest projected gradient, the hinge sums of the rows that
+    updates, the largest and the smallest projected gradient, the weighted losses of the rows that
     stay and of those that leave (each with the w of the moment), and sum |step| |y_k|.
     """
     kept = 0
     updates = 0
     largest, smallest = -math.inf, math.inf
-    loss, shrunk_loss, path = 0.0, 0.0, 0.0
+    loss_sum, shrunk_loss, path = 0.0, 0.0, 0.0
     for i in range(order.size):
         if i + AHEAD < order.size:
             prefetch_row(rows, order[i + AHEAD])
@@ -223,34 +231,31 @@ def descend(
         signed_weight = signed_weights[k]
         weight = abs(signed_weight)
         label = 1.0 if signed_weight > 0.0 else -1.0
-        box = C * weight
-        G = label * dot(rows, k, w) - 1.0
-        hinge = weight * max(0.0, -G)
+        margin = label * dot(rows, k, w)
+        row_loss = weight * loss_value(loss, margin)
+        G = dual_gradient(loss, margin, alpha[k], C, weight)
         projected = G
         if alpha[k] <= 0.0:
             if high < G:
-                shrunk_loss += hinge
+                shrunk_loss += row_loss
                 continue
             projected = min(G, 0.0)
-        elif alpha[k] >= box:
+        elif alpha[k] >= box_end(loss, C, weight):
             if low > G:
-                shrunk_loss += hinge
+                shrunk_loss += row_loss
                 continue
             projected = max(G, 0.0)
         order[kept] = k
         kept += 1
-        loss += hinge
+        loss_sum += row_loss
         largest = max(largest, projected)
         smallest = min(smallest, projected)
         if projected != 0.0:
-            # An empty row has no curvature: its alpha goes straight to the end of the box.
-            new = box
-            if squared_norms[k] > 0.0:
-                new = min(max(alpha[k] - G / squared_norms[k], 0.0), box)
+            new = coordinate_step(loss, alpha[k], G, squared_norms[k], C, weight, 1.0)
             step = new - alpha[k]
             if step != 0.0:
                 alpha[k] = new
                 add(rows, k, label * step, w)
                 updates += 1
                 path += abs(step) * math.sqrt(squared_norms[k])
-    return kept, updates, largest, smallest, loss, shrunk_loss, path
+    return kept, updates, largest, smallest, loss_sum, shrunk_loss, path

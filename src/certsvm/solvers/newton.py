@@ -32,6 +32,7 @@ from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint, dual_bound, dual_point, moved_point
 from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound, length
+from certsvm.kernels.losses import smoothing_centre
 from certsvm.kernels.rows import Vector
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
@@ -188,8 +189,9 @@ class NewtonRun(Run):
         def alpha_in(first: int, last: int) -> None:
             part = slice(first, last)
             smoothed_alpha(
-                self._products.values[part], problem.weights[part], self._alpha_hat[part],
-                sigma, problem.C, self._unclipped[part], self._alpha[part],
+                problem.loss, self._products.values[part], problem.weights[part],
+                self._alpha_hat[part], sigma, problem.C, self._unclipped[part],
+                self._alpha[part],
             )  # fmt: skip
 
         self._share(alpha_in)
@@ -268,7 +270,9 @@ class NewtonRun(Run):
     def _free_support_vectors(self) -> NDArray[np.int64]:
         """The rows whose alpha is strictly inside its box."""
         problem = self._problem
-        size = free_support_vectors(self._unclipped, problem.weights, problem.C, self._rows)
+        size = free_support_vectors(
+            problem.loss, self._unclipped, problem.weights, problem.C, self._rows
+        )
         return self._rows[:size]
 
     def _share(self, task: Callable[[int, int], Any]) -> list[Any]:
@@ -286,13 +290,13 @@ class NewtonRun(Run):
         """How far to go, given the products of the rows with the direction."""
         linear, square = float(self.w @ direction), float(direction @ direction)
         weights, sigma, C = self._problem.weights, self.sigma, self._problem.C
-        products = self._along.values
+        loss, products = self._problem.loss, self._along.values
 
         def slope(t: float) -> float:
             def sum_of(first: int, last: int) -> float:
                 part = slice(first, last)
                 return clipped_sum(
-                    self._unclipped[part], weights[part], sigma, C, products[part], t
+                    loss, self._unclipped[part], weights[part], sigma, C, products[part], t
                 )
 
             return linear + t * square - float(sum(self._share(sum_of)))
@@ -327,7 +331,7 @@ def beginning(
     problem: Problem, options: Options, *, samples: bool
 ) -> tuple[Vector, Vector, Schedule]:
     """W and alpha_hat to begin with, and the schedule."""
-    start, box = options.start, problem.C * problem.weights
+    start = options.start
     if start is not None:
         schedule = Schedule.warm(MEMORY, start.smoothing, smoothing=False)
         return start.w.copy(), starting_alpha(problem, start), schedule
@@ -335,7 +339,10 @@ def beginning(
     run = run_on_sample(problem, options) if samples else None
     if run is not None:
         w, schedule = run.w, run.schedule_for_all_rows()
-    return w, 0.5 * box if schedule.smoothing else np.zeros_like(box), schedule
+    alpha_hat = np.zeros(problem.n_rows)
+    if schedule.smoothing:
+        alpha_hat = smoothing_centre(problem.loss, problem.C, problem.weights)
+    return w, alpha_hat, schedule
 
 
 def run_on_sample(problem: Problem, options: Options) -> NewtonRun | None:

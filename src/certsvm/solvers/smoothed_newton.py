@@ -40,6 +40,7 @@ from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint, Response, RowSums, dual_bound
 from certsvm.certificates.primal import LossSums, losses_of, multiply, multiply_two
 from certsvm.certificates.rounding import Bound, product_error
+from certsvm.kernels.losses import Loss, smoothing_centre
 from certsvm.parallel import Team
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
@@ -184,7 +185,7 @@ class SmoothedNewtonRun(Run):
             return
         C = problem.C * problem.weight_sum / weight
         labels = np.where(part.signed_weights < 0.0, -1.0, 1.0)
-        sample = Problem(part.rows, labels, C=C, weights=part.weights)
+        sample = Problem(part.rows, labels, C=C, weights=part.weights, loss=self._problem.loss)
         run = SmoothedNewtonRun(sample, replace(self._options, keep_alpha=False))
         for _ in range(FIRST_ROWS_STEPS):
             run.epoch()
@@ -281,7 +282,7 @@ def read(problem: SummableProblem, line: Line, sigma: float, options: Options) -
     w, team = line.w, options.team
     along = None if line.searched else line.direction
     sums: ReadingSums = problem.total(
-        read_part, w, along, STEPS - line.step, sigma, problem.C, team=team
+        read_part, w, along, STEPS - line.step, sigma, problem.loss, problem.C, team=team
     )
 
     def all_alpha() -> Vector:
@@ -312,6 +313,7 @@ def read_part(
     along: Vector | None,
     steps: Vector,
     sigma: float,
+    loss: Loss,
     C: float,
 ) -> ReadingSums:
     """What a part gives; the slopes are those of its losses at w + ``steps`` times ``along``."""
@@ -321,35 +323,38 @@ def read_part(
     else:
         products_along = np.empty(part.rows.n_rows)
         multiply_two(part, w, along, products, products_along, team)
-    losses = losses_of(part, team, products, product_error(w))
-    unclipped, alpha, free = alpha_and_free(part, products, sigma, C)
-    rows = RowSums.of(part, alpha, team)
+    losses = losses_of(part, team, loss, products, product_error(w))
+    unclipped, alpha, free = alpha_and_free(part, products, sigma, loss, C)
+    rows = RowSums.of(part, alpha, loss, C, team)
     G = gram(part, free, sigma * part.weights[free], team)
     free_sum = sum_of_rows(part, free, team)
     slopes = np.zeros(steps.size)
     if along is not None:
-        clipped_sums(unclipped, part.weights, sigma, C, products_along, steps, slopes)
+        clipped_sums(loss, unclipped, part.weights, sigma, C, products_along, steps, slopes)
         slopes *= -1.0
     return ReadingSums(losses, rows, G, free_sum, free.size, slopes)
 
 
 def alpha_and_free(
-    part: Part, products: Vector, sigma: float, C: float
+    part: Part, products: Vector, sigma: float, loss: Loss, C: float
 ) -> tuple[Vector, Vector, NDArray[np.int64]]:
     """The alpha of a part's rows, before it is clipped and after, and the free support vectors."""
     n = products.size
     unclipped, alpha, rows = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
-    smoothed_alpha(products, part.weights, 0.5 * C * part.weights, sigma, C, unclipped, alpha)
-    free = rows[: free_support_vectors(unclipped, part.weights, C, rows)]
+    centre = smoothing_centre(loss, C, part.weights)
+    smoothed_alpha(loss, products, part.weights, centre, sigma, C, unclipped, alpha)
+    free = rows[: free_support_vectors(loss, unclipped, part.weights, C, rows)]
     return unclipped, alpha, free
 
 
 def alpha_of(problem: SummableProblem, response: Response, team: Team) -> Vector:
     """A response's alpha: a pass, and a number for each row."""
-    return np.concatenate(problem.of_each(_alpha_of_part, response, problem.C, team=team))
+    return np.concatenate(
+        problem.of_each(_alpha_of_part, response, problem.loss, problem.C, team=team)
+    )
 
 
-def _alpha_of_part(part: Part, team: Team, response: Response, C: float) -> Vector:
+def _alpha_of_part(part: Part, team: Team, response: Response, loss: Loss, C: float) -> Vector:
     products = np.empty(part.rows.n_rows)
     multiply(part, response.w, products, team)
-    return alpha_and_free(part, products, response.sigma, C)[1]
+    return alpha_and_free(part, products, response.sigma, loss, C)[1]

@@ -6,14 +6,15 @@ by the coordinate steps of DCD (``dcd``), made a little longer than to the maxim
 
     alpha_k <- clip(alpha_k - omega G / |y_k|^2, 0, C s_k),     G = w.y_k - 1,     w follows,
 
-in sweeps over a working set. A row leaves it when a visit finds it at an end of its box, and beyond
-the margin, or short of it, by more than ``sleep``: it will hardly move soon. The sum of
+in sweeps over a working set, which shrinks: a row leaves it when a visit finds it at an end of its
+box, and G beyond zero in the direction that holds it there by more than ``shrink_margin``. It will
+hardly move soon. The sum of
 
     C s_k max(0, -G) + alpha_k G,
 
 each row's part of the gap at the moment of its visit, guesses the gap for free. When the guess is
 small enough to end, or has fallen a good deal, the products of w with all rows are computed: they
-give J exactly, wake the rows that were wrong to sleep, and go into a search in the plane of the
+give J exactly, bring back the rows that left too early, and go into a search in the plane of the
 best w so far and the present one (``plane_search``).
 
 Rows are visited in blocks of neighbours, where that is faster and does no harm (``order``).
@@ -37,10 +38,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import DualPoint, dual_point, point_of
+from certsvm.certificates.dual import DualPoint, dual_point, dual_sum, point_of
 from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound, updates_rounding
 from certsvm.kernels.jit import kernel
+from certsvm.kernels.losses import (
+    Loss,
+    box_end,
+    coordinate_step,
+    dual_gradient,
+    dual_value,
+    loss_value,
+)
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.memory import Problem
@@ -81,7 +90,7 @@ class WorkingSet(Solver):
     ----------
     omega : float, default=1.2
         Length of a step, relative to the one that goes to the maximum; between 0 and 2.
-    sleep : float, default=0.1
+    shrink_margin : float, default=0.1
         How far from the margin a row at an end of its box must be to leave the working set.
     shuffled : bool, default=None
         Whether neighbouring rows are as unlike as any two, so that they may be visited
@@ -97,12 +106,14 @@ class WorkingSet(Solver):
     goes_on_from_alpha: ClassVar[bool] = True
 
     omega: float = 1.2
-    sleep: float = 0.1
+    shrink_margin: float = 0.1
     shuffled: bool | None = None
 
     def __post_init__(self) -> None:
         require(0 < self.omega < 2, self, f"omega must be between 0 and 2, got {self.omega}")
-        require(self.sleep > 0, self, f"sleep must be > 0, got {self.sleep}")
+        require(
+            self.shrink_margin > 0, self, f"shrink_margin must be > 0, got {self.shrink_margin}"
+        )
 
     def start(self, problem: Problem, options: Options) -> WorkingSetRun:
         """Begin a run."""
@@ -241,18 +252,19 @@ class WorkingSetRun(Run):
         order = self._order.permuted(self._active)
         length = math.sqrt(float(self._w @ self._w))
         # Nothing is known before the first sweep.
-        sleep = self._solver.sleep if self._sweeps else math.inf
+        shrink_margin = self._solver.shrink_margin if self._sweeps else math.inf
         kept, updates = 0, 0
         guess, path = 0.0, 0.0
         for part in problem.slices(order):
             part_kept, part_updates, part_guess, part_path = sweep(
+                problem.loss,
                 problem.rows.arrays,
                 problem.signed_weights,
                 problem.rows.squared_norms,
                 problem.C,
                 self._solver.omega,
                 1.0,
-                sleep,
+                shrink_margin,
                 part,
                 self._alpha,
                 self._w,
@@ -267,8 +279,8 @@ class WorkingSetRun(Run):
         # Neither w nor a step was ever longer.
         reach = length + path
         self._rounding += updates_rounding(updates, reach, reach)
-        squared_norm = float(self._w @ self._w)
-        self._dual_value = max(self._dual_value, float(self._alpha.sum()) - 0.5 * squared_norm)
+        dual = dual_sum(problem, self._alpha).value - 0.5 * float(self._w @ self._w)
+        self._dual_value = max(self._dual_value, dual)
         return max(guess, 0.0), updates
 
     def _due(self, guess: float) -> bool:
@@ -287,7 +299,7 @@ class WorkingSetRun(Run):
         )
 
     def _evaluate(self, guess: float) -> None:
-        """J at w and at the best combination; wake the rows that have something to do."""
+        """J at w and at the best combination; bring back the rows that have something to do."""
         problem = self._problem
         if self._products is None:
             self._products = Products(problem, self._w, self._team)
@@ -311,11 +323,12 @@ class WorkingSetRun(Run):
         if self._rounding * math.sqrt(float(self._w @ self._w)) > _ROUNDING * gap:
             self._take_w_from_alpha()
         active = np.empty(problem.m, dtype=np.int64)
-        size = awake(
+        size = active_rows(
+            problem.loss,
             self._products.values,
             problem.weights,
             problem.C,
-            0.5 * self._solver.sleep,
+            0.5 * self._solver.shrink_margin,
             problem.active,
             self._alpha,
             active,
@@ -338,24 +351,30 @@ class WorkingSetRun(Run):
         if not self._complete:
             return None
         return point_of(
-            self._alpha, self._w, self._rounding, "dual coordinates", keep_alpha=self._keep_alpha
+            self._problem,
+            self._alpha,
+            self._w,
+            self._rounding,
+            "dual coordinates",
+            keep_alpha=self._keep_alpha,
         )
 
 
 @kernel
 def sweep(
+    loss: Loss,
     rows: RowArrays,
     signed_weights: Vector,
     squared_norms: Vector,
     C: float,
     omega: float,
     spread: float,
-    sleep: float,
+    shrink_margin: float,
     order: NDArray[np.int64],
     alpha: Vector,
     w: Vector,
 ) -> tuple[int, int, float, float]:
-    """One step on each row of ``order``; rows that stay awake are moved to its front.
+    """One step on each row of ``order``; rows that stay active are moved to its front.
 
     w moves ``spread`` times as far as alpha says: more than once, where others are expected to move
     it as well.
@@ -371,19 +390,21 @@ def sweep(
             prefetch_row(rows, order[i + AHEAD])
         k = order[i]
         signed_weight = signed_weights[k]
-        box = C * abs(signed_weight)
+        weight = abs(signed_weight)
         label = 1.0 if signed_weight > 0.0 else -1.0
-        G = label * dot(rows, k, w) - 1.0
+        margin = label * dot(rows, k, w)
         old = alpha[k]
-        if (old <= 0.0 and sleep < G) or (old >= box and sleep < -G):
+        G = dual_gradient(loss, margin, old, C, weight)
+        if (old <= 0.0 and shrink_margin < G) or (
+            old >= box_end(loss, C, weight) and shrink_margin < -G
+        ):
             continue
         order[kept] = k
         kept += 1
-        guess += old * G + box * max(0.0, -G)
-        # An empty row has no curvature: its alpha goes straight to the end of the box.
-        new = box
-        if squared_norms[k] > 0.0:
-            new = min(max(old - omega * G / (spread * squared_norms[k]), 0.0), box)
+        guess += C * weight * loss_value(loss, margin) + (
+            old * margin - dual_value(loss, old, C, weight)
+        )
+        new = coordinate_step(loss, old, G, spread * squared_norms[k], C, weight, omega)
         step = new - old
         if step != 0.0:
             alpha[k] = new
@@ -394,21 +415,25 @@ def sweep(
 
 
 @kernel
-def awake(
+def active_rows(
+    loss: Loss,
     products: Vector,
     weights: Vector,
     C: float,
-    sleep: float,
+    shrink_margin: float,
     rows: NDArray[np.int64],
     alpha: Vector,
     out: NDArray[np.int64],
 ) -> int:
-    """Which of ``rows`` are not both at an end of the box and beyond ``sleep``; how many."""
+    """Which of ``rows`` a sweep would not let go, into the front of ``out``; how many."""
     n = 0
     for i in range(rows.size):
         k = rows[i]
-        G = products[k] - 1.0
-        if not ((alpha[k] <= 0.0 and sleep < G) or (alpha[k] >= C * weights[k] and sleep < -G)):
+        G = dual_gradient(loss, products[k], alpha[k], C, weights[k])
+        if not (
+            (alpha[k] <= 0.0 and shrink_margin < G)
+            or (alpha[k] >= box_end(loss, C, weights[k]) and shrink_margin < -G)
+        ):
             out[n] = k
             n += 1
     return n

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certsvm.kernels.losses import HINGE
 from certsvm.solvers.second_order.smoothing import (
     clipped_sum,
     clipped_sums,
@@ -38,7 +39,7 @@ def test_alpha(form: str, seed: int, n: int) -> None:
     products, _, weights, alpha_hat = rows(seed, n)
     unclipped, alpha = np.empty(n), np.empty(n)
     kernel = in_form(smoothed_alpha, form)
-    kernel(products, weights, alpha_hat, SIGMA, C, unclipped, alpha)
+    kernel(HINGE, products, weights, alpha_hat, SIGMA, C, unclipped, alpha)
     np.testing.assert_allclose(unclipped, alpha_hat + SIGMA * weights * (1 - products))
     np.testing.assert_array_equal(alpha, np.clip(unclipped, 0, C * weights))
 
@@ -50,7 +51,7 @@ def test_free_support_vectors(form: str, seed: int, n: int) -> None:
     unclipped = np.round(products)
     unclipped[::3] = C * weights[::3]
     out = np.empty(n, dtype=np.int64)
-    size = in_form(free_support_vectors, form)(unclipped, weights, C, out)
+    size = in_form(free_support_vectors, form)(HINGE, unclipped, weights, C, out)
     strictly = (unclipped > 0) & (unclipped < C * weights)
     assert out[:size].tolist() == np.flatnonzero(strictly).tolist()
 
@@ -67,7 +68,7 @@ def test_sums_along_a_direction(form: str, seed: int, n: int) -> None:
     ]
     one = in_form(clipped_sum, form)
     for t, value in zip(steps, expected, strict=True):
-        assert one(unclipped, weights, SIGMA, C, along, t) == pytest.approx(value, abs=1e-9)
+        assert one(HINGE, unclipped, weights, SIGMA, C, along, t) == pytest.approx(value, abs=1e-9)
     out = np.array([1.0, 2.0, 3.0])
-    in_form(clipped_sums, form)(unclipped, weights, SIGMA, C, along, steps, out)
+    in_form(clipped_sums, form)(HINGE, unclipped, weights, SIGMA, C, along, steps, out)
     np.testing.assert_allclose(out, np.array([1.0, 2.0, 3.0]) + expected, atol=1e-9)

@@ -5,7 +5,7 @@ it by a little costs C times that little, one that is beyond it costs nothing. A
 combinations a u + b v of the best vector so far and the latest one there is often a much better
 one, and with the products of both with all rows it takes no reading of the data to find it:
 
-    f(a, b) = 1/2 |a u + b v|^2 + C sum_k s_k max(0, 1 - a u.y_k - b v.y_k).
+    f(a, b) = 1/2 |a u + b v|^2 + C sum_k s_k loss(a u.y_k + b v.y_k).
 
 Newton's method on f with its kinks rounded off over a width that shrinks with each step that is a
 success; early steps that are none are halved. The best point met on the way, by f itself, is the
@@ -18,6 +18,14 @@ import math
 
 from certsvm.certificates.primal import Products
 from certsvm.kernels.jit import reordering_kernel
+from certsvm.kernels.losses import (
+    Loss,
+    box_end,
+    loss_value,
+    response,
+    response_slope,
+    smoothing_centre,
+)
 from certsvm.kernels.rows import Vector
 from certsvm.problem.memory import Problem
 
@@ -30,14 +38,16 @@ _RIDGE = 1e-9
 
 def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float, float]:
     """Coefficients (a, b) for which f is small, and not above f(1, 0) or f(0, 1)."""
-    C, weights = problem.C, problem.weights
+    loss, C, weights = problem.loss, problem.C, problem.weights
     uu, uv, vv = float(u.w @ u.w), float(u.w @ v.w), float(v.w @ v.w)
     best, best_value = (1.0, 0.0), math.inf
     width = _WIDTH
     a, b = best
     for step in range(-1, _STEPS):
-        loss, g0, g1, h00, h01, h11 = smoothed_losses(u.values, v.values, weights, a, b, width)
-        now = 0.5 * (a * a * uu + 2.0 * a * b * uv + b * b * vv) + C * loss
+        losses, g0, g1, h00, h01, h11 = smoothed_losses(
+            loss, u.values, v.values, weights, a, b, C / (2.0 * width), C
+        )
+        now = 0.5 * (a * a * uu + 2.0 * a * b * uv + b * b * vv) + C * losses
         gain = best_value - now
         if gain > 0.0:
             best, best_value = (a, b), now
@@ -51,9 +61,8 @@ def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float,
             # Too far: half of it, with the same width.
             a, b = 0.5 * (a + best[0]), 0.5 * (b + best[1])
             continue
-        g0, g1 = a * uu + b * uv - C * g0, a * uv + b * vv - C * g1
-        curvature = C / (2.0 * width)
-        h00, h01, h11 = uu + curvature * h00, uv + curvature * h01, vv + curvature * h11
+        g0, g1 = a * uu + b * uv - g0, a * uv + b * vv - g1
+        h00, h01, h11 = uu + h00, uv + h01, vv + h11
         # u and v may be parallel, or zero.
         ridge = _RIDGE * (h00 + h11)
         h00, h11 = h00 + ridge, h11 + ridge
@@ -70,20 +79,30 @@ def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float,
 
 @reordering_kernel
 def smoothed_losses(
-    u: Vector, v: Vector, weights: Vector, a: float, b: float, width: float
+    loss: Loss,
+    u: Vector,
+    v: Vector,
+    weights: Vector,
+    a: float,
+    b: float,
+    sigma: float,
+    C: float,
 ) -> tuple[float, float, float, float, float, float]:
-    """The loss at a u + b v; minus the gradient, and the Hessian, of the smoothed loss."""
-    loss, g0, g1, h00, h01, h11 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    """The loss at a u + b v; of C times the smoothed loss, minus the gradient, and the Hessian."""
+    # All for a unit of weight, to which they are proportional.
+    centre, box = smoothing_centre(loss, C, 1.0), box_end(loss, C, 1.0)
+    total, g0, g1, h00, h01, h11 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(u.size):
-        short = 1.0 - (a * u[k] + b * v[k])
-        if short > -width:
+        margin = a * u[k] + b * v[k]
+        alpha = response(loss, margin, centre, sigma, C, 1.0)
+        if alpha > 0.0:
             s = weights[k]
-            loss += s * max(short, 0.0)
-            share = min((short + width) / (2.0 * width), 1.0)
-            g0 += s * share * u[k]
-            g1 += s * share * v[k]
-            if share < 1.0:
+            total += s * loss_value(loss, margin)
+            g0 += s * min(alpha, box) * u[k]
+            g1 += s * min(alpha, box) * v[k]
+            if alpha < box:
                 h00 += s * u[k] * u[k]
                 h01 += s * u[k] * v[k]
                 h11 += s * v[k] * v[k]
-    return loss, g0, g1, h00, h01, h11
+    slope = response_slope(loss, sigma, C)
+    return total, g0, g1, slope * h00, slope * h01, slope * h11

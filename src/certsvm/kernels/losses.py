@@ -1,0 +1,158 @@
+"""The loss of a row, and what solvers and certificates need to know of it.
+
+With weights s_k and v = sum_k alpha_k y_k, a loss l makes the two problems
+
+    J(w)     = 1/2 |w|^2 + C sum_k s_k l(w.y_k),
+    L(alpha) = sum_k D_k(alpha_k) - 1/2 |v|^2,     0 <= alpha_k <= the end of its box,
+
+where D_k(a) = -C s_k l*(-a / (C s_k)) with the convex conjugate l*, so that D_k(0) = 0 and
+
+    C s_k l(m) + a m - D_k(a) >= 0     for all margins m and feasible a (Fenchel and Young).
+
+A loss is a class; its methods are the mathematics. Kernels take an instance as an argument and call
+the functions below. Which method that means is decided when the kernel is compiled. Called from
+Python, they run as plain Python, those with arguments of type ``T`` on arrays, too.
+
+No loss is positive beyond the margin 1, and all fall as the margin grows.
+"""
+
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from certsvm.kernels.jit import loss_operation
+from certsvm.kernels.rows import Vector
+
+T = TypeVar("T", float, Vector)
+
+
+class Hinge(NamedTuple):
+    """l(m) = max(0, 1 - m), hence D_k(a) = a and the box ends at C s_k."""
+
+    @property
+    def name(self) -> str:
+        """The name that scikit-learn has for it."""
+        return "hinge"
+
+    def loss_value(self, margin: float) -> float:
+        """max(0, 1 - m)."""
+        # Written so that a margin that is not a number does not pass for no loss.
+        return 0.0 if margin >= 1.0 else 1.0 - margin
+
+    def steepness(self, margin: float) -> float:
+        """One, wherever."""
+        return 1.0
+
+    def box_end(self, C: float, weight: T) -> T:
+        """C s."""
+        return C * weight
+
+    def dual_value(self, alpha: T, C: float, weight: T) -> T:
+        """Alpha itself."""
+        return alpha
+
+    def dual_gradient(self, margin: float, alpha: float, C: float, weight: float) -> float:
+        """G = m - 1."""
+        return margin - 1.0
+
+    def coordinate_step(
+        self,
+        alpha: float,
+        gradient: float,
+        squared_norm: float,
+        C: float,
+        weight: float,
+        omega: float,
+    ) -> float:
+        """clip(a - omega G / |y|^2, 0, C s)."""
+        # An empty row has no curvature: its alpha goes straight to the end of the box.
+        new = C * weight
+        if squared_norm > 0.0:
+            new = min(max(alpha - omega * gradient / squared_norm, 0.0), new)
+        return new
+
+    def smoothing_centre(self, C: float, weight: T) -> T:
+        """The middle of the box."""
+        return 0.5 * C * weight
+
+    def response(self, margin: T, alpha_hat: T, sigma: float, C: float, weight: T) -> T:
+        """a_hat + sigma s (1 - m)."""
+        return alpha_hat + sigma * weight * (1.0 - margin)
+
+    def response_slope(self, sigma: float, C: float) -> float:
+        """Sigma."""
+        return sigma
+
+
+HINGE = Hinge()
+
+Loss: TypeAlias = Hinge
+
+
+@loss_operation
+def loss_value(loss: Loss, margin: float) -> float:
+    """l(m), the loss of a row with this margin."""
+    return loss.loss_value(margin)
+
+
+@loss_operation
+def steepness(loss: Loss, margin: float) -> float:
+    """The largest -l' at this margin and beyond: times an error in a margin, one in the loss."""
+    return loss.steepness(margin)
+
+
+@loss_operation
+def box_end(loss: Loss, C: float, weight: T) -> T:
+    """The largest feasible alpha of a row."""
+    return loss.box_end(C, weight)
+
+
+@loss_operation
+def dual_value(loss: Loss, alpha: T, C: float, weight: T) -> T:
+    """D(a), what a row's alpha adds to L besides its share of -|v|^2 / 2."""
+    return loss.dual_value(alpha, C, weight)
+
+
+@loss_operation
+def dual_gradient(loss: Loss, margin: float, alpha: float, C: float, weight: float) -> float:
+    """G = m - D'(a), minus the derivative of L by a row's alpha, whose margin at v is m."""
+    return loss.dual_gradient(margin, alpha, C, weight)
+
+
+@loss_operation
+def coordinate_step(
+    loss: Loss,
+    alpha: float,
+    gradient: float,
+    squared_norm: float,
+    C: float,
+    weight: float,
+    omega: float,
+) -> float:
+    """Where alpha goes: with ``omega`` = 1 to the maximum of L in this alpha alone, inside its box.
+
+    ``gradient`` is the ``dual_gradient``, ``squared_norm`` is |y|^2, or the curvature that stands
+    for it. Other ``omega`` make the step that many times as long, still inside the box.
+    """
+    return loss.coordinate_step(alpha, gradient, squared_norm, C, weight, omega)
+
+
+@loss_operation
+def smoothing_centre(loss: Loss, C: float, weight: T) -> T:
+    """The alpha_hat to smooth about while nothing is known of the optimum."""
+    return loss.smoothing_centre(C, weight)
+
+
+@loss_operation
+def response(loss: Loss, margin: T, alpha_hat: T, sigma: float, C: float, weight: T) -> T:
+    """The alpha that a smoothed loss answers a margin with, before it is clipped to the box.
+
+    Clipped, it is where  D(a) - a m - (a - a_hat)^2 / (2 sigma s)  is largest in the box; minus
+    that maximum's derivative by m. If it is strictly inside the box, the row is free. Response,
+    centre and box are all proportional to the weight s.
+    """
+    return loss.response(margin, alpha_hat, sigma, C, weight)
+
+
+@loss_operation
+def response_slope(loss: Loss, sigma: float, C: float) -> float:
+    """How fast the response falls as the margin grows, for each unit of a row's weight."""
+    return loss.response_slope(sigma, C)

@@ -1,0 +1,235 @@
+"""What makes a loss one: the properties that solvers and certificates rely on."""
+
+import math
+import pickle
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.kernels.jit import kernel
+from certsvm.kernels.losses import (
+    HINGE,
+    Loss,
+    box_end,
+    coordinate_step,
+    dual_gradient,
+    dual_value,
+    loss_value,
+    response,
+    response_slope,
+    smoothing_centre,
+    steepness,
+)
+from certsvm.kernels.rows import Vector
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
+
+margins = st.one_of(st.sampled_from([-1.0, 0.0, 1.0]), st.floats(-20, 20))
+sizes = st.sampled_from([0.01, 0.5, 1.0, 3.0, 40.0])
+shares = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1))
+losses = st.sampled_from([HINGE])
+
+
+def in_box(loss: Loss, share: float, C: float, weight: float) -> float:
+    """A feasible alpha; where there is no end, one up to a multiple of C s."""
+    return share * min(box_end(loss, C, weight), 10.0 * C * weight)
+
+
+def clipped(loss: Loss, alpha: float, C: float, weight: float) -> float:
+    return min(max(alpha, 0.0), box_end(loss, C, weight))
+
+
+@given(losses, margins, margins, st.floats(0, 1))
+def test_the_value_is_convex_and_falls_to_zero(loss: Loss, m: float, n: float, t: float) -> None:
+    between = loss_value(loss, (1 - t) * m + t * n)
+    assert between <= (1 - t) * loss_value(loss, m) + t * loss_value(loss, n) + 1e-12
+    assert loss_value(loss, min(m, n)) >= loss_value(loss, max(m, n)) >= 0.0
+    assert loss_value(loss, 1.0 + abs(m)) == 0.0
+    assert loss_value(loss, 1.0 - abs(m)) >= 0.0
+
+
+@given(losses, margins, margins)
+def test_steepness_bounds_what_an_error_in_the_margin_does(loss: Loss, m: float, n: float) -> None:
+    change = abs(loss_value(loss, m) - loss_value(loss, n))
+    assert change <= steepness(loss, min(m, n)) * abs(m - n) + 1e-12
+
+
+def test_a_margin_that_is_not_a_number_does_not_pass_for_no_loss() -> None:
+    assert math.isnan(loss_value(HINGE, math.nan))
+
+
+def test_the_hinge() -> None:
+    assert [loss_value(HINGE, m) for m in (-1.0, 0.0, 0.75, 1.0, 2.0)] == [2.0, 1.0, 0.25, 0.0, 0.0]
+    assert box_end(HINGE, 2.0, 3.0) == 6.0
+    assert HINGE.name == "hinge"
+
+
+@given(losses, margins, shares, sizes, sizes)
+def test_fenchel_and_young(loss: Loss, m: float, share: float, C: float, s: float) -> None:
+    alpha = in_box(loss, share, C, s)
+    terms = np.array([C * s * loss_value(loss, m), alpha * m, -dual_value(loss, alpha, C, s)])
+    assert terms.sum() >= -1e-12 * np.abs(terms).sum()
+    assert dual_value(loss, 0.0, C, s) == 0.0
+
+
+@given(losses, margins, shares, shares, sizes, sizes)
+def test_the_dual_gradient_is_one(
+    loss: Loss, m: float, share: float, other: float, C: float, s: float
+) -> None:
+    """D lies below its tangents, and their slope is m - G."""
+    a, b = in_box(loss, share, C, s), in_box(loss, other, C, s)
+    slope = m - dual_gradient(loss, m, a, C, s)
+    tangent = dual_value(loss, a, C, s) + slope * (b - a)
+    assert dual_value(loss, b, C, s) <= tangent + 1e-12 * C * s * (1 + abs(m))
+
+
+@given(losses, margins, shares, sizes, sizes, st.sampled_from([0.0, 1e-3, 1.0, 7.0]))
+def test_a_step_goes_to_the_maximum_in_its_box(
+    loss: Loss, m: float, share: float, C: float, s: float, squared_norm: float
+) -> None:
+    alpha = in_box(loss, share, C, s)
+    if squared_norm == 0.0:
+        # An empty row has the margin zero.
+        m = 0.0
+    G = dual_gradient(loss, m, alpha, C, s)
+    new = coordinate_step(loss, alpha, G, squared_norm, C, s, 1.0)
+    assert 0.0 <= new <= box_end(loss, C, s)
+
+    def gain(b: float) -> float:
+        step = b - alpha
+        quadratic = step * m + 0.5 * squared_norm * step * step
+        return dual_value(loss, b, C, s) - dual_value(loss, alpha, C, s) - quadratic
+
+    scale = C * s * (1 + abs(m) + squared_norm * C * s)
+    for b in np.linspace(0.0, in_box(loss, 1.0, C, s), 9):
+        assert gain(float(b)) <= gain(new) + 1e-12 * scale
+    # There the inequality of Fenchel and Young is an equality: the row's part of the gap is zero.
+    then = m + squared_norm * (new - alpha)
+    part = C * s * loss_value(loss, then) + new * then - dual_value(loss, new, C, s)
+    assert part == pytest.approx(0.0, abs=1e-11 * scale)
+
+
+@given(losses, margins, shares, sizes, sizes, st.floats(0.1, 1.9))
+def test_omega_makes_a_step_longer_inside_the_box(
+    loss: Loss, m: float, share: float, C: float, s: float, omega: float
+) -> None:
+    alpha = in_box(loss, share, C, s)
+    # Steep enough that the whole step ends inside, if it does not start at an end.
+    G, q = dual_gradient(loss, m, alpha, C, s), 1e3 / (C * s)
+    one, longer = (coordinate_step(loss, alpha, G, q, C, s, factor) for factor in (1.0, omega))
+    expected = clipped(loss, alpha + omega * (one - alpha), C, s)
+    if 0.0 < one < box_end(loss, C, s):
+        assert longer == pytest.approx(expected, rel=1e-9, abs=1e-12 * C * s)
+
+
+@given(losses, margins, margins, shares, st.sampled_from([0.1, 1.0, 30.0]), sizes, sizes)
+def test_the_response_is_the_gradient_of_the_smoothed_loss(
+    loss: Loss, m: float, n: float, share: float, sigma: float, C: float, s: float
+) -> None:
+    alpha_hat = in_box(loss, share, C, s)
+
+    def value(alpha: float, margin: float) -> float:
+        distance = alpha - alpha_hat
+        return dual_value(loss, alpha, C, s) - alpha * margin - distance**2 / (2 * sigma * s)
+
+    def alpha_at(margin: float) -> float:
+        return clipped(loss, response(loss, margin, alpha_hat, sigma, C, s), C, s)
+
+    alpha = alpha_at(m)
+    scale = C * s * (1 + abs(m) + abs(n) + C / sigma)
+    for b in np.linspace(0.0, in_box(loss, 1.0, C, s), 9):
+        assert value(float(b), m) <= value(alpha, m) + 1e-12 * scale
+    # The smoothed loss lies above its tangent, whose slope is minus the response.
+    smoothed_m, smoothed_n = value(alpha, m), value(alpha_at(n), n)
+    assert smoothed_n >= smoothed_m - alpha * (n - m) - 1e-12 * scale
+
+
+@given(losses, margins, margins, shares, sizes, sizes, sizes)
+def test_the_slope_of_the_response(
+    loss: Loss, m: float, n: float, share: float, sigma: float, C: float, s: float
+) -> None:
+    alpha_hat = in_box(loss, share, C, s)
+    fall = response(loss, m, alpha_hat, sigma, C, s) - response(loss, n, alpha_hat, sigma, C, s)
+    slope = response_slope(loss, sigma, C) * s
+    assert fall == pytest.approx(slope * (n - m), abs=1e-12 * (slope * 40 + alpha_hat))
+
+
+@given(losses, margins, sizes, sizes, sizes, sizes)
+def test_responses_centre_and_box_are_proportional_to_the_weight(
+    loss: Loss, m: float, sigma: float, C: float, s: float, t: float
+) -> None:
+    assert box_end(loss, C, t * s) == pytest.approx(t * box_end(loss, C, s))
+    centre = smoothing_centre(loss, C, s)
+    assert 0.0 <= centre <= box_end(loss, C, s)
+    assert smoothing_centre(loss, C, t * s) == pytest.approx(t * centre)
+    once = response(loss, m, centre, sigma, C, s)
+    scale = t * s * (C + 21.0 * sigma)
+    assert response(loss, m, t * centre, sigma, C, t * s) == pytest.approx(
+        t * once, abs=1e-12 * scale
+    )
+
+
+@kernel
+def everything(
+    loss: Loss, m: float, a: float, sigma: float, C: float, s: float, out: Vector
+) -> int:
+    G = dual_gradient(loss, m, a, C, s)
+    out[0] = loss_value(loss, m)
+    out[1] = steepness(loss, m)
+    out[2] = box_end(loss, C, s)
+    out[3] = dual_value(loss, a, C, s)
+    out[4] = G
+    out[5] = coordinate_step(loss, a, G, 2.0, C, s, 1.3)
+    out[6] = coordinate_step(loss, a, G, 0.0, C, s, 1.3)
+    out[7] = smoothing_centre(loss, C, s)
+    out[8] = response(loss, m, a, sigma, C, s)
+    out[9] = response_slope(loss, sigma, C)
+    return 10
+
+
+@given(losses, margins, shares, sizes, sizes, sizes)
+def test_kernels_compute_what_the_python_text_says(
+    loss: Loss, m: float, share: float, sigma: float, C: float, s: float
+) -> None:
+    alpha = in_box(loss, share, C, s)
+    compiled, plain = np.full((2, 10), np.nan)
+    assert everything(loss, m, alpha, sigma, C, s, compiled) == compiled.size
+    everything.py_func(loss, m, alpha, sigma, C, s, plain)
+    np.testing.assert_allclose(compiled, plain, rtol=1e-12, atol=1e-12 * (1 + sigma * s * 20))
+
+
+def test_arrays_where_they_are_allowed() -> None:
+    rng = np.random.default_rng(0)
+    m, a, s = rng.uniform(0, 2, (3, 5))
+    forms: list[tuple[Vector, Callable[[int], float]]] = [
+        (box_end(HINGE, 0.7, s), lambda k: box_end(HINGE, 0.7, s[k])),
+        (dual_value(HINGE, a, 0.7, s), lambda k: dual_value(HINGE, a[k], 0.7, s[k])),
+        (smoothing_centre(HINGE, 0.7, s), lambda k: smoothing_centre(HINGE, 0.7, s[k])),
+        (
+            response(HINGE, m, a, 3.0, 0.7, s),
+            lambda k: response(HINGE, m[k], a[k], 3.0, 0.7, s[k]),
+        ),
+    ]
+    for of_arrays, of_one in forms:
+        np.testing.assert_allclose(of_arrays, [of_one(k) for k in range(5)], rtol=1e-14)
+
+
+def test_a_problem_has_a_loss_and_takes_no_other() -> None:
+    class Absolute(NamedTuple):
+        """Not one of ours."""
+
+    rows, labels = Rows(np.eye(4)), [1, -1, 1, -1]
+    problem = Problem(rows, labels)
+    assert problem.loss == HINGE
+    assert problem.sample(np.array([0, 3])).loss is problem.loss
+    for other in ("hinge", None, (), Absolute()):
+        with pytest.raises(TypeError, match="loss must be one of certsvm"):
+            Problem(rows, labels, loss=other)
+
+
+def test_it_goes_to_other_processes() -> None:
+    assert type(pickle.loads(pickle.dumps(HINGE))) is type(HINGE)
