@@ -124,7 +124,8 @@ def test_a_failure_is_no_number_and_two_leave_the_diagonal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     of = problem(False)
-    monkeypatch.setattr(TensorRows, "gram", lambda *given, **options: -5.0 * torch.eye(6).double())
+    minus = device(-5.0 * np.eye(6))
+    monkeypatch.setattr(TensorRows, "gram", lambda *given, **options: minus.clone())
     free, gradient = device(np.arange(10)), device(np.ones(6))
     directions = Directions(of, corrections=4)
     for _ in range(2):

@@ -362,12 +362,7 @@ def test_an_interruption_leaves_true_certificates(
         assert verify(model, host(X), host(y)).ok
 
 
-def outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let rows count as outside the device, so that they come in blocks."""
-    monkeypatch.setattr(rows_module.TensorRows, "resident", False)
-
-
-def test_classes_go_in_step_where_rows_come_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_classes_go_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = data(400, classes=5)
     readings = []
     products = rows_module.TensorRows.products
@@ -378,21 +373,20 @@ def test_classes_go_in_step_where_rows_come_from_outside(monkeypatch: pytest.Mon
         return products(self, vectors)
 
     monkeypatch.setattr(rows_module.TensorRows, "products", counted)
-    alone = LinearSVC(tol=1e-3, random_state=0).fit(X, y)
-    assert set(readings) == {1}
-    n_alone = len(readings)
-    readings.clear()
-    outside(monkeypatch)
     together = LinearSVC(tol=1e-3, random_state=0).fit(X, y)
     assert max(readings) == 5
-    assert len(readings) < 0.5 * n_alone
+    n_together = len(readings)
+    readings.clear()
+    monkeypatch.setattr(TensorSource, "_in_step", lambda self: 1)
+    alone = LinearSVC(tol=1e-3, random_state=0).fit(X, y)
+    assert set(readings) == {1}
+    assert n_together < 0.5 * len(readings)
     agrees(alone, host(X), host(y))
     agrees(together, host(X), host(y))
 
 
 def test_the_memory_of_a_group_is_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = data(400, classes=6)
-    outside(monkeypatch)
     monkeypatch.setattr(TensorSource, "_in_step", lambda self: 2)
     alive: list[int] = []
     begin = newton_module.begin
@@ -406,6 +400,14 @@ def test_the_memory_of_a_group_is_for_the_next(monkeypatch: pytest.MonkeyPatch) 
     clf = LinearSVC(tol=1e-3, random_state=0).fit(X, y)
     assert alive == [0, 0, 0]
     agrees(clf, host(X), host(y))
+
+
+def test_another_C_is_another_group() -> None:
+    X, y = data(200, classes=3)
+    source = TensorSource(X, y)
+    one, other = source.problem(1, 1.0), source.problem(1, 2.0)
+    assert (one.C, other.C) == (1.0, 2.0)
+    assert source.problem(2, 2.0).group is other.group
 
 
 def test_alpha_does_not_stay_on_the_device_unless_it_is_asked_for() -> None:

@@ -190,7 +190,7 @@ class Solver(ABC):
     """Whether its runs have dual points; otherwise certificates are primal only."""
 
     goes_on_from_alpha: ClassVar[bool] = False
-    """Whether a start's alpha is of use to it."""
+    """Whether a warm start goes on from the alpha of a result, which then has to be kept."""
 
     problem_type: ClassVar[type[Any]] = Problem
     """The most general kind of problem that its runs take."""

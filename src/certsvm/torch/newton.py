@@ -83,7 +83,6 @@ class TensorNewton(Solver):
     """
 
     name: ClassVar[str] = "newton"
-    goes_on_from_alpha: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = TensorProblem
 
     max_columns: int = 5000

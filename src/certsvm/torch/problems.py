@@ -119,6 +119,7 @@ class ProblemGroup:
 
     def __init__(self, problems: Sequence[TensorProblem], first: int = 0) -> None:
         self.problems, self.first = list(problems), first
+        self.numbers = range(first, first + len(problems))
         self.runs: dict[int, Run] = {}
         for number, problem in enumerate(problems):
             problem.group, problem.number = self, number

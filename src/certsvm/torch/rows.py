@@ -194,11 +194,6 @@ class TensorRows:
         return total
 
     @property
-    def resident(self) -> bool:
-        """Whether the rows are on the device; otherwise they come in blocks with each reading."""
-        return len(self._blocks) == 1
-
-    @property
     def largest_sample(self) -> int:
         """Rows that may be copied to the device: any number if they are there, or a block."""
         if len(self._blocks) == 1:

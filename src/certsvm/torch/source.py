@@ -114,13 +114,14 @@ class TensorSource(Source):
         return Start(w, epochs)
 
     def problem(self, i: int, C: float) -> TensorProblem:
-        """The i-th problem; where rows come from outside the device, in step with others."""
-        if self.rows.resident:
+        """The i-th problem; several classes go in step, so that a reading serves them all."""
+        if len(self.positive) == 1:
             return self._problem(i, C)
-        if self._group is None or not 0 <= i - self._group.first < len(self._group.problems):
+        group = self._group
+        if group is None or C != group.problems[0].C or i not in group.numbers:
             numbers = range(i, min(i + self._in_step(), len(self.positive)))
-            self._group = ProblemGroup([self._problem(j, C) for j in numbers], first=i)
-        return self._group.problems[i - self._group.first]
+            group = self._group = ProblemGroup([self._problem(j, C) for j in numbers], first=i)
+        return group.problems[i - group.first]
 
     def _problem(self, i: int, C: float) -> TensorProblem:
         signs = 2 * (self._codes == self.positive[i]).to(torch.int8) - 1
