@@ -8,18 +8,22 @@ JOBS ?= 2
 # get one: TORCH='torch --index-url https://download.pytorch.org/whl/cpu'.
 TORCH ?= torch==2.13.0
 
-.PHONY: help demo test test-torch lint check bench peers paper clean
+# Tests to run; all by default.
+TESTS ?=
+
+.PHONY: help demo test test-rounding test-torch lint check bench peers paper clean
 
 help:
-	@echo "make demo   train on a text-like problem, verify the proof, compare"
-	@echo "make test   run the tests"
-	@echo "make test-torch  the tests of tensors; installs PyTorch (TORCH= says which)"
-	@echo "make lint   ruff, mypy --strict, import rules"
-	@echo "make check  lint and test"
-	@echo "make bench  measure; DATA=folder names a folder of libsvm files"
-	@echo "make peers  compare with other solvers; needs DATA=folder, takes hours"
-	@echo "make paper  the paper's tables; DATA=folder, or QUICK=1 for generated data, ten minutes"
-	@echo "make clean  remove the environment and all caches"
+	@echo "make demo           train on a text-like problem, verify the certificate, compare"
+	@echo "make test           run the tests (TESTS=tests/solvers: some of them)"
+	@echo "make test-rounding  run them twice more, with the rounding of other x86 processors"
+	@echo "make test-torch     run the tests of tensors; installs PyTorch (TORCH= says which)"
+	@echo "make lint           ruff, mypy --strict, import rules"
+	@echo "make check          lint and test"
+	@echo "make bench          run the benchmarks; DATA=folder names a folder of libsvm files"
+	@echo "make peers          compare with other solvers; needs DATA=folder, takes hours"
+	@echo "make paper          the paper's tables; DATA=folder, or QUICK=1 for generated data, ten minutes"
+	@echo "make clean          remove the environment and all caches"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -38,7 +42,19 @@ demo: $(VENV)/.runtime
 	@$(BIN)/python -m certsvm.demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/python -m pytest -q -n $(JOBS) $(TESTS)
+
+# Sums are rounded differently where vectors are shorter: first without AVX (NumPy and Numba) and with
+# AVX2 (BLAS), then with AVX2 throughout, as on AMD's processors before Zen 4. NumPy warns of features
+# that it cannot disable, so it is asked which it can.
+NUMPY_FEATURES = $(BIN)/python -c 'from numpy._core._multiarray_umath import __cpu_dispatch__ as names; print(*names)'
+AVX512_FEATURES = $(NUMPY_FEATURES) | tr ' ' '\n' | grep -E 'V4|AVX512' | tr '\n' ' '
+
+test-rounding: $(VENV)/.dev
+	NPY_DISABLE_CPU_FEATURES="$$($(NUMPY_FEATURES))" OPENBLAS_CORETYPE=Haswell NUMBA_CPU_NAME=generic \
+	  $(BIN)/python -m pytest -q -n $(JOBS) $(TESTS)
+	NPY_DISABLE_CPU_FEATURES="$$($(AVX512_FEATURES))" OPENBLAS_CORETYPE=Zen NUMBA_CPU_NAME=haswell \
+	  NUMBA_CPU_FEATURES=+avx2,+fma $(BIN)/python -m pytest -q -n $(JOBS) $(TESTS)
 
 $(VENV)/.torch: $(VENV)/.dev
 	$(BIN)/python -c 'import torch' 2>/dev/null || \

@@ -1,7 +1,7 @@
-"""The default solver: what it chose, and how its time grows with accuracy and falls with threads.
+"""The default solver: its choice, the price of accuracy, and the gain of a second thread.
 
-Through LinearSVC, without intercept; the best of three runs, interleaved. A ratio of 1.5 between
-the second and the first accuracy would be the price of a default tolerance of 1e-3.
+LinearSVC without intercept; the best of three runs, in turn. The ratio of the times to 1e-3 and to
+1e-2 is the price of a default tolerance of 1e-3.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 from benchmarks.data import OPTIMA, available
 from certsvm import LinearSVC
 
-# Accuracy and threads; the first is what the others are compared with.
+# Accuracy and threads; the others are compared with the first.
 SETTINGS = ((1e-2, 1), (1e-3, 1), (1e-6, 1), (1e-2, 2))
 REPEATS = 3
-# What takes longer than this is measured once, and given up after that.
+# Seconds from which a setting is measured once only, and the limit of a fit.
 LONG, MAX_SECONDS = 2.0, 15.0
 
 

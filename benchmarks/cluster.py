@@ -1,10 +1,8 @@
-"""On a cluster: processes on this machine, against one machine; and the model of what rounds cost.
+"""A Dask cluster of 1, 2 and 4 processes of this machine, against a fit in memory and a cost model.
 
-The first rows are fits on a Dask cluster of 1, 2 and 4 processes of this machine, to a proved one
-per cent, and the same fit in memory with two threads. "Checked" includes the second look at the
-certificate that is the default. "Model" is what ``certsvm.dask.costs`` says a
-round takes, for a network of 1 GB/s and a latency of 4 ms, and 1 ms for a task: assumptions, not
-measurements.
+Fits go to a proved one per cent; the fit in memory has two threads. "Checked" includes the recheck
+of the certificate, which is the default. "Model" is the time of a round by ``certsvm.dask.costs``,
+for an assumed network of 1 GB/s with a latency of 4 ms, and 1 ms per task.
 """
 
 from __future__ import annotations
@@ -22,9 +20,9 @@ from certsvm import LinearSVC as Local
 
 SETS = ["a9a", "covtype", "news20", "debian"]
 PROCESSES = (1, 2, 4)
-# Seconds for a fit, and how often it is repeated.
-MOST, REPEATS = 10.0, 5
-# Assumed: a loopback network, and what Dask takes for a task.
+# Limit of a fit in seconds, and repeats.
+MAX_SECONDS, REPEATS = 10.0, 5
+# Assumed: a loopback network, and the cost of a task in Dask.
 BANDWIDTH, LATENCY, PER_TASK = 1e9, 4e-3, 1e-3
 
 
@@ -46,7 +44,7 @@ def run(folder: Path | None) -> list[dict[str, Any]]:
 
 
 def generated() -> DataSet:
-    """As large as Covertype."""
+    """Random rows, about as many values as in Covertype."""
     rng = np.random.default_rng(0)
     X = sp.random(400_000, 54, density=0.22, format="csr", random_state=0)
     score = X @ rng.standard_normal(54) + 0.3 * rng.standard_normal(400_000)
@@ -54,14 +52,14 @@ def generated() -> DataSet:
 
 
 def repeated(data: DataSet, times: int) -> DataSet:
-    """The same rows several times: more of them, of the same kind."""
+    """The same rows several times."""
     return DataSet(
         f"{data.name} x {times}", sp.vstack([data.X] * times, format="csr"), np.tile(data.y, times)
     )
 
 
 def holds(name: str, certificate: Any) -> str:
-    """Whether the certified interval overlaps with what is known from other methods."""
+    """Whether the certified interval contains the optimum known from other methods."""
     if name not in OPTIMA:
         return "unknown"
     low, high = OPTIMA[name][1]
@@ -83,32 +81,32 @@ def on_cluster(data: DataSet, processes: int, solver: str) -> dict[str, Any]:
         ) as cluster,
         Client(cluster) as client,
     ):
-        # The blocks are on the workers already, as a user's are who has just made them.
+        # The blocks are on the workers before the clock runs.
         X = client.persist([delayed(data.X[span]) for span in spans])
         y = client.persist([delayed(data.y[span]) for span in spans])
         times: dict[str, list[float]] = {"local": [], "plain": [], "checked": []}
 
-        def fit(how: str, most: float = MOST) -> Any:
+        def fit(how: str, max_time: float = MAX_SECONDS) -> Any:
             began = time.perf_counter()
             if how == "local":
                 clf: Any = Local(tol=0.01, fit_intercept=False, n_jobs=2).fit(data.X, data.y)
             else:
                 clf = LinearSVC(
-                    solver=solver, tol=0.01, fit_intercept=False, random_state=0, max_time=most,
+                    solver=solver, tol=0.01, fit_intercept=False, random_state=0, max_time=max_time,
                     recheck=how == "checked",
                 ).fit(X, y)  # fmt: skip
             times[how].append(time.perf_counter() - began)
             return clf
 
         for how in times:
-            # What is loaded and compiled when it is first used.
+            # Load and compile.
             fit(how, 0.5)
             times[how].clear()
         for _ in range(REPEATS):
-            # One after the other, so that whatever else the machine does meets all of them.
+            # In turn, so that noise meets all of them alike.
             for how in times:
                 clf = fit(how)
-            if min(times["plain"]) > 0.5 * MOST:
+            if min(times["plain"]) > 0.5 * MAX_SECONDS:
                 break
     local, seconds, checked = (min(times[how]) for how in ("local", "plain", "checked"))
     shape = Shape(data.X.shape[0], data.X.nnz, data.X.shape[1], processes)

@@ -1,4 +1,4 @@
-"""Data sets from a folder of libsvm files, by name; what is not there is left out with a word."""
+"""Data sets from a folder of libsvm files, by name; missing ones are reported and left out."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ OPTIMA: dict[str, dict[float, tuple[float, float]]] = {
     "debian": {0.05: (1557.490, 1557.502), 1: (14907.92, 14909.29), 10: (75434.5, 75441.6)},
 }
 
-# Sets without an optimum that is known from other methods.
+# Sets whose optimum is not known from other methods.
 OTHERS = ("mushrooms",)
 
 
 class MissingDataError(FileNotFoundError):
-    """A data set is not at hand."""
+    """A data set is not in the folder."""
 
 
 class DataSet(NamedTuple):
@@ -43,7 +43,7 @@ class DataSet(NamedTuple):
 
 
 def available(folder: Path | None, names: list[str] | None = None) -> Iterator[DataSet]:
-    """The known sets that the folder has, one at a time."""
+    """The named sets that the folder has, one at a time; by default those with known optima."""
     if folder is None:
         print("no data folder given (--data): only generated data is used", file=sys.stderr)
         return

@@ -1,12 +1,12 @@
 """From a file to a certified model: the rate of reading text, and the time of the whole job.
 
-Reading: megabytes of text a second, best of five, in turn, in one process, files in the system's
-cache. `liblinear` is the whole of `liblinear-train` with a tolerance that ends it after a pass, so
-its figure is a little too small.
+Reading: megabytes of text per second, best of five, in turn, in one process, files in the page
+cache. `liblinear` is the whole of `liblinear-train` with a tolerance that ends it after one pass,
+so its rate is slightly underestimated.
 
 The whole job: seconds of the commands, best of three, in turn, kernels compiled beforehand:
 `certsvm train FILE -c C`, to a proved 1 %, and `liblinear-train -s 3 -c C FILE` at its default
-tolerance, whose accuracy we then look up (J of its model against our dual bound).
+tolerance. The accuracy of liblinear's model is J against our dual bound.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sklearn.datasets import load_svmlight_file
 
+from benchmarks.timing import best_seconds
 from certsvm import Model, Problem, Rows
 from certsvm.certificates.primal import primal_bound
 from certsvm.data import load_libsvm
@@ -66,7 +66,7 @@ def _plain(folder: Path, name: str, scratch: Path) -> Path | None:
 
 
 def _is_read_by_liblinear(file: Path) -> bool:
-    """It refuses blank lines, which some files have at their end."""
+    """Whether it can: it refuses blank lines, which some files have at their end."""
     return LIBLINEAR is not None and not subprocess.run(_one_pass(LIBLINEAR, file)).returncode
 
 
@@ -86,9 +86,10 @@ def _reading(file: Path, liblinear: str | None) -> dict[str, Any]:
         readers["liblinear, MB/s"] = lambda: subprocess.run(words, check=True)
     for read in readers.values():
         read()
-    best = _best(readers, 5)
-    rates: dict[str, Any] = {"liblinear, MB/s": "refused"} if liblinear is None else {}
-    rates = {name: round(megabytes / seconds, 1) for name, seconds in best.items()} | rates
+    best = best_seconds(readers, 5)
+    rates: dict[str, Any] = {name: round(megabytes / best[name], 1) for name in best}
+    if liblinear is None:
+        rates["liblinear, MB/s"] = "refused" if LIBLINEAR else "not installed"
     ratio = best["scikit-learn, MB/s"] / best["2 threads, MB/s"]
     return {"MB": round(megabytes, 1), **rates, "scikit-learn / ours": round(ratio, 1)}
 
@@ -104,7 +105,7 @@ def _whole_job(file: Path, C: float, scratch: Path, liblinear: str | None) -> di
         jobs["liblinear-train, s"] = lambda: subprocess.run(words, check=True)
     for job in jobs.values():
         job()
-    best = _best(jobs, 3)
+    best = best_seconds(jobs, 3)
     result: dict[str, Any] = {name: round(seconds, 3) for name, seconds in best.items()}
     certificate = Model.load(ours).certificates[0]
     result["proved"] = f"{certificate.proved_gap:.2%}"
@@ -121,14 +122,3 @@ def _accuracy(model: Path, file: Path, C: float, dual: float) -> float:
     X, y = load_libsvm(file, n_features=trained.n_features)
     problem = Problem(Rows(X), (y == trained.classes[1]) * 2.0 - 1.0, C=C)
     return primal_bound(problem, trained.coef[0].copy()).value / dual - 1.0
-
-
-def _best(jobs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """The shortest time of each, measured in turn."""
-    times: dict[str, list[float]] = {name: [] for name in jobs}
-    for _ in range(repeats):
-        for name, job in jobs.items():
-            began = time.perf_counter()
-            job()
-            times[name].append(time.perf_counter() - began)
-    return {name: min(measured) for name, measured in times.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.data import DataSet, available
+from benchmarks.timing import best_seconds
 from certsvm.certificates.primal import primal_bound
 from certsvm.demo import text_like
 from certsvm.problem.memory import Problem
@@ -35,27 +35,21 @@ def _sets(folder: Path | None) -> Iterator[DataSet]:
 
 
 def _measure(X: sp.csr_matrix, y: Any) -> dict[str, Any]:
-    """Nanoseconds per nonzero, best of several interleaved repeats, after three passes."""
+    """Nanoseconds per nonzero, best of several repeats, after three passes."""
     problem = Problem(Rows(X), y, C=1.0)
     state = GrowingMargin(problem)
     in_order = np.arange(problem.m)
-    rng = np.random.default_rng(0)
+    at_random = np.random.default_rng(0).permutation(problem.m)
     for _ in range(3):
         state.present(in_order)
     w = state.w
-    at_random = rng.permutation(problem.m)
-    timed: dict[str, Callable[[], object]] = {
+    jobs: dict[str, Callable[[], object]] = {
         "X @ w": lambda: X @ w,
         "pass, memory order": lambda: state.present(in_order),
         "pass, random order": lambda: state.present(at_random),
         "exact objective": lambda: primal_bound(problem, w),
     }
-    best = dict.fromkeys(timed, np.inf)
-    for _ in range(REPEATS):
-        for name, function in timed.items():
-            began = time.perf_counter()
-            function()
-            best[name] = min(best[name], time.perf_counter() - began)
+    best = best_seconds(jobs, REPEATS)
     row: dict[str, Any] = {"nonzeros per row": round(X.nnz / X.shape[0], 1)}
     row |= {f"{name} (ns)": round(1e9 * seconds / X.nnz, 2) for name, seconds in best.items()}
     row["memory order / X @ w"] = round(best["pass, memory order"] / best["X @ w"], 2)

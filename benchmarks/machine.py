@@ -1,4 +1,4 @@
-"""What a figure was measured on."""
+"""The machine that a figure was measured on."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Certified intervals against known optima: auto, and SGD with and without windows.
 
-To a proved 1 % unless it says otherwise, for 5 seconds and 5000 passes at most, on one thread.
+To a proved 1 % unless stated otherwise, in at most 5 seconds and 5000 passes, on one thread.
 """
 
 from __future__ import annotations

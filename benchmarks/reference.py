@@ -1,10 +1,11 @@
-"""What answers are measured against: an interval that is proved to contain the optimum."""
+"""The reference of a comparison: an interval that is proved to contain the optimum."""
 
 from __future__ import annotations
 
 import hashlib
 import sys
 import time
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,13 @@ FINER = 0.01
 """The interval is made narrower than the finest accuracy asked for by this factor."""
 
 
+@dataclass(frozen=True)
 class Reference:
     """J(w) of the best w and L of the best dual point for one data set and one C."""
 
-    def __init__(self, primal: float, dual: float, seconds: float) -> None:
-        self.primal = primal
-        self.dual = dual
-        self.seconds = seconds
+    primal: float
+    dual: float
+    seconds: float
 
     @property
     def gap(self) -> float:
@@ -39,12 +40,8 @@ class Reference:
         return self.primal / self.dual - 1
 
     def accuracy(self, objective: float) -> float:
-        """How far above the optimum an objective value is, at most."""
+        """An upper bound on the relative distance of an objective value to the optimum."""
         return objective / self.dual - 1
-
-    def describe(self) -> dict[str, float]:
-        """For the record."""
-        return {"primal": self.primal, "dual": self.dual, "seconds": self.seconds}
 
 
 def objective(data: DataSet, C: float, w: Array) -> float:
@@ -56,13 +53,13 @@ def objective(data: DataSet, C: float, w: Array) -> float:
 def reference(
     data: DataSet, C: float, finest: float, max_seconds: float, store: Store
 ) -> Reference:
-    """Compute the interval, unless one is known that is narrow enough or took as long."""
+    """Compute the interval, unless the store has one that is narrow enough or took as long."""
     key = f"{data.name} {fingerprint(data.X, data.y)} C={C:g}"
     known: dict[str, Any] | None = store.get("references", key)
     if known is not None:
-        found = Reference(known["primal"], known["dual"], known["seconds"])
-        if found.gap <= finest * FINER or found.seconds >= max_seconds:
-            return found
+        interval = Reference(**known)
+        if interval.gap <= finest * FINER or interval.seconds >= max_seconds:
+            return interval
     print(f"{data.name}, C = {C:g}: reference", end=" ", file=sys.stderr, flush=True)
     began = time.perf_counter()
     result = train(
@@ -72,16 +69,16 @@ def reference(
     if result.reason == INTERRUPTED:
         raise KeyboardInterrupt
     c = result.certificate
-    found = Reference(
+    interval = Reference(
         c.primal + c.primal_rounding, c.dual - c.dual_rounding, time.perf_counter() - began
     )
-    store.put("references", key, found.describe())
-    print(f"to {found.gap:.1e} in {found.seconds:.1f} s", file=sys.stderr, flush=True)
-    return found
+    store.put("references", key, asdict(interval))
+    print(f"to {interval.gap:.1e} in {interval.seconds:.1f} s", file=sys.stderr, flush=True)
+    return interval
 
 
 def fingerprint(X: sp.csr_matrix, y: Array) -> str:
-    """Of the data, so that a set of the same name with other rows is another one."""
+    """A digest of the data: a set of the same name with other rows is another set."""
     digest = hashlib.sha256(repr(X.shape).encode())
     for array in (X.data, X.indices, X.indptr, y):
         digest.update(np.ascontiguousarray(array).tobytes())

@@ -1,10 +1,10 @@
-"""Rounds on up to 1000 workers, simulated event by event, against the model of their costs.
+"""Rounds on up to 1000 workers, simulated event by event, against the cost model.
 
-The client hands in tasks one after the other and sends w to the workers one after the other; a
-worker's time varies by a tenth or so, and the slowest counts; sums are added eight at a time on the
-way back, each receiver getting them one after the other. The network moves 1 GB/s to or from a
-machine. What is simulated is time; the rounds to one per cent are those of ``certsvm.dask.costs``,
-20 for Newton and 60 for CoCoA, and are an assumption.
+The client submits tasks and sends w to the workers one after the other. The time of a worker varies
+by about a tenth, and the slowest one counts. Sums are added in a tree with a fan-in of eight, and a
+receiver gets its inputs one after the other. The network moves 1 GB/s to or from a machine. Only
+time is simulated; the number of rounds to one per cent (20 for Newton, 60 for CoCoA) is the
+assumption of ``certsvm.dask.costs``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from certsvm.dask.costs import (
     newton_round,
 )
 
-# Rows, stored values, columns, as many workers as hold a billion values each, or fewer.
+# Rows, stored values, columns.
 SHAPES = [
     (1e6, 1e8, 100.0),
     (1e8, 1e10, 1000.0),
@@ -91,7 +91,7 @@ def simulate(shape: Shape, network: Network, newton: bool, seed: int) -> float:
 
 
 def received(ready: Any, size: float, network: Network) -> float:
-    """When the last of some results has arrived, one after the other."""
+    """When the last result has arrived, if the receiver gets them one after the other."""
     now = 0.0
     for moment in np.sort(ready):
         now = max(now, float(moment)) + size / network.bandwidth

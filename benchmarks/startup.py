@@ -1,4 +1,4 @@
-"""From nothing to a fitted model: import and first fit in a fresh process."""
+"""Start-up: import and first fit in a fresh process."""
 
 from __future__ import annotations
 

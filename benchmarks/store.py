@@ -1,4 +1,4 @@
-"""What has been measured, kept in one JSON file so that a run can be continued."""
+"""Measurements in one JSON file, so that a run can be continued."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 class Store:
     """References, trials of settings, and finished cells; written at each change.
 
-    Each is found by a text that names all it depends on: the data, C, the versions, the limits.
+    The key of an entry names everything it depends on: the data, C, the versions, the limits.
     """
 
     def __init__(self, path: Path, *, fresh: bool = False) -> None:
@@ -21,11 +21,11 @@ class Store:
             self._content |= json.loads(path.read_text())
 
     def get(self, kind: str, key: str) -> Any:
-        """What was put there, or None."""
+        """The entry, or None."""
         return self._content[kind].get(key)
 
     def put(self, kind: str, key: str, value: Any) -> None:
-        """Keep it, on disk at once; an interrupted write leaves the old file."""
+        """Add an entry and write the file; an interrupted write leaves the old file."""
         self._content[kind][key] = value
         self._path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self._path.with_suffix(".new")

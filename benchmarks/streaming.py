@@ -1,9 +1,9 @@
 """A file several times larger than memory: text to blocks to a certificate, in bounded memory.
 
 libsvm text is generated (rows of 40 values in 500 columns, one label in ten wrong), converted, and
-trained from with `--memory`. Memory is the most that the process had, by the kernel's count
-(VmHWM), interpreter and libraries included; a limit on the process's data (RLIMIT_DATA) stands
-behind it. Seconds are those of one run each, on whatever disk the temporary folder is.
+used for training with `--memory`. Memory is the peak of the process (VmHWM), interpreter and
+libraries included; RLIMIT_DATA enforces a limit. Seconds are of one run each, on the disk of the
+temporary folder.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _measured(*words: object) -> dict[str, Any]:
     )  # fmt: skip
     code, seconds, peak = json.loads(done.stderr.splitlines()[-1])
     result: dict[str, Any] = {
-        "what": " ".join(str(w) for w in words if _telling(w)),
+        "what": " ".join(str(w) for w in words if _distinctive(w)),
         "file, MB": round(size / 1e6),
         "memory given, MB": MEMORY // 10**6,
         "memory at most, MB": round(peak),
@@ -105,19 +105,19 @@ def _measured(*words: object) -> dict[str, Any]:
         "exit": code,
     }
     if done.stdout.startswith("{"):
-        found = json.loads(done.stdout)
-        result["passes"] = max(found["passes"])
-        result["proved"] = f"{max(c['proved_gap'] for c in found['certificates']):.2g}"
+        fit = json.loads(done.stdout)
+        result["passes"] = max(fit["passes"])
+        result["proved"] = f"{max(c['proved_gap'] for c in fit['certificates']):.2g}"
     elif code:
         result["what"] += ": " + done.stderr.splitlines()[0]
     return result
 
 
-def _telling(word: object) -> bool:
-    """Whether a word tells one line of the table from another."""
+def _distinctive(word: object) -> bool:
+    """Whether a word distinguishes one line of the table from another."""
     return (str(word)[:1] not in "/-" and word not in (MEMORY, "8M")) or word in ("-c", "--tol")
 
 
 def _limit() -> None:
-    # A little more than it is told to take: the limit counts what is reserved and never touched.
+    # More than the budget: the limit also counts memory that is reserved and never touched.
     resource.setrlimit(resource.RLIMIT_DATA, (2 * MEMORY, 2 * MEMORY))

@@ -1,8 +1,8 @@
-"""Every system on four data sets: passes and seconds to a true accuracy, at C = 0.05 and 1.
+"""Every solver of the paper on four data sets: passes and seconds, at C = 0.05 and 1.
 
-DCD, MPU, OCAS and SVM^perf go to a proved 1e-5; the SGD family to a proved 1e-2 or 1000 passes;
-the primal-only solvers make 1000 passes. The true accuracy is against the known optimum; the
-passes to a true 1e-2 are an upper limit, since J is not computed after each pass.
+DCD, MPU, OCAS and SVM^perf go to a proved 1e-5, SGD-s and SGD-m to a proved 1e-2 or 1000 passes;
+the primal-only solvers make 1000 passes. The true accuracy is relative to the known optimum. The
+passes to a true 1e-2 are an upper bound, since J is not computed after each pass.
 """
 
 from __future__ import annotations
@@ -67,6 +67,6 @@ def run(folder: Path | None) -> list[dict[str, Any]]:
 
 
 def _passes_to(result: Result, objective: float) -> str:
-    """At most so many: J is not computed after each pass."""
+    """The first pass after which J was computed and low enough."""
     reached = np.flatnonzero(result.history["primal"] <= objective)
     return str(result.history[int(reached[0])].passes) if reached.size else "not reached"

@@ -200,3 +200,11 @@ def _extrapolate(before: Array, after: Array, gram: Array, box: Array) -> Array:
         room = np.where(step > 0, (box - after) / step, np.where(step < 0, -after / step, math.inf))
     length = min(length, float(np.min(room)))
     return after + length * step if length > 0 else after
+
+
+def noisy(n_rows: int = 400, n_columns: int = 5, *, C: float = 0.1, seed: int = 0) -> Problem:
+    """A problem whose classes overlap: the label is the sign of a column plus noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_columns))
+    labels = np.where(X[:, 0] + rng.standard_normal(n_rows) > 0, 1, -1)
+    return Problem(Rows(X), labels, C=C)

@@ -6,7 +6,7 @@ import threading
 import pytest
 from threadpoolctl import threadpool_info
 
-from certsvm.parallel import ALONE, Team, single_threaded_blas
+from certsvm.parallel import ALONE, Team, available_processors, single_threaded_blas
 
 
 def blas() -> list[int]:
@@ -57,3 +57,23 @@ def test_blas_has_its_threads_back_when_the_last_fit_ends() -> None:
     with pytest.raises(RuntimeError), single_threaded_blas():
         raise RuntimeError
     assert blas() == before
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_results_of_a_map_are_in_order(n_jobs: int) -> None:
+    with Team(n_jobs) as team:
+        assert team.map(lambda a, b: a + b, "abc", "xyz") == ["ax", "by", "cz"]
+        assert team.map(str, []) == []
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_of_several_errors_the_first_is_raised(n_jobs: int) -> None:
+    def fail(name: str) -> None:
+        raise ValueError(name)
+
+    with Team(n_jobs) as team, pytest.raises(ValueError, match="first"):
+        team.map(fail, ["first", "second", "third"])
+
+
+def test_processors() -> None:
+    assert available_processors() >= 1

@@ -4,23 +4,22 @@ The benchmark minimises    1/2 |beta|^2 + C sum_k max(0, 1 - y_k beta.x_k),    y
 
 which is certsvm's J without intercept and weights: the same C, and no factor in between.
 
-A point of the curve is a fit from nothing, with everything that a user pays for: looking through
-the data, bringing it into order, training, and the proof that J <= (1 + tol) J_opt, which is what
-ends it. The knob is ``tol``, in half decades from 1 down to 1e-8. Callbacks during one long fit
-would give more points for less, but of a fit that nobody asks for: what ``auto`` takes, and when J
-is computed, depend on how much is to be proved.
+A point of the curve is a cold fit with everything that a user pays for: input checks, training, and
+the proof that J <= (1 + tol) J_opt, which stops it. The knob is ``tol``, in half decades from 1
+down to 1e-8. Callbacks during one long fit would give more points for less, but that fit would not
+be representative: the choice of ``auto`` and the passes at which J is computed depend on ``tol``.
 
-The curve ends with the last of these tolerances, or with the first that could not be proved in the
-time that a point may take. That the objective has not changed for some points is no reason to end
-it, as it would be with benchopt's default: several tolerances may be met by the same pass.
+The curve ends with the last of these tolerances, or with the first that was not proved in the time
+limit of a point. benchopt's default criterion, an objective that has not changed for several
+points, would end it too early: several tolerances may be met by the same pass.
 
-Compiled functions are made ready in ``set_objective``. benchopt has ``warm_up`` for that, but calls
-it once for a solver, on the first of all data sets, and when its time limit is running already.
+Kernels are compiled in ``set_objective``. benchopt has ``warm_up`` for that, but calls it only once
+for a solver, on the first data set, when its time limit is already running.
 
-Solvers without a dual bound never know that they have arrived, so ``tol`` cannot be their knob:
-they are skipped, as are Newton's methods on many columns.
+Solvers without a dual bound cannot stop at a tolerance. They are skipped, as are second-order
+solvers on many columns.
 
-This file does not belong to a package: benchopt reads it by its path, or from ``solvers/``.
+This file is not part of a package: benchopt reads it by its path, or from ``solvers/``.
 """
 
 from __future__ import annotations
@@ -41,16 +40,16 @@ TOLERANCES: tuple[float, ...] = tuple(10.0 ** (-half / 2) for half in range(17))
 """From 1 to 1e-8, two for each factor of ten."""
 
 MOST_SECONDS = 30.0
-"""For one point: benchopt looks at its own limit only between points."""
+"""Limit of one point: benchopt checks its own limit only between points."""
 
 NO_LIMIT = 10**8
-"""Passes. Only a proof is to end a fit, or the clock."""
+"""Passes. Only a proof or the clock may stop a fit."""
 
 FIRST_PASSES = 100
-"""Enough to come by all compiled functions."""
+"""Enough passes to compile all kernels."""
 
 AUTO = ("working-set", "newton")
-"""What "auto" may take; which of them, it says only while at work."""
+"""The solvers that "auto" chooses between while it runs."""
 
 
 class LastTolerance(StoppingCriterion):  # type: ignore[misc]
@@ -63,7 +62,7 @@ class LastTolerance(StoppingCriterion):  # type: ignore[misc]
 
 
 class Solver(BaseSolver):  # type: ignore[misc]
-    """One of certsvm's solvers, by its name."""
+    """One of certsvm's solvers, by name."""
 
     name = "certsvm"
     parameters: ClassVar[dict[str, list[str]]] = {
@@ -81,19 +80,19 @@ class Solver(BaseSolver):  # type: ignore[misc]
     C: float = 0.0
 
     def skip(self, X: Any, y: Any, C: float) -> tuple[bool, str | None]:
-        """Whether this solver is of no use here, and why."""
+        """Whether to skip this solver here, and why."""
         solver = make_solver(self.solver)
         if not solver.certifies:
-            return True, f"{self.solver} proves nothing, and its points would have no end"
+            return True, f"{self.solver} proves nothing, so it cannot stop at a tolerance"
         if not np.array_equal(np.unique(y), [-1, 1]):
-            return True, "the labels are not -1 and +1, which the objective multiplies by"
+            return True, "the labels are not -1 and +1"
         most = getattr(solver, "max_columns", None)
         if most is not None and X.shape[1] > most:
             return True, f"{self.solver} takes at most {most} columns, X has {X.shape[1]}"
         return False, None
 
     def set_objective(self, X: Any, y: Any, C: float) -> None:
-        """Take the problem as it is; what is to be done with the data counts as work."""
+        """Keep the problem as it is; conversions of the data are timed."""
         another = X is not self.X or C != self.C
         self.X, self.y, self.C = X, y, C
         self.seed = int(self.get_seed(use_repetition=True))
@@ -103,14 +102,14 @@ class Solver(BaseSolver):  # type: ignore[misc]
             self._compile()
 
     def _compile(self) -> None:
-        """Have everything compiled that this problem needs, or loaded if it was compiled before."""
+        """Compile all kernels that this problem needs, or load them from the cache."""
         for name in AUTO if self.solver == "auto" else (self.solver,):
             most = getattr(make_solver(name), "max_columns", None)
             if most is None or self.X.shape[1] <= most:
                 self._fit(name, TOLERANCES[-1], max_iter=FIRST_PASSES)
 
     def get_next(self, stop_val: float) -> float:
-        """The tolerance after this one; the first is infinite, for which ``run`` takes 1."""
+        """The tolerance after this one; the first is infinite, which ``run`` reads as 1."""
         return next((tol for tol in TOLERANCES[1:] if tol < stop_val), TOLERANCES[-1])
 
     def run(self, stop_val: float) -> None:
@@ -120,7 +119,7 @@ class Solver(BaseSolver):  # type: ignore[misc]
         self.missed = fitted.certificate_ is None or not fitted.certificate_.met
 
     def get_result(self) -> dict[str, NDArray[np.float64]]:
-        """What the objective is evaluated at."""
+        """The weight vector at which the objective is evaluated."""
         return {"beta": self.beta}
 
     def _fit(self, name: str, tol: float, *, max_iter: int) -> LinearSVC:

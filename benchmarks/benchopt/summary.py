@@ -1,15 +1,16 @@
-"""What benchopt measured, in short: ``python -m benchmarks.benchopt.summary RESULT.parquet ...``.
+"""A summary of benchopt's results: ``python -m benchmarks.benchopt.summary RESULT.parquet ...``.
 
-For each data set, C and solver: the seconds to objective values within some relative distances of
-the least value that any solver had there (the fastest point that is as good, median over the
-repetitions; nothing if a repetition has none), and how near the solver came at all. The seconds
-are those of ``run``, as benchopt takes them.
+For each data set, C and solver it has the seconds to several relative accuracies and the accuracy
+reached. Accuracies are relative to the least objective value of any solver. The time to an accuracy
+is that of the fastest point that is as good, as a median over the repetitions; it is missing if a
+repetition has no such point. Times are those of ``run``, measured by benchopt.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
@@ -71,14 +72,12 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _versions(*names: str) -> dict[str, str]:
-    """Those of the packages that are there."""
-    found = {}
+    """The versions of the packages that are installed."""
+    versions = {}
     for name in names:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
 
 
 if __name__ == "__main__":

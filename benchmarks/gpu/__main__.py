@@ -1,8 +1,8 @@
-"""Embeddings on a GPU: how long a certified fit takes, and what else one would do on that card.
+"""Embeddings on a GPU: the time of a certified fit, and of PyTorch's optimisers on the same card.
 
     python -m benchmarks.gpu [--out FOLDER] [--quick]
 
-writes gpu.md and gpu.json. ``--quick`` takes small problems, to see whether everything runs.
+writes gpu.md and gpu.json. ``--quick`` uses small problems, as a smoke test.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from typing import Any
 import torch
 
 from benchmarks import machine
-from benchmarks.gpu.others import lbfgs, race, sgd
+from benchmarks.gpu.optimisers import lbfgs, race, sgd
 from benchmarks.gpu.problems import generated
+from benchmarks.markdown import Records, measured_on, of_records
 from certsvm import LinearSVC, fit_path
 from certsvm.torch import ProblemGroup, TensorNewton, TensorProblem, TensorRows, rows
 from certsvm.training.loop import train
 
-Table = list[dict[str, Any]]
 REPEATS = 7
-# Seconds for each of the others.
-MOST = 4.0
+# Limit in seconds for each of PyTorch's optimisers.
+MAX_SECONDS = 4.0
 
 
 def clock(work: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, float, Any]:
-    """The best and the median of several runs, in seconds, and what the last one gave."""
+    """The best and the median time of several runs, in seconds, and the last result."""
     times = []
     for _ in range(repeats):
         torch.cuda.synchronize()
@@ -44,7 +44,7 @@ def clock(work: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, float
 
 
 def card() -> dict[str, Any]:
-    """What the card does at best: matrix products and reading, measured."""
+    """The peak rates of the card, measured: matrix products and reading."""
     size = 8192
     a = torch.randn(size, size, device="cuda", dtype=torch.bfloat16)
     product = clock(lambda: a @ a, 10)[0]
@@ -62,8 +62,8 @@ def card() -> dict[str, Any]:
 
 
 @contextmanager
-def spans(name: str, owner: Any, method: str, found: dict[str, list[Any]]) -> Iterator[None]:
-    """Note when calls of a method begin and end on the device, and what they were given."""
+def spans(name: str, owner: Any, method: str, calls: dict[str, list[Any]]) -> Iterator[None]:
+    """Record the begin, the end and the arguments of each call of a method, on the device."""
     plain = getattr(owner, method)
 
     def timed(*arguments: Any, **options: Any) -> Any:
@@ -71,7 +71,7 @@ def spans(name: str, owner: Any, method: str, found: dict[str, list[Any]]) -> It
         begin.record()
         result = plain(*arguments, **options)
         end.record()
-        found.setdefault(name, []).append((begin, end, arguments))
+        calls.setdefault(name, []).append((begin, end, arguments))
         return result
 
     setattr(owner, method, timed)
@@ -85,21 +85,21 @@ def where_the_time_goes(
     fit: Callable[[], Any], n_columns: int, rates: dict[str, Any]
 ) -> dict[str, Any]:
     """Milliseconds of a fit in readings and Gram matrices, and how fast these were."""
-    found: dict[str, list[Any]] = {}
+    calls: dict[str, list[Any]] = {}
     with (
-        spans("products", TensorRows, "products", found),
-        spans("sums", TensorRows, "sums", found),
-        spans("gram", rows, "_gram", found),
-        spans("factor", torch.linalg, "cholesky_ex", found),
+        spans("products", TensorRows, "products", calls),
+        spans("sums", TensorRows, "sums", calls),
+        spans("gram", rows, "_gram", calls),
+        spans("factor", torch.linalg, "cholesky_ex", calls),
     ):
         fit()
         torch.cuda.synchronize()
     took = {
-        name: sum(begin.elapsed_time(end) for begin, end, _ in calls)
-        for name, calls in found.items()
+        name: sum(begin.elapsed_time(end) for begin, end, _ in timed)
+        for name, timed in calls.items()
     }
-    read = sum(given[0]._X.nbytes for name in ("products", "sums") for _, _, given in found[name])
-    work = sum(2.0 * given[0].shape[0] * n_columns**2 for _, _, given in found["gram"])
+    read = sum(given[0]._X.nbytes for name in ("products", "sums") for _, _, given in calls[name])
+    work = sum(2.0 * given[0].shape[0] * n_columns**2 for _, _, given in calls["gram"])
     reading = took["products"] + took["sums"]
     speed, rate = read / reading / 1e9, work / took["gram"] / 1e9
     return {
@@ -111,9 +111,9 @@ def where_the_time_goes(
     }
 
 
-def certified(rates: dict[str, Any], shapes: list[tuple[int, int, torch.dtype]]) -> Table:
+def certified(rates: dict[str, Any], shapes: list[tuple[int, int, torch.dtype]]) -> Records:
     """Fits with the data on the card: labels, norms and samples included."""
-    table: Table = []
+    table: Records = []
     for n, d, dtype in shapes:
         X, y = generated(n, d, dtype)
         LinearSVC(tol=1e-2, fit_intercept=False).fit(X[: n // 10], y[: n // 10])
@@ -136,9 +136,9 @@ def certified(rates: dict[str, Any], shapes: list[tuple[int, int, torch.dtype]])
     return table
 
 
-def other_ways(n: int, d: int) -> Table:
+def variations(n: int, d: int) -> Records:
     """Several C, several classes, warm starts, data on the host: to 1e-4."""
-    table: Table = []
+    table: Records = []
 
     def note(what: str, seconds: float, model: Any) -> None:
         worst = max(c.proved_gap for c in model.certificates_)
@@ -184,25 +184,25 @@ def other_ways(n: int, d: int) -> Table:
     return table
 
 
-def the_others(n: int, d: int, most: float) -> Table:
-    """PyTorch's optimisers, told the optimum, against a fit that proves its own."""
-    table: Table = []
+def pytorch_optimisers(n: int, d: int, most: float) -> Records:
+    """PyTorch's optimisers, stopped by a known optimum, against a certified fit."""
+    table: Records = []
     targets = [1e-2, 1e-3, 1e-5]
     for alike in (True, False):
         X, y = generated(n, d, alike=alike)
         signs = 2.0 * y.double() - 1.0
         for run in (lbfgs, sgd(1.0)):
-            # Not for the record: what is loaded when it is first used.
+            # Load and compile.
             race(run, X[:1000], signs[:1000], 1.0, 1e-9, [1e-9], 0.5)
         for C in (0.1, 1.0, 10.0):
-            own: dict[float, float | None] = {}
+            ours: dict[float, float | None] = {}
             for target in targets:
                 clf = LinearSVC(C, tol=target, fit_intercept=False, random_state=0)
-                own[target] = round(clock(partial(clf.fit, X, y), 5)[0], 3)
+                ours[target] = round(clock(partial(clf.fit, X, y), 5)[0], 3)
             reference = LinearSVC(C, tol=1e-7, fit_intercept=False, random_state=0).fit(X, y)
             assert reference.certificate_ is not None
             lower = reference.certificate_.dual
-            runs = {"certsvm": own, "L-BFGS": race(lbfgs, X, signs, C, lower, targets, most)}
+            runs = {"certsvm": ours, "L-BFGS": race(lbfgs, X, signs, C, lower, targets, most)}
             for step in (1.0, 0.1, 0.01):
                 runs[f"SGD, step {step:g}"] = race(sgd(step), X, signs, C, lower, targets, most)
             for name, seconds in runs.items():
@@ -217,15 +217,12 @@ def the_others(n: int, d: int, most: float) -> Table:
     return table
 
 
-def markdown(rates: dict[str, Any], tables: dict[str, Table]) -> str:
-    """All tables, with what they were measured on."""
-    where = ", ".join(f"{key} {value}" for key, value in (machine.describe() | rates).items())
-    lines = ["# gpu", "", (__doc__ or "").partition("\n")[0], "", f"Measured on: {where}."]
+def markdown(rates: dict[str, Any], tables: dict[str, Records]) -> str:
+    """All tables, with the machine."""
+    where = measured_on(machine.describe() | rates)
+    lines = ["# gpu", "", (__doc__ or "").partition("\n")[0], "", f"{where}."]
     for title, table in tables.items():
-        columns = list(table[0])
-        lines += ["", f"## {title}", "", "| " + " | ".join(columns) + " |"]
-        lines += ["|" + " --- |" * len(columns)]
-        lines += ["| " + " | ".join(str(row[c]) for c in columns) + " |" for row in table]
+        lines += ["", f"## {title}", "", *of_records(table)]
     return "\n".join([*lines, ""])
 
 
@@ -238,18 +235,18 @@ def main() -> None:
         parser.error("PyTorch sees no GPU here")
     rates = card()
     print(rates, flush=True)
-    shrink = 100 if arguments.quick else 1
+    fewer_rows, fewer_columns = (100, 8) if arguments.quick else (1, 1)
     single, half = torch.float32, torch.bfloat16
     shapes = [(1_000_000, 1024, single), (400_000, 2000, single), (10_000_000, 512, half)]
     tables = {
         "To a certified 1e-5, data on the card": certified(
-            rates, [(n // shrink, d // (8 if shrink > 1 else 1), dtype) for n, d, dtype in shapes]
+            rates, [(n // fewer_rows, d // fewer_columns, dtype) for n, d, dtype in shapes]
         ),
-        "1,000,000 x 1024, float32, with PyTorch's optimisers": the_others(
-            1_000_000 // shrink, 1024 // (8 if shrink > 1 else 1), MOST / shrink
+        "1,000,000 x 1024, float32, with PyTorch's optimisers": pytorch_optimisers(
+            1_000_000 // fewer_rows, 1024 // fewer_columns, MAX_SECONDS / fewer_rows
         ),
-        "1,000,000 x 512, float32, to a certified 1e-4": other_ways(
-            1_000_000 // shrink, 512 // (8 if shrink > 1 else 1)
+        "1,000,000 x 512, float32, to a certified 1e-4": variations(
+            1_000_000 // fewer_rows, 512 // fewer_columns
         ),
     }
     arguments.out.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Dense unit rows on a device, with some labels wrong.
+"""Dense rows of unit length on a device, with label noise.
 
-Either all directions are alike, or, as embeddings are, they have a common mean and most of their
-length in few directions: the k-th of them is 1 / k as long as the first.
+The rows are either isotropic or, like embeddings, have a common mean and a decaying spectrum: the
+k-th column is scaled by 1 / k.
 """
 
 from __future__ import annotations
@@ -35,12 +35,11 @@ def generated(
     X = torch.empty(rows, columns, device=device, dtype=dtype)
     y = torch.empty(rows, device=device, dtype=torch.long)
     for first in range(0, rows, _ROWS_AT_ONCE):
-        some = slice(first, min(first + _ROWS_AT_ONCE, rows))
-        size = some.stop - first
-        block = torch.randn(size, columns, generator=generator, device=device)
-        y[some] = (block @ directions).argmax(1)
+        part = slice(first, min(first + _ROWS_AT_ONCE, rows))
+        block = torch.randn(part.stop - first, columns, generator=generator, device=device)
+        y[part] = (block @ directions).argmax(1)
         block = block * lengths + mean
-        X[some] = block / block.norm(dim=1, keepdim=True)
+        X[part] = block / block.norm(dim=1, keepdim=True)
     wrong = torch.rand(rows, generator=generator, device=device) < flipped
     other = torch.randint(1, classes, (rows,), generator=generator, device=device)
     return X, torch.where(wrong, (y + other) % classes, y)

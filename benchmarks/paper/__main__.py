@@ -1,6 +1,6 @@
-"""Rerun the experiments of the paper: Tables 1 to 8, and what it could not show.
+"""Rerun the experiments of the paper: Tables 1 to 8, and a ninth for certified solvers.
 
-Each cell is kept as soon as it is measured; a run that was killed goes on where it was.
+Each cell is stored as soon as it is measured; a killed run resumes.
 """
 
 from __future__ import annotations
@@ -60,20 +60,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--sets", nargs="+", default=[], help=f"which: {', '.join(RECIPES)} (default: all)")
     add("--quick", action="store_true", help="generated data only, short limits: ten minutes")
-    add("--seconds", type=float, help="that a run may take")
+    add("--seconds", type=float, help="limit of a run")
     add("--accurate-seconds", type=float, help="the same for Table 1")
     add("--optimum-seconds", type=float, help="for the optimum of a set and a C")
     add("--repeats", type=int, help="runs of which the best counts")
     add("--no-pictures", action="store_true", help="tables only")
-    add("--fresh", action="store_true", help="forget what was measured before")
-    add("--cache", type=Path, default=CACHE, help="what is kept between runs")
-    add("--out", type=Path, help="where tables and pictures go")
-    add("--page", type=Path, help="where the page goes (default: README.md beside the tables)")
+    add("--fresh", action="store_true", help="ignore stored cells")
+    add("--cache", type=Path, default=CACHE, help="folder of stored cells")
+    add("--out", type=Path, help="folder for tables and pictures")
+    add("--page", type=Path, help="file for the page (default: README.md beside the tables)")
     return parser
 
 
 def run(asked: argparse.Namespace, names: list[str], settings: Settings, out: Path) -> None:
-    """All cells, set by set; the tables are written at the end, however it comes."""
+    """Measure all cells, set by set; the tables are written even if it is interrupted."""
     store = Store(asked.cache / "paper.json", fresh=asked.fresh)
     where = Where(asked.data, asked.fetch)
     out.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def run(asked: argparse.Namespace, names: list[str], settings: Settings, out: Pa
             if not (asked.no_pictures or picture.exists()):
                 pictures.draw(data, settings.seconds, picture)
     except KeyboardInterrupt:
-        print("interrupted; what is done is kept", file=sys.stderr)
+        print("interrupted; finished cells are kept", file=sys.stderr)
         raise SystemExit(130) from None
     finally:
         for number, measured in cells.items():

@@ -1,9 +1,9 @@
-"""Table 1: how many epochs SGD-s takes to a proved 1e-5, at C = 0.1.
+"""Table 1: the epochs of SGD-s to a proved 1e-5, at C = 0.1.
 
-J is computed when the guess at it is within f eps of the dual bound. With a larger f it is
-computed more often, and the end is noticed sooner, up to a point: the paper raises f until T does
-not change any more. The iterates do not depend on f, so one run with the largest f tells for all
-whether they would have ended there, or later.
+J is computed when its estimate is within f eps of the dual bound. With a larger f it is computed
+more often and the run stops sooner, up to a point: the paper raises f until T does not change any
+more. The iterates do not depend on f, so one run with the largest f shows for each f where it would
+have stopped.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ import math
 from itertools import pairwise
 from typing import Any
 
-from benchmarks.paper.systems import NO_LIMIT, SEED, uninterrupted
+from benchmarks.paper.systems import trained
 from certsvm.parallel import single_threaded_blas
 from certsvm.problem.memory import Problem
 from certsvm.solvers import SGDs
 from certsvm.training.history import History
-from certsvm.training.loop import train
 
 C = 0.1
 GAP = 1e-5
@@ -25,14 +24,9 @@ COEFFICIENTS = (1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
 def measure(problem: Problem, seconds: float, gap: float = GAP) -> dict[str, Any]:
-    """J, L and T for the f from which on T does not change; T for all f that have ended by then."""
+    """J, L and T for the least f from which on T does not change, and T for each f that stopped."""
     with single_threaded_blas():
-        result = uninterrupted(
-            train(
-                problem, SGDs(published=True, f=COEFFICIENTS[-1]), tol=gap, max_iter=NO_LIMIT,
-                max_time=seconds, seed=SEED,
-            )
-        )  # fmt: skip
+        result = trained(problem, SGDs(published=True, f=COEFFICIENTS[-1]), gap, seconds)
     certificate, last = result.certificate, result.history[-1]
     cell: dict[str, Any] = {
         "J": certificate.primal,
@@ -43,15 +37,12 @@ def measure(problem: Problem, seconds: float, gap: float = GAP) -> dict[str, Any
     }
     if not certificate.relative_gap <= gap:
         return cell | {"failure": f"not reached in {result.passes:,} passes"}
-    ends = {f: end(result.history, f, gap) for f in COEFFICIENTS}
+    ends = {f: stopping_epoch(result.history, f, gap) for f in COEFFICIENTS}
     return cell | {"f": stable(ends), "T by f": {str(f): T for f, T in ends.items()}}
 
 
-def end(history: History, f: float, gap: float) -> int | None:
-    """T at the first pass whose guess lets J be computed, and whose J is good enough.
-
-    None if there is no such pass yet.
-    """
+def stopping_epoch(history: History, f: float, gap: float) -> int | None:
+    """T at the first pass whose estimate and whose J are low enough; None if there is none."""
     for record in history:
         if record.dual <= 0.0 or math.isnan(record.primal):
             continue

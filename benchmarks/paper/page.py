@@ -1,4 +1,4 @@
-"""docs/paper.md, made from the tables: every figure in it is read from them.
+"""Write docs/paper.md from the tables: every figure in it is read from them.
 
 python -m benchmarks.paper.page
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from benchmarks.markdown import grid, measured_on
 from benchmarks.paper import report
 from benchmarks.paper.claims import CLAIMS
 from benchmarks.paper.sets import RECIPES
@@ -31,20 +32,19 @@ _NARROW = 1.1e-8
 
 
 def write(folder: Path, path: Path) -> None:
-    """The page about the tables in the folder."""
+    """Write the page about the tables in the folder."""
     path.write_text(page(report.read(folder), folder, path))
 
 
 def page(tables: dict[int, dict[str, Any]], folder: Path, path: Path) -> str:
-    """Its text; links lead from where the page is to where the tables are."""
+    """The text of the page, with links from its place to the tables."""
     any_table = next(iter(tables.values()))
-    machine = any_table["machine"]
     # Table 1 may have been made by itself, and so with other limits.
     accurate = tables.get(1, any_table)["settings"]
     settings = tables[max(tables)]["settings"]
     results = Results(tables)
     text = Template(TEMPLATE.read_text()).substitute(
-        machine=", ".join(f"{key} {value}" for key, value in machine.items()),
+        measured_on=measured_on(any_table["machine"]),
         version=any_table["version"],
         seconds=f"{settings['seconds']:g}",
         accurate_seconds=f"{accurate['accurate_seconds']:g}",
@@ -86,7 +86,7 @@ def _sets(about: dict[str, dict[str, Any]]) -> list[str]:
         ]
         for row in about.values()
     ]
-    return report.grid(["set", "rows", "columns", "values", ""], rows)
+    return grid(["set", "rows", "columns", "values", ""], rows)
 
 
 def _absent(about: dict[str, Any]) -> str:
@@ -105,7 +105,7 @@ def _claims(results: Results) -> list[str]:
     for claim in CLAIMS:
         verdict = claim.check(results)
         rows.append([claim.where, claim.text, f"**{verdict.word}**", verdict.figures])
-    return report.grid(["where", "the paper", "here", "figures"], rows)
+    return grid(["where", "the paper", "here", "figures"], rows)
 
 
 def _beyond(results: Results) -> list[str]:
@@ -118,13 +118,13 @@ def _beyond(results: Results) -> list[str]:
             best = min(finished, key=lambda s: finished[s], default=None)
             row = [name, f"{C:g}", f"{best}, {finished[best]:.3g}" if best else "none"]
             rows.append(row + [_seconds(results.cell(name, C, s)) for s in _OURS])
-    return report.grid(
+    return grid(
         ["set", "C", "fastest of the paper's, s", *(f"{system}, s" for system in _OURS)], rows
     )
 
 
 def _windows(results: Results) -> str:
-    """What proving costs with windows, against the eps that happens to do."""
+    """The price of a proof with windows, against a tuned eps."""
     ratios = [
         proved["passes"] / oracle["passes"]
         for C in TABLES[9].C
@@ -133,9 +133,9 @@ def _windows(results: Results) -> str:
     if not ratios:
         return "nothing to compare."
     return (
-        f"to prove one per cent, SGD-s took {statistics.median(ratios):.2g} times the passes, in "
-        f"the median over {len(ratios)} sets and C, that it takes to be there with an eps that "
-        "only one who knows the optimum can choose."
+        f"to prove one per cent, SGD-s took {statistics.median(ratios):.2g} times the passes of a "
+        "run whose eps was tuned with knowledge of the optimum (median over "
+        f"{len(ratios)} sets and C)."
     )
 
 

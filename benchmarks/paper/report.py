@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.markdown import grid, measured_on
 from benchmarks.paper.tables import TABLE_1, TABLES, Table
 
 MISSING = "–"
@@ -30,15 +30,15 @@ def read(folder: Path) -> dict[int, dict[str, Any]]:
 
 
 def markdown(table: Table, results: dict[str, Any]) -> str:
-    """One table, with what it was measured on."""
+    """One table, with the machine and the limits."""
     at = "C = " + ", ".join(f"{C:g}" for C in table.C)
-    machine = ", ".join(f"{key} {value}" for key, value in results["machine"].items())
     lines = [
         f"# Table {table.number}: {table.title}, {at}",
         "",
-        f"Measured on: {machine}; certsvm {results['version']}. {limits(table, results)}",
+        f"{measured_on(results['machine'])}; certsvm {results['version']}. "
+        + limits(table, results),
         "",
-        *(first(results) if table is TABLE_1 else timed(table, results)),
+        *(table_1(results) if table is TABLE_1 else timed(table, results)),
         "",
     ]
     kinds = {row["of"] for row in results["sets"]}
@@ -47,7 +47,7 @@ def markdown(table: Table, results: dict[str, Any]) -> str:
 
 
 def limits(table: Table, results: dict[str, Any]) -> str:
-    """What a run was allowed."""
+    """The limits of a run."""
     settings = results["settings"]
     if table is TABLE_1:
         return f"At most {settings['accurate_seconds']:g} s."
@@ -57,11 +57,11 @@ def limits(table: Table, results: dict[str, Any]) -> str:
     )
 
 
-def first(results: dict[str, Any]) -> list[str]:
-    """Table 1."""
+def table_1(results: dict[str, Any]) -> list[str]:
+    """The rows of Table 1."""
     rows = []
     for about in results["sets"]:
-        for cell in of(results, about["set"]):
+        for cell in cells_of(results, about["set"]):
             reached = "failure" not in cell
             rows.append(
                 [
@@ -93,7 +93,7 @@ def timed(table: Table, results: dict[str, Any]) -> list[str]:
     for about in results["sets"]:
         for C in table.C:
             row = [named(about), f"{C:g}"] if len(table.C) > 1 else [named(about)]
-            cells = {c["system"]: c for c in of(results, about["set"]) if c["C"] == C}
+            cells = {c["system"]: c for c in cells_of(results, about["set"]) if c["C"] == C}
             for system in table.systems:
                 entries = timed_entries(cells.get(system))
                 row += entries if parameters.get(system) == "eps" else entries[:2]
@@ -111,7 +111,7 @@ def timed_entries(cell: dict[str, Any] | None) -> list[str]:
     return [f"{cell['seconds']:.3g}", f"{cell['epochs']:,}", value]
 
 
-def of(results: dict[str, Any], name: str) -> list[dict[str, Any]]:
+def cells_of(results: dict[str, Any], name: str) -> list[dict[str, Any]]:
     """The cells of a data set."""
     return [cell for cell in results["cells"] if cell["set"] == name]
 
@@ -119,10 +119,3 @@ def of(results: dict[str, Any], name: str) -> list[dict[str, Any]]:
 def named(about: dict[str, Any]) -> str:
     """The name of a set, marked if it is not the paper's."""
     return str(about["set"]) + MARKS[about["of"]]
-
-
-def grid(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    """A Markdown table."""
-    titles = list(titles)
-    lines = ["| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows]

@@ -1,7 +1,7 @@
-"""The paper's data sets, what stands in for them, and sets that are always at hand.
+"""The paper's data sets, substitutes for them, and sets that are always available.
 
-A set is parsed once; after that it comes from the cache. What is not there is left out with a
-word of how to get it.
+A set is parsed once; after that it comes from the cache. Missing sets are left out, with a message
+that says how to get them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Labelled = tuple[sp.csr_matrix, NDArray[np.float64]]
 
 # The paper multiplies the features of Physics and Covertype by this.
 SCALE = 0.001
-# What stands for a missing value in the physics data, and in how many columns.
+# Codes of missing values in the physics data, and the number of columns with them.
 _ABSENT, _ABSENT_COLUMNS = (999.0, 9999.0), 8
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html"
 
@@ -39,7 +39,7 @@ class Where:
     fetch: bool = False
 
     def file(self, *names: str) -> Path:
-        """The first of these files that there is, plain or compressed."""
+        """The first of these files that exists, plain or compressed."""
         if self.folder is None:
             raise MissingDataError("no data folder was given (--data)")
         for name in names:
@@ -52,20 +52,20 @@ class Where:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A data set, and how to come by it.
+    """A data set and how to get it.
 
     Attributes
     ----------
     name : str
-        As in the tables.
+        Name in the tables.
     of : str
         "paper", "stand-in" or "generated".
     note : str
-        What it is, if it is not the paper's own.
+        Description, if it is not one of the paper's.
     get : callable
         Reads it, or raises ``MissingDataError``.
     files : tuple of str
-        The files it is read from; none if it comes from a package.
+        Files that it is read from; empty if it comes from a package.
     how : str
         How to get it.
     """
@@ -140,7 +140,7 @@ def _digits(_: Where) -> Labelled:
 
 
 def _text(_: Where) -> Labelled:
-    """Rows of some thirty words out of 10,000, rare words most of them; unit length."""
+    """Rows of thirty words out of 10,000 with a Zipf distribution; unit length."""
     rng = np.random.default_rng(0)
     rows, columns, words = 6000, 10_000, 30
     popularity = 1.0 / np.arange(1, columns + 1)
@@ -157,7 +157,7 @@ def _text(_: Where) -> Labelled:
 
 
 def _dense(_: Where) -> Labelled:
-    """Twenty numbers a row, of which five matter; a tenth of the labels is wrong."""
+    """Twenty normal columns, five of them informative; a tenth of the labels is flipped."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((10_000, 20))
     right = X[:, :5] @ rng.standard_normal(5) > 0
@@ -216,18 +216,18 @@ GENERATED = [name for name, recipe in RECIPES.items() if recipe.of == "generated
 
 
 def sets(names: list[str], where: Where, cache: Path) -> Iterator[tuple[Recipe, DataSet]]:
-    """The sets of these names that can be had, one at a time."""
+    """The available sets of these names, one at a time."""
     for name in names:
         recipe = RECIPES[name]
         try:
-            yield recipe, _once(recipe, where, cache)
+            yield recipe, _cached(recipe, where, cache)
         except MissingDataError as why:
             how = f". To get it: {recipe.how}" if recipe.how else ""
             print(f"{name} is left out: {why}{how}", file=sys.stderr)
 
 
-def _once(recipe: Recipe, where: Where, cache: Path) -> DataSet:
-    """From the cache, if it is there and the file it was made from is still the same."""
+def _cached(recipe: Recipe, where: Where, cache: Path) -> DataSet:
+    """Read a set, from the cache if its file is unchanged."""
     path = cache / "sets" / f"{recipe.name}-{_origin(recipe, where)}.npz"
     if not path.exists():
         X, y = recipe.get(where)
@@ -239,7 +239,7 @@ def _once(recipe: Recipe, where: Where, cache: Path) -> DataSet:
 
 
 def _origin(recipe: Recipe, where: Where) -> str:
-    """A few letters that change with the file that the set is read from."""
+    """A digest that changes with the file that the set is read from."""
     text: list[Any] = [recipe.name]
     if recipe.files and where.folder is not None:
         try:

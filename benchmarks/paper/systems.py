@@ -1,10 +1,9 @@
-"""The algorithms of the tables, each with the parameter that ends it.
+"""The algorithms of the tables, each with the parameter of its stopping rule.
 
 The paper runs each algorithm to a true accuracy of 0.01, with knowledge of the optimum, and tunes
-the parameter that ends it for that. So each system here has a search for the loosest value that
-does, and a run with that value, which is what is timed. A search makes use of what it can: the
-iterates of some algorithms do not depend on when they end, so one run shows where each value
-would have ended it.
+the stopping parameter for it. So each system here has a search for the loosest value that reaches
+the accuracy, and a run with that value, which is timed. Where the iterates do not depend on the
+stopping parameter, one run of the search shows where each value would have stopped it.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ SEED = 0
 ACCURACY = 0.01
 # Above any number of passes that the time allows.
 NO_LIMIT = 10**9
-# Between passes at which a search looks at J: a fiftieth of those made.
+# A search computes J again after a fiftieth of the passes made so far.
 _LOOK = 50
-# J is looked at wherever there is a dual bound: the guess is never this far off.
+# With this coefficient J is computed wherever there is a dual bound.
 _ALWAYS = 1e12
 # Values of a parameter between two powers of ten.
 _BETWEEN = (7.0, 5.0, 3.0, 2.0, 1.5)
@@ -56,14 +55,14 @@ _BETWEEN = (7.0, 5.0, 3.0, 2.0, 1.5)
 
 @dataclass(frozen=True)
 class Task:
-    """A problem, its optimum, and how long a run may take."""
+    """A problem, its optimum, and the time limit of a run."""
 
     problem: Problem
     optimum: Reference
     seconds: float
 
     def accuracy(self, w: Vector) -> float:
-        """How far above the optimum J(w) is, relative to it; infinite if it is not a number."""
+        """The relative distance of J(w) to the optimum; infinite if w is not finite."""
         if not np.isfinite(w).all():
             return math.inf
         return self.optimum.accuracy(primal_bound(self.problem, w).value)
@@ -71,22 +70,22 @@ class Task:
 
 @dataclass
 class Outcome:
-    """What a system came to on a task.
+    """The result of a system on a task.
 
     Attributes
     ----------
     value : float or None
-        Of the parameter.
+        Value of the stopping parameter.
     passes, epochs : int
-        Readings of the data; T, presentations of each row.
+        Passes over the data; T, the presentations of each row.
     seconds : float
-        Of the run with that value.
+        Time of the run with that value.
     accuracy : float
-        The true one.
+        True accuracy.
     proved : float or None
-        The relative gap, for systems that prove one.
+        Relative gap, for systems that prove one.
     failure : str or None
-        Why there is no such run.
+        Reason why there is no such run.
     """
 
     value: float | None = None
@@ -98,7 +97,7 @@ class Outcome:
     failure: str | None = None
 
     def describe(self) -> dict[str, Any]:
-        """For the record: numbers that JSON has."""
+        """The fields that JSON can hold."""
         return {k: v for k, v in vars(self).items() if not (v is None or v == math.inf)}
 
 
@@ -107,35 +106,35 @@ class System(ABC):
 
     name: str
     parameter: str = ""
-    """The parameter that ends it."""
+    """Name of its stopping parameter."""
     single: bool = False
-    """Whether it is given the rows in single precision."""
+    """Whether its rows are in single precision."""
 
     @abstractmethod
     def search(self, task: Task) -> Outcome:
-        """The loosest value with which it is accurate enough, or why there is none."""
+        """The loosest value that reaches the accuracy, or the reason why there is none."""
 
     @abstractmethod
     def run(self, task: Task, value: float | None) -> Outcome:
-        """With that value."""
+        """Run with this value of the parameter."""
 
     def measure(self, task: Task, repeats: int) -> Outcome:
-        """Search, then run; the best of the repeats, for runs that are not long."""
+        """Search, then run; return the fastest of the repeats. Long runs are not repeated."""
         with single_threaded_blas():
-            found = self.search(task)
-            if found.failure:
-                return found
-            best = self.run(task, found.value)
+            tuned = self.search(task)
+            if tuned.failure:
+                return tuned
+            best = self.run(task, tuned.value)
             for _ in range(repeats - 1):
                 if best.failure or best.seconds > 0.2 * task.seconds:
                     break
-                again = self.run(task, found.value)
+                again = self.run(task, tuned.value)
                 best = again if again.seconds < best.seconds else best
             return best
 
 
-def ending(passes: int, nearest: float) -> Outcome:
-    """Out of time."""
+def out_of_time(passes: int, nearest: float) -> Outcome:
+    """A failure: out of time."""
     got = f", accuracy {nearest:.1e}" if math.isfinite(nearest) else ""
     return Outcome(
         passes=passes, accuracy=nearest, failure=f"not reached in {passes:,} passes{got}"
@@ -144,7 +143,7 @@ def ending(passes: int, nearest: float) -> Outcome:
 
 @dataclass
 class Bare:
-    """An algorithm by itself: passes, and a clock that stops while we look."""
+    """An algorithm without the training loop; its clock stops between passes."""
 
     task: Task
     solver: Solver
@@ -152,7 +151,7 @@ class Bare:
     seconds: float = 0.0
 
     def __iter__(self) -> Iterator[tuple[Run, Epoch]]:
-        """Pass after pass, until it ends by itself or time is up."""
+        """Pass after pass, until its own stopping rule holds or time is up."""
         began = time.perf_counter()
         options = Options(np.random.default_rng(SEED), ACCURACY)
         run = self.solver.start(self.task.problem, options)
@@ -167,13 +166,13 @@ class Bare:
 
     @property
     def late(self) -> bool:
-        """Whether it has taken longer than it may."""
+        """Whether the time is up."""
         return self.seconds > self.task.seconds
 
 
 @dataclass
 class ByPasses(System):
-    """Ends after a number of passes; the last w is the answer."""
+    """Stops after a number of passes and returns the last w."""
 
     name: str
     solver: Solver
@@ -181,7 +180,7 @@ class ByPasses(System):
     single: bool = False
 
     def search(self, task: Task) -> Outcome:
-        """Look at J after the first passes, and more rarely later."""
+        """Compute J after each of the first passes, and more rarely later."""
         bare = Bare(task, self.solver)
         look, nearest = 1, math.inf
         for run, _ in bare:
@@ -194,24 +193,24 @@ class ByPasses(System):
             nearest = min(nearest, accuracy := task.accuracy(w))
             if accuracy <= ACCURACY:
                 return Outcome(float(bare.passes))
-        return ending(bare.passes, nearest)
+        return out_of_time(bare.passes, nearest)
 
     def run(self, task: Task, value: float | None) -> Outcome:
-        """So many passes."""
+        """Make ``value`` passes."""
         assert value is not None
-        # It took no longer in the search; a busy moment is no reason to fail now.
+        # The search met the limit; a busy moment is no reason to fail now.
         bare = Bare(replace(task, seconds=math.inf), self.solver)
         for run, epoch in bare:
             if bare.passes >= value:
                 w = next(run.candidates())
                 accuracy = task.accuracy(w)
                 return Outcome(value, bare.passes, epoch.epochs, bare.seconds, accuracy)
-        raise AssertionError("it ended by itself")
+        raise AssertionError("it stopped by itself")
 
 
 @dataclass
 class ByGap(System):
-    """SGD-s and SGD-m as published: end when J / L - 1 <= eps, computed once it may be."""
+    """SGD-s and SGD-m as published: stop at J / L - 1 <= eps, checked once the estimate is low."""
 
     name: str
     solver: SGDs
@@ -219,7 +218,7 @@ class ByGap(System):
     single: bool = False
 
     def search(self, task: Task) -> Outcome:
-        """One run in which J is computed after each pass shows where each eps would have ended."""
+        """One run that computes J after each pass shows where each eps would have stopped."""
         gaps, epsilon = Gaps(self.solver.f), math.nan
 
         def enough(progress: Progress) -> bool:
@@ -227,47 +226,26 @@ class ByGap(System):
             record = progress.record
             gaps.add(record.primal, record.primal_estimate, record.dual)
             if task.optimum.accuracy(record.primal) <= ACCURACY:
-                epsilon = gaps.ending_now()
+                epsilon = gaps.stopping_now()
             return math.isfinite(epsilon)
 
         always = replace(self.solver, f=_ALWAYS)
-        result = self._train(task, always, 1e-9, 3.0 * task.seconds, enough)
+        result = trained(task.problem, always, 1e-9, 3.0 * task.seconds, enough)
         if math.isfinite(epsilon):
             return Outcome(epsilon)
-        return ending(result.passes, task.accuracy(result.w))
+        return out_of_time(result.passes, task.accuracy(result.w))
 
     def run(self, task: Task, value: float | None) -> Outcome:
-        """To that eps."""
+        """Run to this eps."""
         assert value is not None
-        began = time.perf_counter()
-        result = self._train(task, self.solver, value, task.seconds)
-        seconds = time.perf_counter() - began
-        outcome = Outcome(
-            value, result.passes, result.epochs, seconds, task.accuracy(result.w),
-            result.certificate.relative_gap,
-        )  # fmt: skip
+        outcome, _ = certified(task, self.solver, value)
         if not outcome.proved or outcome.proved > value:
-            return ending(result.passes, outcome.accuracy)
-        return outcome
-
-    def _train(
-        self,
-        task: Task,
-        solver: Solver,
-        eps: float,
-        seconds: float,
-        *callbacks: Callable[[Progress], bool],
-    ) -> Result:
-        return uninterrupted(
-            train(
-                task.problem, solver, tol=eps, max_iter=NO_LIMIT, max_time=seconds, seed=SEED,
-                callbacks=callbacks,
-            )
-        )  # fmt: skip
+            return out_of_time(outcome.passes, outcome.accuracy)
+        return replace(outcome, value=value)
 
 
 class Gaps:
-    """The gaps after each pass so far, and the eps with which the last one would be the end."""
+    """The gaps after each pass so far, and the eps that would stop at the last one."""
 
     def __init__(self, f: float) -> None:
         self._f = f
@@ -275,16 +253,16 @@ class Gaps:
         self._gap, self._guess = math.inf, math.inf
 
     def add(self, primal: float, guess: float, dual: float) -> None:
-        """After the next pass."""
+        """Record a pass."""
         self._least = min(self._least, max(self._gap, self._guess / self._f))
         self._gap = primal / dual - 1.0 if dual > 0.0 else math.inf
         self._guess = guess / dual - 1.0 if dual > 0.0 else math.inf
 
-    def ending_now(self) -> float:
-        """Two digits of eps, or NaN if an earlier pass would have been the end.
+    def stopping_now(self) -> float:
+        """Two digits of eps, or NaN if it would have stopped at an earlier pass.
 
-        A pass is the end if its gap is at most eps, and if the guess at it is at most f eps:
-        otherwise the gap is not computed.
+        A run stops at a pass if the gap is at most eps and its estimate at most f eps; otherwise
+        the gap is not computed.
         """
         needed = max(self._gap, self._guess / self._f)
         if not math.isfinite(needed) or needed <= 0.0:
@@ -296,7 +274,7 @@ class Gaps:
 
 @dataclass
 class ByRule(System):
-    """Ends by a rule of its own, with a parameter; the loosest of a ladder of values is taken."""
+    """Stops by its own rule with a parameter, the loosest of a ladder of values."""
 
     name: str
     make: Callable[[float], Solver]
@@ -313,7 +291,7 @@ class ByRule(System):
             if outcome.accuracy <= ACCURACY:
                 break
         else:
-            return ending(outcome.passes, outcome.accuracy)
+            return out_of_time(outcome.passes, outcome.accuracy)
         for digit in _BETWEEN if power < self.powers[0] else ():
             looser = self.run(task, digit * 10.0**power)
             if not looser.failure and looser.accuracy <= ACCURACY:
@@ -321,7 +299,7 @@ class ByRule(System):
         return outcome
 
     def run(self, task: Task, value: float | None) -> Outcome:
-        """To its own end."""
+        """Run until its own rule holds."""
         assert value is not None
         bare = Bare(task, self.make(value))
         for run, epoch in bare:
@@ -329,29 +307,29 @@ class ByRule(System):
             if w is None:
                 continue
             if not epoch.finished:
-                return ending(bare.passes, task.accuracy(w))
+                return out_of_time(bare.passes, task.accuracy(w))
             accuracy = task.accuracy(w)
             return Outcome(value, bare.passes, epoch.epochs, bare.seconds, accuracy)
-        raise AssertionError("a run ends or is late")
+        raise AssertionError("a run stops or is late")
 
 
 @dataclass
 class WithoutParameter(System):
-    """There is nothing to look for, but kernels are compiled."""
+    """No stopping parameter; the search only compiles the kernels."""
 
     name: str
     solver: Solver
 
     def search(self, task: Task) -> Outcome:
-        """A run like any other."""
+        """Run once."""
         return self.run(task, None)
 
 
 class ByObjective(WithoutParameter):
-    """OCAS: ends when J, which it knows after each round, is at most 1.01 times the optimum."""
+    """OCAS: stops when J, known after each round, is at most 1.01 times the optimum."""
 
     def run(self, task: Task, value: float | None) -> Outcome:
-        """Until J is low enough."""
+        """Run until J is low enough."""
         bare, J = Bare(task, self.solver), math.inf
         for run, epoch in bare:
             assert epoch.primal_estimate is not None
@@ -359,32 +337,40 @@ class ByObjective(WithoutParameter):
             if task.optimum.accuracy(J) <= ACCURACY:
                 accuracy = task.accuracy(next(run.candidates()))
                 return Outcome(None, bare.passes, epoch.epochs, bare.seconds, accuracy)
-        return ending(bare.passes, task.optimum.accuracy(J))
+        return out_of_time(bare.passes, task.optimum.accuracy(J))
 
 
 class ByProof(WithoutParameter):
-    """Ours: ends when the accuracy is proved, without knowledge of the optimum."""
+    """Ours: stops when the accuracy is proved, without knowledge of the optimum."""
 
     def run(self, task: Task, value: float | None) -> Outcome:
-        """Until it is proved."""
-        began = time.perf_counter()
-        result = uninterrupted(
-            train(
-                task.problem, self.solver, tol=ACCURACY, max_iter=NO_LIMIT, max_time=task.seconds,
-                seed=SEED,
-            )
-        )  # fmt: skip
-        seconds = time.perf_counter() - began
-        if not result.certificate.met:
-            return ending(result.passes, task.accuracy(result.w))
-        return Outcome(
-            None, result.passes, result.epochs, seconds, task.accuracy(result.w),
-            result.certificate.relative_gap,
-        )  # fmt: skip
+        """Run until the accuracy is proved."""
+        outcome, met = certified(task, self.solver, ACCURACY)
+        return outcome if met else out_of_time(outcome.passes, outcome.accuracy)
 
 
-def uninterrupted(result: Result) -> Result:
-    """The result; Ctrl-C, which ends training with what there is, ends the experiment."""
+def certified(task: Task, solver: Solver, tol: float) -> tuple[Outcome, bool]:
+    """Train until the tolerance is met or time is up; also return whether it is proved."""
+    began = time.perf_counter()
+    result = trained(task.problem, solver, tol, task.seconds)
+    seconds = time.perf_counter() - began
+    gap, accuracy = result.certificate.relative_gap, task.accuracy(result.w)
+    outcome = Outcome(None, result.passes, result.epochs, seconds, accuracy, gap)
+    return outcome, result.certificate.met
+
+
+def trained(
+    problem: Problem,
+    solver: Solver,
+    tol: float,
+    seconds: float,
+    *callbacks: Callable[[Progress], bool],
+) -> Result:
+    """Run the training loop. Ctrl-C, which only ends the loop, ends the experiment."""
+    result = train(
+        problem, solver, tol=tol, max_iter=NO_LIMIT, max_time=seconds, seed=SEED,
+        callbacks=callbacks,
+    )  # fmt: skip
     if result.reason == INTERRUPTED:
         raise KeyboardInterrupt
     return result

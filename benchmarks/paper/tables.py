@@ -1,4 +1,4 @@
-"""Which systems at which C make which table, and the running of their cells."""
+"""The tables: their systems and values of C, and the measurement of their cells."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from benchmarks.store import Store
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 
-# The optimum is known a hundred times as well as this: to 1e-8.
+# The optimum is computed a hundred times as accurately as this: to 1e-8.
 _OPTIMUM = 1e-6
 # Steps in which the scale of Pegasos vanishes, if it does.
 _UNFOLDED_STEPS = 20_000
@@ -160,7 +160,7 @@ class Bench:
 
 
 def summary(cell: dict[str, Any]) -> str:
-    """A cell in a few words."""
+    """A cell in one line."""
     if "failure" in cell:
         return str(cell["failure"])
     value = f"{cell['parameter']} {cell['value']:g}, " if cell.get("value") else ""
@@ -170,7 +170,7 @@ def summary(cell: dict[str, Any]) -> str:
 
 @cache
 def sources() -> str:
-    """A few letters that change with what is measured: the library, and how systems are run."""
+    """Version and digest of everything measured: the library, and how systems are run."""
     digest = hashlib.sha256()
     files = sorted(Path(certsvm.__file__).parent.rglob("*.py"))
     for path in [*files, Path(systems.__file__), Path(accurate.__file__), Path(unfolded.__file__)]:

@@ -1,4 +1,4 @@
-"""Pegasos as its published program computes: the scale of w is never folded into the vector.
+"""Pegasos as in its published program: the scale of w is never folded into the vector.
 
 w is kept as scale times v. A step shrinks w by 1 - 1/t, and a projection to the ball of radius
 1/sqrt(lambda) by radius / |w|; both multiply the scale, and an update adds y_k / (lambda t scale)
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 def steps_until_failure(
     X: sp.csr_matrix, y: NDArray[np.float64], C: float, steps: int, seed: int = 0
 ) -> int | None:
-    """The step at which w is no longer made of numbers; None if there is none."""
+    """The first step at which w is not finite or vanishes; None if there is none."""
     rng = np.random.default_rng(seed)
     m = X.shape[0]
     radius = np.sqrt(C * m)

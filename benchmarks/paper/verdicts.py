@@ -1,9 +1,9 @@
 """How a claim is decided: results, set by set, and a rule.
 
-"Faster" is counted over data sets: a claim that one system is faster than another is confirmed
-where it is on two thirds of the sets or more, not confirmed where it is on a third or fewer, and
-unclear in between, or where fewer than three sets can be compared. A difference of less than five
-per cent counts for neither. A system that did not get there is slower than one that did.
+The claim that one system is faster than another is confirmed if it holds on at least two thirds of
+the data sets, and not confirmed if it holds on at most a third. It is unclear in between, or if
+fewer than three sets can be compared. A difference of less than five per cent counts for neither.
+A system that did not reach the accuracy is slower than one that did.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FEWEST = 3
 
 @dataclass(frozen=True)
 class Verdict:
-    """What our runs show."""
+    """The decision on a claim, and the figures behind it."""
 
     word: str
     figures: str
@@ -34,7 +34,7 @@ class Results:
         about = {row["set"]: row for table in tables.values() for row in table["sets"]}
         self.sets = [name for name, row in about.items() if row["of"] != "generated"] or [*about]
         self.about = about
-        # Who did not get there took at least this long.
+        # A system that failed took at least this long.
         self.limit = tables[max(tables)]["settings"]["seconds"]
         self.first = {cell["set"]: cell for cell in tables.get(1, {"cells": []})["cells"]}
         self._cells = {
@@ -49,7 +49,7 @@ class Results:
         return self._cells.get((name, C, system))
 
     def seconds(self, name: str, C: float, system: str) -> float | None:
-        """Of a run; infinite if it did not get there, None if it was not measured."""
+        """The time of a run; infinite if it failed, None if it was not measured."""
         cell = self.cell(name, C, system)
         if cell is None:
             return None
@@ -61,13 +61,13 @@ class Results:
         return [name for name, cell in cells if cell and cell.get("failure", "no").startswith(why)]
 
     def all(self, C: float, *systems: str) -> list[tuple[str, list[dict[str, Any]]]]:
-        """The sets on which all these systems got there, with their cells."""
-        found = []
+        """The sets on which none of these systems failed, with their cells."""
+        complete = []
         for name in self.sets:
             cells = [self.cell(name, C, system) for system in systems]
             if all(cell is not None and "failure" not in cell for cell in cells):
-                found.append((name, [cell for cell in cells if cell is not None]))
-        return found
+                complete.append((name, [cell for cell in cells if cell is not None]))
+        return complete
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Duel:
     losses: int
     ties: int
     ratio: float | None
-    """Seconds of the one over those of the other, in the geometric mean, where both got there."""
+    """Geometric mean of the ratios of times, over the sets on which neither failed."""
 
     @property
     def word(self) -> str:
@@ -92,7 +92,7 @@ class Duel:
 
 
 def most(count: int, total: int) -> str:
-    """Whether it is the rule."""
+    """The verdict on a claim that holds in ``count`` of ``total`` cases."""
     if total < _FEWEST:
         return UNCLEAR
     if count >= 2 / 3 * total:

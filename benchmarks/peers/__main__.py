@@ -1,8 +1,7 @@
 """Ours against other people's solvers, to the same true accuracy.
 
-The fit alone is timed. Every peer is used with the loosest setting that reaches the accuracy,
-which we look for beforehand; ours stops by its own certificate. A killed run goes on where it
-was when it is started again.
+The fit alone is timed. Every peer gets the loosest setting that reaches the accuracy, found by a
+search beforehand; ours stops by its own certificate. A killed run resumes.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import json
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +65,14 @@ def _parser() -> argparse.ArgumentParser:
     add("--environments", type=Path, help="folder of virtual environments named after packages")
     add("--install", action="store_true", help="make these environments")
     add("--growth", action="store_true", help="measure how our time grows with the data")
-    add("--fresh", action="store_true", help="forget what was measured before")
-    add("--cache", type=Path, default=CACHE, help="what is kept between runs")
-    add("--out", type=Path, default=RESULTS, help="where the tables go")
+    add("--fresh", action="store_true", help="ignore stored measurements")
+    add("--cache", type=Path, default=CACHE, help="folder of stored measurements")
+    add("--out", type=Path, default=RESULTS, help="folder for the tables")
     return parser
 
 
 def compare(arguments: argparse.Namespace) -> None:
-    """Measure what has not been measured yet, and write the tables; Ctrl-C keeps what is done."""
+    """Measure the missing cells and write the tables; Ctrl-C keeps finished cells."""
     store = Store(arguments.cache / "peers.json", fresh=arguments.fresh)
     names = [Ours.name, *arguments.peers]
     pythons = {name: environments.python_for(name, arguments.environments) for name in names}
@@ -87,7 +87,7 @@ def compare(arguments: argparse.Namespace) -> None:
         for data in available(arguments.data, arguments.sets):
             _one_set(data, arguments, systems, store, cells)
     except KeyboardInterrupt:
-        _say("interrupted; what is done is kept")
+        _say("interrupted; finished cells are kept")
         raise SystemExit(130) from None
     finally:
         arguments.out.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ def _one_set(
     store: Store,
     cells: list[dict[str, Any]],
 ) -> None:
-    """All cells of a data set; its workers live as long as this takes."""
+    """Measure all cells of a data set, with a worker for each system."""
     identity = f"{data.name} {fingerprint(data.X, data.y)}"
     folder = (arguments.cache / identity.replace(" ", "-")).absolute()
     folder.mkdir(parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ def _one_set(
                     cell = describe(data) | {
                         "C": C,
                         "accuracy": accuracy,
-                        "reference": known.describe(),
+                        "reference": asdict(known),
                         "reference is wide": wide(known, accuracy),
                         "systems": bench.measure(C, accuracy, arguments.repeats, known),
                     }
@@ -145,7 +145,7 @@ def _one_set(
 
 
 def describe(data: DataSet) -> dict[str, Any]:
-    """The data set in figures; among them the time that it takes to read it once."""
+    """The size of a data set, and the time to read it once."""
     arrays = (data.X.data, data.X.indices, data.X.indptr)
     return {
         "set": data.name,

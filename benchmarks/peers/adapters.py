@@ -1,8 +1,8 @@
-"""One small class for each system: how to call it, and what its knob is.
+"""One small class for each system: how to call it, and which knob sets its accuracy.
 
-They run in the systems' own environments, so nothing but NumPy and SciPy is imported before it
-is needed. All minimise 1/2 |w|^2 + C sum_k max(0, 1 - y_k w.x_k) without intercept; where a
-system's own parameter is another one, the class translates.
+They run in separate environments, so they import only NumPy and SciPy until a system is needed. All
+minimise 1/2 |w|^2 + C sum_k max(0, 1 - y_k w.x_k) without intercept; the classes translate C into
+the parameter of each system.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ NO_LIMIT = 10**8
 
 
 class Adapter(ABC):
-    """What the benchmark asks of a system."""
+    """The interface to a system."""
 
     name: ClassVar[str]
-    """In tables and for ``--peers``."""
+    """Name in tables and for ``--peers``."""
 
     package: ClassVar[str]
-    """For pip; also the name of its environment."""
+    """Name for pip, and of its environment."""
 
     module: ClassVar[str]
-    """What must be importable."""
+    """Module that must be importable."""
 
     variants: ClassVar[tuple[str, ...]] = ("",)
-    """Ways of using it that are worth trying; the fastest counts."""
+    """Ways of using it; the fastest counts."""
 
     knob: ClassVar[str] = "tolerance"
-    """What a setting is: a tolerance, or a number of passes."""
+    """Kind of setting: a tolerance, or a number of passes."""
 
     def __init__(self, threads: int = 1, scratch: Path = Path()) -> None:
         self.threads = threads
@@ -60,7 +60,7 @@ class Adapter(ABC):
         return version(self.package)
 
     def warm_up(self, X: sp.csr_matrix, y: Array) -> None:
-        """Compile and load what a first fit would; ``X`` is small."""
+        """Compile and load everything on a small ``X``."""
         self.prepare(X, y)
         for variant in self.variants:
             self.weights(self.fit(0.01, variant, 1.0 if self.knob == "passes" else 0.1))
@@ -74,11 +74,11 @@ class Adapter(ABC):
         """Train; this is what is timed."""
 
     def weights(self, model: Any) -> Array:
-        """The weight vector of what ``fit`` returned; not timed."""
+        """The weight vector of the result of ``fit``; not timed."""
         return np.asarray(model.coef_, dtype=np.float64).ravel()
 
     def remarks(self, model: Any) -> dict[str, bool]:
-        """What else is worth knowing about a fit."""
+        """Further facts about a fit."""
         return {}
 
 

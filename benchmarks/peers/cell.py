@@ -17,7 +17,7 @@ from benchmarks.peers.process import Fit, Worker
 from benchmarks.reference import Reference, objective
 from benchmarks.store import Store
 
-# A peer this many times slower than the fastest, and this slow, is measured once.
+# A peer that is this many times slower than the fastest and takes this long is measured once.
 _TOO_SLOW, _TOO_LONG = 10.0, 5.0
 # The reference interval should be this much narrower than the accuracy.
 _NARROW = 0.1
@@ -25,7 +25,7 @@ _NARROW = 0.1
 
 @dataclass
 class Systems:
-    """Who takes part, with which interpreter and version, on how many threads."""
+    """The systems, with their interpreters and versions, and the number of threads."""
 
     pythons: dict[str, Path]
     versions: dict[str, str]
@@ -33,7 +33,7 @@ class Systems:
 
 
 class Bench:
-    """All systems with one data set; fits and keeps what came of them."""
+    """All systems on one data set; stores every trial."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Bench:
         self._limit = limit
 
     def key(self, C: float, accuracy: float, repeats: int) -> str:
-        """What a finished cell depends on."""
+        """Everything that a finished cell depends on."""
         versions = ", ".join(f"{n} {v}" for n, v in self._systems.versions.items())
         return (
             f"{self.identity} C={C:g} accuracy={accuracy:g} threads={self._systems.threads} "
@@ -64,14 +64,14 @@ class Bench:
     ) -> dict[str, dict[str, Any]]:
         """Find each system's setting, then let them fit in turn."""
         searches = {name: self._search(name, C, target, reference) for name in self._workers}
-        found = {name: s.found for name, s in searches.items() if s.found is not None}
-        fastest = min((t.seconds or 0.0 for t in found.values()), default=0.0)
+        tuned = {name: s.best for name, s in searches.items() if s.best is not None}
+        fastest = min((t.seconds or 0.0 for t in tuned.values()), default=0.0)
         again = {
             name: trial
-            for name, trial in found.items()
+            for name, trial in tuned.items()
             if name == Ours.name or (trial.seconds or 0.0) <= max(_TOO_LONG, _TOO_SLOW * fastest)
         }
-        fits: dict[str, list[Trial]] = {name: [] for name in found}
+        fits: dict[str, list[Trial]] = {name: [] for name in tuned}
         for _ in range(repeats):
             for name, trial in again.items():
                 fits[name].append(self._fit(name, C, trial.variant, trial.setting, self._limit))
@@ -82,7 +82,7 @@ class Bench:
         }
 
     def _search(self, name: str, C: float, target: float, reference: Reference) -> Search:
-        """The oracle, with a memory for what has been tried before."""
+        """The oracle's search, with stored trials where there are any."""
         key = self._trials_key(name, C)
         known: list[dict[str, Any]] = self._store.get("trials", key) or []
 
@@ -124,7 +124,7 @@ class Bench:
         fits: Sequence[Trial],
         reference: Reference,
     ) -> dict[str, Any]:
-        """The best of the rounds; what the oracle saw where there were none."""
+        """The best of the rounds, or of the search if there were none."""
         tried = [Trial(**entry) for entry in self._store.get("trials", self._trials_key(name, C))]
         result: dict[str, Any] = {
             "version": self._systems.versions[name],
@@ -132,14 +132,14 @@ class Bench:
                 (t.memory for t in [*tried, *fits] if t.memory is not None), default=None
             ),
         }
-        if search.found is None:
+        if search.best is None:
             return result | {"seconds": None, "why": search.why}
         good = [
             t
             for t in fits
             if t.objective is not None and t.certified and reference.accuracy(t.objective) <= target
         ]
-        best = min(good or [search.found], key=lambda t: t.seconds or 0.0)
+        best = min(good or [search.best], key=lambda t: t.seconds or 0.0)
         assert best.objective is not None
         return result | {
             "seconds": best.seconds,
@@ -148,7 +148,7 @@ class Bench:
             "variant": best.variant,
             "setting": best.setting,
             "repeated": bool(good),
-            "searching": search.found.describe(),
+            "searching": search.best.describe(),
             "rounds": [t.describe() for t in fits],
         }
 
@@ -168,5 +168,5 @@ class Bench:
 
 
 def wide(reference: Reference, target: float) -> bool:
-    """Whether the reference is known too little for accuracies to be read at face value."""
+    """Whether the reference is too inaccurate for accuracies to be taken at face value."""
     return reference.gap > _NARROW * target

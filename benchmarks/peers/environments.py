@@ -1,4 +1,4 @@
-"""A virtual environment for each peer: some provide modules of the same name."""
+"""A virtual environment for each peer, since some have modules of the same name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.peers.adapters import ADAPTERS, Ours
 
 
 def python_for(name: str, folder: Path | None) -> Path:
-    """The interpreter of the system's environment in ``folder``; ours if it has none there."""
+    """The interpreter of the system's environment in ``folder``; this one if there is none."""
     if folder is not None and name != Ours.name:
         python = interpreter(folder / ADAPTERS[name].package)
         if python.exists():
@@ -20,7 +20,7 @@ def python_for(name: str, folder: Path | None) -> Path:
 
 
 def install(names: list[str], folder: Path) -> None:
-    """Make the environments that are missing; a package that cannot be had is left out."""
+    """Make the missing environments; packages that cannot be installed are left out."""
     for package in dict.fromkeys(ADAPTERS[name].package for name in names if name != Ours.name):
         python = interpreter(folder / package)
         if not python.exists():
@@ -33,7 +33,7 @@ def install(names: list[str], folder: Path) -> None:
 
 
 def interpreter(environment: Path) -> Path:
-    """Where a virtual environment has its Python, on Windows or elsewhere."""
-    # An absolute path that is not resolved: the link's own place is what makes it an environment.
+    """The interpreter of a virtual environment, on Windows or elsewhere."""
+    # Absolute but not resolved: the place of the link makes it an environment.
     places = (environment / "bin" / "python", environment / "Scripts" / "python.exe")
     return next((p for p in places if p.exists()), places[0]).absolute()

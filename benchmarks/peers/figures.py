@@ -1,4 +1,4 @@
-"""What is read off a cell of the comparison, for tables and pictures alike."""
+"""Figures derived from a cell of the comparison, for tables and pictures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Cell = dict[str, Any]
 
 
 def ratio(cell: Cell) -> float | None:
-    """Our seconds over those of the fastest peer; None unless both got there."""
+    """Our time relative to the fastest peer; None unless both reached the accuracy."""
     ours, peer = cell["systems"][Ours.name]["seconds"], fastest_peer(cell)
     if ours is None or peer is None:
         return None
@@ -18,13 +18,13 @@ def ratio(cell: Cell) -> float | None:
 
 
 def fastest_peer(cell: Cell) -> str | None:
-    """Its name, if one got there."""
-    there = {
+    """The name of the fastest peer that reached the accuracy, if any."""
+    successful = {
         name: system["seconds"]
         for name, system in cell["systems"].items()
         if name != Ours.name and system["seconds"] is not None
     }
-    return min(there, key=lambda name: there[name], default=None)
+    return min(successful, key=lambda name: successful[name], default=None)
 
 
 def percentage(accuracy: float) -> str:

@@ -1,23 +1,23 @@
-"""How our time grows with the rows and with the columns, for a fixed number of passes.
+"""The growth of our time with rows and columns, for a fixed number of passes.
 
-Text-like data, generated; one thread. A pass costs a fixed time per stored value as long as w stays
-in the same level of the cache, so the curves should be flat. A step of newton also forms and solves
-a system as large as the number of columns: its curve over the columns need not be.
+Generated text-like data; one thread. A pass costs a fixed time per stored value as long as w stays
+in the same level of the cache, so the curves should be flat. A Newton step also forms and solves a
+linear system of the size of the columns, so its curve over the columns need not be.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-import time
 from collections.abc import Iterator
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
+from benchmarks import markdown
 from benchmarks.peers import pictures
+from benchmarks.timing import best_seconds
 from certsvm.demo import text_like
+from certsvm.parallel import single_threaded_blas
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import make_solver
@@ -36,21 +36,12 @@ Sizes = dict[str, dict[str, int]]
 def write(folder: Path, repeats: int, sizes: Sizes = SIZES) -> None:
     """growth.md, growth.json and growth.png."""
     table = list(run(repeats, sizes))
-    folder.mkdir(parents=True, exist_ok=True)
-    machine_used = machine.describe()
-    results = {"machine": machine_used, "table": table}
-    (folder / "growth.json").write_text(json.dumps(results, indent=1) + "\n")
-    where = ", ".join(f"{key} {value}" for key, value in machine_used.items())
-    columns = list(table[0])
-    lines = ["# growth", "", str(__doc__).strip(), "", f"Measured on: {where}.", ""]
-    lines += ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
-    lines += ["| " + " | ".join(str(row[column]) for column in columns) + " |" for row in table]
-    (folder / "growth.md").write_text("\n".join([*lines, ""]))
+    markdown.write(folder, "growth", str(__doc__), table)
     pictures.growth(table, folder / "growth.png")
 
 
 def run(repeats: int, sizes: Sizes) -> Iterator[dict[str, Any]]:
-    """A row of the table for each solver, each thing that grows, and each factor."""
+    """A row of the table for each solver, growing dimension and factor."""
     for solver, size in sizes.items():
         for growing, parameter in (("rows", "n_documents"), ("columns", "n_words")):
             for factor in FACTORS:
@@ -64,13 +55,10 @@ def run(repeats: int, sizes: Sizes) -> Iterator[dict[str, Any]]:
 def _measure(solver: str, size: dict[str, int], repeats: int) -> dict[str, Any]:
     X, y = text_like(**size)
     problem = Problem(Rows(X), y, C=1.0)
-    best = float("inf")
-    with import_module("threadpoolctl").threadpool_limits(1):
-        # The first one compiles.
-        for _ in range(1 + repeats):
-            began = time.perf_counter()
-            result = train(problem, make_solver(solver), tol=0.0, max_iter=PASSES, seed=0)
-            best = min(best, time.perf_counter() - began)
+    fit = partial(train, problem, make_solver(solver), tol=0.0, max_iter=PASSES, seed=0)
+    with single_threaded_blas():
+        result = fit()  # compile
+        best = best_seconds({solver: fit}, repeats)[solver]
     return {
         "rows": X.shape[0],
         "columns": X.shape[1],

@@ -1,6 +1,6 @@
 """The settings that a peer is tried with, from loose to tight.
 
-Steps are small: what a peer wastes by a step that is too large would count against it.
+Steps are small: too large a step would waste a peer's time and count against it.
 """
 
 from __future__ import annotations

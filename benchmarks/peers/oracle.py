@@ -1,4 +1,4 @@
-"""The loosest setting of a system that is accurate enough, found with knowledge no user has."""
+"""The search for the loosest setting that is accurate enough, with knowledge of the optimum."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 from benchmarks.peers.adapters import Adapter
 
-# From this share of the time limit on, a search over numbers of passes looks ahead.
+# Share of the time limit from which on a search over passes extrapolates.
 _LOOK_AHEAD = 0.1
-# So many steps without a better answer end it: the passes have become six times as many by then.
+# Steps without progress that end the search; the passes have grown by a factor of six by then.
 _STALLED = 4
 
 
 @dataclass
 class Trial:
-    """One fit of the search, in a form that can be stored."""
+    """One fit of the search, as it is stored."""
 
     variant: str
     setting: float
@@ -28,17 +28,17 @@ class Trial:
     exceeded: float | None = None
 
     def describe(self) -> dict[str, Any]:
-        """For the record; what is not said is as it is by default."""
-        unsaid = asdict(Trial(self.variant, self.setting))
-        said = {name: value for name, value in asdict(self).items() if value != unsaid[name]}
-        return {"variant": self.variant, "setting": self.setting} | said
+        """The fields that are not at their defaults."""
+        default = asdict(Trial(self.variant, self.setting))
+        changed = {name: value for name, value in asdict(self).items() if value != default[name]}
+        return {"variant": self.variant, "setting": self.setting} | changed
 
 
 @dataclass
 class Search:
-    """What the search came to: a trial that is accurate enough, or the reason why there is none."""
+    """The fastest trial that is accurate enough, or the reason why there is none."""
 
-    found: Trial | None
+    best: Trial | None
     why: str = ""
 
 
@@ -64,11 +64,11 @@ def loosest(
     accuracy : callable
         The true relative accuracy of an objective value.
     """
-    found: Trial | None = None
+    best: Trial | None = None
     nearest, trials = float("inf"), []
     for variant in adapter.variants:
-        # A variant that is slower than another that got there is not worth waiting for.
-        patience = limit if found is None else min(limit, 1.0 + 1.5 * _seconds(found))
+        # A variant that is slower than a successful one is not worth waiting for.
+        patience = limit if best is None else min(limit, 1.0 + 1.5 * _seconds(best))
         history: list[float] = []
         for trial in _ladder(adapter, variant, target, patience, fit):
             trials.append(trial)
@@ -78,14 +78,14 @@ def loosest(
             history.append(reached)
             nearest = min(nearest, reached)
             if reached <= target and trial.certified:
-                if found is None or _seconds(trial) < _seconds(found):
-                    found = trial
+                if best is None or _seconds(trial) < _seconds(best):
+                    best = trial
                 break
             if adapter.knob == "passes" and _hopeless(history, target, _seconds(trial) / limit):
                 break
-            if found is not None and _seconds(trial) > _seconds(found):
+            if best is not None and _seconds(trial) > _seconds(best):
                 break
-    return Search(found) if found else Search(None, _why(trials, nearest))
+    return Search(best) if best else Search(None, _why(trials, nearest))
 
 
 def _ladder(
@@ -104,10 +104,10 @@ def _ladder(
 
 
 def _hopeless(history: list[float], target: float, share: float) -> bool:
-    """Whether more passes will not do.
+    """Whether more passes cannot reach the target.
 
-    Either they have not helped lately, or the rest of the time would not be enough even if the
-    distance to the optimum fell with the square of their number.
+    Either the last steps brought no progress, or the remaining time would not suffice even if the
+    distance to the optimum fell with the square of the number of passes.
     """
     if len(history) > _STALLED and min(history[-_STALLED:]) >= min(history[:-_STALLED]):
         return True

@@ -25,8 +25,10 @@ def overview(results: dict[str, Any], path: Path) -> None:
     figure = Figure(figsize=(3 + 5 * len(accuracies), 1.8 + 0.28 * len(rows)), layout="constrained")
     axes = figure.subplots(1, len(accuracies), sharey=True, squeeze=False)[0]
     for accuracy, axis in zip(accuracies, axes, strict=True):
-        some = {(c["set"], c["C"]): c["systems"] for c in cells if c["accuracy"] == accuracy}
-        _panel(axis, {rows.index(row): systems for row, systems in some.items()}, peers)
+        systems_of_rows = {
+            rows.index((c["set"], c["C"])): c["systems"] for c in cells if c["accuracy"] == accuracy
+        }
+        _panel(axis, systems_of_rows, peers)
         axis.set_title(f"to a true {percentage(accuracy)}")
     axes[0].set_yticks(range(len(rows)), [f"{name}, C = {C:g}" for name, C in rows])
     axes[0].set_ylim(len(rows) - 0.5, -0.5)
@@ -35,7 +37,7 @@ def overview(results: dict[str, Any], path: Path) -> None:
 
 
 def _panel(axis: Any, systems_of_rows: dict[int, Cell], peers: list[str]) -> None:
-    """Peers that did not get there stand in a grey band on the right."""
+    """One accuracy; peers that did not reach it are in a grey strip on the right."""
     ratios = {
         (peer, row): systems[peer]["seconds"] / systems[Ours.name]["seconds"]
         for row, systems in systems_of_rows.items()
@@ -76,8 +78,8 @@ def growth(table: list[dict[str, Any]], path: Path) -> None:
     solvers = list(dict.fromkeys(row["solver"] for row in table))
     for axis, solver in zip(axes, solvers, strict=True):
         for what in dict.fromkeys(row["growing"] for row in table):
-            some = [r for r in table if r["solver"] == solver and r["growing"] == what]
-            axis.plot([r["times"] for r in some], [r["ns per value and pass"] for r in some],
+            curve = [r for r in table if r["solver"] == solver and r["growing"] == what]
+            axis.plot([r["times"] for r in curve], [r["ns per value and pass"] for r in curve],
                       marker="o", label=f"more {what}")  # fmt: skip
         axis.set_xscale("log", base=2)
         axis.set_ylim(bottom=0)

@@ -1,4 +1,4 @@
-"""Our side of the pipe: start a system's worker, ask it, end it when it takes too long."""
+"""The parent's side of the pipe: start a worker, send requests, kill it when it takes too long."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from benchmarks.peers.adapters import Array
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 600.0
-"""For imports, compiling, and copies that are made before the clock runs."""
+"""Limit for imports, compilation and copies before the clock runs."""
 
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -31,7 +31,7 @@ _THREAD_VARIABLES = (
 
 
 class UnavailableError(Exception):
-    """The system cannot be used here, and why."""
+    """The system cannot be used here; the message says why."""
 
 
 class OutOfTimeError(Exception):
@@ -40,7 +40,7 @@ class OutOfTimeError(Exception):
 
 @dataclass
 class Fit:
-    """What came of one fit: a weight vector, a failure, or nothing in time."""
+    """The outcome of one fit: a weight vector, a failure, or a timeout."""
 
     seconds: float | None = None
     w: Array | None = None
@@ -51,7 +51,7 @@ class Fit:
 
 
 class Worker:
-    """A process with one system and one data set, started when it is first needed."""
+    """A process with one system and one data set, started at its first fit."""
 
     def __init__(self, python: Path, name: str, data: Path, threads: int) -> None:
         self.name = name
@@ -74,7 +74,7 @@ class Worker:
         self.kill()
 
     def fit(self, C: float, variant: str, setting: float, limit: float) -> Fit:
-        """Have it fit; a fit that takes more than ``limit`` seconds is killed."""
+        """Request a fit; kill the process after ``limit`` seconds."""
         try:
             process = self._started()
             _send(process, {"C": C, "variant": variant, "setting": setting})
@@ -100,7 +100,7 @@ class Worker:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._unavailable:
-            # It failed to start once, before any fit: it will again.
+            # A worker that failed to start once will fail again.
             raise UnavailableError(self._unavailable)
         if self._process is None:
             self._process = start(
@@ -121,7 +121,7 @@ class Worker:
 
 def versions(pythons: dict[str, Path]) -> tuple[dict[str, str], dict[str, str]]:
     """The versions of the systems that can be imported; why the others cannot."""
-    found, missing = {}, {}
+    available, missing = {}, {}
     processes = {name: start(python, name, 1, []) for name, python in pythons.items()}
     for name, process in processes.items():
         try:
@@ -129,11 +129,11 @@ def versions(pythons: dict[str, Path]) -> tuple[dict[str, str], dict[str, str]]:
         except (UnavailableError, OutOfTimeError) as error:
             answer = {"failed": str(error)}
         if "version" in answer:
-            found[name] = str(answer["version"])
+            available[name] = str(answer["version"])
         else:
             missing[name] = str(answer["failed"])
         end(process)
-    return found, missing
+    return available, missing
 
 
 def start(
@@ -169,7 +169,7 @@ def _send(process: subprocess.Popen[bytes], request: dict[str, Any]) -> None:
 
 
 def _answer(process: subprocess.Popen[bytes], limit: float) -> dict[str, Any]:
-    """The next line of JSON. A worker writes a line at once, so what has begun is complete."""
+    """The next line of JSON. A worker writes whole lines, so a line that has begun is complete."""
     pipe = _pipe(process.stdout)
     until = time.monotonic() + limit
     while not select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:

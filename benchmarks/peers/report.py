@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.markdown import grid, measured_on
 from benchmarks.peers import pictures
 from benchmarks.peers.adapters import Ours
 from benchmarks.peers.figures import Cell, fastest_peer, percentage, ratio
@@ -45,15 +46,14 @@ def write(results: dict[str, Any], folder: Path) -> None:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """All tables, with what they were measured on."""
+    """All tables, with the machine."""
     cells: list[Cell] = results["cells"]
     names = list(results["versions"])
-    where = ", ".join(f"{key} {value}" for key, value in results["machine"].items())
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     lines = ["# peers", "", ABOUT]
     lines += [
-        f"Measured on: {where}. Threads: {results['threads']}; rounds: {results['repeats']}; "
-        f"at most {results['max_seconds']:g} s for a fit.",
+        f"{measured_on(results['machine'])}. Threads: {results['threads']}; "
+        f"rounds: {results['repeats']}; at most {results['max_seconds']:g} s for a fit.",
         "",
     ]
     lines += [f"Versions: {versions}."]
@@ -64,16 +64,16 @@ def markdown(results: dict[str, Any]) -> str:
     accuracies = sorted({cell["accuracy"] for cell in cells}, reverse=True)
     lines += ["", "## In short", "", *_summary(cells, accuracies), "", MARKS.strip()]
     for accuracy in accuracies:
-        some = [cell for cell in cells if cell["accuracy"] == accuracy]
-        lines += ["", f"## To {percentage(accuracy)}: seconds", "", *_seconds(some, names)]
+        these = [cell for cell in cells if cell["accuracy"] == accuracy]
+        lines += ["", f"## To {percentage(accuracy)}: seconds", "", *_seconds(these, names)]
         lines += ["", f"## To {percentage(accuracy)}: accuracy reached, at most", ""]
-        lines += _table(some, names, _accuracy)
+        lines += _table(these, names, _accuracy)
         lines += ["", f"## To {percentage(accuracy)}: seconds over those of reading the data", ""]
         lines += [
             "How often the data could have been streamed through one core in the time of the fit.",
             "",
         ]
-        lines += _table(some, names, _readings)
+        lines += _table(these, names, _readings)
     lines += ["", "## Memory that a fit takes, in copies of the data", ""]
     lines += ["Besides the data, and besides what was made before the clock ran.", ""]
     lines += _memory(cells, names)
@@ -82,11 +82,11 @@ def markdown(results: dict[str, Any]) -> str:
 
 def _summary(cells: list[Cell], accuracies: list[float]) -> Iterator[str]:
     for accuracy in accuracies:
-        some = [cell for cell in cells if cell["accuracy"] == accuracy]
-        ratios = [r for r in map(ratio, some) if r is not None]
-        ours = sum(cell["systems"][Ours.name]["seconds"] is not None for cell in some)
-        peers = sum(fastest_peer(cell) is not None for cell in some)
-        problems = "1 problem" if len(some) == 1 else f"{len(some)} problems"
+        these = [cell for cell in cells if cell["accuracy"] == accuracy]
+        ratios = [r for r in map(ratio, these) if r is not None]
+        ours = sum(cell["systems"][Ours.name]["seconds"] is not None for cell in these)
+        peers = sum(fastest_peer(cell) is not None for cell in these)
+        problems = "1 problem" if len(these) == 1 else f"{len(these)} problems"
         line = f"- To {percentage(accuracy)}, {problems}: ours got there on {ours}, "
         line += f"at least one peer on {peers}."
         if ratios:
@@ -98,38 +98,38 @@ def _summary(cells: list[Cell], accuracies: list[float]) -> Iterator[str]:
         yield line
 
 
-def _seconds(cells: list[Cell], names: list[str]) -> Iterator[str]:
-    columns = ["data", "C", *names, "fastest peer", "ours / fastest peer"]
-    yield from _header(columns)
+def _seconds(cells: list[Cell], names: list[str]) -> list[str]:
+    rows = []
     for cell in cells:
         quotient = ratio(cell)
         texts = [_time(cell["systems"].get(name)) for name in names]
         last = [fastest_peer(cell) or "none", "" if quotient is None else f"{quotient:.2f}"]
         mark = " `?`" if cell["reference is wide"] else ""
-        yield _row([_data(cell), f"{cell['C']:g}{mark}", *texts, *last])
+        rows.append([_data(cell), f"{cell['C']:g}{mark}", *texts, *last])
+    return grid(["data", "C", *names, "fastest peer", "ours / fastest peer"], rows)
 
 
-def _table(
-    cells: list[Cell], names: list[str], text: Callable[[Cell, System], str]
-) -> Iterator[str]:
-    yield from _header(["data", "C", *names])
+def _table(cells: list[Cell], names: list[str], text: Callable[[Cell, System], str]) -> list[str]:
+    rows = []
     for cell in cells:
         of_systems = (cell["systems"].get(name) for name in names)
         texts = ["" if system is None else text(cell, system) for system in of_systems]
-        yield _row([_data(cell), f"{cell['C']:g}", *texts])
+        rows.append([_data(cell), f"{cell['C']:g}", *texts])
+    return grid(["data", "C", *names], rows)
 
 
-def _memory(cells: list[Cell], names: list[str]) -> Iterator[str]:
-    yield from _header(["data", "MB", *names])
-    for name_of_set in dict.fromkeys(cell["set"] for cell in cells):
-        some = [cell for cell in cells if cell["set"] == name_of_set]
-        size = some[0]["bytes"]
+def _memory(cells: list[Cell], names: list[str]) -> list[str]:
+    rows = []
+    for data_set in dict.fromkeys(cell["set"] for cell in cells):
+        of_set = [cell for cell in cells if cell["set"] == data_set]
+        size = of_set[0]["bytes"]
         texts = []
         for name in names:
-            of_system = [cell["systems"].get(name, {}).get("memory") for cell in some]
+            of_system = [cell["systems"].get(name, {}).get("memory") for cell in of_set]
             most = max((m for m in of_system if m is not None), default=None)
             texts.append("n/a" if most is None else f"{most / size:.2f}")
-        yield _row([name_of_set, f"{size / 1e6:.1f}", *texts])
+        rows.append([data_set, f"{size / 1e6:.1f}", *texts])
+    return grid(["data", "MB", *names], rows)
 
 
 def _time(system: System | None) -> str:
@@ -151,12 +151,3 @@ def _readings(cell: Cell, system: System) -> str:
 
 def _data(cell: Cell) -> str:
     return f"{cell['set']}, {cell['rows']:,} x {cell['columns']:,}"
-
-
-def _header(columns: list[str]) -> Iterator[str]:
-    yield _row(columns)
-    yield "|" + " --- |" * len(columns)
-
-
-def _row(texts: list[str]) -> str:
-    return "| " + " | ".join(texts) + " |"

@@ -1,9 +1,8 @@
-"""The other side of the pipe: a process that loads one data set and fits one system on request.
+"""The worker's side of the pipe: a process that fits one system to one data set on request.
 
-``python -m benchmarks.peers.worker NAME`` says which version of a system is installed. With a
-file of data as well, it warms up and then answers one line of JSON with another until its input
-ends. Requests are {"C", "variant", "setting"}; answers have the seconds, the memory, and the
-file that w was saved to, or say what failed.
+``python -m benchmarks.peers.worker NAME`` prints the installed version of a system. With ``--data``
+it then warms up and answers each line of JSON with another until its input ends. Requests are {"C",
+"variant", "setting"}; answers have the seconds, the memory and the file of w, or the failure.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def main() -> None:
     except Exception as error:
         answer({"failed": describe(error)})
         return
-    # What is there now stays: collecting garbage need not look at it before each fit.
+    # Garbage collection need not scan the data before each fit.
     gc.freeze()
     answer({"ready": True})
     for line in sys.stdin:
@@ -65,7 +64,7 @@ def main() -> None:
 
 
 def measured(adapter: Adapter, C: float, variant: str, setting: float) -> dict[str, Any]:
-    """Fit, with a clock and an eye on the memory."""
+    """Fit, and measure time and peak memory."""
     gc.collect()
     before = memory("VmRSS")
     reset_peak()
@@ -85,12 +84,12 @@ def measured(adapter: Adapter, C: float, variant: str, setting: float) -> dict[s
 
 
 def save(path: Path, X: sp.csr_matrix, y: Array) -> None:
-    """Write what ``load`` reads."""
+    """Write rows and labels for ``load``."""
     np.savez(path, data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape, y=y)
 
 
 def load(path: Path) -> tuple[sp.csr_matrix, Array]:
-    """Rows and labels, in the form in which a user of SciPy has them."""
+    """Rows and labels as ``save`` wrote them."""
     with np.load(path) as arrays:
         X = sp.csr_matrix(
             (arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"])
@@ -115,7 +114,7 @@ def memory(entry: str) -> int | None:
 
 
 def reset_peak() -> None:
-    """Let VmHWM start again from here."""
+    """Reset VmHWM to the present size."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

@@ -1,4 +1,4 @@
-"""A demonstration: train, prove, verify, and look at what others reached.
+"""A demonstration: train, verify, and bound the accuracy of other solvers.
 
 python -m certsvm.demo
 """
@@ -22,11 +22,10 @@ from certsvm.certificates.primal import primal_bound
 def text_like(
     n_documents: int = 100_000, n_words: int = 50_000, length: int = 85, seed: int = 0
 ) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
-    """Documents of words with frequencies like a language's, and noisy labels.
+    """Random documents with word frequencies as in a language, and noisy labels.
 
-    Word ranks follow a power law; counts are damped, weighted by rarity and scaled to unit
-    rows, as is usual for text. The labels come from random word weights, and one in twenty
-    is flipped.
+    Word ranks follow a power law. Features are tf-idf with logarithmic counts and unit rows. Labels
+    are the signs of random linear scores; one in twenty is flipped.
     """
     rng = np.random.default_rng(seed)
     words = (n_words ** rng.random((n_documents, length)) - 1).astype(np.int32)
@@ -57,9 +56,9 @@ def others(C: float, n_rows: int) -> dict[str, Callable[[], Any]]:
 
 
 def describe(objective: float, certificate: Certificate) -> str:
-    """What our bounds tell about another's objective value."""
+    """What the certificate implies for another solver's objective value."""
     if objective < certificate.dual:
-        return "below our dual bound: one of us is wrong"
+        return "below the dual bound: one of the two is wrong"
     most = percent(objective / certificate.dual - 1)
     if objective <= certificate.primal:
         return f"within {most} of the optimum"
@@ -79,14 +78,14 @@ def main() -> None:
         C=C, tol=0.01, fit_intercept=False, random_state=0, n_jobs=-1, store_dual=True, verbose=1
     ).fit(X, y)
     seconds = time.perf_counter() - began
-    print(f"  {seconds:.2f} s (compiling included, at the first run)\n")
+    print(f"  {seconds:.2f} s (the first run includes compilation)\n")
 
     print("Verified from scratch, without compiled code:")
     report = verify(clf, X, y)
     print(f"  {report}")
     print(f"  certificate {'confirmed' if report.ok and report.dual_verified else 'REFUTED'}\n")
 
-    print("The same problem at scikit-learn's defaults, now that we can tell:")
+    print("The same problem with scikit-learn's default tolerances, measured against these bounds:")
     problem = Problem(Rows(X), y, C=C)
     for name, make in others(C, X.shape[0]).items():
         began = time.perf_counter()

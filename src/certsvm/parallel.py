@@ -1,15 +1,16 @@
-"""Threads: sharing work among them, and keeping libraries from adding their own.
+"""Threads: sharing work among them, and limiting those of BLAS.
 
 Kernels run without the GIL, so plain threads suffice. J has the same bits for any number of
-threads; sums of vectors and matrices are put together from as many parts as there are threads,
-so that results depend on their number, but on nothing else about them.
+threads. Sums of vectors and matrices have one part per thread, so their bits depend on the number
+of threads, but not on their timing.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -19,13 +20,20 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 
+def available_processors() -> int:
+    """Number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class Team:
     """Threads that share the pieces of a task; a context manager.
 
     Parameters
     ----------
     n_jobs : int, default=1
-        One means the caller's own thread.
+        Number of threads; one means the caller's thread.
 
     Examples
     --------
@@ -56,51 +64,53 @@ class Team:
             self._executor = None
 
     def share(self, task: Callable[[int, int], Any], pieces: int) -> list[Any]:
-        """Call ``task(first, last)`` for a run of pieces per thread; return what it returned."""
+        """Call ``task(first, last)`` for one range of pieces per thread; return the results."""
         if self._executor is None or pieces <= 1:
             return [task(0, pieces)]
-        runs = min(self.n_jobs, pieces)
-        edges = [pieces * i // runs for i in range(runs + 1)]
+        n_ranges = min(self.n_jobs, pieces)
+        edges = [pieces * i // n_ranges for i in range(n_ranges + 1)]
         futures = [self._executor.submit(task, a, b) for a, b in itertools.pairwise(edges)]
         return [future.result() for future in futures]
 
+    def map(self, task: Callable[..., Any], *pieces: Sequence[Any]) -> list[Any]:
+        """Results of ``task`` for every piece, in order; of several errors the first is raised."""
+        if self._executor is None or len(pieces[0]) <= 1:
+            return list(map(task, *pieces))
+        return list(self._executor.map(task, *pieces))
+
 
 ALONE = Team()
-"""The caller's own thread."""
+"""The caller's thread."""
 
 
-class _Limits:
-    """The one limit on the threads of BLAS, and how many fits rely on it."""
+class _BlasLimit:
+    """The limit on the threads of BLAS, and the number of fits that rely on it."""
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.users = 0
-        self.limiter: Any = None
-
-
-_limits = _Limits()
+    lock = threading.Lock()
+    users = 0
+    limiter: Any = None
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    # Looking for libraries takes milliseconds, so it is done once.
+    # Finding the libraries takes milliseconds, so it is done once.
     return ThreadpoolController()
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread: what is worth sharing is shared above it.
+    """Limit BLAS to one thread, since work is shared above it.
 
-    The setting belongs to the process. It is restored when the last fit that relies on it ends.
+    The limit holds for the process. It is removed when the last fit that relies on it ends.
     """
-    with _limits.lock:
-        if _limits.users == 0:
-            _limits.limiter = _controller().limit(limits=1, user_api="blas")
-        _limits.users += 1
+    with _BlasLimit.lock:
+        if _BlasLimit.users == 0:
+            _BlasLimit.limiter = _controller().limit(limits=1, user_api="blas")
+        _BlasLimit.users += 1
     try:
         yield
     finally:
-        with _limits.lock:
-            _limits.users -= 1
-            if _limits.users == 0:
-                _limits.limiter.restore_original_limits()
+        with _BlasLimit.lock:
+            _BlasLimit.users -= 1
+            if _BlasLimit.users == 0:
+                _BlasLimit.limiter.restore_original_limits()

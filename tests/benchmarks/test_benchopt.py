@@ -24,7 +24,8 @@ from tests.problems import Case, optimum
 
 FILE = Path(summary.__file__).parent / "certsvm_solver.py"
 INFINITE = 3e38
-"""What benchopt begins with."""
+"""The first tolerance that benchopt asks for."""
+ROUNDING = 1e-12
 
 
 class StandIn:
@@ -64,7 +65,7 @@ def made(module: ModuleType, name: str, X: Any, y: Any, C: float) -> Any:
 
 
 def objective(X: Any, y: Any, C: float, beta: Any) -> float:
-    """As the benchmark has it."""
+    """J, as the benchmark computes it."""
     return C * np.maximum(1 - y * (X @ beta), 0.0).sum() + 0.5 * np.dot(beta, beta)
 
 
@@ -84,7 +85,8 @@ def test_each_point_is_as_good_as_its_tolerance(module: ModuleType, name: str, C
         assert list(result) == ["beta"]
         assert not solver.missed
         values.append(objective(X, y, C, result["beta"]))
-        assert low <= values[-1] <= (1 + min(tol, 1.0)) * high
+        # The bounds and this value may round differently.
+        assert (1 - ROUNDING) * low <= values[-1] <= (1 + min(tol, 1.0) + ROUNDING) * high
         following = solver.get_next(tol)
         if following == tol:
             break
@@ -281,5 +283,5 @@ def test_it_runs_in_benchopt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     low, high = optimum(Case(X, y.astype(float), None, 0.5, 0.0, "dense-float64-int32"))
     for row in table:
         assert row["points"] == 17
-        assert low <= row["objective"] <= (1 + 1e-8) * high
+        assert (1 - ROUNDING) * low <= row["objective"] <= (1 + 1e-8 + ROUNDING) * high
         assert row["s to 1e-06"] > 0

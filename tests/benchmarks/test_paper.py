@@ -53,7 +53,7 @@ def task(C: float = 1.0, seconds: float = 20.0, *, single: bool = False) -> Task
     return Task(problem, Reference(certificate.primal, certificate.dual, 0.0), seconds)
 
 
-def test_the_command_makes_all_tables_and_goes_on_where_it_was(tmp_path: Path, capsys: Any) -> None:
+def test_the_command_makes_all_tables_and_resumes(tmp_path: Path, capsys: Any) -> None:
     main(asked(tmp_path))
     said = capsys.readouterr().err
     out = tmp_path / "out"
@@ -79,7 +79,7 @@ def test_the_command_makes_all_tables_and_goes_on_where_it_was(tmp_path: Path, c
     assert (out / "table-5.json").read_text() == before
 
 
-def test_a_killed_run_goes_on(tmp_path: Path, capsys: Any) -> None:
+def test_a_killed_run_resumes(tmp_path: Path, capsys: Any) -> None:
     options = asked(tmp_path, "--table", "2", "3", "8", "--no-pictures")
     command = [sys.executable, "-m", "benchmarks.paper", *options]
     run = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
@@ -92,7 +92,7 @@ def test_a_killed_run_goes_on(tmp_path: Path, capsys: Any) -> None:
             break
     os.kill(run.pid, signal.SIGKILL)
     run.wait()
-    # What it said after the third cell and before the signal.
+    # Printed after the third cell and before the signal.
     done += [line.split(": ")[0] for line in run.stderr if "took" in line]
     main(options)
     said = capsys.readouterr().err
@@ -108,7 +108,7 @@ def test_unknown_sets_and_tables_are_refused(tmp_path: Path, capsys: Any) -> Non
         assert f"{name}; known are" in capsys.readouterr().err
 
 
-def test_what_is_not_there_is_left_out_with_a_word(
+def test_missing_sets_are_left_out_with_a_reason(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "nothing"))
@@ -161,13 +161,13 @@ values = st.floats(0.5, 100.0)
 
 
 @given(st.lists(st.tuples(values, values, values), min_size=1, max_size=30), st.floats(1.0, 3.0))
-def test_the_eps_of_a_search_ends_the_run_where_the_search_ended(
+def test_the_eps_of_a_search_stops_the_run_where_the_search_stopped(
     passes: list[tuple[float, float, float]], f: float
 ) -> None:
     gaps = Gaps(f)
     for primal, guess, dual in passes:
         gaps.add(primal, guess, dual)
-        eps = gaps.ending_now()
+        eps = gaps.stopping_now()
     if math.isnan(eps):
         return
     assert eps == float(f"{eps:.2g}")
@@ -180,7 +180,7 @@ def test_the_eps_of_a_search_ends_the_run_where_the_search_ended(
 
 
 @pytest.mark.parametrize("name", ["SGD-s", "SGD-m", "SGD-m, single"])
-def test_the_run_ends_where_the_search_did(name: str) -> None:
+def test_the_run_stops_where_the_search_did(name: str) -> None:
     system = SYSTEMS[name]
     assert isinstance(system, ByGap)
     on = task(0.05, single=system.single)
@@ -190,7 +190,7 @@ def test_the_run_ends_where_the_search_did(name: str) -> None:
     assert outcome.proved is not None
     assert outcome.value is not None
     assert outcome.proved <= outcome.value
-    # One pass earlier it was not there, or would not have noticed with any eps.
+    # One pass earlier it was less accurate, or no eps would have stopped it.
     if name == "SGD-s":
         earlier = replace(SGDs(published=True), T_max=outcome.epochs - 1)
         result = train(on.problem, earlier, tol=1e-9, max_iter=10**6, seed=0)
@@ -226,7 +226,7 @@ def test_the_parameter_is_the_loosest_of_its_ladder(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["OCAS", "auto", "Newton", "SGD-s, windows"])
-def test_who_needs_no_parameter_gets_there(name: str) -> None:
+def test_systems_without_a_parameter_reach_the_accuracy(name: str) -> None:
     outcome = SYSTEMS[name].measure(task(0.05), repeats=2)
     assert outcome.failure is None
     assert outcome.accuracy <= ACCURACY
@@ -237,8 +237,8 @@ def test_who_needs_no_parameter_gets_there(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_who_does_not_get_there_is_a_cell_too(name: str) -> None:
-    # A billionth of a second is over after the first pass.
+def test_a_failure_is_a_cell_too(name: str) -> None:
+    # The first pass exceeds a billionth of a second.
     outcome = SYSTEMS[name].measure(
         task(100.0, seconds=1e-9, single=SYSTEMS[name].single), repeats=1
     )
@@ -247,14 +247,14 @@ def test_who_does_not_get_there_is_a_cell_too(name: str) -> None:
     assert "inf" not in json.dumps(outcome.describe()).lower()
 
 
-def test_numbers_that_are_none_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_are_not_finite_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     from certsvm.solvers.pegasos import PegasosRun
 
     monkeypatch.setattr(PegasosRun, "candidates", lambda self: iter([np.full(64, np.nan)]))
     assert SYSTEMS["Pegasos"].measure(task(), 1).failure == "numerical failure"
 
 
-def test_one_run_tells_where_each_coefficient_would_have_ended() -> None:
+def test_one_run_shows_where_each_coefficient_would_have_stopped() -> None:
     problem = task(0.01).problem
     cell = accurate.measure(problem, 60.0, gap=0.003)
     assert "failure" not in cell

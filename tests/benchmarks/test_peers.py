@@ -155,9 +155,9 @@ def test_the_oracle_takes_the_loosest_setting_of_the_fastest_variant() -> None:
         seconds = 2.0 if variant == "slow" else 1.0
         return Trial(variant, setting, seconds, 1.0 + setting / 16)
 
-    found = search(Tolerant, 0.01, fit)[0].found
-    assert found is not None
-    assert (found.variant, found.setting) == ("quick", 0.1)
+    best = search(Tolerant, 0.01, fit)[0].best
+    assert best is not None
+    assert (best.variant, best.setting) == ("quick", 0.1)
 
 
 def test_the_oracle_stops_where_a_fit_takes_too_long() -> None:
@@ -167,7 +167,7 @@ def test_the_oracle_stops_where_a_fit_takes_too_long() -> None:
         return Trial(variant, setting, 30.0, 1.0 + setting)
 
     result, tried = search(Tolerant, 0.01, fit)
-    assert result.found is None
+    assert result.best is None
     assert result.why == "not reached in 60 s; 1.0e+00 at best"
     assert sum(trial.exceeded is not None for trial in tried) == 2
 
@@ -183,7 +183,7 @@ def test_an_answer_without_its_certificate_does_not_count() -> None:
     def fit(variant: str, setting: float, limit: float) -> Trial:
         return Trial(variant, setting, 1.0, 1.0, certified=False)
 
-    assert search(Tolerant, 0.01, fit)[0].found is None
+    assert search(Tolerant, 0.01, fit)[0].best is None
 
 
 def test_more_passes_are_given_up_when_they_do_not_help() -> None:
@@ -195,9 +195,9 @@ def test_more_passes_are_given_up_when_they_do_not_help() -> None:
 
     assert max(trial.setting for trial in search(Passing, 1e-3, diverging)[1]) <= 12
     assert max(trial.setting for trial in search(Passing, 1e-6, slow)[1]) <= 2000
-    found = search(Passing, 1e-3, slow)[0].found
-    assert found is not None
-    assert found.setting == 1200
+    best = search(Passing, 1e-3, slow)[0].best
+    assert best is not None
+    assert best.setting == 1200
 
 
 def test_growth(tmp_path: Path) -> None:

@@ -46,5 +46,5 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 
 def processes(client: Client) -> list[int]:
     """Of the workers."""
-    found: dict[str, int] = client.run(os.getpid)
-    return list(found.values())
+    pids: dict[str, int] = client.run(os.getpid)
+    return list(pids.values())

@@ -16,7 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import certsvm
 from certsvm.models import Model
-from tests.dask.test_fit import data
+from tests.dask.problems import data
 
 
 def certsvm_command(*arguments: Any) -> subprocess.CompletedProcess[str]:

@@ -15,29 +15,17 @@ import numpy as np
 import pytest
 from dask import delayed
 from distributed import Client, LocalCluster
-from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
-import certsvm.dask.cocoa as cocoa_module
-import certsvm.dask.recheck as recheck_module
-import certsvm.dask.source as source_module
-from certsvm.dask import CertificateRefutedError, ClusterLostError, LinearSVC
-from certsvm.dask.cluster import Cluster, Group, WorkerGoneError
-from certsvm.dask.cocoa import CocoaRun
+from certsvm.dask import ClusterLostError, LinearSVC
 from certsvm.dask.problem import ClusterProblem
 from certsvm.data.streams import DataChangedError
 from certsvm.estimators.sklearn_callbacks import FitTasks
 from certsvm.solvers.smoothed_newton import SmoothedNewton
 from tests.dask.conftest import make_cluster, processes
-from tests.dask.test_fit import cut, data
+from tests.dask.problems import blocks, cut, data
 
 DEADLINE = 20.0
-
-
-def blocks(rows: int = 4000, count: int = 6) -> tuple[Any, Any, Any, Any]:
-    X, y = data(rows, columns=20)
-    edges = [rows * i // count for i in range(1, count)]
-    return X, y, cut(X, *edges), cut(y, *edges)
 
 
 class Mortals:
@@ -215,27 +203,6 @@ def test_data_that_is_not_the_same_when_it_is_made_anew(
     assert passes >= 3
 
 
-@pytest.mark.parametrize("solver", [SmoothedNewton(samples=False), "cocoa"], ids=str)
-def test_a_wrong_certificate_is_refuted(
-    client: Client, monkeypatch: pytest.MonkeyPatch, solver: Any
-) -> None:
-    """Whatever goes wrong on the way: here, blocks that are counted twice, or not at all."""
-    _, _, parts, labels = blocks()
-    groups = ClusterProblem.groups
-    for members in (lambda m: m + m[:1], lambda m: m[1:]):
-
-        def wrong(self: Any, members: Any = members) -> Any:
-            found = groups(self)
-            if not getattr(self, "_spoilt", False):
-                self._spoilt = True
-                found[0].members = members(found[0].members)
-            return found
-
-        monkeypatch.setattr(ClusterProblem, "groups", wrong)
-        with pytest.raises(CertificateRefutedError, match="rows, not 4000"):
-            LinearSVC(0.1, solver=solver, random_state=0, client=client).fit(parts, labels)
-
-
 def _missing(path: str) -> Any:
     raise FileNotFoundError(f"there is no {path}")
 
@@ -247,117 +214,6 @@ def test_an_error_of_a_task_is_not_taken_for_one_of_the_cluster(client: Client) 
     with pytest.raises(ValueError, match="a task has failed on a worker: there is no file"):
         LinearSVC(0.1, client=client).fit(broken, labels)
     assert time.monotonic() - began < DEADLINE
-
-
-def test_patience_begins_with_the_first_failure(client: Client) -> None:
-    """A round that took long before it failed is tried again all the same."""
-    cluster = Cluster(client, deadline=0.2)
-    told = []
-
-    def attempt() -> str:
-        told.append("attempt")
-        if told.count("attempt") < 3:
-            time.sleep(0.6)
-            raise WorkerGoneError("gone")
-        return "done"
-
-    assert cluster.insistent(attempt, lambda: told.append("again")) == "done"
-    assert told == ["attempt", "again", "attempt", "again", "attempt"]
-
-    def hopeless() -> None:
-        raise WorkerGoneError("gone")
-
-    with pytest.raises(ClusterLostError, match="again and again"):
-        cluster.insistent(hopeless, lambda: None)
-
-
-def test_the_best_alpha_lost_after_the_last_round(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The certificate is then that of the copy, and its rounding is counted."""
-    X, y, parts, labels = blocks()
-
-    def lost(*_: Any) -> Any:
-        raise WorkerGoneError("gone")
-
-    monkeypatch.setattr(recheck_module, "add_up", lost)
-    clf = LinearSVC(0.01, tol=1e-3, solver="cocoa", random_state=0, client=client).fit(
-        parts, labels
-    )
-    optimum = certsvm.LinearSVC(0.01, tol=1e-7, random_state=0).fit(X, y).certificate_
-    assert 0 < clf.certificate_.dual <= optimum.primal
-    assert clf.certificate_.dual_rounding > 0
-    assert certsvm.verify(clf, X, y).ok
-
-
-def test_a_cluster_lost_during_the_second_look(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X, y, parts, labels = blocks()
-
-    def lost(*_: Any) -> Any:
-        raise ClusterLostError("gone")
-
-    monkeypatch.setattr(source_module, "recheck", lost)
-    with pytest.raises(ClusterLostError, match="gone") as caught:
-        LinearSVC(0.1, random_state=0, client=client).fit(parts, labels)
-    assert certsvm.verify(caught.value.model, X, y).ok
-
-
-def test_nothing_can_be_sent_to_a_worker_that_is_gone(client: Client) -> None:
-    cluster = Cluster(client, DEADLINE)
-    with pytest.raises(WorkerGoneError, match="nothing can be sent"):
-        cluster.send(np.zeros(10_000), [Group("tcp://127.0.0.1:1", [0])])
-
-
-def test_alpha_is_not_used_for_other_rows(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When blocks are put into other groups while alpha is on the workers."""
-    X, y, parts, labels = blocks()
-    epoch = CocoaRun.epoch
-
-    def moving(self: Any) -> Any:
-        result = epoch(self)
-        if self._rounds == 2:
-            groups = self._problem.groups()
-            members = [group.members for group in groups]
-            self._problem._groups = [
-                Group(group.worker, other)
-                for group, other in zip(groups, members[::-1], strict=True)
-            ]
-        return result
-
-    monkeypatch.setattr(CocoaRun, "epoch", moving)
-    weights = np.random.default_rng(0).uniform(0.1, 2.0, y.size)
-    edges = np.cumsum([len(part) for part in labels])[:-1]
-    clf = LinearSVC(0.01, tol=1e-4, solver="cocoa", random_state=0, client=client)
-    clf.fit(parts, labels, np.split(weights, edges))
-    assert certsvm.verify(clf, X, y, sample_weight=weights).ok
-
-
-def test_rounds_do_not_pile_up_on_the_scheduler(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cocoa_module, "_LONGEST_CHAIN", 3)
-    monkeypatch.setattr(cocoa_module, "_COPYING", 1e9)
-    epoch, counts = CocoaRun.epoch, []
-
-    def count(dask_scheduler: Any) -> int:
-        return sum(1 for key in dask_scheduler.tasks if "cocoa-round" in str(key))
-
-    def counting(self: Any) -> Any:
-        result = epoch(self)
-        counts.append(client.run_on_scheduler(count))
-        return result
-
-    monkeypatch.setattr(CocoaRun, "epoch", counting)
-    X, y, parts, labels = blocks()
-    clf = LinearSVC(1.0, tol=1e-9, max_iter=25, solver="cocoa", random_state=0, client=client)
-    with pytest.warns(ConvergenceWarning):
-        clf.fit(parts, labels)
-    groups = len(clf.traffic_ and client.scheduler_info()["workers"])
-    assert len(counts) == 25
-    assert max(counts[10:]) <= 12 * groups
-    assert certsvm.verify(clf, X, y).ok
 
 
 def _slowly(block: Any, *_: Any) -> Any:

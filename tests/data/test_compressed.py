@@ -120,7 +120,7 @@ def test_reading_does_not_go_by_the_name(name: str, block_bytes: int, tmp_path: 
         np.testing.assert_array_equal(y, z)
         assert X.shape == Z.shape
     blocks = list(LibsvmBlocks(packed, block_bytes))
-    np.testing.assert_array_equal(np.concatenate([b.values for b in blocks]), X.data)
+    np.testing.assert_array_equal(np.concatenate([b.X.data for b in blocks]), X.data)
 
 
 @every_compression

@@ -139,7 +139,7 @@ def test_a_bucket_gives_back_its_pieces(
     for piece in given_pieces:
         bucket.put(piece)
     sparse, weighted = sp.issparse(given_pieces[0].X), given_pieces[0].weights is not None
-    out = list(bucket.pieces(sparse=sparse, weighted=weighted))
+    out = list(bucket.batches(sparse=sparse, weighted=weighted))
     assert [as_tuples(piece) for piece in out] == [as_tuples(piece) for piece in given_pieces]
     assert as_tuples(joined(out)) == [t for piece in given_pieces for t in as_tuples(piece)]
 

@@ -75,7 +75,7 @@ def no_thread_is_left() -> bool:
 
 
 def _idle(frame: Any) -> bool:
-    return bool(frame.f_code.co_name == "_work_off")
+    return bool(frame.f_code.co_name == "_run_all")
 
 
 @given(cut_cases())
@@ -393,7 +393,7 @@ def threads():
     time.sleep(0.05)
     frames = sys._current_frames()
     others = [t for t in threading.enumerate() if t is not threading.main_thread()]
-    return [t.name for t in others if frames[t.ident].f_code.co_name != "_work_off"]
+    return [t.name for t in others if frames[t.ident].f_code.co_name != "_run_all"]
 """
 
 IN_A_PASS = """

@@ -2,9 +2,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
+from tests.problems import Case, cases
 
 ROWS = Rows(np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 2.0]]))
 
@@ -24,15 +27,6 @@ def test_rows_without_weight_count_as_absent() -> None:
     assert problem.R == 2.0
     assert problem.active.tolist() == [1, 2]
     assert problem.signed_weights.tolist() == [0, -2, 3]
-
-
-def test_coefficients_and_back() -> None:
-    problem = Problem(Rows(np.eye(2), intercept_scaling=4.0), [1, -1])
-    w = np.array([1.0, 2.0, 3.0])
-    coefficients, intercept = problem.coefficients(w)
-    assert coefficients.tolist() == [1, 2]
-    assert intercept == 12.0
-    assert problem.weight_vector(coefficients, intercept).tolist() == w.tolist()
 
 
 @pytest.mark.parametrize(
@@ -60,7 +54,11 @@ def test_what_is_refused(arguments: dict[str, Any], message: str) -> None:
         Problem(ROWS, **({"labels": [1, -1, 1]} | arguments))
 
 
-def test_slices_cover_the_order_once() -> None:
-    problem = Problem(ROWS, [1, -1, 1])
-    order = np.arange(100)
-    assert np.concatenate(list(problem.slices(order))).tolist() == order.tolist()
+@given(cases(weighted=True), st.integers(0, 9))
+def test_a_sample_keeps_the_weight_of_the_loss(case: Case, seed: int) -> None:
+    problem = case.problem()
+    which = np.random.default_rng(seed).permutation(problem.active)[: 1 + seed % problem.m]
+    sample = problem.sample(which)
+    assert sample.m == which.size
+    assert sample.C * sample.weight_sum == pytest.approx(problem.C * problem.weight_sum)
+    np.testing.assert_array_equal(sample.signed_weights, problem.signed_weights[which])

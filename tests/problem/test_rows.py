@@ -9,8 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.kernels import checks
-from certsvm.problem.rows import Rows
+from certsvm.problem.rows import Rows, refuse_broken
 from tests.problems import Case, cases
 
 
@@ -171,16 +170,23 @@ def test_some_of_the_rows(case: Case, seed: int) -> None:
 
 
 @given(
-    st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=1, max_size=6),
-    st.integers(0, 3),
+    st.lists(st.lists(st.integers(-1, 6), max_size=4), min_size=1, max_size=6), st.integers(0, 3)
 )
-def test_the_survey_of_indices(rows: list[list[int]], before: int) -> None:
-    """Also where the first row does not begin at the first index."""
+def test_the_first_index_out_of_range_is_named(rows: list[list[int]], before: int) -> None:
+    """Also if rows do not ascend, or begin inside larger arrays."""
+    indices = np.array([9] * before + [j for row in rows for j in row], dtype=np.int32)
     indptr = before + np.cumsum([0, *map(len, rows)])
-    flat = np.array([9] * before + [j for row in rows for j in row], dtype=np.uint32)
-    largest, ascending = checks.survey_indices(indptr, flat[before:])
-    assert largest == max((j for row in rows for j in row), default=0)
-    assert ascending == all(sorted(set(row)) == row for row in rows)
+    X = sp.csr_matrix((len(rows), 5))
+    X.data, X.indices, X.indptr = np.ones(indices.size), indices, indptr
+    outside = [(k, j) for k, row in enumerate(rows) for j in row if not 0 <= j < 5]
+    if outside:
+        k, j = outside[0]
+        with pytest.raises(ValueError, match=f"row {k} has column index {j}, but X has 5 columns"):
+            refuse_broken(X, indptr, indices)
+    else:
+        ascending = all(sorted(set(row)) == row for row in rows)
+        repeating = any(len(set(row)) < len(row) for row in rows)
+        assert refuse_broken(X, indptr, indices) == (ascending, repeating)
 
 
 @pytest.mark.parametrize("form", ["csr", "coo"])

@@ -9,6 +9,7 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Auto, Newton, Options, WorkingSet
 from certsvm.solvers.auto import Refinement, is_small, newton_cost, step_cost, visit_cost
+from certsvm.solvers.working_set import Visits
 from certsvm.training.loop import train
 
 
@@ -57,7 +58,7 @@ def test_newton_goes_on_from_a_good_alpha() -> None:
     while run._run.gap > 0.01:
         run.epoch()
     before = run.dual()
-    run._turn_to_newton(run._run)
+    run._switch_to_newton(run._run)
     run.epoch()
     after = run.dual()
     assert after.source == "multipliers"
@@ -102,9 +103,9 @@ def test_the_outlook() -> None:
     near = run.outlook()
     run._target = 1e-6
     assert near < run.outlook()
-    run._visits.append((run.visited + 1, 0.0))
+    run._visits.append(Visits(run.visited + 1, 0.0))
     assert run.outlook() == 0.0
-    run._visits.append((run.visited + 1, 1e9))
+    run._visits.append(Visits(run.visited + 1, 1e9))
     assert run.outlook() == np.inf
 
 

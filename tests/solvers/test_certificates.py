@@ -28,6 +28,7 @@ from certsvm.solvers import (
     SVMperf,
     WorkingSet,
 )
+from certsvm.solvers.newton import NewtonRun
 from certsvm.solvers.smoothed_newton import SmoothedNewtonRun
 from certsvm.training.loop import train
 from tests.problems import Case, cases, exact_dual, exact_objective, optimum
@@ -155,8 +156,8 @@ def test_half_a_pass_has_no_dual_point(solver: Solver, case: Case, seed: int) ->
     inner: Any = getattr(run, "_run", run)
     if hasattr(inner, "_master"):
         inner._master.margins = interrupt
-    elif hasattr(inner, "_free_support_vectors"):
-        inner._free_support_vectors = interrupt
+    elif isinstance(inner, NewtonRun):
+        vars(inner)["_step_along"] = interrupt
     elif isinstance(inner, SmoothedNewtonRun):
         vars(inner._problem)["parts"] = interrupt
     else:
@@ -193,30 +194,3 @@ def test_dual_methods_reach_high_accuracy(solver: Solver) -> None:
     problem = Problem(Rows(X), labels, C=0.1, weights=rng.random(500) + 0.5)
     result = train(problem, solver, tol=1e-6, max_iter=20_000, seed=0)
     assert result.certificate.met
-
-
-@pytest.mark.parametrize(
-    ("start", "message"),
-    [
-        (Start(np.zeros(1)), "start.w must be 3 finite numbers"),
-        (Start(np.array([0, np.nan, 0])), "start.w"),
-        (Start(np.zeros(3), -1), "start.epochs"),
-        (Start(np.zeros(3), 1, np.zeros(5)), "start.alpha must be 2 finite numbers"),
-        (Start(np.zeros(3), 1, np.full(2, np.nan)), "start.alpha"),
-    ],
-)
-def test_impossible_starts(start: Start, message: str) -> None:
-    problem = Problem(Rows(np.eye(2, 3)), [1, -1])
-    with pytest.raises(ValueError, match=message):
-        train(problem, SGDs(), start=start)
-
-
-def test_a_start_in_single_precision_is_widened() -> None:
-    rng = np.random.default_rng(0)
-    X = np.abs(rng.standard_normal((60, 5))) + 0.1
-    labels = np.where(np.arange(60) % 2, 1.0, -1.0)
-    problem = Problem(Rows(X * labels[:, None]), labels)
-    far = Start(np.full(5, -1e6, dtype=np.float32), 100_000)
-    certificate = train(problem, SGDs(), tol=0.01, seed=0, max_iter=50, start=far).certificate
-    truth = train(problem, DCD(), tol=1e-6, seed=0).certificate
-    assert certificate.dual <= truth.primal

@@ -1,3 +1,5 @@
+"""The registry of solvers."""
+
 import pickle
 
 import pytest

@@ -56,7 +56,7 @@ def test_a_reading_against_numpy(case: Case, seed: int, share: float) -> None:
     if share < 1e3:
         free = (alpha > 0) & (alpha < case.C * s)
         expected = sigma * (Y[free].T * s[free]) @ Y[free]
-        np.testing.assert_allclose(np.tril(reading.gram), np.tril(expected), atol=1e-9)
+        np.testing.assert_allclose(np.tril(reading.sums.gram), np.tril(expected), atol=1e-9)
         assert reading.slopes is not None
         for step, slope in zip(STEPS, reading.slopes, strict=True):
             w = begin + step * direction
@@ -213,7 +213,7 @@ def test_the_step_to_the_next_problem_is_exact_while_the_same_rows_are_free(form
     assert run._schedule.sigma < 0.5
     run.epoch()
     assert run._latest is not None
-    assert run._latest.free == 300
+    assert run._latest.sums.free == 300
     assert np.linalg.norm(run._latest.gradient) < 1e-12
 
 

@@ -7,11 +7,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from certsvm.certificates.dual import dual_point
-from certsvm.certificates.primal import Products, primal_bound
+from certsvm.certificates.primal import primal_bound
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, Options, Start, WorkingSet
-from certsvm.solvers.shared.plane_search import best_combination
 from certsvm.solvers.working_set import WorkingSetRun, sweep
 from certsvm.training.loop import train
 from tests.problems import Case, cases, nearly_parallel, optimum
@@ -134,37 +133,3 @@ def test_the_compiled_sweep_does_what_the_python_text_says(case: Case, seed: int
     np.testing.assert_array_equal(order, order2)
     np.testing.assert_allclose(alpha, alpha2, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(w, w2, rtol=1e-9, atol=1e-9)
-
-
-@given(case=cases(), seed=st.integers(0, 2**32 - 1))
-def test_a_combination_is_not_worse_than_its_parts(case: Case, seed: int) -> None:
-    problem = case.problem()
-    rng = np.random.default_rng(seed)
-    u, v = (Products(problem, rng.standard_normal(problem.rows.dimension)) for _ in range(2))
-    a, b = best_combination(problem, u, v)
-    parts = min(p.primal_bound().value for p in (u, v))
-    mixed = u.copy()
-    mixed.mix(a, b, v)
-    assert mixed.primal_bound().value <= parts * (1 + 1e-9) + 1e-12
-
-
-def test_a_combination_finds_the_best_multiple() -> None:
-    """One row, u = v = the optimum times two: half of it is best."""
-    problem = Problem(Rows(np.array([[1.0, 0.0], [0.0, 0.0]])), [1, 1], C=10.0)
-    u = Products(problem, np.array([2.0, 0.0]))
-    a, b = best_combination(problem, u, u.copy())
-    assert (a + b) * 2.0 == pytest.approx(1.0, abs=0.02)
-
-
-def test_zero_vectors_can_be_combined() -> None:
-    problem = text(C=1.0, rows=50)
-    zero = Products(problem, np.zeros(problem.rows.dimension))
-    a, b = best_combination(problem, zero, zero.copy())
-    assert np.isfinite([a, b]).all()
-
-
-def test_every_update_adds_to_the_rounding() -> None:
-    run = run_on(text(C=1.0))
-    assert run._rounding == 0.0
-    updates = run.epoch().updates or 0
-    assert run._rounding >= 3.0 * 2.0**-53 * updates * float(np.linalg.norm(run._w))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from certsvm import LinearSVC, verify
 from certsvm.torch import TensorProblem, TensorRows
 from tests.problems import Case
 
@@ -51,3 +52,25 @@ def generated(n: int, d: int, seed: int = 0, flipped: float = 0.05) -> tuple[Any
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = np.where(X @ rng.standard_normal(d) > 0, 1.0, -1.0)
     return X, np.where(rng.random(n) < flipped, -y, y)
+
+
+def data(rows: int = 1500, columns: int = 8, classes: int = 2) -> tuple[Any, Any]:
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(rows, columns, generator=generator)
+    noise = 0.3 * torch.randn(rows, classes, generator=generator)
+    y = (X[:, :classes] + noise).argmax(1) if classes > 2 else (X[:, 0] + noise[:, 0] > 0).long()
+    return X.to(DEVICE), y.to(DEVICE)
+
+
+def agrees(clf: LinearSVC, X: Any, y: Any, weights: Any = None) -> None:
+    """The certificates hold for the data, and their intervals overlap with NumPy's."""
+    parameters = {**clf.get_params(), "device": None, "tol": 1e-7, "solver": "newton"}
+    local = LinearSVC(**parameters).fit(X, y, weights)
+    np.testing.assert_array_equal(clf.classes_, local.classes_)
+    assert clf.certificates_ is not None
+    assert local.certificates_ is not None
+    for ours, theirs in zip(clf.certificates_, local.certificates_, strict=True):
+        assert ours.met
+        assert ours.dual <= theirs.primal
+        assert theirs.dual <= ours.primal
+    assert verify(clf, X, y, sample_weight=weights).ok

@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from certsvm import LinearSVC
 from certsvm.torch.data import as_tensor, encoded, float_rows, like
-from tests.torch.problems import DEVICE, host
+from tests.torch.problems import DEVICE, data, host
 
 
 def test_memory_is_shared_where_possible() -> None:
@@ -73,3 +74,32 @@ def test_labels_that_are_none() -> None:
         encoded(torch.tensor([1.0, np.nan]), torch.device("cpu"))
     with pytest.raises(ValueError, match="uint64"):
         encoded(torch.tensor([1, 2], dtype=torch.uint64), torch.device("cpu"))
+
+
+def test_what_shares_memory() -> None:
+    class Elsewhere:
+        """What CuPy's arrays are: something with DLPack, on a device."""
+
+        def __init__(self, tensor: torch.Tensor, device: int = 2) -> None:
+            self.tensor, self.device, self.shape = tensor, device, tensor.shape
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return self.tensor.__dlpack__()
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (self.device, 0)
+
+    X = data()[0].cpu()
+    if not torch.cuda.is_available():
+        with pytest.raises(Exception, match=r"(?i)cuda|device|dlpack"):
+            LinearSVC().fit(Elsewhere(X), np.zeros(len(X)))
+    assert torch.equal(as_tensor(Elsewhere(X, device=1)), X)
+    assert like(X, X) is X
+    assert isinstance(like(X.numpy(), X), np.ndarray)
+
+
+def test_labels_are_encoded_in_order() -> None:
+    for y in (torch.tensor([2, 0, 1, 2]), np.array(["c", "a", "b", "c"])):
+        classes, codes = encoded(y, torch.device("cpu"))
+        assert codes.tolist() == [2, 0, 1, 2]
+        assert len(classes) == 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import subprocess
@@ -19,36 +18,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
-import certsvm.torch.newton as newton_module
 import certsvm.torch.rows as rows_module
 from certsvm import LinearSVC, fit_path, verify
 from certsvm.estimators.sklearn_callbacks import FitTasks
 from certsvm.torch import TensorNewton
-from certsvm.torch.data import as_tensor, encoded, like
-from certsvm.torch.source import TensorSource
-from tests.torch.problems import DEVICE, DTYPES, host
-
-
-def data(rows: int = 1500, columns: int = 8, classes: int = 2) -> tuple[Any, Any]:
-    generator = torch.Generator().manual_seed(0)
-    X = torch.randn(rows, columns, generator=generator)
-    noise = 0.3 * torch.randn(rows, classes, generator=generator)
-    y = (X[:, :classes] + noise).argmax(1) if classes > 2 else (X[:, 0] + noise[:, 0] > 0).long()
-    return X.to(DEVICE), y.to(DEVICE)
-
-
-def agrees(clf: LinearSVC, X: Any, y: Any, weights: Any = None) -> None:
-    """The certificates hold for the data, and their intervals overlap with NumPy's."""
-    parameters = {**clf.get_params(), "device": None, "tol": 1e-7, "solver": "newton"}
-    local = LinearSVC(**parameters).fit(X, y, weights)
-    np.testing.assert_array_equal(clf.classes_, local.classes_)
-    assert clf.certificates_ is not None
-    assert local.certificates_ is not None
-    for ours, theirs in zip(clf.certificates_, local.certificates_, strict=True):
-        assert ours.met
-        assert ours.dual <= theirs.primal
-        assert theirs.dual <= ours.primal
-    assert verify(clf, X, y, sample_weight=weights).ok
+from tests.torch.problems import DEVICE, DTYPES, agrees, data, host
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -110,9 +84,9 @@ def test_many_classes_answer_in_columns() -> None:
 def test_labels_of_any_kind(labels: Any) -> None:
     X, y = data()
     tensors = isinstance(labels, torch.Tensor)
-    own = labels.to(DEVICE)[y] if tensors else np.asarray(labels)[y.cpu().numpy()]
-    clf = LinearSVC(random_state=0).fit(X, own)
-    assert clf.score(X, own) > 0.8
+    given = labels.to(DEVICE)[y] if tensors else np.asarray(labels)[y.cpu().numpy()]
+    clf = LinearSVC(random_state=0).fit(X, given)
+    assert clf.score(X, given) > 0.8
     numbers = clf.classes_.dtype.kind != "U"
     assert isinstance(clf.predict(X), torch.Tensor if numbers else np.ndarray)
 
@@ -245,43 +219,14 @@ def test_warm_starts() -> None:
 def test_several_C(tensors: bool, classes: int) -> None:
     X, y = data(classes=classes)
     Cs = [1.0, 0.01, 0.1]
-    own = (X, y) if tensors else (host(X), host(y))
-    models = fit_path(LinearSVC(tol=1e-5, random_state=0), *own, Cs)
+    given = (X, y) if tensors else (host(X), host(y))
+    models = fit_path(LinearSVC(tol=1e-5, random_state=0), *given, Cs)
     assert [model.C for model in models] == Cs
     for model in models:
         agrees(model, host(X), host(y))
         assert not model.warm_start
     with pytest.raises(ValueError, match="finite numbers > 0"):
         fit_path(LinearSVC(), X, y, [1.0, -1.0])
-
-
-def test_what_shares_memory() -> None:
-    class Elsewhere:
-        """What CuPy's arrays are: something with DLPack, on a device."""
-
-        def __init__(self, tensor: torch.Tensor, device: int = 2) -> None:
-            self.tensor, self.device, self.shape = tensor, device, tensor.shape
-
-        def __dlpack__(self, **options: Any) -> Any:
-            return self.tensor.__dlpack__()
-
-        def __dlpack_device__(self) -> tuple[int, int]:
-            return (self.device, 0)
-
-    X = data()[0].cpu()
-    if not torch.cuda.is_available():
-        with pytest.raises(Exception, match=r"(?i)cuda|device|dlpack"):
-            LinearSVC().fit(Elsewhere(X), np.zeros(len(X)))
-    assert torch.equal(as_tensor(Elsewhere(X, device=1)), X)
-    assert like(X, X) is X
-    assert isinstance(like(X.numpy(), X), np.ndarray)
-
-
-def test_labels_are_encoded_in_order() -> None:
-    for y in (torch.tensor([2, 0, 1, 2]), np.array(["c", "a", "b", "c"])):
-        classes, codes = encoded(y, torch.device("cpu"))
-        assert codes.tolist() == [2, 0, 1, 2]
-        assert len(classes) == 3
 
 
 def test_the_solver_may_be_configured() -> None:
@@ -300,7 +245,7 @@ def test_copies() -> None:
 
 
 def test_array_api_dispatch() -> None:
-    """scikit-learn's own tools on tensors; in a process, since SciPy must be told early."""
+    """The tools of scikit-learn on tensors, in a new process, as SciPy must be configured early."""
     program = """
 import sklearn, torch
 from sklearn.model_selection import cross_val_score
@@ -332,9 +277,9 @@ def test_the_path_is_exported() -> None:
 @pytest.mark.parametrize("weights", [torch.ones(1).expand(1500), torch.rand(1500, 2)[:, 0]])
 def test_weights_that_do_not_lie_side_by_side(weights: torch.Tensor) -> None:
     X, y = data()
-    own = weights.double().to(DEVICE)
-    clf = LinearSVC(0.5, tol=1e-5, fit_intercept=False).fit(X, y, own)
-    agrees(clf, host(X), host(y), host(own))
+    given = weights.double().to(DEVICE)
+    clf = LinearSVC(0.5, tol=1e-5, fit_intercept=False).fit(X, y, given)
+    agrees(clf, host(X), host(y), host(given))
 
 
 @pytest.mark.parametrize("moment", range(12))
@@ -360,54 +305,6 @@ def test_an_interruption_leaves_true_certificates(
         monkeypatch.undo()
     for model in models:
         assert verify(model, host(X), host(y)).ok
-
-
-def test_classes_go_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = data(400, classes=5)
-    readings = []
-    products = rows_module.TensorRows.products
-
-    def counted(self: Any, vectors: Any) -> Any:
-        if self.n_rows == 400:
-            readings.append(len(vectors))
-        return products(self, vectors)
-
-    monkeypatch.setattr(rows_module.TensorRows, "products", counted)
-    together = LinearSVC(tol=1e-3, random_state=0).fit(X, y)
-    assert max(readings) == 5
-    n_together = len(readings)
-    readings.clear()
-    monkeypatch.setattr(TensorSource, "_in_step", lambda self: 1)
-    alone = LinearSVC(tol=1e-3, random_state=0).fit(X, y)
-    assert set(readings) == {1}
-    assert n_together < 0.5 * len(readings)
-    agrees(alone, host(X), host(y))
-    agrees(together, host(X), host(y))
-
-
-def test_the_memory_of_a_group_is_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = data(400, classes=6)
-    monkeypatch.setattr(TensorSource, "_in_step", lambda self: 2)
-    alive: list[int] = []
-    begin = newton_module.begin
-
-    def counted(*given: Any) -> Any:
-        gc.collect()
-        alive.append(sum(isinstance(o, newton_module.Lockstep) for o in gc.get_objects()))
-        return begin(*given)
-
-    monkeypatch.setattr(newton_module, "begin", counted)
-    clf = LinearSVC(tol=1e-3, random_state=0).fit(X, y)
-    assert alive == [0, 0, 0]
-    agrees(clf, host(X), host(y))
-
-
-def test_another_C_is_another_group() -> None:
-    X, y = data(200, classes=3)
-    source = TensorSource(X, y)
-    one, other = source.problem(1, 1.0), source.problem(1, 2.0)
-    assert (one.C, other.C) == (1.0, 2.0)
-    assert source.problem(2, 2.0).group is other.group
 
 
 def test_alpha_does_not_stay_on_the_device_unless_it_is_asked_for() -> None:

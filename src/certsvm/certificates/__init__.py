@@ -1,1 +1,1 @@
-"""What is proved, and all arithmetic of bounds with their rounding."""
+"""Certificates: primal and dual bounds, their rounding allowances, and their verification."""

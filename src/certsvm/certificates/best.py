@@ -1,4 +1,4 @@
-"""The best bounds so far, and the certificate they amount to."""
+"""The best bounds so far, and the certificate that follows from them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from certsvm.storage.state import Scope, State, Stateful
 class BestValues(Stateful):
     """The least J and the largest L so far, as computed: what a solver steers by.
 
-    They certify nothing, since rounding is not in them. L begins at zero, where alpha = 0 has it.
+    They certify nothing, since they ignore rounding. L starts at zero, its value at alpha = 0.
 
     Examples
     --------
@@ -41,12 +41,12 @@ class BestValues(Stateful):
     dual: float = 0.0
 
     def offer(self, primal: float = math.inf, dual: float = 0.0) -> None:
-        """Take note of J at some w, of L at some alpha, or of both."""
+        """Note a value of J, of L, or of both."""
         self.primal, self.dual = min(self.primal, primal), max(self.dual, dual)
 
     @property
     def gap(self) -> float:
-        """J - L; zero where rounding makes it less."""
+        """J - L, or zero if rounding makes it negative."""
         return max(self.primal - self.dual, 0.0)
 
     @property
@@ -63,10 +63,10 @@ class PrimalPoint(NamedTuple):
 
 
 class BestBounds(Stateful):
-    """The bounds found during one training run, and the certificate they amount to.
+    """The bounds of one training run, and the certificate that follows from them.
 
-    Bounds do not depend on the order in which they were found, so by default the best of
-    each kind counts. With ``keep_best=False`` only the latest does, as in the paper.
+    Any two bounds may be combined, so by default the best of each kind is kept. With
+    ``keep_best=False`` the latest is kept, as in the paper.
     """
 
     STATE = State(
@@ -101,16 +101,16 @@ class BestBounds(Stateful):
 
     @property
     def w(self) -> Vector | None:
-        """The weight vector that the certificate is about."""
+        """The certified weight vector."""
         return self._best.w
 
     @property
     def primal(self) -> Bound:
-        """J at that weight vector."""
+        """J at the certified weight vector."""
         return self._best.bound
 
     def offer_primal(self, w: Vector, bound: Bound) -> None:
-        """Take note of J at ``w``."""
+        """Note J at ``w``."""
         if math.isfinite(bound.high) and (not self._keep_best or bound.high < self.primal.high):
             self._best = PrimalPoint(w.copy(), bound)
 
@@ -121,16 +121,15 @@ class BestBounds(Stateful):
         return zero_bound(problem.C, problem.weight_sum, problem.loss)
 
     def offer_zero(self) -> None:
-        """Take note of J at w = 0."""
+        """Note J at w = 0."""
         self.offer_primal(np.zeros(self._problem.dimension), self.at_zero)
 
     def offer_dual(self, point: DualPoint) -> None:
-        """Take note of a feasible dual point."""
+        """Note a feasible dual point."""
         bound, scale = dual_bound(point, scaled=self._keep_best)
         if not math.isfinite(bound.low):
             return
-        # alpha = 0, which the ledger starts with, is feasible too: L = 0. The paper's L is
-        # recorded as it is, below zero or not.
+        # The first bound is L = 0, at alpha = 0. The paper's L is recorded even if it is negative.
         if not self._keep_best or bound.low > self.dual.bound.low:
             alpha = None
             if point.alpha is not None:
@@ -140,7 +139,7 @@ class BestBounds(Stateful):
             self.dual = DualBound(bound, scale, point.source, alpha, point.response)
 
     def certificate(self) -> Certificate:
-        """What is proved now."""
+        """The certificate of the bounds so far."""
         primal, dual = self.primal, self.dual
         return Certificate(
             primal=primal.value,

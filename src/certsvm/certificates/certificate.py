@@ -1,9 +1,9 @@
-"""The statement that training ends with, and what it takes to be true.
+"""The certificate: the statement that training ends with.
 
     L(alpha) = sum_k alpha_k - 1/2 |sum_k alpha_k y_k|^2 <= J_opt <= J(w)
 
 for any w and any alpha in the box 0 <= alpha_k <= C s_k. Hence J(w) exceeds the optimum by
-at most the factor J/L. This module is the only place where that is concluded:
+at most the factor J/L. Only this module draws that conclusion:
 
 * L <= 0 proves nothing: the relative gap is then infinite, whatever J / L - 1 would say.
 * J and L come with allowances for rounding (``primal``, ``dual``). A target counts as met only if
@@ -30,16 +30,16 @@ class Certificate:
     dual : float
         A lower bound on the optimum. Zero, which alpha = 0 gives, if nothing better is known.
     target : float
-        The relative accuracy that was asked for.
+        The relative accuracy asked for.
     bound : str
         How the dual bound was obtained; ``"primal only"`` if the solver has none.
     scale : float
-        The factor in [0, 1] by which the feasible point was multiplied.
+        The factor in [0, 1] by which the feasible dual point was multiplied.
     primal_rounding, dual_rounding : float
         Allowances: the exact values of ``primal`` and ``dual`` differ from the computed ones
         by no more than these.
     C, intercept_scaling : float
-        The problem that this is about: the loss's weight and the augmentation rho.
+        The certified problem: the weight of the loss, and the augmentation rho.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Certificate:
     def met(self) -> bool:
         """Whether the target is proved to be met.
 
-        A lower bound above the upper one would be no proof but a contradiction; it meets nothing.
+        A lower bound above the upper one is a contradiction, which meets no target.
         """
         return 0.0 <= self.proved_gap <= self.target
 
@@ -95,14 +95,14 @@ class Certificate:
 
 
 def tidy(label: object) -> str:
-    """A label as a user wrote it: 1, not 1.0.
+    """A label without a superfluous ".0": 1, not 1.0.
 
     Examples
     --------
     >>> tidy(1.0), tidy(-2.5), tidy("spam")
     ('1', '-2.5', 'spam')
     """
-    # NumPy's float64 is a float, too.
+    # isinstance holds for NumPy's float64, too.
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
@@ -119,7 +119,7 @@ def percent(fraction: float) -> str:
         return f"{scaled:g} %"
     unit = 10.0 ** (math.floor(math.log10(abs(scaled))) - 2)
     shown = float(f"{scaled:.3g}")
-    # Formatting may have rounded down; one unit in the last place then restores the bound.
+    # If formatting rounded down, one unit in the last place is added.
     return f"{shown if shown >= scaled else shown + unit:.3g} %"
 
 

@@ -1,11 +1,11 @@
-"""L(alpha) and its rounding, from what a solver knows of a feasible alpha."""
+"""L(alpha) and its rounding allowance, from what a solver knows of a feasible alpha."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,49 +42,39 @@ class Response(NamedTuple):
 
 @dataclass(frozen=True)
 class DualPoint:
-    """A feasible alpha, as far as L needs to know it.
-
-    Attributes
-    ----------
-    alpha_sum : float
-        sum_k alpha_k for the hinge; of any loss, the sum of what the alpha_k add to L
-        (``dual_value``).
-    w : ndarray of shape (dimension,)
-        sum_k alpha_k y_k.
-    source : str
-        How feasibility is known, for the certificate.
-    alpha_sum_rounding, w_rounding : float
-        Bounds on the errors of ``alpha_sum`` and, in norm, of ``w``.
-    alpha : callable, default=None
-        Returns alpha itself where the solver keeps it.
-    response : Response, default=None
-        What alpha is a function of, where it is one.
-    """
+    """The properties of a feasible alpha that determine L."""
 
     alpha_sum: float
+    """The sum of ``dual_value`` over the rows: sum_k alpha_k for the hinge."""
     w: Vector
+    """sum_k alpha_k y_k."""
     source: str
+    """How feasibility is known, for the certificate."""
     alpha_sum_rounding: float = 0.0
+    """Bound on the error of ``alpha_sum``."""
     w_rounding: float = 0.0
+    """Bound on the error of ``w``, in norm."""
     alpha: Callable[[], Vector] | None = None
-    response: Response | None = None
+    """Returns alpha, if the solver keeps it."""
+    response: Any = None
+    """What alpha can be had from if it is not kept: a ``Response``, or where a solver left it."""
 
 
 @dataclass(frozen=True)
 class DualBound:
-    """L at ``scale * alpha``, with everything a certificate says about it."""
+    """L at ``scale * alpha``, and how that point is known to be feasible."""
 
     bound: Bound
     scale: float
     source: str
     alpha: Vector | None = None
-    response: Response | None = None
+    response: Any = None
 
 
 def total(alpha: Vector) -> Bound:
     """sum_k alpha_k for alpha >= 0.
 
-    NumPy adds in pairs, down to blocks of 128 numbers in eight sums: a number goes through some
+    NumPy sums pairwise, down to blocks of 128 numbers in eight sums: a number goes through some
     twenty additions, and one more for each doubling of n.
     """
     value = float(alpha.sum())
@@ -92,15 +82,15 @@ def total(alpha: Vector) -> Bound:
 
 
 def dual_sum(problem: Problem, alpha: Vector) -> Bound:
-    """What a feasible alpha adds to L besides -|w|^2 / 2."""
+    """The sum of ``dual_value`` over all rows: L without its term -|w|^2 / 2."""
     return total(dual_value(problem.loss, alpha, problem.C, problem.weights))
 
 
 def sum_of_part(part: Part, alpha: Vector, team: Team = ALONE) -> tuple[Vector, int]:
-    """sum_k alpha_k y_k over a part, and through how many additions an entry goes at most."""
+    """sum_k alpha_k y_k over a part, and the largest number of additions behind an entry."""
     rows = part.rows
-    # As long as the number of chunks, or long enough that clearing and adding a vector for each
-    # costs little beside its rows.
+    # The root of n_rows minimises the additions. A longer chunk is chosen where clearing and adding
+    # its vector would cost more than its rows.
     per_row = max(1, rows.n_stored // max(1, rows.n_rows))
     chunk = max(math.isqrt(rows.n_rows) + 1, 4 * rows.dimension // per_row)
     chunks = -(-rows.n_rows // chunk)
@@ -120,28 +110,20 @@ def sum_of_part(part: Part, alpha: Vector, team: Team = ALONE) -> tuple[Vector, 
 
 @dataclass(frozen=True)
 class RowSums:
-    """What L needs of a feasible alpha, from scratch; those of parts are added.
-
-    Attributes
-    ----------
-    w : ndarray of shape (dimension,)
-        sum_k alpha_k y_k.
-    alpha_sums : tuple of Bound
-        The ``alpha_sum`` of a ``DualPoint``, of each part.
-    path : float
-        sum_k alpha_k |y_k|.
-    additions : int
-        Through how many an entry of w went at most inside a part.
-    """
+    """The sums over rows that make a ``DualPoint``; sums over parts are added with +."""
 
     w: Vector
+    """sum_k alpha_k y_k."""
     alpha_sums: tuple[Bound, ...]
+    """The sum of ``dual_value`` over each part."""
     path: float
+    """sum_k alpha_k |y_k|."""
     additions: int
+    """The largest number of additions behind an entry of w, inside one part."""
 
     @classmethod
     def of(cls, part: Part, alpha: Vector, loss: Loss, C: float, team: Team = ALONE) -> RowSums:
-        """Those of a part; ``alpha`` is that of its rows."""
+        """The sums over a part, given alpha of its rows."""
         w, additions = sum_of_part(part, alpha, team)
         alpha_sum = total(dual_value(loss, alpha, C, part.weights))
         return cls(w, (alpha_sum,), float(alpha @ part.rows.norms), additions)
@@ -158,13 +140,13 @@ class RowSums:
         self,
         source: str,
         alpha: Callable[[], Vector] | None = None,
-        response: Response | None = None,
+        response: Any = None,
     ) -> DualPoint:
         """The dual point.
 
-        Entry j of w goes through so many additions of products, and then at most one for each
-        part: its error is at most that many units, and one, of sum_k alpha_k |y_kj|, which is no
-        longer than sum_k alpha_k |y_k|.
+        Entry j of w sums rounded products, in at most n ``additions`` inside a part and one for
+        each of p parts but the first: its error is at most n + p units of sum_k alpha_k |y_kj|.
+        The vector of these sums is no longer than ``path``.
         """
         additions = self.additions + len(self.alpha_sums)
         return DualPoint(
@@ -181,7 +163,7 @@ class RowSums:
 def dual_point(
     problem: SummableProblem, alpha: Vector, source: str, team: Team = ALONE
 ) -> DualPoint:
-    """The point of a feasible alpha, from scratch: one reading of the rows it weighs."""
+    """The dual point of a feasible alpha, computed from scratch in one pass."""
     sums: RowSums = problem.total(_sums_of_span, alpha, problem.loss, problem.C, team=team)
     return sums.point(source, lambda: alpha)
 
@@ -193,10 +175,7 @@ def _sums_of_span(part: Part, team: Team, alpha: Vector, loss: Loss, C: float) -
 def moved_point(
     problem: Problem, point: DualPoint, change: Vector, alpha: Vector, team: Team = ALONE
 ) -> DualPoint:
-    """The point of ``alpha`` from one that is known, given their difference.
-
-    Only the rows whose alpha changed are read.
-    """
+    """The dual point after a ``change`` of alpha; only rows whose alpha changed are read."""
     moved, additions = sum_of_part(problem, change, team)
     path = float(np.abs(change) @ problem.rows.norms)
     return moved_sum_point(
@@ -212,22 +191,11 @@ def moved_sum_point(
     path: float,
     alpha: Callable[[], Vector] | None = None,
 ) -> DualPoint:
-    """The point whose w is that of a known one plus the sum of a change of alpha.
+    """The dual point after a change of alpha, whose error adds to that of ``point``.
 
-    Parameters
-    ----------
-    point : DualPoint
-        The known one. Its error stays in w.
-    w : ndarray of shape (dimension,)
-        Its w plus sum_k change_k y_k.
-    alpha_sum : Bound
-        sum_k alpha_k after the change.
-    additions : int
-        Through how many an entry of sum_k change_k y_k went at most.
-    path : float
-        sum_k |change_k| |y_k|.
-    alpha : callable, default=None
-        Returns alpha.
+    ``w`` is ``point.w`` plus sum_k change_k y_k, an entry of which goes through at most
+    ``additions`` additions; ``path`` is sum_k |change_k| |y_k|. ``alpha_sum`` is the sum of
+    ``dual_value`` after the change.
     """
     return DualPoint(
         alpha_sum=alpha_sum.value,
@@ -240,15 +208,9 @@ def moved_sum_point(
 
 
 def point_of(
-    problem: Problem,
-    alpha: Vector,
-    w: Vector,
-    w_rounding: float,
-    source: str,
-    *,
-    keep_alpha: bool,
+    problem: Problem, alpha: Vector, w: Vector, w_rounding: float, source: str, *, keep_alpha: bool
 ) -> DualPoint:
-    """The point of an alpha whose w was kept up to date, and is off by ``w_rounding``."""
+    """The dual point of an alpha whose w was kept up to date, with an error of ``w_rounding``."""
     alpha_sum = dual_sum(problem, alpha)
     return DualPoint(
         alpha_sum=alpha_sum.value,
@@ -269,27 +231,12 @@ def counts_point(
     source: str,
     alpha: Callable[[], Vector] | None = None,
 ) -> DualPoint:
-    """The point alpha_k = factor * s_k I_k, where rows were counted I_k times.
+    """The dual point alpha_k = factor * s_k I_k, where row k was counted I_k times.
 
-    Four roundings are allowed for: of s_k I_k, of a difference of counts, of the factor (C over a
-    number, as a quotient), and of the product with it.
-
-    Parameters
-    ----------
-    factor : float
-        What keeps alpha in the box.
-    count_sum : Bound
-        sum_k s_k I_k.
-    a : ndarray of shape (dimension,)
-        sum_k s_k I_k y_k.
-    a_rounding : float
-        How far a is off, in norm.
-    size : float
-        What entries of a are rounded in proportion to: |a|, or sum_k s_k I_k |y_k|.
-    source : str
-        How feasibility is known.
-    alpha : callable, default=None
-        Returns alpha.
+    ``count_sum`` is sum_k s_k I_k, and ``a`` is sum_k s_k I_k y_k with an error of ``a_rounding``
+    in norm. Four more roundings are allowed for: of s_k I_k, of a difference of counts, of the
+    factor (a quotient C / n), and of the product with it. The entries of a round in proportion to
+    ``size``: |a|, or sum_k s_k I_k |y_k|.
     """
     return DualPoint(
         alpha_sum=factor * count_sum.value,
@@ -302,10 +249,10 @@ def counts_point(
 
 
 def shares_within(shares: Vector, most: float) -> Vector:
-    """The shares, made smaller if they are more than ``most`` together.
+    """The shares, scaled down if their sum exceeds ``most``.
 
-    ``fsum`` rounds once, so a sum below ``most`` is below it exactly. Otherwise the sum, the
-    quotient and two products round, which four unit roundoffs make up for.
+    ``fsum`` rounds once, so a computed sum below ``most`` is below it exactly. Otherwise the sum,
+    the quotient and two products round; the factor is lowered by four unit roundoffs for them.
     """
     if (mass := math.fsum(shares)) < most:
         return shares
@@ -321,23 +268,11 @@ def mixed_point(
     source: str,
     alpha: Callable[[], Vector] | None = None,
 ) -> DualPoint:
-    """The combination of n points, with nonnegative shares.
+    """The combination of n dual points, with nonnegative shares.
 
-    It inherits the errors of the points, by their shares. Sums of n products, in any order, add n
-    units; ``alpha_sums`` are those of ``total``.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (n,)
-        Of the points.
-    alpha_sums, lengths, roundings : ndarray of shape (n,)
-        Their sum_k alpha_k, |w| and errors of w.
-    vectors : ndarray of shape (n, dimension)
-        Their w.
-    source : str
-        How feasibility is known.
-    alpha : callable, default=None
-        Returns alpha.
+    Row i of ``vectors`` is w of point i, of norm ``lengths[i]``, with an error of ``roundings[i]``;
+    ``alpha_sums[i]`` was computed by ``total``. The combination inherits the errors in proportion
+    to the shares. Its sums of n products, in any order, add n units.
     """
     n, alpha_sum = shares.size, float(shares @ alpha_sums)
     inherited = SLACK * float(shares @ roundings)
@@ -361,8 +296,7 @@ def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
 
     With A = sum alpha and B = |w_alpha|^2, every s in [0, 1] keeps s alpha in the box, and
     L(s alpha) = s A - s^2 B / 2 is largest at s = min(1, A / B), where it is never negative.
-    ``scaled=False`` takes s = 1. If what alpha adds to L is not linear but concave, L(s alpha) is
-    not less than that.
+    ``scaled=False`` takes s = 1. For a concave ``dual_value`` this is a lower bound on L(s alpha).
     """
     A = point.alpha_sum
     B = float(point.w @ point.w)

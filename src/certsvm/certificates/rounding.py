@@ -1,8 +1,8 @@
-"""How far rounding can have moved a computed value.
+"""Rounding allowances: bounds on the rounding error of a computed value.
 
-Every formula and every constant of rounding is in this package, and those that several modules
-need are here. A solver reports what it did (so many additions, vectors so long), and a function
-here turns that into an allowance.
+Every formula and constant of rounding is in this package; this module has those that several
+modules need. A solver reports the number of its operations and the lengths of its vectors, and a
+function here turns them into an allowance.
 
 The bounds are of first order in the unit roundoff u = 2^-53; ``SLACK`` covers the higher orders,
 since (1 + u)^n - 1 <= 1.01 n u for any n that a computer can count to in a day.
@@ -17,26 +17,26 @@ from certsvm.kernels.rows import Vector
 
 UNIT_ROUNDOFF = 2.0**-53
 SLACK = 1.01
-# Near zero, rounding is absolute: far more than all of it together, and far less than any J
+# Near zero, rounding is absolute. This is far more than all of it together, and far less than any J
 # that ``Problem`` admits.
 UNDERFLOW = 1e-300
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A computed value and how far rounding can have moved it."""
+    """A computed value and its rounding allowance."""
 
     value: float
     rounding: float
 
     @property
     def low(self) -> float:
-        """Certainly not above the exact value."""
+        """A lower bound on the exact value."""
         return self.value - self.rounding
 
     @property
     def high(self) -> float:
-        """Certainly not below the exact value."""
+        """An upper bound on the exact value."""
         return self.value + self.rounding
 
 
@@ -46,10 +46,10 @@ def length(w: Vector) -> float:
 
 
 def units(count: float, size: float) -> float:
-    """What ``count`` roundings, one after another, can do to values of at most ``size``.
+    """Error of ``count`` successive roundings of values of at most ``size``.
 
-    Each moves a value by at most one unit roundoff of its size. For vectors that are rounded
-    entry by entry, the same holds in norm.
+    Each moves a value by at most one unit roundoff of its size. For vectors rounded entry by entry,
+    the same holds in norm.
     """
     return SLACK * UNIT_ROUNDOFF * count * size
 
@@ -63,44 +63,44 @@ def sum_in_any_order(value: float, n: int) -> Bound:
 
 
 def upper_sum(value: float, n: int) -> float:
-    """Not less than the exact sum of n nonnegative terms, added in an unknown order to ``value``.
+    """An upper bound on the sum of n nonnegative terms, computed as ``value`` in unknown order.
 
-    Two units more than ``sum_in_any_order`` allows, for adding them here.
+    It allows two units more than ``sum_in_any_order``, for the addition of the allowance.
     """
     return value + units(n + 2, value)
 
 
 def grown_sum(before: float, now: float, additions: int) -> Bound:
-    """How much a running sum has grown by so many additions of rounded, nonnegative terms.
+    """Growth of a running sum in a number of additions of rounded, nonnegative terms.
 
-    An addition rounds by at most a unit of ``now``. Four more are for the terms, which are
-    products, and for the difference.
+    An addition rounds by at most a unit of ``now``. Four more units cover the terms, which are
+    products, and the difference.
     """
     return Bound(now - before, units(additions + 4, now))
 
 
 def updates_rounding(updates: int, longest: float, longest_step: float) -> float:
-    """How far, in norm, a vector is off after so many additions of multiples of rows.
+    """Error, in norm, of a vector after a number of additions of multiples of rows.
 
     An update rounds the multiplier and its product with the row, each by a unit of the step's
-    length, and then the sum, by a unit of the vector's. ``longest`` and ``longest_step`` bound
-    these lengths at any time.
+    length, and the sum by a unit of the vector's. ``longest`` and ``longest_step`` bound these
+    lengths at all times.
     """
     return units(updates, longest + 2.0 * longest_step)
 
 
 def moved_rounding(additions: int, path: float, w: Vector) -> float:
-    """What is added to the error of w when the sum of a rounded change of alpha is added to it.
+    """Additional error of w after the sum of a rounded change of alpha is added to it.
 
-    The change was rounded once for each row, and so were its products with the rows; an entry of
-    their sum went through so many additions, all of at most ``path`` = sum_k |change_k| |y_k|.
-    Adding the sum to w rounds once more.
+    Each change_k and its product with the row are rounded once. An entry of the sum goes through
+    at most ``additions`` additions, all of at most ``path`` = sum_k |change_k| |y_k|. Adding the
+    sum to w rounds once more.
     """
     return units(additions + 2, path) + units(1, length(w))
 
 
 def product_error(w: Vector) -> float:
-    """How far a product with w is off, in unit roundoffs of (n_k + 2) |y_k|.
+    """Error of a product with w, in unit roundoffs of (n_k + 2) |y_k|.
 
     A product of n_k terms, added in any order, is off by at most n_k units of |w| |y_k|.
     """
@@ -110,9 +110,9 @@ def product_error(w: Vector) -> float:
 def mixed_error(
     a: float, one: tuple[float, Vector], b: float, other: tuple[float, Vector]
 ) -> float:
-    """How far products are off that are a times those of one vector plus b times another's.
+    """Error of products that are a times those with one vector plus b times another's.
 
-    Of both, the errors of their products and the vectors are given.
+    Each vector is given after the error of its products.
     """
     return _combined_error(
         abs(a) * one[0] + abs(b) * other[0], abs(a) * length(one[1]) + abs(b) * length(other[1])
@@ -120,39 +120,39 @@ def mixed_error(
 
 
 def step_error(error: float, length: float, step: float, direction_length: float) -> float:
-    """How far products with w + step * direction are off.
+    """Error of products with w + step * direction.
 
-    ``error`` is that of the products with w, whose length is given; those with the direction were
-    computed from scratch.
+    ``error`` is the error of the products with w, and ``length`` is |w|; the products with the
+    direction were computed from scratch.
     """
     moved = abs(step) * direction_length
     return _combined_error(error + SLACK * moved, length + moved)
 
 
 def scaled_error(error: float, length: float, factor: float) -> float:
-    """How far products with factor * w are off, if those with w are off by ``error``."""
+    """Error of products with factor * w, given the error of those with w."""
     return _combined_error(abs(factor) * error, abs(factor) * length)
 
 
 def _combined_error(inherited: float, lengths: float) -> float:
-    """How far products of a combination of vectors are off, which are combined likewise.
+    """Error of products with a combination of vectors, combined from the products with each.
 
-    An entry of the combination, and likewise a product, goes through a product and a sum: it is
-    off by two roundoffs of ``lengths``, the sum of the parts' lengths, times |y_k|. That makes
+    An entry of the combination, and likewise a product, goes through a multiplication and a sum: it
+    is off by two roundoffs of ``lengths``, the sum of the parts' lengths, times |y_k|. That makes
     four, of which (n_k + 2) |y_k| holds half.
     """
     return SLACK * (inherited + 2.0 * lengths)
 
 
 def rounding_slack(error: float, largest_rounding: float) -> float:
-    """How far beyond the margin a row may seem to be and still have a loss.
+    """Margin slack: how far beyond the margin a row may seem to be and still have a loss.
 
-    ``largest_rounding`` is the largest (n_k + 2) |y_k|, of whose unit roundoffs a product may be
-    off by ``error``.
+    A product is off by at most ``error`` unit roundoffs of ``largest_rounding``, the largest
+    (n_k + 2) |y_k|.
     """
     return 2.0 * (per_size(error) * largest_rounding + UNIT_ROUNDOFF)
 
 
 def per_size(error: float) -> float:
-    """How far a product is off, per (n_k + 2) |y_k|, if its error is ``error`` unit roundoffs."""
+    """Error of a product per (n_k + 2) |y_k|, if it is ``error`` unit roundoffs."""
     return units(1, error)

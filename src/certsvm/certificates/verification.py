@@ -1,90 +1,60 @@
-"""Checking a certificate from scratch, on another path.
+"""Verification of a certificate from scratch, by code that training does not use.
 
-Nothing here is shared with training: no compiled code, no rows prepared for kernels, only
-NumPy and SciPy on the data as given. J is recomputed from the coefficients. If the model keeps
-its dual point alpha, or a witness from which alpha follows, the box is checked entry by entry,
-sum_k alpha_k y_k is rebuilt from the rows, and L follows; otherwise the dual bound can only be
-reported as claimed. The rows are taken a block at a time, so they need not fit in memory.
+Verification uses NumPy and SciPy on the data as given: no compiled code, no rows prepared for
+kernels. J is recomputed from the coefficients. If the model keeps its dual point alpha, or a
+witness that determines it, every alpha_k is checked against its box and L is recomputed from
+sum_k alpha_k y_k. Otherwise the dual bound is reported as claimed. The rows are read a block at a
+time, so they need not fit in memory.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from certsvm.certificates.agreement import LARGEST_ALLOWANCE, RECOMPUTATION_TOLERANCE
 from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate, percent, tidy
-from certsvm.storage.fingerprint import Fingerprint, FingerprintBuilder
+from certsvm.storage.fingerprint import FingerprintBuilder
+
+# The recomputation rounds, too, by about 1e-13 of the bound. A lost or doubled block of rows, or a
+# model of other data, changes the bound by far more than this fraction.
+RECOMPUTATION_TOLERANCE = 1e-9
+# Relative to J. Rounding never makes a larger allowance, and a larger one would excuse anything.
+LARGEST_ALLOWANCE = 0.01
 
 Vector: TypeAlias = NDArray[np.float64]
 Blocks: TypeAlias = Iterable[tuple[Any, ...]]
-"""Rows, labels and perhaps weights, a block at a time."""
-AlphaOf: TypeAlias = Callable[[Any, Vector, Vector, int], Vector]
-"""alpha of a block: called with the rows, +-1, their weights s_k and how many rows came before."""
+"""(X, labels) or (X, labels, weights) of consecutive rows."""
 
 _ROWS_AT_ONCE = 8192
 
 
 class AlphaSource(Protocol):
-    """What the dual points of all problems follow from, such as a witness."""
+    """An object that determines the dual points of all problems, such as a witness."""
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows it is about; None if alpha follows for any number of rows."""
+        """Number of rows; None if it determines alpha for any number of rows."""
 
     def alpha_of(
         self, i: int, claimed: Certificate, X: Any, signs: Vector, weights: Vector, first: int
     ) -> Vector:
-        """The i-th problem's alpha of a block of rows that ``first`` rows come before."""
-
-
-class CertifiedModel(Protocol):
-    """What is verified of a model: its weights, and the claims about them."""
-
-    @property
-    def coef(self) -> Vector:
-        """Weights of the columns, of shape (n_problems, n_features)."""
-
-    @property
-    def intercept(self) -> Vector:
-        """Intercepts, of shape (n_problems,)."""
-
-    @property
-    def classes(self) -> NDArray[Any]:
-        """Labels, ascending."""
-
-    @property
-    def class_weight(self) -> Vector:
-        """The factors of the weights of each class's rows."""
-
-    @property
-    def certificates(self) -> Sequence[Certificate]:
-        """One for each problem, or none."""
-
-    @property
-    def witness(self) -> AlphaSource | None:
-        """What the dual bounds can be recomputed from."""
-
-    @property
-    def fingerprint(self) -> Fingerprint | None:
-        """Of the training data."""
+        """Alpha of a block of rows in problem i; ``first`` is the number of its first row."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What recomputing a certificate gave.
+    """A certificate beside its recomputed values.
 
     Attributes
     ----------
     claimed : Certificate
-        What the model says.
+        The certificate in the model.
     primal : float
         J, recomputed.
     dual : float or None
@@ -92,7 +62,7 @@ class Verification:
     box_violation : float
         The largest amount by which alpha leaves its box: zero for a feasible point.
     label : object
-        The class whose problem this is, against all others.
+        The positive class of the problem.
     """
 
     claimed: Certificate
@@ -108,23 +78,23 @@ class Verification:
 
     @property
     def relative_gap(self) -> float:
-        """The recomputed J / L - 1, with the claimed L if alpha is not at hand."""
+        """The recomputed J / L - 1, with the claimed L if there is no alpha."""
         dual = self.claimed.dual if self.dual is None else self.dual
         return self.primal / dual - 1.0 if dual > 0 else math.inf
 
     @property
     def ok(self) -> bool:
-        """Whether nothing that was recomputed contradicts the certificate.
+        """Whether no recomputed value contradicts the certificate.
 
-        It says nothing about what could not be recomputed (see ``dual_verified``), nor whether
-        the certificate meets its target.
+        This says nothing about a dual bound that could not be recomputed (``dual_verified``), nor
+        about the target.
         """
         c = self.claimed
         sane = all(map(math.isfinite, (c.primal, c.dual, c.primal_rounding, c.dual_rounding)))
         if not (sane and c.primal_rounding >= 0 and c.dual_rounding >= 0):
             return False
-        # What is claimed are bounds: J is no more than primal + rounding, L no less than
-        # dual - rounding. And the values must be those of this model and these data.
+        # The claims are J <= primal + rounding and L >= dual - rounding, and that both values are
+        # those of this model on these data.
         tolerance = RECOMPUTATION_TOLERANCE * max(abs(c.primal), abs(c.dual))
         if max(c.primal_rounding, c.dual_rounding) > LARGEST_ALLOWANCE * abs(c.primal):
             return False
@@ -137,12 +107,12 @@ class Verification:
         return self.box_violation == 0.0 and agrees
 
     def __str__(self) -> str:
-        how = (
-            "no dual bound (certsvm.bound finds one)"
-            if self.claimed.bound == PRIMAL_ONLY
-            else f"dual {self.claimed.dual:.6g} claimed, not verified: that takes the dual point"
-        )
-        dual = how if self.dual is None else f"dual {self.dual:.6g} recomputed from alpha"
+        if self.dual is not None:
+            dual = f"dual {self.dual:.6g} recomputed from alpha"
+        elif self.claimed.bound == PRIMAL_ONLY:
+            dual = "no dual bound (certsvm.bound finds one)"
+        else:
+            dual = f"dual {self.claimed.dual:.6g} claimed, not verified: that takes the dual point"
         parts = [f"class {tidy(self.label)}: primal {self.primal:.6g} recomputed", dual]
         if self.box_violation > 0:
             parts.append(f"alpha leaves its box by {self.box_violation:.3g}")
@@ -162,15 +132,14 @@ class VerificationReport(list[Verification]):
     Attributes
     ----------
     same_data : bool or None
-        Whether the data are those the model was trained on, by their fingerprint; None if the
-        model has none.
+        Whether the data have the fingerprint of the training data; None if the model has none.
     """
 
     same_data: bool | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether nothing that was recomputed contradicts a certificate."""
+        """Whether no recomputed value contradicts a certificate."""
         return all(v.ok for v in self)
 
     @property
@@ -202,8 +171,8 @@ def verify(
     -------
     report : VerificationReport
         A list with one ``Verification`` per binary problem. ``report.ok`` says whether the
-        data bear out every certificate, ``report.dual_verified`` whether the dual bounds
-        were recomputed too, which needs a model fitted with ``store_dual=True``.
+        data confirm every certificate, ``report.dual_verified`` whether the dual bounds were
+        recomputed too, which needs a classifier fitted with ``store_dual=True``.
 
     Examples
     --------
@@ -222,10 +191,7 @@ def verify(
             "after fit (partial_fit does not certify); of a pipeline, its last step with the "
             "transformed X."
         )
-    if not sp.issparse(X):
-        X = np.asarray(X)
-    elif X.format != "csr":
-        X = X.tocsr()
+    X = X if sp.issparse(X) else np.asarray(X)
     labels = np.asarray(y).ravel()
     n_rows = X.shape[0]
     if labels.shape != (n_rows,):
@@ -236,22 +202,20 @@ def verify(
     if weights is not None and weights.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but sample_weight has shape {weights.shape}")
     alphas = getattr(clf, "dual_coef_", None)
-    source = None if alphas is None else _KeptAlphas(alphas)
+    source = None if alphas is None else _StoredAlphas(alphas)
     if source is not None and source.n_rows != n_rows:
         raise ValueError(f"the model keeps {source.n_rows} dual variables, X has {n_rows} rows")
     recounts = _recounts(clf.coef_, clf.intercept_, certificates, source)
-    for _ in _recounted(recounts, clf.classes_, clf.class_weight_, [(X, labels, weights)]):
-        pass
-    return _report(recounts, clf.classes_)
+    return _recompute(recounts, clf.classes_, clf.class_weight_, [(X, labels, weights)])
 
 
-def verify_model(model: CertifiedModel, blocks: Blocks) -> VerificationReport:
+def verify_model(model: Any, blocks: Blocks) -> VerificationReport:
     """Recompute a saved model's certificate from the training data.
 
     Parameters
     ----------
     model : certsvm.Model
-        The model; with its witness, the dual bounds are recomputed too.
+        The model. If it has a witness, the dual bounds are recomputed too.
     blocks : iterable of (X, labels) or (X, labels, weights)
         The training data, read once.
 
@@ -272,71 +236,72 @@ def verify_model(model: CertifiedModel, blocks: Blocks) -> VerificationReport:
     """
     if not model.certificates:
         raise ValueError("this model has no certificate to verify: nothing is proved about it")
+    builder = FingerprintBuilder(model.coef.shape[1])
+
+    def fingerprinted() -> Iterator[tuple[Any, ...]]:
+        for block in blocks:
+            yield block
+            builder.update(*block[:2])
+
     recounts = _recounts(model.coef, model.intercept, model.certificates, model.witness)
-    fingerprint = FingerprintBuilder(model.coef.shape[1])
-    n_rows = 0
-    for X, labels in _recounted(recounts, model.classes, model.class_weight, blocks):
-        fingerprint.update(X, labels)
-        n_rows += X.shape[0]
-    if model.witness is not None and model.witness.n_rows not in (None, n_rows):
-        raise ValueError(f"the witness is about {model.witness.n_rows} rows, the data has {n_rows}")
-    report = _report(recounts, model.classes)
+    report = _recompute(recounts, model.classes, model.class_weight, fingerprinted())
+    fingerprint = builder.finish()
+    if model.witness is not None and model.witness.n_rows not in (None, fingerprint.n_rows):
+        raise ValueError(
+            f"the witness is about {model.witness.n_rows} rows, the data has {fingerprint.n_rows}"
+        )
     if model.fingerprint is not None:
-        report.same_data = fingerprint.finish() == model.fingerprint
+        report.same_data = fingerprint == model.fingerprint
     return report
 
 
 class _Recount:
-    """J and L of one problem, from scratch."""
+    """J and L of one problem, summed up block by block."""
 
     def __init__(
-        self, coef: Vector, intercept: float, claimed: Certificate, alpha: AlphaOf | None
-    ) -> None:
-        self._coef = coef
-        self._intercept = intercept
-        self.claimed = claimed
-        self._alpha = alpha
+        self, i: int, coef: Vector, intercept: float, claimed: Certificate,
+        source: AlphaSource | None,
+    ) -> None:  # fmt: skip
+        self._i, self._source, self.claimed = i, source, claimed
+        self.coef, self._intercept = coef, intercept
+        self._w = np.zeros(coef.size)
         self._losses: list[float] = []
         self._alpha_sums: list[float] = []
-        self._w = np.zeros(coef.size)
-        self._bias_sum: list[float] = []
-        self.violation = 0.0
+        self._signed_sums: list[float] = []
+        self._violation = 0.0
 
     def add(self, X: Any, signs: Vector, weights: Vector, first: int) -> None:
-        """Count a block of rows in."""
-        margins = signs * (X @ self._coef + self._intercept)
+        """Add a block of rows, of which ``first`` is the number of the first."""
+        margins = signs * (X @ self.coef + self._intercept)
         self._losses.append(float(weights @ np.maximum(0.0, 1.0 - margins)))
-        if self._alpha is None:
+        if self._source is None:
             return
-        alpha = self._alpha(X, signs, weights, first)
+        alpha = self._source.alpha_of(self._i, self.claimed, X, signs, weights, first)
         excess = np.maximum(-alpha, alpha - self.claimed.C * weights)
         finite = bool(np.isfinite(alpha).all())
         worst = float(np.max(excess, initial=0.0)) if finite else math.inf
-        self.violation = max(self.violation, worst)
+        self._violation = max(self._violation, worst)
         signed = signs * alpha
         self._w += X.T @ signed
-        self._bias_sum.append(float(signed.sum()))
+        self._signed_sums.append(float(signed.sum()))
         self._alpha_sums.append(math.fsum(alpha))
 
-    def primal(self) -> float:
-        """J."""
-        intercept_scaling = self.claimed.intercept_scaling
-        bias_weight = self._intercept / intercept_scaling if intercept_scaling > 0 else 0.0
-        squared_norm = float(self._coef @ self._coef) + bias_weight**2
-        return 0.5 * squared_norm + self.claimed.C * math.fsum(self._losses)
-
-    def dual(self) -> float | None:
-        """L; None without alpha."""
-        if self._alpha is None:
-            return None
-        bias_weight = self.claimed.intercept_scaling * math.fsum(self._bias_sum)
-        squared_norm = float(self._w @ self._w) + bias_weight**2
-        return math.fsum(self._alpha_sums) - 0.5 * squared_norm
+    def verification(self, label: Any) -> Verification:
+        """J and L of all blocks, beside the claims."""
+        rho, dual = self.claimed.intercept_scaling, None
+        bias_weight = self._intercept / rho if rho > 0 else 0.0
+        squared_norm = float(self.coef @ self.coef) + bias_weight**2
+        primal = 0.5 * squared_norm + self.claimed.C * math.fsum(self._losses)
+        if self._source is not None:
+            bias_weight = rho * math.fsum(self._signed_sums)
+            squared_norm = float(self._w @ self._w) + bias_weight**2
+            dual = math.fsum(self._alpha_sums) - 0.5 * squared_norm
+        return Verification(self.claimed, primal, dual, self._violation, label)
 
 
 @dataclass(frozen=True)
-class _KeptAlphas:
-    """The dual points as a fitted estimator keeps them."""
+class _StoredAlphas:
+    """The dual points that a fitted estimator stores."""
 
     alphas: Vector
 
@@ -354,43 +319,35 @@ def _recounts(
     coef: Vector, intercept: Vector, claims: Sequence[Certificate], source: AlphaSource | None
 ) -> list[_Recount]:
     return [
-        _Recount(
-            coef[i], float(intercept[i]), claimed,
-            None if source is None else partial(source.alpha_of, i, claimed),
-        )
+        _Recount(i, coef[i], float(intercept[i]), claimed, source)
         for i, claimed in enumerate(claims)
-    ]  # fmt: skip
+    ]
 
 
-def _recounted(
+def _recompute(
     recounts: Sequence[_Recount], classes: NDArray[Any], class_weight: Vector, blocks: Blocks
-) -> Iterator[tuple[Any, NDArray[Any]]]:
-    """Count all blocks in, and pass rows and labels on."""
-    first = 0
+) -> VerificationReport:
+    """Recompute J and L of all problems in one pass over the blocks."""
+    first, n_columns = 0, recounts[0].coef.size
+    positive_classes = [1] if classes.size == 2 else range(classes.size)
     for X, labels, *rest in blocks:
-        row_weights = rest[0] if rest else None
         X = X.tocsr() if sp.issparse(X) else np.asarray(X)
-        if X.shape[1] != recounts[0]._coef.size:
-            raise ValueError(f"X has {X.shape[1]} columns, the model {recounts[0]._coef.size}")
+        if X.shape[1] != n_columns:
+            raise ValueError(f"X has {X.shape[1]} columns, the model {n_columns}")
         position = np.searchsorted(classes, np.asarray(labels).ravel())
         if not np.array_equal(classes[np.minimum(position, classes.size - 1)], labels):
             raise ValueError("y contains labels that the model was not trained on")
-        weights = class_weight[position] if row_weights is None else (
-            row_weights * class_weight[position])  # fmt: skip
+        weights = class_weight[position]
+        if rest and rest[0] is not None:
+            weights = weights * rest[0]
         for start in range(0, X.shape[0], _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            rows = X[part].astype(np.float64)
-            for i, recount in enumerate(recounts):
-                positive = 1 if classes.size == 2 else i
-                signs = np.where(position[part] == positive, 1.0, -1.0)
-                recount.add(rows, signs, weights[part], first + start)
+            chunk = slice(start, start + _ROWS_AT_ONCE)
+            rows = X[chunk].astype(np.float64)
+            for positive, recount in zip(positive_classes, recounts, strict=True):
+                signs = np.where(position[chunk] == positive, 1.0, -1.0)
+                recount.add(rows, signs, weights[chunk], first + start)
         first += X.shape[0]
-        yield X, labels
-
-
-def _report(recounts: Sequence[_Recount], classes: NDArray[Any]) -> VerificationReport:
-    positive = classes[1:] if classes.size == 2 else classes
     return VerificationReport(
-        Verification(r.claimed, r.primal(), r.dual(), r.violation, label)
-        for r, label in zip(recounts, positive, strict=True)
+        recount.verification(classes[positive])
+        for positive, recount in zip(positive_classes, recounts, strict=True)
     )

@@ -1,7 +1,7 @@
-"""The command line: one file per command, thin.
+"""The command line: one file per command.
 
-``certsvm.cli.main`` is what the command ``certsvm`` runs. Commands are loaded when they are used,
-so that ``certsvm --help`` is there at once.
+The command ``certsvm`` runs ``certsvm.cli.main``. Commands are imported when they are used, so that
+``certsvm --help`` starts at once.
 """
 
 from __future__ import annotations

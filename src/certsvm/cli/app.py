@@ -1,4 +1,4 @@
-"""The commands by name, and what all of them have in common."""
+"""The commands by name, their exit codes, and how they report errors."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ REFUTED, BAD_INPUT, NOT_MET, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 _COMMANDS = {
     "train": "Train a model and prove how good it is.",
     "predict": "Predict labels with a model.",
-    "evaluate": "Say how well a model predicts the labels of a file.",
+    "evaluate": "Measure how well a model predicts the labels of a file.",
     "verify": "Recompute a model's certificate from the data.",
-    "convert": "Turn text or tables into a file to train from in bounded memory.",
+    "convert": "Convert text or tables to a file to train from in bounded memory.",
     "compare": "Run several solvers on the same data.",
-    "info": "Describe a model or a file of data.",
+    "info": "Describe a model or a data file.",
     "export": "Write a model as liblinear's text.",
     "import": "Read a model that liblinear wrote.",
     "demo": "Train, verify and compare on generated data.",
@@ -32,20 +32,20 @@ _COMMANDS = {
 
 
 class BadInput(click.ClickException):
-    """Something that the user gave, or the machine, does not allow to go on."""
+    """An error in the user's input, or a limit of the machine."""
 
     exit_code = BAD_INPUT
 
 
 class Commands(click.Group):
-    """Commands that are imported when they are called."""
+    """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, the most important ones first."""
+        """Names of the commands, the most important ones first."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command of a name."""
+        """The command with this name."""
         if name not in _COMMANDS:
             return None
         file = f"{name}_model" if name in ("export", "import") else name
@@ -54,13 +54,13 @@ class Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list in --help, without importing any."""
+        """The list in --help, which imports no command."""
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; what goes wrong in foreseeable ways becomes a sentence."""
-        # What ends a process politely keeps the work done, as Ctrl-C does.
+        """Run a command; foreseeable errors become a message and an exit code."""
+        # SIGTERM keeps the work done, as Ctrl-C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
         try:
@@ -69,14 +69,14 @@ class Commands(click.Group):
             say("interrupted")
             raise SystemExit(INTERRUPTED) from None
         except BrokenPipeError:
-            # Whoever read our output has had enough; a shell calls that 141.
+            # The reader of our output closed it; shells report that as 141.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(PIPE_CLOSED) from None
         except (ValueError, OSError, ImportError, MemoryError) as error:
-            raise BadInput(_sentence(error)) from error
+            raise BadInput(_message(error)) from error
 
 
-def _sentence(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "out of memory. Convert the data, and train with --memory (certsvm convert --help)."
     if isinstance(error, ImportError) and error.name:
@@ -97,20 +97,20 @@ def app() -> None:
     certsvm predict heart_scale.model test.txt    a label for each line of the file
     certsvm verify heart_scale.model heart_scale  recompute the proof from the data
 
-    Exit codes: 0 done, and what was to be proved is proved; 1 refuted (verify); 2 bad usage or
-    input; 3 stopped before the target was proved (the model is written, its gap stated); 130
-    interrupted before there was anything to keep.
+    Exit codes: 0 success, and the target is proved; 1 refuted (verify); 2 bad usage or input; 3
+    stopped before the target was proved (the model is written, with its gap); 130 interrupted
+    before there was a model.
     """  # noqa: D301
 
 
 def say(text: str) -> None:
-    """Tell the user, beside the output; if nobody listens there, go on."""
+    """Print to standard error, if it is open."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         click.echo(text, err=True)
 
 
 def put_json(content: dict[str, Any]) -> None:
-    """One object on standard output; numbers that JSON has not become null."""
+    """Print an object to standard output; NaN and infinity become null."""
     click.echo(json.dumps(_finite(content), allow_nan=False))
 
 

@@ -1,4 +1,4 @@
-"""Whether training from a stream fits in the memory that it is given."""
+"""Whether training from a stream fits in a given amount of memory."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import StreamSource
 
-# Blocks, and what goes with their rows; vectors as long as there are columns; square matrices.
+# Numbers of blocks in memory (with arrays of their rows), of vectors and of square matrices.
 _BLOCKS, _VECTORS, _MATRICES = 3, 30, 3
 _TRIAL_ROWS = 8
-# For a witness with a number for each row, SGD counts margin errors by row, and keeps old counts.
+# SGD counts margin errors by row, and keeps old counts, for a witness with a number per row.
 _BYTES_PER_ROW = 120
 
 
 def require_memory(memory: int, source: StreamSource, settings: Settings, *, witness: bool) -> None:
-    """Raise if training could take more than ``memory`` bytes in all."""
+    """Raise if the process could need more than ``memory`` bytes."""
     from certsvm.data.memory import resident
     from certsvm.fitting.witnesses import needs_alpha
 
@@ -31,7 +31,7 @@ def require_memory(memory: int, source: StreamSource, settings: Settings, *, wit
     if witness and needs_alpha(solver, source.problem_type, dimension):
         needed += _BYTES_PER_ROW * stream.n_rows
     if squares:
-        # Each thread adds up one of its own.
+        # Each thread sums into a matrix of its own.
         needed += 8 * (_MATRICES + settings.n_jobs) * dimension**2
     total = resident() + needed
     if total > memory:
@@ -44,7 +44,7 @@ def require_memory(memory: int, source: StreamSource, settings: Settings, *, wit
 
 
 def _warm_up(source: StreamSource, settings: Settings) -> bool:
-    """Compile what will be used, so that the compiler's memory is counted.
+    """Train on a few rows, so that the compiler's memory is counted.
 
     Returns whether the solver keeps square matrices.
     """
@@ -56,7 +56,7 @@ def _warm_up(source: StreamSource, settings: Settings) -> bool:
 
     X = next(iter(source.stream.source()))[0][:_TRIAL_ROWS]
     y = np.arange(X.shape[0]) % 2
-    few = BlockStream(lambda: [(X, y)], intercept_scaling=source.intercept_scaling)
+    sample = BlockStream(lambda: [(X, y)], intercept_scaling=source.intercept_scaling)
     trial = replace(settings, max_iter=3, tol=0.0, C=1.0, checkpoint=None)
-    (result,) = fit_classes(StreamSource(few), trial)
+    (result,) = fit_classes(StreamSource(sample), trial)
     return result.solver == "smoothed-newton"

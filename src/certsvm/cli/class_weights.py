@@ -1,7 +1,8 @@
-"""Class weights as options give them."""
+"""The option --class-weight."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +16,7 @@ if TYPE_CHECKING:
 
 
 def parse_class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWeight:
-    """What ``--class-weight`` says; labels are of the classes' type.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        ``LABEL=W`` each, or ``balanced``.
-    classes : ndarray
-        The labels that the data has.
-    """
+    """Class weights from ``LABEL=W`` each, or ``balanced``; labels get the type of the classes."""
     if not texts:
         return None
     if "balanced" in texts:
@@ -34,20 +27,16 @@ def parse_class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWei
     factors: dict[Any, float] = {}
     for text in texts:
         name, _, factor = text.rpartition("=")
-        label = _as_label(name, numbers=classes.dtype.kind in "fiub")
         try:
             weight = float(factor)
         except ValueError:
             raise BadInput(f"--class-weight {text}: write LABEL=W, such as 1=5") from None
-        if tidy(label) not in known:
+        label = name
+        if classes.dtype.kind in "fiub":
+            with contextlib.suppress(ValueError):
+                label = tidy(float(name))
+        if label not in known:
             shown = ", ".join(sorted(known)[:20])
             raise BadInput(f"--class-weight {text}: there is no class {name}; there are {shown}")
-        factors[known[tidy(label)]] = weight
+        factors[known[label]] = weight
     return factors
-
-
-def _as_label(text: str, *, numbers: bool) -> Any:
-    try:
-        return float(text) if numbers else text
-    except ValueError:
-        return text

@@ -1,6 +1,6 @@
-"""Data files as commands see them: what kind they are, in memory or as a stream.
+"""Data files of any kind, read into memory or in batches.
 
-Whatever takes long to import is imported where it is used: --help must be there at once.
+Packages that are slow to import are imported where they are used: --help must start at once.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from certsvm.cli.options import DataOptions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from certsvm.data.batch import Batch
     from certsvm.fitting.sources import MemorySource
     from certsvm.problem.rows import Vector
 
-# What interpreter, libraries and compiler take, and what training takes for a byte of a file: twice
-# the rows, and numbers for them. A byte of text may be three of rows.
+# Memory of interpreter, libraries and compiler; and of training per byte of a file: the rows twice,
+# and arrays for them. A byte of text may become three bytes of rows.
 _WITHOUT_DATA, _PER_BYTE, _PER_BYTE_OF_TEXT = 300_000_000, 3, 7
 _BLOCK_BYTES = 16_000_000
 
@@ -36,22 +37,26 @@ def kind_of(path: str) -> str:
 
 
 def require_other_file(output: str, *inputs: str) -> None:
-    """Raise if what is to be written is one of the files that are read."""
+    """Raise if ``output`` is one of the inputs, or a file in an input folder; "-" is a stream."""
+    if output == "-" or not os.path.isfile(output):
+        return
     for path in inputs:
-        if path != "-" and os.path.exists(output) and os.path.samefile(path, output):
-            raise BadInput(f"{output} is read from, and would be overwritten")
+        source = sys.stdin.fileno() if path == "-" else path
+        target = os.path.dirname(os.path.abspath(output)) if os.path.isdir(path) else output
+        if os.path.samefile(source, target):
+            raise BadInput(f"{output} is an input, and would be overwritten")
 
 
 def source_of(path: str) -> Any:
-    """What readers of text take: the path, or standard input."""
+    """The path, or standard input for "-"."""
     return sys.stdin.buffer if path == "-" else path
 
 
 class Dataset(NamedTuple):
-    """All of a file, in memory.
+    """The content of a file, in memory.
 
-    ``zero_based`` says whether it is text, or was made from text, that counts columns from zero;
-    None if it has nothing to do with text.
+    ``zero_based`` says whether the text it comes from counts columns from zero; it is None if it
+    does not come from text.
     """
 
     X: Any
@@ -61,7 +66,7 @@ class Dataset(NamedTuple):
     zero_based: bool | None = None
 
     def source(self, intercept_scaling: float) -> MemorySource:
-        """The data, to be trained on."""
+        """The source to train on."""
         from certsvm.fitting.sources import MemorySource
 
         return MemorySource(
@@ -71,7 +76,7 @@ class Dataset(NamedTuple):
 
 
 def load(path: str, options: DataOptions, n_jobs: int = 0) -> Dataset:
-    """All of a file in memory. What is worth a note goes to standard error."""
+    """All of a file in memory; remarks of the reader go to standard error."""
     kind = kind_of(path)
     if kind == "text":
         from certsvm.data.libsvm import read_libsvm
@@ -98,61 +103,58 @@ def blocks(
     options: DataOptions,
     n_columns: int | None = None,
     features: Sequence[str] | None = None,
-) -> Iterator[Any]:
-    """A file in pieces (X, y, weights), in bounded memory.
+) -> Iterator[Batch]:
+    """A file in batches, in bounded memory.
 
-    Of a table, ``features`` says which columns to take, in which order. For text, ``n_columns``
-    says how wide the rows are; whether it is zero- or one-based cannot be found out before all of
-    it is read, so it is what the options say, or else one-based.
+    ``features`` are the columns to take from a table, in this order. ``n_columns`` is the width of
+    rows of text, which is one-based unless the options say otherwise: without reading all of it,
+    that cannot be detected.
     """
-    from certsvm.data.batch import Batch
-
     kind = kind_of(path)
     if kind == "blocks":
         from certsvm.data.block_file import BlockFile
 
         options.for_blocks()
-        for block in BlockFile(path)():
-            yield Batch(*block)
+        yield from BlockFile(path)()
     elif kind == "table":
         from certsvm.data.tables import Table
 
         table = Table(path, features=features, **options.for_table())
         for rows in table.blocks(_BLOCK_BYTES):
-            yield Batch(table.in_type(rows.X, options.dtype), rows.y, rows.weights)
+            yield rows._replace(X=table.in_type(rows.X, options.dtype))
     else:
         yield from _text_blocks(path, options, n_columns)
 
 
-def _text_blocks(path: str, options: DataOptions, n_columns: int | None) -> Iterator[Any]:
+def _text_blocks(path: str, options: DataOptions, n_columns: int | None) -> Iterator[Batch]:
     import numpy as np
-    import scipy.sparse as sp
 
-    from certsvm.data.batch import Batch
+    from certsvm.data.batch import Batch, csr
     from certsvm.data.libsvm import LibsvmBlocks
 
-    told = options.for_text()
-    told["zero_based"] = bool(options.zero_based)
-    for block in LibsvmBlocks(source_of(path), _BLOCK_BYTES, **told):
-        indices = block.indices - int(not options.zero_based)
-        width = n_columns if n_columns is not None else int(indices.max(initial=-1)) + 1
-        if indices.size and int(indices.max()) >= width:
-            row = int(np.searchsorted(block.indptr, np.argmax(indices >= width), side="right"))
+    base = int(not options.zero_based)
+    reading = {**options.for_text(), "zero_based": base == 0}
+    rows = 0
+    for X, y, _ in LibsvmBlocks(source_of(path), _BLOCK_BYTES, **reading):
+        indices = X.indices - base
+        # X is as wide as its largest index, as it is in the file, requires.
+        width = n_columns if n_columns is not None else max(X.shape[1] - base, 0)
+        if X.shape[1] - base > width:
+            first = np.argmax(indices >= width)
+            row = rows + int(np.searchsorted(X.indptr, first, side="right"))
             raise BadInput(
-                f"{_name(path)}: row {block.first_row + row} has feature "
-                f"{int(indices.max()) + int(not options.zero_based)}; the model has {width}. "
+                f"{_name(path)}: row {row} has feature {X.indices[first]}; the model has {width}. "
                 "Say --zero-based or --one-based if the file is not what the model was trained on."
             )
-        X = sp.csr_matrix((len(block.labels), width), dtype=block.values.dtype)
-        X.data, X.indices, X.indptr = block.values, indices, block.indptr
-        yield Batch(X, block.labels, None)
+        rows += len(y)
+        yield Batch(csr(X.data, indices, X.indptr, (len(y), width)), y)
 
 
 def too_large(path: str, memory: int, *, certain: bool) -> bool:
-    """Whether training on a file in memory might take more than this.
+    """Whether training on a file in memory might need more than ``memory`` bytes.
 
-    What is compressed, or comes through a pipe, might take anything; that counts only if the
-    answer must be ``certain``.
+    The size of compressed files and pipes is unknown: they count as too large if the answer must be
+    ``certain``.
     """
     if path == "-" or not os.path.isfile(path) or _is_compressed(path):
         return certain
@@ -171,13 +173,6 @@ def _is_compressed(path: str) -> bool:
 def physical_memory() -> int:
     """Bytes of memory that the machine has."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def all_threads() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _name(path: str) -> str:

@@ -1,20 +1,23 @@
-"""Model files as commands see them."""
+"""Model files, and data read to apply a model."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certsvm.cli.app import BadInput
+from certsvm.cli.inputs import blocks, kind_of
 
 if TYPE_CHECKING:
     from certsvm.cli.options import DataOptions
+    from certsvm.data.batch import Batch
     from certsvm.models import Model
 
 
 def load_model(path: str, *, with_witness: bool = False) -> Model:
-    """A model of ours, with its witness if there is one beside it, or liblinear's text."""
+    """A model of certsvm or liblinear, optionally with the witness beside it, if there is one."""
     from certsvm.models import Model, load_liblinear, witness_path
     from certsvm.storage.container import is_container
 
@@ -27,16 +30,19 @@ def load_model(path: str, *, with_witness: bool = False) -> Model:
     return Model.load(path, witness=with_witness and Path(witness_path(path)).exists())
 
 
-def options_like_training(options: DataOptions, model: Model) -> DataOptions:
-    """What is not said about a text file is taken to be as in training."""
+def blocks_for(model: Model, path: str, options: DataOptions) -> Iterator[Batch]:
+    """A data file in batches with the model's columns.
+
+    Text is zero- or one-based as in training, unless the options say otherwise.
+    """
     zero_based = model.parameters.get("zero_based")
-    if options.zero_based is None and isinstance(zero_based, bool):
-        return replace(options, zero_based=zero_based)
-    return options
+    if options.zero_based is None and isinstance(zero_based, bool) and kind_of(path) == "text":
+        options = replace(options, zero_based=zero_based)
+    return blocks(path, options, model.n_features, model.feature_names)
 
 
 def certificates_as_json(model: Model) -> list[dict[str, Any]]:
-    """What is proved, a dict for each problem."""
+    """The certificate of each problem, as a dict."""
     positive = model.classes[1:] if model.n_problems == 1 else model.classes
     return [
         {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def cluster_source(
     path: str, address: str, deadline: float, intercept_scaling: float
 ) -> Iterator[ClusterSource]:
-    """The rows of a block file, or of a folder of them, that every worker sees."""
+    """The rows of a block file, or of a folder of block files, that all workers can read."""
     try:
         from certsvm.dask import CertificateRefutedError, ClusterLostError, ClusterSource
         from certsvm.dask.cluster import Cluster

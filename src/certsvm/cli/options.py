@@ -1,4 +1,4 @@
-"""Options that several commands have in common."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ as_json_option = click.option(
 
 
 def size(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """A number of bytes, with a unit, as an option's value."""
+    """Parse an option such as 500M as a number of bytes."""
     if value is None:
         return None
     from certsvm.data.memory import parse_size
@@ -32,7 +32,7 @@ def size(context: click.Context, parameter: click.Parameter, value: str | None) 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """What the user says about a data file."""
+    """How to read a data file."""
 
     zero_based: bool | None = None
     features: int | None = None
@@ -42,27 +42,25 @@ class DataOptions:
 
     @property
     def dtype(self) -> Any:
-        """Of the values."""
+        """Type of the values."""
         import numpy as np
 
         return np.float32 if self.float32 else np.float64
 
     def for_text(self) -> dict[str, Any]:
-        """What the reader of libsvm text is told."""
+        """Arguments for the reader of libsvm text."""
         self._refuse("tables (CSV, Parquet)", label=self.label, weight=self.weight)
         return {
-            "zero_based": self.zero_based,
-            "n_features": self.features,
-            "dtype": self.dtype,
-        }
+            "zero_based": self.zero_based, "n_features": self.features, "dtype": self.dtype,
+        }  # fmt: skip
 
     def for_table(self) -> dict[str, Any]:
-        """What the reader of tables is told."""
+        """Arguments for the reader of tables."""
         self._refuse("libsvm text", zero_based=self.zero_based, features=self.features)
         return {"label": self.label, "weight": self.weight}
 
     def for_blocks(self) -> None:
-        """A converted file says all this itself."""
+        """Raise if there are any options: a converted file needs none."""
         self._refuse(
             "text and tables", zero_based=self.zero_based, features=self.features,
             label=self.label, weight=self.weight, float32=self.float32 or None,
@@ -76,7 +74,7 @@ class DataOptions:
 
 
 def data_options(command: Command) -> Command:
-    """The options about data files, which the command gets as one ``DataOptions``."""
+    """Options of data files, passed to the command as one ``DataOptions``."""
 
     @functools.wraps(command)
     def with_options(
@@ -89,18 +87,18 @@ def data_options(command: Command) -> Command:
     return _with(
         with_options,
         click.option("--zero-based/--one-based", "zero_based", default=None,
-                     help="Whether indices in libsvm text count from 0 or 1; found out otherwise."),
+                     help="Whether indices in libsvm text count from 0 or 1; detected by default."),
         click.option("--features", type=click.IntRange(min=1), metavar="N",
-                     help="Number of columns of libsvm text; the largest index otherwise."),
+                     help="Number of columns of libsvm text; by default the largest index."),
         click.option("--float32", is_flag=True, help="Keep values in single precision."),
         click.option("--label", metavar="NAME",
-                     help='Column of labels of a table; "label" or the last one otherwise.'),
+                     help='Column of labels of a table; by default "label" or the last.'),
         click.option("--weight", metavar="NAME", help="Column of weights of a table."),
     )  # fmt: skip
 
 
 def problem_options(command: Command) -> Command:
-    """What is to be solved, and how closely."""
+    """Options of the problem and of the accuracy."""
     return _with(
         command,
         click.option("-c", "--C", "C", type=float, default=1.0, show_default=True,
@@ -110,11 +108,11 @@ def problem_options(command: Command) -> Command:
                           "liblinear's -e, which says nothing of the objective.)"),
         click.option("-B", "--bias", type=float, default=-1.0, metavar="HEIGHT",
                      help="Learn an intercept, as the weight of a constant column of this height; "
-                          "none otherwise."),
+                          "by default there is none."),
         click.option("--max-iter", type=click.IntRange(min=1), default=1000, show_default=True,
                      help="Limit on passes over the data, for each class or solver."),
         click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
-                     help="Of the random orders. The same seed and threads give the same bits."),
+                     help="Seed of the random orders. Results depend on it and on --n-jobs only."),
     )  # fmt: skip
 
 

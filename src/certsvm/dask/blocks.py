@@ -1,9 +1,9 @@
-"""Data on a cluster: from collections to checked blocks on the workers.
+"""From data of any kind to checked blocks on the workers.
 
-Whatever comes in (arrays, data frames, lists of delayed blocks, a folder of block files) becomes
-one task for each block, which runs on a worker, checks the block and keeps it there. The client
-sees summaries only. A block that is lost with its worker is made anew by its task, and must then
-have the digest it had before: a certificate is about one set of rows.
+Arrays, data frames, lists of delayed blocks and folders of block files all become one task for each
+block, which runs on a worker, checks the block and keeps it there. The client sees summaries only.
+A block that is lost with its worker is computed again by its task, and must then have the same
+digest as before: a certificate is about one set of rows.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows, Vector, as_compiled_for
 from certsvm.problem.sizes import ClassSurvey
 
-# Up to so many labels are found without sorting.
+# Up to this many labels are found without sorting.
 _FEW_LABELS = 8
 
 
 @dataclass(frozen=True)
-class Block:
-    """Rows on a worker, checked; row k has the label ``labels[codes[k]]``."""
+class LoadedBlock:
+    """Checked rows on a worker; row k has the label ``labels[codes[k]]``."""
 
     rows: Rows | None
     labels: NDArray[Any]
@@ -43,7 +43,7 @@ class Block:
 
 @dataclass
 class BlockSummary:
-    """What the client knows of a block."""
+    """What the client knows about a block."""
 
     n_rows: int
     n_columns: int
@@ -54,34 +54,33 @@ class BlockSummary:
     classes: dict[Any, ClassSurvey] = field(default_factory=dict)
 
 
-def load(X: Any, y: Any, weights: Any, intercept_scaling: float, which: int) -> Block:
-    """Check a block, on a worker. ``which`` is its number, for errors."""
+def load(X: Any, y: Any, weights: Any, intercept_scaling: float, number: int) -> LoadedBlock:
+    """Check a block, on a worker; ``number`` is for error messages."""
     try:
         names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
-        X, y, weights = checked_block((_plain(X), _plain_labels(y), _plain_vector(weights)))
+        weights = None if weights is None else _as_vector(weights)
+        X, y, weights = checked_block((_as_rows(X), _as_vector(y), weights))
         if X.shape[0] == 0:
-            # Its columns are of no consequence: an empty partition may not know its own.
-            return Block(None, y, np.empty(0, dtype=np.int64), weights, b"")
-        digest = block_digest(X, y, weights)
-        return Block(
-            Rows(X, intercept_scaling=intercept_scaling), *distinct(y), weights, digest, names
-        )
+            # Its columns do not matter: an empty partition may have none.
+            return LoadedBlock(None, y, np.empty(0, dtype=np.int64), weights, b"")
+        rows = Rows(X, intercept_scaling=intercept_scaling)
+        return LoadedBlock(rows, *distinct(y), weights, block_digest(X, y, weights), names)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"block {which + 1} of the data: {error}") from None
+        raise ValueError(f"block {number + 1} of the data: {error}") from None
 
 
 def load_from_file(
-    path: str, number: int, intercept_scaling: float, which: int, n_columns: int
-) -> Block:
-    """A block of a file, which every worker must see."""
+    path: str, position: int, intercept_scaling: float, number: int, n_columns: int
+) -> LoadedBlock:
+    """Load the block at a position of a file that every worker can read."""
     from certsvm.data import BlockFile
 
-    X, y, weights = BlockFile(path).block(number)
-    return load(_wide(X, n_columns), y, weights, intercept_scaling, which)
+    X, y, weights = BlockFile(path).block(position)
+    return load(_widened(X, n_columns), y, weights, intercept_scaling, number)
 
 
-def _wide(X: Any, n_columns: int) -> Any:
-    """The same rows with as many columns as the widest file has."""
+def _widened(X: Any, n_columns: int) -> Any:
+    """The same rows with as many columns as the widest file."""
     if X.shape[1] == n_columns:
         return X
     if X.shape[1] > n_columns:
@@ -91,8 +90,8 @@ def _wide(X: Any, n_columns: int) -> Any:
     return X
 
 
-def summarise(block: Block) -> BlockSummary:
-    """What the client needs to know, computed on the worker."""
+def summarise(block: LoadedBlock) -> BlockSummary:
+    """Summarise a block for the client, on the worker."""
     if block.rows is None:
         return BlockSummary(0, 0, 0, 0.0, block.digest)
     rows, weights = block.rows, block.weights
@@ -106,16 +105,16 @@ def summarise(block: Block) -> BlockSummary:
         block.names,
     )
     for i, label in enumerate(block.labels.tolist()):
-        mine = block.codes == i
+        members = block.codes == i
         survey = summary.classes.setdefault(label, ClassSurvey())
-        survey.add(int(mine.sum()), None if weights is None else weights[mine])
+        survey.add(int(members.sum()), None if weights is None else weights[members])
     return summary
 
 
 def distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The labels in ascending order, and which of them each row has.
+    """The labels in ascending order, and the position of each row's label among them.
 
-    As ``numpy.unique`` has it, but without sorting where there are few.
+    The result of ``numpy.unique`` with ``return_inverse``, without sorting if labels are few.
 
     Examples
     --------
@@ -124,27 +123,25 @@ def distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     ([-1.0, 3.0], [1, 0, 1])
     """
     if y.dtype.kind in "biuf":
-        found, codes = [y[0]], np.zeros(y.size, dtype=np.int64)
-        left = y != y[0]
-        while left.any() and len(found) < _FEW_LABELS:
-            mine = y == y[left.argmax()]
-            codes[mine] = len(found)
-            found.append(y[left.argmax()])
-            left &= ~mine
-        if not left.any():
-            labels, order = np.unique(found, return_inverse=True)
+        seen, codes = [y[0]], np.zeros(y.size, dtype=np.int64)
+        rest = y != y[0]
+        while rest.any() and len(seen) < _FEW_LABELS:
+            label = y[rest.argmax()]
+            members = y == label
+            codes[members] = len(seen)
+            seen.append(label)
+            rest &= ~members
+        if not rest.any():
+            labels, order = np.unique(seen, return_inverse=True)
             return labels, order[codes]
     labels, codes = np.unique(y, return_inverse=True)
     return labels, codes.astype(np.int64, copy=False)
 
 
 def signed_weights_of(
-    block: Block, digest: bytes, classes: NDArray[Any], class_weights: Vector
+    block: LoadedBlock, digest: bytes, classes: NDArray[Any], class_weights: Vector
 ) -> Vector:
-    """A block's labels and weights as one class's problem sees them.
-
-    ``class_weights`` has the sign and the weight of each class.
-    """
+    """label_k * s_k of a block's rows, given the signed weight of each class."""
     _require_unchanged(block, digest)
     where = np.searchsorted(classes, block.labels)
     if not (where < classes.size).all() or not (classes[where] == block.labels).all():
@@ -153,30 +150,30 @@ def signed_weights_of(
     return signed if block.weights is None else signed * block.weights
 
 
-def part_of(block: Block, signed_weights: Vector, digest: bytes, first: int) -> Part:
-    """The rows of a block with what one class's problem says of them."""
+def part_of(block: LoadedBlock, signed_weights: Vector, digest: bytes, first: int) -> Part:
+    """A block as a part of one class's problem; ``first`` counts the rows before it."""
     _require_unchanged(block, digest)
     assert block.rows is not None
     return Part(block.rows, as_compiled_for(signed_weights), first)
 
 
-def _require_unchanged(block: Block, digest: bytes) -> None:
+def _require_unchanged(block: LoadedBlock, digest: bytes) -> None:
     if block.digest != digest or block.rows is None:
         raise DataChangedError(
-            "a block of the data that was made anew, after its worker was lost, is not what it was "
-            "before: its task does not give the same rows each time. Nothing is certified."
+            "a block of the data that was computed again, after its worker was lost, has changed: "
+            "its task does not give the same rows each time. Nothing is certified."
         )
 
 
-@sizeof.register(Block)
-def _size_of_block(block: Block) -> int:
-    """For Dask, which watches its workers' memory."""
+@sizeof.register(LoadedBlock)
+def _size_of_block(block: LoadedBlock) -> int:
+    """The size in bytes, for Dask's supervision of memory."""
     return int(block.codes.nbytes) + (0 if block.rows is None else block.rows.nbytes)
 
 
 @dataclass(frozen=True)
 class Loading:
-    """Tasks that load the blocks, one for each, and what is known of their columns."""
+    """Tasks that load the blocks, and what is known about the columns."""
 
     tasks: list[Delayed]
     feature_names: list[str] | None = None
@@ -184,23 +181,23 @@ class Loading:
 
 
 def loading(X: Any, y: Any, sample_weight: Any, intercept_scaling: float) -> Loading:
-    """Tasks for whatever data there is.
+    """Make the tasks that load X, y and the weights.
 
     Raises
     ------
     ValueError, TypeError
-        If X, y and the weights are not cut into the same number of blocks, or are of kinds that
-        do not go together.
+        If they are not cut into the same number of blocks, or are of unsupported kinds.
     """
     if isinstance(X, str | Path):
         if y is not None or sample_weight is not None:
             raise ValueError(
-                "the files of a folder have their labels and weights: pass y=None and "
+                "the files of a folder hold their labels and weights: pass y=None and "
                 "sample_weight=None"
             )
         return _from_folder(Path(X), intercept_scaling)
+    if y is None:
+        raise ValueError("y is missing")
     rows = _delayed_blocks(X, "X")
-    names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
     labels = _delayed_blocks(_aligned(y, X, "y"), "y")
     weights: Sequence[Any] = [None] * len(rows)
     if sample_weight is not None:
@@ -214,8 +211,8 @@ def loading(X: Any, y: Any, sample_weight: Any, intercept_scaling: float) -> Loa
     if not rows:
         raise ValueError("there are no blocks in the data")
     make = delayed(load, pure=False)
-    together = enumerate(zip(rows, labels, weights, strict=True))
-    return Loading([make(*block, intercept_scaling, i) for i, block in together], names)
+    triples = enumerate(zip(rows, labels, weights, strict=True))
+    return Loading([make(*triple, intercept_scaling, i) for i, triple in triples])
 
 
 def _from_folder(folder: Path, intercept_scaling: float) -> Loading:
@@ -230,7 +227,7 @@ def _from_folder(folder: Path, intercept_scaling: float) -> Loading:
     opened = [BlockFile(path) for path in files]
     n_columns = max(file.summary.n_columns for file in opened)
     names, zero_based = opened[0].summary.feature_names, opened[0].summary.zero_based
-    for file in opened:
+    for file in opened[1:]:
         if file.summary.feature_names != names:
             raise ValueError(
                 f"{file.path} has other columns than {opened[0].path}: "
@@ -244,39 +241,35 @@ def _from_folder(folder: Path, intercept_scaling: float) -> Loading:
     make = delayed(load_from_file, pure=False)
     places = [(file.path, i) for file in opened for i in range(file.n_blocks)]
     tasks = [
-        make(str(path.absolute()), number, intercept_scaling, which, n_columns)
-        for which, (path, number) in enumerate(places)
+        make(str(path.absolute()), position, intercept_scaling, number, n_columns)
+        for number, (path, position) in enumerate(places)
     ]
     return Loading(tasks, None if names is None else list(names), zero_based)
 
 
 def _delayed_blocks(collection: Any, name: str) -> list[Any]:
-    """Delayed objects, or blocks as they are."""
-    if hasattr(collection, "to_delayed"):
-        delayed = collection.to_delayed()
-        if isinstance(delayed, np.ndarray):
-            if delayed.ndim == 2:
-                if delayed.shape[1] != 1:
-                    raise ValueError(
-                        f"{name} is cut into blocks of columns as well: rows must be whole. Use "
-                        "rechunk({1: -1}), which does not move rows."
-                    )
-                delayed = delayed[:, 0]
-            return list(delayed)
-        return list(delayed)
+    """The blocks of a collection, delayed or not."""
     if isinstance(collection, list | tuple):
         return list(collection)
-    raise TypeError(
-        f"{name} must be a Dask array or data frame, or a list of (delayed) blocks, got "
-        f"{type(collection).__name__}. For data in memory use certsvm.LinearSVC."
-    )
+    if not hasattr(collection, "to_delayed"):
+        raise TypeError(
+            f"{name} must be a Dask array or data frame, or a list of (delayed) blocks, got "
+            f"{type(collection).__name__}. For data in memory use certsvm.LinearSVC."
+        )
+    blocks = collection.to_delayed()
+    if getattr(blocks, "ndim", 1) == 2:
+        if blocks.shape[1] != 1:
+            raise ValueError(
+                f"{name} is cut into blocks of columns as well: rows must be whole. Use "
+                "rechunk({1: -1}), which does not move rows."
+            )
+        blocks = blocks[:, 0]
+    return list(blocks)
 
 
 def _aligned(vector: Any, X: Any, name: str) -> Any:
     """Cut a vector in memory like an array whose chunks are known."""
-    if hasattr(vector, "to_delayed") or isinstance(vector, list | tuple) or vector is None:
-        if vector is None:
-            raise ValueError(f"{name} is missing")
+    if hasattr(vector, "to_delayed") or isinstance(vector, list | tuple):
         return vector
     chunks = getattr(X, "chunks", None)
     values = np.asarray(vector)
@@ -284,12 +277,11 @@ def _aligned(vector: Any, X: Any, name: str) -> Any:
         raise TypeError(f"{name} must come in blocks, like X, got {type(vector).__name__}")
     if values.size != sum(chunks[0]):
         raise ValueError(f"X has {sum(chunks[0])} rows, {name} has {values.size} entries")
-    edges = np.cumsum(chunks[0])[:-1]
-    return list(np.split(values, edges))
+    return np.split(values, np.cumsum(chunks[0])[:-1])
 
 
-def _plain(X: Any) -> Any:
-    """Rows as a SciPy matrix or an array; data frames come as such."""
+def _as_rows(X: Any) -> Any:
+    """Rows as a SciPy matrix or an array of float32 or float64."""
     if sp.issparse(X):
         return X
     if hasattr(X, "to_scipy_sparse"):
@@ -298,7 +290,7 @@ def _plain(X: Any) -> Any:
         return sp.csr_matrix(X.tocsr())
     values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
     if len(values) == 0 or {kind.kind for kind in getattr(X, "dtypes", ())} <= set("fiub"):
-        # Nothing at all, or numbers of several types, which have no type in common.
+        # An empty frame, or columns of numbers without a common type.
         values = values.astype(np.float64) if values.dtype.kind == "O" else values
     if values.dtype.kind not in "fiub":
         raise ValueError(f"values of type {values.dtype} are not numbers")
@@ -307,10 +299,6 @@ def _plain(X: Any) -> Any:
     return values
 
 
-def _plain_labels(y: Any) -> NDArray[Any]:
-    values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
-    return values.ravel() if values.ndim == 2 and values.shape[1] == 1 else values
-
-
-def _plain_vector(weights: Any) -> Any:
-    return None if weights is None else _plain_labels(weights)
+def _as_vector(values: Any) -> NDArray[Any]:
+    array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    return array.ravel() if array.ndim == 2 and array.shape[1] == 1 else array

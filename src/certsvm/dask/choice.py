@@ -1,4 +1,4 @@
-"""Which solver on a cluster."""
+"""The choice of a solver on a cluster."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _MOST_COLUMNS = SmoothedNewton().max_columns
 
 
 def make_cluster_solver(solver: str | Solver, shape: Shape | None = None) -> Solver:
-    """The solver for a name; "newton" is its form without numbers for rows.
+    """The solver for a name; "newton" means smoothed Newton, which keeps nothing per row.
 
-    "auto" takes what is cheaper by the model of costs, which needs the shape of the data.
+    "auto" chooses by predicted cost, for which it needs the shape of the data.
 
     Examples
     --------
@@ -22,22 +22,16 @@ def make_cluster_solver(solver: str | Solver, shape: Shape | None = None) -> Sol
     >>> make_cluster_solver("auto", Shape(1e6, 1e8, 1e6, 10)).name
     'cocoa'
     """
-    if isinstance(solver, Solver):
-        if not isinstance(solver, tuple(SOLVERS.values())):
-            raise ValueError(
-                f"{type(solver).__name__} does not run on a cluster; "
-                f"{', '.join(kind.__name__ for kind in SOLVERS.values())} do"
-            )
-        return solver
     if solver == "auto":
         assert shape is not None
         few = shape.columns <= _MOST_COLUMNS and newton_is_cheaper(shape)
         return SmoothedNewton() if few else Cocoa()
-    if solver == "newton":
-        return SmoothedNewton()
-    if solver not in SOLVERS:
+    if isinstance(solver, Cocoa | SmoothedNewton):
+        return solver
+    if isinstance(solver, Solver) or solver not in (*SOLVERS, "newton"):
+        name = repr(solver) if isinstance(solver, str) else type(solver).__name__
         raise ValueError(
-            f"solver {solver!r} does not run on a cluster; 'auto', 'newton' and "
-            f"{', '.join(map(repr, SOLVERS))} do"
+            f"solver {name} does not run on a cluster: use 'auto', 'newton', "
+            f"{', '.join(map(repr, SOLVERS))}, or an instance of Cocoa or SmoothedNewton"
         )
-    return SOLVERS[solver]()
+    return SOLVERS.get(solver, SmoothedNewton)()

@@ -1,11 +1,10 @@
-"""Calls to a Dask cluster that end: with results, or with an error within a deadline.
+"""Calls to a Dask cluster that end, with results or with an error within a deadline.
 
-All work is done by pure tasks: a task that runs twice, because a worker was lost, changes nothing.
-Dask runs tasks of lost workers again by itself; what it cannot bring back, such as data that was
-sent to workers that are gone, is sent again with the next attempt. When a worker that was given
-something to do is gone, we do not wait for what may come of it, but begin the round again with
-those that are left. As long as tasks finish there is no limit; when none has for ``deadline``
-seconds, or the scheduler is gone, ``ClusterLostError``.
+All tasks are pure: a task that runs twice because a worker was lost changes nothing. Dask repeats
+the tasks of lost workers by itself. What it cannot restore, such as data sent to workers that are
+gone, is sent again with the next attempt. When a worker is lost during a round, the round begins
+again with the workers that are left. There is no limit as long as tasks finish. If none finishes
+for ``deadline`` seconds, or the scheduler is gone, ``ClusterLostError`` is raised.
 """
 
 from __future__ import annotations
@@ -36,34 +35,34 @@ from certsvm.solvers.base import RunLostError
 
 
 class WorkerGoneError(Exception):
-    """A worker that was given something to do is no longer there."""
+    """A worker was lost while it had something to do."""
 
 
-# What may pass if everything is tried again.
+# Errors that may not occur again in the next attempt.
 TRANSIENT = (
     KilledWorker, FutureCancelledError, FuturesCancelledError, CommClosedError, TimeoutError,
     asyncio.TimeoutError, asyncio.CancelledError, OSError, WorkerGoneError,
 )  # fmt: skip
 
-# Seconds between looks at tasks that are running.
-_LOOK = 0.2
-# So often within a deadline we ask whether tasks get on that others wait for.
-_LOOKS = 4
-# Failures of the same work, without success between, after which it is given up.
+# Seconds between two looks at the state of tasks and workers.
+_POLL = 0.2
+# How many times per deadline the scheduler is asked for the progress of dependencies.
+_QUERIES = 4
+# Consecutive failures of the same work after which it is given up.
 _MOST_FAILURES = 20
-# So many results are added at a time, and so many reach the client.
+# Results that are added at a time, and the most that reach the client.
 _FAN_IN = 8
-# Arguments up to this size travel with each task; larger ones are sent to each worker once.
+# Arguments up to this many bytes travel with each task; larger ones go to each worker once.
 _SMALL = 16_384
 
 
 class ClusterLostError(RunLostError):
-    """The cluster does not answer, or does not get on; nothing more is to be expected of it.
+    """The cluster does not answer, or makes no progress.
 
     Attributes
     ----------
     model : LinearSVC or None
-        As far as training had come, with its certificate.
+        The estimator as far as it was trained, with its certificate.
     """
 
     def __init__(self, message: str, model: Any = None) -> None:
@@ -73,16 +72,16 @@ class ClusterLostError(RunLostError):
 
 @dataclass
 class Traffic:
-    """Bytes that were moved, as far as we sent or asked for them.
+    """Data moved between the client and the workers.
 
     Attributes
     ----------
     rounds : int
         Calls that involved all workers.
     to_workers, from_workers : int
-        Bytes, all workers together.
+        Bytes sent and received, over all workers.
     workers : int
-        The largest number of workers.
+        Largest number of workers.
     """
 
     rounds: int = 0
@@ -92,14 +91,14 @@ class Traffic:
 
     @property
     def per_round_and_worker(self) -> float:
-        """Both ways."""
+        """Bytes sent and received, for each round and worker."""
         calls = self.rounds * self.workers
         return (self.to_workers + self.from_workers) / calls if calls else 0.0
 
 
 @dataclass
 class Group:
-    """Blocks that are worked on one after the other, by one thread of one worker."""
+    """Blocks that one thread of one worker handles one after the other."""
 
     worker: str
     members: list[int] = field(default_factory=list)
@@ -107,35 +106,29 @@ class Group:
 
 @dataclass
 class Cluster:
-    """A client, and the patience to have with it.
+    """A cluster, which counts as lost after ``deadline`` seconds without a finished task.
 
-    Attributes
-    ----------
-    client : Client
-        Of the cluster.
-    deadline : float
-        Seconds without any task that finishes, after which the cluster counts as lost.
+    ``lost`` then says why.
     """
 
     client: Client
     deadline: float = 60.0
     traffic: Traffic = field(default_factory=Traffic)
-    # Why nothing more is to be expected of it.
     lost: str | None = None
-    # In the names of all tasks: a name that was used before would bring back an old result.
+    # Part of all task names: a name that was used before would return an old result.
     _token: str = field(default_factory=lambda: uuid.uuid4().hex)
     _numbers: Any = field(default_factory=itertools.count)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, *, rounds: int = 0, to_workers: int = 0, from_workers: int = 0) -> None:
-        """Add to the traffic; classes are trained in threads of their own."""
+        """Add to the traffic; locked, as classes are trained in threads."""
         with self._lock:
             self.traffic.rounds += rounds
             self.traffic.to_workers += to_workers
             self.traffic.from_workers += from_workers
 
     def groups(self, futures: Sequence[Future]) -> list[Group]:
-        """Blocks by where they are, as many groups for a worker as it has threads."""
+        """The blocks in groups by worker, one group for each of its threads."""
         threads = {
             address: max(1, int(worker.get("nthreads", 1))) for address, worker in self.workers()
         }
@@ -144,7 +137,7 @@ class Cluster:
         loads = dict.fromkeys(threads, 0)
         for i, future in enumerate(futures):
             holders = [address for address in where.get(future.key, ()) if address in threads]
-            # A block without a place goes where there is the least to do.
+            # A block that is nowhere goes to the worker with the least load.
             address = min(holders or threads, key=lambda a: loads[a] / threads[a])
             here[address].append(i)
             loads[address] += 1
@@ -155,11 +148,11 @@ class Cluster:
         ]
 
     def workers(self) -> list[tuple[str, dict[str, Any]]]:
-        """The workers that there are; waits for the first one."""
+        """Addresses and descriptions of the workers; waits for the first one."""
         until = time.monotonic() + self.deadline
         while True:
             self._require_scheduler()
-            # From the scheduler, not from the client's memory, which lags behind.
+            # The client's own list lags behind the scheduler's.
             info = self._answer(self.client.sync, self.client.scheduler.identity)
             workers = dict(info.get("workers", {}))
             if workers:
@@ -167,39 +160,42 @@ class Cluster:
                 return sorted(workers.items())
             if time.monotonic() > until:
                 raise self._lost(f"there was no worker for {self.deadline:g} s")
-            time.sleep(_LOOK)
+            time.sleep(_POLL)
 
-    def send(self, thing: Any, groups: Sequence[Group]) -> Any:
-        """What a task is to get as an argument: the thing itself, or where each worker has it."""
-        size = size_of(thing)
+    def send(self, value: Any, groups: Sequence[Group]) -> Any:
+        """Send a value to the workers of all groups.
+
+        Returns the argument for tasks: the value itself if it is small, or its future.
+        """
+        size = size_of(value)
         workers = sorted({group.worker for group in groups})
         self.count(to_workers=size * len(workers))
         if size <= _SMALL:
-            return thing
-        return self._scattered(thing, workers, broadcast=True)
+            return value
+        return self._scatter(value, workers)
 
-    def place(self, thing: Any, group: Group) -> Future:
-        """Put something where a group is; if its worker is lost, so is it."""
-        self.count(to_workers=size_of(thing))
-        return self._scattered(thing, [group.worker], broadcast=False)
+    def place(self, value: Any, group: Group) -> Future:
+        """Put a value on the worker of a group, with which it may be lost."""
+        self.count(to_workers=size_of(value))
+        return self._scatter(value, [group.worker])
 
-    def _scattered(self, thing: Any, workers: Sequence[str], *, broadcast: bool) -> Future:
+    def _scatter(self, value: Any, workers: Sequence[str]) -> Future:
         try:
-            # In a list: Dask looks into tuples, and would cut them up.
+            # In a list, as Dask would scatter the items of a tuple.
             future: Future = self._answer(
-                self.client.scatter, [thing], workers=workers, broadcast=broadcast, hash=False
+                self.client.scatter, [value], workers=workers, broadcast=True, hash=False
             )[0]
         except (*TRANSIENT, ClusterLostError):
             raise
         except Exception as error:
-            # A scheduler that does not know one of the workers any more says so in various ways.
+            # The scheduler reports a worker that it no longer knows by various errors.
             raise WorkerGoneError(f"nothing can be sent to the workers: {error!r}") from error
         return future
 
     def task(
         self, name: str, function: Callable[..., Any], *arguments: Any, at: str | None = None
     ) -> Delayed:
-        """What ``begin`` begins, preferably on the worker ``at``; the dashboard shows its name."""
+        """A task for ``begin``, preferably on the worker ``at``; the dashboard shows its name."""
         with self._lock:
             number = next(self._numbers)
         place = {} if at is None else {"workers": [at], "allow_other_workers": True}
@@ -210,28 +206,27 @@ class Cluster:
         return made
 
     def begin(self, tasks: Sequence[Delayed]) -> list[Future]:
-        """Begin tasks, all in one message: Dask lets some time pass between messages."""
-        begun: list[Future] = self.client.compute(list(tasks), optimize_graph=False)
-        return begun
+        """Begin tasks, all in one message, as Dask waits between messages."""
+        futures: list[Future] = self.client.compute(list(tasks), optimize_graph=False)
+        return futures
 
     def summed(self, tasks: Sequence[Delayed], groups: Sequence[Group]) -> list[Delayed]:
-        """As many tasks as the client can do with, of the same sum.
-
-        With many groups their results are added on the workers first, some at a time, so that the
-        client gets a few however many there are.
-        """
-        where = [group.worker for group in groups]
-        some = list(tasks)
-        while len(some) > _FAN_IN:
-            starts = range(0, len(some), _FAN_IN)
-            some = [self.task("sum", add_up, some[i : i + _FAN_IN], at=where[i]) for i in starts]
+        """At most ``_FAN_IN`` tasks with the same sum: the workers add the results in a tree."""
+        where, sums = [group.worker for group in groups], list(tasks)
+        while len(sums) > _FAN_IN:
+            starts = range(0, len(sums), _FAN_IN)
+            sums = [self.task("sum", add_up, sums[i : i + _FAN_IN], at=where[i]) for i in starts]
             where = [where[i] for i in starts]
-        return some
+        return sums
 
     def results(self, futures: Sequence[Future], groups: Sequence[Group] = ()) -> list[Any]:
-        """Of tasks, when all have finished; ``groups`` are the workers that may not be lost."""
+        """The results of tasks; fails if a worker of one of the groups is lost meanwhile."""
         self.wait(futures, {group.worker for group in groups})
-        self._refuse_failed(futures)
+        for future in futures:
+            error = future.exception(timeout=self.deadline) if future.status == "error" else None
+            # Unlike an OSError of the cluster, that of a task is permanent.
+            if isinstance(error, OSError) and not isinstance(error, CommClosedError):
+                raise ValueError(f"a task has failed on a worker: {error}") from error
         gathered: list[Any] = self._answer(
             self.client.sync, self.client._gather, list(futures), callback_timeout=self.deadline
         )
@@ -239,40 +234,46 @@ class Cluster:
         return gathered
 
     def wait(self, futures: Sequence[Future], workers: Collection[str] = ()) -> None:
-        """Until all have finished or one has failed; as long as some do, and no worker is lost."""
-        left, unfinished = len(futures), 0
-        since = looked = asked = time.monotonic()
+        """Wait until all tasks have finished or one has failed.
+
+        Raises ``ClusterLostError`` if there is no progress for the deadline, and
+        ``WorkerGoneError`` if one of the workers is lost.
+        """
+        n_running, unfinished = len(futures), 0
+        progressed = looked = asked = time.monotonic()
         while True:
             self._require_scheduler()
             running = [future for future in futures if future.status == "pending"]
-            if any(future.status in ("error", "cancelled", "lost") for future in futures):
-                return
-            if not running:
+            failed = any(future.status in ("error", "cancelled", "lost") for future in futures)
+            if failed or not running:
                 return
             now = time.monotonic()
-            if len(running) != left:
-                # More of them, if a worker was lost: its tasks begin again.
-                left, since = len(running), now
-            if now - asked > self.deadline / _LOOKS:
-                # They may wait for others, which get on.
-                before, unfinished, asked = unfinished, self._unfinished(running), now
+            if len(running) != n_running:
+                # The number grows if a worker was lost and its tasks begin again.
+                n_running, progressed = len(running), now
+            if now - asked > self.deadline / _QUERIES:
+                # Tasks that these depend on may have finished.
+                keys = [future.key for future in running]
+                before, asked = unfinished, now
+                unfinished = self._answer(self.client.run_on_scheduler, count_unfinished, keys)
                 if unfinished != before:
-                    since = now
-            if now - since > self.deadline:
+                    progressed = now
+            if now - progressed > self.deadline:
                 raise self._lost(
                     f"no task has finished for {self.deadline:g} s ({len(running)} are waiting)"
                 )
-            _wait_a_moment(running)
-            if workers and time.monotonic() - looked > _LOOK:
+            _wait_for_any(running)
+            if workers and time.monotonic() - looked > _POLL:
                 looked = time.monotonic()
                 gone = set(workers) - {address for address, _ in self.workers()}
                 if gone:
                     raise WorkerGoneError(f"workers are gone: {', '.join(sorted(gone))}")
 
     def insistent(self, attempt: Callable[[], Any], again: Callable[[], None]) -> Any:
-        """Try until it works; after a failure that may pass, call ``again`` first.
+        """Repeat an attempt until it succeeds, with a call of ``again`` before each repetition.
 
-        For twice the deadline, from the first of failures that follow each other closely.
+        Gives up after many failures, or when failures have followed each other closely for twice
+        the deadline.
         """
         failing_since, failures = None, 0
         while True:
@@ -297,10 +298,10 @@ class Cluster:
                         f"workers were lost {failures} times at the same work: {error}. Have they "
                         "enough memory?"
                     ) from error
-                time.sleep(_LOOK)
+                time.sleep(_POLL)
 
     def revive(self, futures: Sequence[Future]) -> None:
-        """Let tasks run again that Dask has given up because their workers died."""
+        """Retry tasks that Dask has given up because their workers died."""
         given_up = [
             future
             for future in futures
@@ -308,20 +309,12 @@ class Cluster:
             and isinstance(future.exception(timeout=self.deadline), KilledWorker)
         ]
         if given_up:
-            # It does not know a task whose input it has forgotten; the next attempt will tell.
+            # Dask does not know a task whose input it has forgotten; the next attempt will show.
             with contextlib.suppress(KeyError):
                 self._answer(self.client.retry, given_up)
 
-    def _refuse_failed(self, futures: Sequence[Future]) -> None:
-        """Tell the errors of tasks from those of the cluster: they will not pass."""
-        for future in futures:
-            if future.status == "error":
-                error = future.exception(timeout=self.deadline)
-                if isinstance(error, OSError) and not isinstance(error, CommClosedError):
-                    raise ValueError(f"a task has failed on a worker: {error}") from error
-
     def _lost(self, message: str) -> ClusterLostError:
-        """An error for all who use the cluster: each waiting for its own would take too long."""
+        """Mark the cluster as lost, so that no other thread waits for its deadline too."""
         self.lost = self.lost or message
         return ClusterLostError(message)
 
@@ -331,14 +324,8 @@ class Cluster:
         if self.client.status != "running":
             raise self._lost(f"the scheduler does not answer (the client is {self.client.status})")
 
-    def _unfinished(self, futures: Sequence[Future]) -> int:
-        """How many tasks must finish before these have."""
-        keys = [future.key for future in futures]
-        count: int = self._answer(self.client.run_on_scheduler, count_unfinished, keys)
-        return count
-
     def _answer(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Make a call that Dask does not end by itself, in a thread that is left if it hangs."""
+        """Make a call that may hang, in a thread that is then abandoned."""
         done = threading.Event()
         outcome: list[Any] = [None, None]
 
@@ -352,7 +339,7 @@ class Cluster:
 
         threading.Thread(target=work, daemon=True, name="certsvm-dask").start()
         until = time.monotonic() + self.deadline
-        while not done.wait(_LOOK):
+        while not done.wait(_POLL):
             self._require_scheduler()
             if time.monotonic() > until:
                 raise self._lost(f"the scheduler has not answered for {self.deadline:g} s")
@@ -362,7 +349,7 @@ class Cluster:
 
 
 def count_unfinished(keys: Sequence[str], dask_scheduler: Any = None) -> int:
-    """The tasks without a result among these and those that they depend on, on the scheduler."""
+    """Count the tasks without a result among these and their dependencies, on the scheduler."""
     seen: set[Any] = set()
     waiting = [dask_scheduler.tasks.get(key) for key in keys]
     while waiting:
@@ -373,13 +360,13 @@ def count_unfinished(keys: Sequence[str], dask_scheduler: Any = None) -> int:
     return len(seen)
 
 
-def add_up(things: Sequence[Any]) -> Any:
-    """Their sum; what came from another process may be read-only, so the first is copied."""
-    return functools.reduce(operator.iadd, things[1:], copy.deepcopy(things[0]))
+def add_up(terms: Sequence[Any]) -> Any:
+    """The sum; the first term is copied, as it may be read-only or in use."""
+    return functools.reduce(operator.iadd, terms[1:], copy.deepcopy(terms[0]))
 
 
-def size_of(thing: Any) -> int:
-    """Bytes of the arrays and numbers in it; what is around them is small.
+def size_of(value: Any) -> int:
+    """Bytes of the arrays and numbers in a value.
 
     Examples
     --------
@@ -387,23 +374,23 @@ def size_of(thing: Any) -> int:
     >>> size_of((np.zeros(10), [1.0, 2.0], None))
     96
     """
-    if isinstance(thing, np.ndarray):
-        return thing.nbytes
-    if sp.issparse(thing):
-        rows = thing.tocsr()
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if sp.issparse(value):
+        rows = value.tocsr()
         return int(rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes)
-    if isinstance(thing, int | float):
+    if isinstance(value, int | float):
         return 8
-    if isinstance(thing, list | tuple):
-        return sum(map(size_of, thing))
-    if is_dataclass(thing):
-        return sum(size_of(getattr(thing, item.name)) for item in fields(thing))
+    if isinstance(value, list | tuple):
+        return sum(map(size_of, value))
+    if is_dataclass(value):
+        return sum(size_of(getattr(value, item.name)) for item in fields(value))
     return 0
 
 
-def _wait_a_moment(futures: Sequence[Future]) -> None:
-    """Until one of them has finished, but not long."""
-    until = time.monotonic() + _LOOK
+def _wait_for_any(futures: Sequence[Future]) -> None:
+    """Wait until one of them has finished, but not longer than ``_POLL``."""
+    until = time.monotonic() + _POLL
     pause = 0.0005
     while time.monotonic() < until:
         if any(future.done() for future in futures):

@@ -1,29 +1,30 @@
-"""CoCoA+: dual coordinate descent on each worker's rows, and the sum of what they found.
+"""CoCoA+: dual coordinate descent on each worker's rows, with the changes added up every round.
 
 Maximises    L(alpha) = sum_k alpha_k - 1/2 |w|^2,   w = sum_k alpha_k y_k,   0 <= alpha_k <= C s_k
 
-in rounds. The rows are in K groups, one for each thread of each worker, which keep the alpha of
-their rows. In a round each group gets w and makes some passes of coordinate descent over its own
-rows as if the others made as much of a difference as it does itself, q times in all:
+in rounds. The rows are in K groups, one for each thread of each worker. A group keeps the alpha of
+its rows. In a round it gets w and makes some passes of coordinate descent over its rows, on the
+assumption that all groups together change w q times as much as it does alone:
 
     alpha_k <- clip(alpha_k - G / (q |y_k|^2), 0, C s_k),   G = v.y_k - 1,   v += q (change) y_k,
 
-beginning with v = w. With q = K, all changes added up raise L by at least what the groups believe
-(the square of a sum is at most K times the sum of squares). That is often too careful: along the
-change of a round, L is a parabola, and where its top is says by how much. So q follows that,
-between K^(1/4) and K; a round that went too far costs a round, as the best L counts.
+beginning with v = w. With q = K, the sum of all changes raises L by at least the sum of what the
+groups expect (the square of a sum is at most K times the sum of squares). That is often too
+careful: along the change of a round, L is a parabola, and the position of its maximum shows by how
+much. So q (the spread) is adapted between K^(1/4) and K. A round that went too far is lost, but
+does no harm, as the best L counts.
 
-Before it begins, a group computes the losses of its rows at w, so that J(w) is known after each
-round; and, without another product, those at some points on the line from the last w through it:
-L may be near the optimum long before J(w) is, while w goes to and fro, or ever on in one direction.
-When it is done, it computes the sum of its alpha_k y_k from scratch. The new w is the sum of these,
-and carries no error from round to round.
+Before its passes a group computes the losses of its rows at w, so that J(w) is known after each
+round. Without another product it also computes them at some points on the line from the last w
+through w: L may be near the optimum long before J(w) is, while w oscillates or keeps moving in
+one direction. After its passes it computes the sum of its alpha_k y_k from scratch. The new w is
+the sum over the groups, and carries no error from round to round.
 
-With many columns a round's cost is that of sending w. So groups make more passes, five to thirty,
-the longer a round takes besides their work.
+With many columns, sending w dominates the cost of a round. So groups make more passes, five to
+thirty, the longer a round takes besides their work.
 
 alpha is the only state on the workers that counts. Every few rounds, so that it costs a tenth of
-the time, it is copied to the client; when a worker is lost, all groups go on from the last copy.
+the time, it is copied to the client. When a worker is lost, all groups go on from the last copy.
 
 Given:      C, s, the rows on a cluster.
 Result:     the best w of the rounds, and alpha.
@@ -41,6 +42,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
+from weakref import WeakSet
 
 import numpy as np
 from distributed import Future
@@ -50,7 +52,7 @@ from certsvm.certificates.primal import LossSums, losses_of, multiply
 from certsvm.certificates.rounding import Bound, mixed_error, product_error
 from certsvm.dask.cluster import TRANSIENT, Group, WorkerGoneError, add_up
 from certsvm.dask.messages import Packed, packed, unpacked
-from certsvm.dask.problem import BestStates, ClusterProblem, parts_of
+from certsvm.dask.problem import ClusterProblem, parts_of
 from certsvm.kernels.losses import Loss
 from certsvm.parallel import ALONE, single_threaded_blas
 from certsvm.problem.base import BaseProblem
@@ -61,17 +63,17 @@ from certsvm.solvers.working_set import active_rows, sweep
 
 _SHRINK_MARGIN = 0.1
 _FEWEST_PASSES, _MOST_PASSES = 5, 30
-# How far from where it ended the top of L may be along a round's change, relative to that.
-_NEAR = 0.05
-# By how much the spread may fall from one round to the next, and its lower end with it.
-_BOLD, _FORGETTING = 1.3, 0.98
-# The power of the number of groups below which the spread does not fall.
-_LEAST_CAUTION = 0.25
-# Seconds of work that a round should have for each second besides it.
-_WORTH = 3.0
-# Where J is looked at beside w, on the line from the last w: between them and beyond, in changes.
+# The spread is kept if the maximum of L along a round's change is within this of its end.
+_TOLERATED = 0.05
+# The factor by which the spread may fall from one round to the next, and its lower limit.
+_LARGEST_FALL, _LIMIT_DECAY = 1.3, 0.98
+# The spread is at least this power of the number of groups.
+_SMALLEST_POWER = 0.25
+# Seconds of work that a round should have for each second of overhead.
+_WORK_PER_OVERHEAD = 3.0
+# Points on the line from the last w through w at which J is computed, in units of the change.
 _STEPS = (-0.7, -0.5, -0.3, 0.5, 1.0, 2.0, 4.0)
-# Rounds after which their states no longer depend on each other.
+# Rounds after which the chain of states that depend on each other is cut.
 _LONGEST_CHAIN = 50
 # The share of the time that copies of alpha may take.
 _COPYING = 0.1
@@ -84,8 +86,8 @@ class Cocoa(Solver):
     Parameters
     ----------
     passes : int, default=None
-        Passes that a group makes over its rows in a round. None adapts them to what a round
-        costs besides.
+        Passes that a group makes over its rows in a round. None adapts them to the overhead of
+        a round.
 
     Examples
     --------
@@ -104,7 +106,7 @@ class Cocoa(Solver):
         )
 
     def start(self, problem: BaseProblem, options: Options) -> CocoaRun:
-        """Begin a run; alpha is on the workers, and comes to the client when it is asked for."""
+        """Begin a run."""
         require(
             isinstance(problem, ClusterProblem), self, "it needs rows on a cluster: certsvm.dask"
         )
@@ -114,29 +116,57 @@ class Cocoa(Solver):
 
 @dataclass
 class RoundSums:
-    """What a group tells after a round; those of groups are added."""
+    """Sums over a group's rows after a round.
+
+    ``losses`` are those at w and at the points on the line through it. The vector of ``rows`` is
+    in ``w``, packed for sending.
+    """
 
     losses: tuple[LossSums, ...]
     rows: RowSums
+    w: Packed
     updates: int
     seconds: float
 
     def __iadd__(self, other: RoundSums) -> RoundSums:
-        self.losses = tuple(a + b for a, b in zip(self.losses, other.losses, strict=True))
+        self.losses = _added(self.losses, other.losses)
         self.rows += other.rows
+        self.w = packed(unpacked(self.w) + unpacked(other.w))
         self.updates += other.updates
         self.seconds = max(self.seconds, other.seconds)
         return self
 
+    @property
+    def row_sums(self) -> RowSums:
+        """The sums that L needs, with the vector unpacked."""
+        return replace(self.rows, w=unpacked(self.w))
+
+
+def _added(a: Sequence[LossSums], b: Sequence[LossSums]) -> tuple[LossSums, ...]:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
 
 @dataclass(frozen=True)
 class GroupState:
-    """What a group keeps: the alpha of each of its parts, w and its products, and what it tells."""
+    """What a group keeps after a round: alpha and the products with w of each part."""
 
     alphas: tuple[Vector, ...]
     w: Vector
     products: tuple[Vector, ...]
-    told: RoundSums
+    sums: RoundSums
+
+
+@dataclass(eq=False)
+class AlphaOnWorkers:
+    """Where the alpha of a dual point is: a ``GroupState`` for each group, and a copy.
+
+    ``states`` is empty if they were lost with a worker. The copy, one array for each part, is on
+    the client and may be some rounds older; None stands for zero.
+    """
+
+    groups: list[Group]
+    states: list[Future]
+    copy: list[Vector] | None
 
 
 class CocoaRun(Run):
@@ -151,87 +181,84 @@ class CocoaRun(Run):
         self._seed = int(options.rng.integers(2**31))
         self._w = self._last_w = np.zeros(problem.dimension)
         self._passes = solver.passes or _FEWEST_PASSES
-        self._spread = math.inf
-        # Less than this was too little.
-        self._needed = 1.0
+        # The spread, and a limit for it: a smaller one has gone too far.
+        self._spread, self._least_spread = math.inf, 1.0
         self._alpha_sum = 0.0
         self._rounds = 0
         # The last copy of each part's alpha, and w with it; None is zero.
         self._copy: list[Vector] | None = None
         self._copied_w, self._copied_sum = self._w, 0.0
-        # Of the last round, what each group keeps, and which groups; after how many rounds.
+        # The states of the last round, their groups, and the rounds since the chain was cut.
         self._states: list[Future] | None = None
         self._groups: list[Group] = []
         self._chain = 0
+        # What dual points that are still in use say about where their alpha is.
+        self._alphas: WeakSet[AlphaOnWorkers] = WeakSet()
         self._copying, self._since_copy = 0.0, 0.0
-        self._told: tuple[Vector, Bound, DualPoint] | None = None
+        # The best w of the last round, J there, and the dual point.
+        self._latest: tuple[Vector, Bound, DualPoint] | None = None
 
     def epoch(self) -> Epoch:
         """One round."""
-        self._told = None
+        self._latest = None
         began = time.perf_counter()
-        told, alphas = self._problem.cluster.insistent(self._round, self._fall_back)
-        took = time.perf_counter() - began
-        w, J = self._best_primal(told.losses)
-        alpha = None if alphas is None else np.concatenate(alphas).copy
-        point = told.rows.point("dual coordinates", alpha)
-        self._told = w, J, point
-        self._keep_states(dual_bound(point)[0].low)
+        sums, alpha = self._problem.cluster.insistent(self._round, self._fall_back)
+        seconds = time.perf_counter() - began
+        w, J = self._best_primal(sums.losses)
+        point = self._point(sums.row_sums, alpha)
+        self._latest = w, J, point
         self._adapt_spread(point)
         self._last_w, self._w, self._alpha_sum = self._w, point.w, point.alpha_sum
         self._rounds += 1
-        self._adapt(took, told.seconds)
-        self._copy_if_due(took)
-        gap = J.value - dual_bound(point)[0].value
+        self._adapt_passes(seconds, sums.seconds)
+        self._copy_if_due(seconds)
         return Epoch(
             epochs=self._rounds,
-            updates=told.updates,
-            primal_estimate=dual_bound(point)[0].value + max(gap, 0.0),
+            updates=sums.updates,
+            primal_estimate=max(J.value, dual_bound(point)[0].value),
         )
 
     def _best_primal(self, losses: Sequence[LossSums]) -> tuple[Vector, Bound]:
-        """The best of w and of the points around it that were looked at, and J there."""
+        """The w with the least J among those evaluated, and that J."""
         C = self._problem.C
-        found = self._w, losses[0].primal(C, self._w, product_error(self._w))
-        for step, some in zip(_STEPS, losses[1:], strict=False):
+        best = self._w, losses[0].primal(C, self._w, product_error(self._w))
+        for step, sums in zip(_STEPS, losses[1:], strict=False):
             w = (1.0 + step) * self._w - step * self._last_w
-            bound = some.primal(C, w, _error_beyond(self._w, self._last_w, step))
-            if bound.high < found[1].high:
-                found = w, bound
-        return found
+            bound = sums.primal(C, w, _error_beyond(self._w, self._last_w, step))
+            if bound.high < best[1].high:
+                best = w, bound
+        return best
 
-    def _keep_states(self, dual: float) -> None:
-        """Leave word where the best alpha is."""
-        best = self._problem.best_states
-        if self._states is not None and (best is None or dual >= best.dual):
-            self._problem.best_states = BestStates(dual, self._groups, self._states, self._copy)
+    def _point(self, sums: RowSums, alpha: list[Vector] | None) -> DualPoint:
+        """The dual point of a round, with alpha itself or where it is."""
+        if alpha is not None:
+            return sums.point("dual coordinates", np.concatenate(alpha).copy)
+        assert self._states is not None
+        place = AlphaOnWorkers(self._groups, self._states, self._copy)
+        self._alphas.add(place)
+        return sums.point("dual coordinates", response=place)
 
     def _round(self) -> tuple[RoundSums, list[Vector] | None]:
-        """Let each group do its passes; their states stay where they are."""
+        """Let each group make its passes; the states stay on the workers."""
         problem, cluster = self._problem, self._problem.cluster
         groups = self._same_groups()
         w = cluster.send(packed(self._w), groups)
-        states: list[Future] = []
+        states, sums = [], []
         for i, group in enumerate(groups):
             before: Any = self._states[i] if self._states is not None else None
             if before is None and self._copy is not None:
                 before = [self._copy[member] for member in group.members]
-            states.append(
-                cluster.task(
-                    "cocoa-round", work, problem.inputs(group.members), before, w,
-                    problem.loss, problem.C, min(self._spread, float(len(groups))), self._passes,
-                    (self._seed, self._rounds, i), at=group.worker,
-                )
+            state = cluster.task(
+                "cocoa-round", work, problem.inputs(group.members), before, w,
+                problem.loss, problem.C, min(self._spread, float(len(groups))), self._passes,
+                (self._seed, self._rounds, i), at=group.worker,
             )  # fmt: skip
-        told = [
-            cluster.task("cocoa-sums", _told, state, at=group.worker)
-            for state, group in zip(states, groups, strict=True)
-        ]
+            states.append(state)
+            sums.append(cluster.task("cocoa-sums", _sums_of, state, at=group.worker))
         cluster.count(rounds=1)
-        begun = cluster.begin([*states, *cluster.summed(told, groups)])
-        sums = cluster.results(begun[len(groups) :], groups)
-        total = add_up(sums).unpacked()
-        self._states, self._groups = begun[: len(groups)], groups
+        futures = cluster.begin([*states, *cluster.summed(sums, groups)])
+        total = add_up(cluster.results(futures[len(groups) :], groups))
+        self._states, self._groups = futures[: len(groups)], groups
         self._chain += 1
         return total, self._gathered() if self._keep_alpha else None
 
@@ -246,57 +273,59 @@ class CocoaRun(Run):
         """Go on from the last copy of alpha, with the blocks where they are now."""
         self._problem.regroup()
         self._states, self._chain = None, 0
-        if self._problem.best_states is not None:
-            # Or Dask would make them again, from the beginning, beside everything else.
-            self._problem.best_states.states = []
+        for alpha in self._alphas:
+            # Or Dask would make the lost states again, from the first round on.
+            alpha.states = []
         self._w, self._alpha_sum = self._copied_w, self._copied_sum
 
     def _adapt_spread(self, point: DualPoint) -> None:
-        """Less caution, if going further the same way would have been better; or more.
+        """Reduce the spread if a longer step would have raised L further, or enlarge it.
 
-        Caution that was needed once is not given up again soon: a spread that is too small costs a
-        round each time.
+        A spread that is too small costs a round, so the limit that it sets decays slowly.
         """
         change = point.w - self._w
         square = float(change @ change)
         if not square > 0.0:
             return
         groups = float(len(self._problem.groups()))
-        spread, least = min(self._spread, groups), groups**_LEAST_CAUTION
+        spread = min(self._spread, groups)
+        # The maximum of L along the change, which ends at one.
         best = (point.alpha_sum - self._alpha_sum - float(self._w @ change)) / square
-        if best < 1.0 - _NEAR:
-            self._needed = spread * min(1.0 / max(best, 0.5), 2.0)
-            self._spread = self._needed
-        elif best > 1.0 + _NEAR:
-            self._needed *= _FORGETTING
-            self._spread = max(least, self._needed, spread / min(best, _BOLD))
+        if best < 1.0 - _TOLERATED:
+            self._spread = self._least_spread = spread * min(1.0 / max(best, 0.5), 2.0)
+        elif best > 1.0 + _TOLERATED:
+            self._least_spread *= _LIMIT_DECAY
+            self._spread = max(
+                groups**_SMALLEST_POWER, self._least_spread, spread / min(best, _LARGEST_FALL)
+            )
 
-    def _adapt(self, took: float, working: float) -> None:
+    def _adapt_passes(self, seconds: float, working: float) -> None:
+        """More passes if the overhead of a round is large beside its work, fewer if it is small."""
         if self._solver.passes is not None:
             return
-        besides = max(took - working, 0.0)
-        # A round that takes long must not look like a cluster that does not get on.
+        overhead = max(seconds - working, 0.0)
+        # A long round must not be mistaken for a cluster that makes no progress.
         most = int(self._passes * self._problem.cluster.deadline / (4.0 * max(working, 1e-6)))
-        if working < _WORTH * besides:
+        if working < _WORK_PER_OVERHEAD * overhead:
             more = self._passes + 1 + self._passes // 2
             self._passes = max(1, min(more, _MOST_PASSES, most))
-        elif working > 2.0 * _WORTH * besides:
+        elif working > 2.0 * _WORK_PER_OVERHEAD * overhead:
             self._passes = max(self._passes - 1, min(_FEWEST_PASSES, max(1, most)))
 
-    def _copy_if_due(self, took: float) -> None:
-        self._since_copy += took
+    def _copy_if_due(self, seconds: float) -> None:
+        self._since_copy += seconds
         if self._since_copy * _COPYING < self._copying:
             return
         began = time.perf_counter()
         try:
             self._copy = self._gathered()
             self._copied_w, self._copied_sum = self._w, self._alpha_sum
-            if self._problem.best_states is not None:
-                self._problem.best_states.copy = self._copy
+            for alpha in self._alphas:
+                alpha.copy = self._copy
             if self._chain >= _LONGEST_CHAIN:
                 self._cut_chain(self._copy)
         except TRANSIENT:
-            # The next round will notice, and fall back to the copy that there is.
+            # The next round will notice, and fall back to the last copy.
             return
         self._copying, self._since_copy = time.perf_counter() - began, 0.0
 
@@ -315,30 +344,29 @@ class CocoaRun(Run):
     def _gathered(self) -> list[Vector]:
         """The alpha of each part, on the client."""
         assert self._states is not None
-        groups = self._same_groups()
-        cluster = self._problem.cluster
+        groups, cluster = self._same_groups(), self._problem.cluster
         tasks = [
-            cluster.task("copy-alpha", _alphas, state, at=group.worker)
+            cluster.task("copy-alpha", _alphas_of, state, at=group.worker)
             for state, group in zip(self._states, groups, strict=True)
         ]
-        found = cluster.results(cluster.begin(tasks), groups)
+        gathered = cluster.results(cluster.begin(tasks), groups)
         alphas: list[Any] = [None] * self._problem.n_parts
-        for group, some in zip(groups, found, strict=True):
-            for member, alpha in zip(group.members, some, strict=True):
+        for group, of_group in zip(groups, gathered, strict=True):
+            for member, alpha in zip(group.members, of_group, strict=True):
                 alphas[member] = alpha
         return alphas
 
     def candidates(self) -> Iterator[Vector]:
-        """The w of the last round."""
-        yield self._w if self._told is None else self._told[0]
+        """The best w of the last round."""
+        yield self._w if self._latest is None else self._latest[0]
 
     def primal(self) -> tuple[Vector, Bound] | None:
-        """W at the beginning of the last round, and its J."""
-        return None if self._told is None else self._told[:2]
+        """The best w of the last round, and J there."""
+        return None if self._latest is None else self._latest[:2]
 
     def dual(self) -> DualPoint | None:
         """Alpha after the last round."""
-        return None if self._told is None else self._told[2]
+        return None if self._latest is None else self._latest[2]
 
 
 def work(
@@ -351,19 +379,18 @@ def work(
     passes: int,
     seed: tuple[int, ...],
 ) -> GroupState:
-    """A group's round, on a worker."""
+    """A group's round, on a worker; ``before`` is its state or alpha, or None for zero."""
     began = time.perf_counter()
     start = unpacked(w)
     parts = parts_of(inputs)
     alphas = _beginning(parts, before)
+    last = before if isinstance(before, GroupState) else None
     rng = np.random.default_rng(seed)
-    v = start.copy()
+    v, updates = start.copy(), 0
     losses: list[tuple[LossSums, ...]] = []
     all_products: list[Vector] = []
-    updates = 0
-    last = before if isinstance(before, GroupState) else None
+    actives = []
     with single_threaded_blas():
-        actives = []
         for i, (part, alpha) in enumerate(zip(parts, alphas, strict=True)):
             products = np.empty(part.rows.n_rows)
             multiply(part, start, products)
@@ -383,20 +410,21 @@ def work(
                 )  # fmt: skip
                 actives[i] = order[:kept]
                 updates += changed
-        rows = None
-        for part, alpha in zip(parts, alphas, strict=True):
-            sums = RowSums.of(part, alpha, loss, C)
-            rows = sums if rows is None else rows + sums
-    assert rows is not None
-    total = tuple(functools.reduce(operator.add, some) for some in zip(*losses, strict=True))
-    told = RoundSums(total, rows, updates, time.perf_counter() - began)
-    return GroupState(tuple(alphas), start, tuple(all_products), told)
+        rows: RowSums = functools.reduce(
+            operator.add,
+            (RowSums.of(part, alpha, loss, C) for part, alpha in zip(parts, alphas, strict=True)),
+        )
+    sums = RoundSums(
+        functools.reduce(_added, losses), replace(rows, w=np.zeros(0)), packed(rows.w), updates,
+        time.perf_counter() - began,
+    )  # fmt: skip
+    return GroupState(tuple(alphas), start, tuple(all_products), sums)
 
 
 def _losses_around(
     part: Part, loss: Loss, w: Vector, products: Vector, last: GroupState | None, i: int
 ) -> tuple[LossSums, ...]:
-    """The losses at w, and on the line from the last w through it, if that is known."""
+    """The losses at w and, if the last w is known, at points on the line through both."""
     losses = [losses_of(part, ALONE, loss, products, product_error(w))]
     if last is not None:
         for step in _STEPS:
@@ -406,47 +434,23 @@ def _losses_around(
 
 
 def _error_beyond(w: Vector, last: Vector, step: float) -> float:
-    """How far products with w + step (w - last) are off that were made from those of both."""
+    """The error of products with w + step (w - last) that are mixed from those of both."""
     return mixed_error(1.0 + step, (product_error(w), w), -step, (product_error(last), last))
 
 
-def _beginning(parts: Sequence[Part], before: Any) -> list[Vector]:
-    """Copies of the alpha to begin with: a task must not change what another may read."""
+def _beginning(parts: Sequence[Part], before: GroupState | Sequence[Vector] | None) -> list[Vector]:
+    """Copies of the alpha to begin with: a task must not change the input of another."""
     if before is None:
         return [np.zeros(part.rows.n_rows) for part in parts]
     alphas = before.alphas if isinstance(before, GroupState) else before
     if [alpha.size for alpha in alphas] != [part.rows.n_rows for part in parts]:
-        raise ValueError("alpha is not that of these rows")
+        raise ValueError("alpha belongs to other rows")
     return [as_compiled_for(alpha.copy()) for alpha in alphas]
 
 
-@dataclass
-class Message:
-    """What a group tells, with the long vector packed; those of groups are added."""
-
-    told: RoundSums
-    w: Packed
-
-    @classmethod
-    def of(cls, told: RoundSums) -> Message:
-        """Pack it."""
-        return cls(replace(told, rows=replace(told.rows, w=np.zeros(0))), packed(told.rows.w))
-
-    def unpacked(self) -> RoundSums:
-        """What was packed."""
-        return replace(self.told, rows=replace(self.told.rows, w=unpacked(self.w)))
-
-    def __iadd__(self, other: Message) -> Message:
-        total = self.unpacked()
-        total += other.unpacked()
-        together = Message.of(total)
-        self.told, self.w = together.told, together.w
-        return self
+def _sums_of(state: GroupState) -> RoundSums:
+    return state.sums
 
 
-def _told(state: GroupState) -> Message:
-    return Message.of(state.told)
-
-
-def _alphas(state: GroupState) -> tuple[Vector, ...]:
+def _alphas_of(state: GroupState) -> tuple[Vector, ...]:
     return state.alphas

@@ -1,16 +1,16 @@
-"""What a round costs: a model in rows, columns, workers and the network.
+"""A model of the cost of a round, in rows, columns, workers and the network.
 
-A round is: w goes to every worker; each group works; the sums come back, added eight at a time on
-the way. With n stored values in m rows and d columns, G groups, h = ceil(log_8 G) levels of adding,
-a network that moves B bytes a second to or from one machine, and t seconds for a task to be
-dealt with by the scheduler, in seconds:
+In a round, w goes to every worker, each group works, and the sums come back, added eight at a time
+on the way. With n stored values in m rows and d columns, G groups, h = ceil(log_8 G) levels of
+adding, a network that moves B bytes a second to or from one machine, and a scheduler that takes t
+seconds for a task, the seconds are
 
     Newton    (4.5 n + 30 m + 0.1 n^2/m) 1e-9 / G + 2e-11 d^3
               + t G (1 + 1/7) + latency (2 + h) + (8 d G + 64 d^2 (h + 1)) / B
     CoCoA     (3 n + p (2 n + 15 m)) 1e-9 / G
               + 2 t G (1 + 1/14) + latency (3 + h) + (8 d G + 64 d (h + 1)) / B
 
-with p passes in a round of CoCoA over half of the rows each. The client sends w to the workers one
+with p passes over half of the rows in a round of CoCoA. The client sends w to the workers one
 after the other, which is the 8 d G.
 """
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# Rounds to one per cent, typically; CoCoA's vary much more, and grow with the groups and with C.
+# Typical rounds to one per cent; CoCoA's vary much more, and grow with the groups and with C.
 NEWTON_ROUNDS, COCOA_ROUNDS = 20, 60
 _PASSES = 5
 _FAN_IN = 8
@@ -27,16 +27,11 @@ _FAN_IN = 8
 
 @dataclass(frozen=True)
 class Network:
-    """What a cluster is like.
+    """Speed of the network and the scheduler.
 
-    Attributes
-    ----------
-    bandwidth : float
-        Bytes a second, to or from one machine.
-    latency : float
-        Seconds from handing in a task until it begins, and back.
-    per_task : float
-        Seconds that the client and the scheduler spend on a task.
+    ``bandwidth`` is in bytes a second, to or from one machine. ``latency`` is the time from
+    submitting a task until it begins, and back. ``per_task`` is what the client and the scheduler
+    spend on a task. Both are in seconds.
     """
 
     bandwidth: float = 1e9
@@ -46,7 +41,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Shape:
-    """Of the data, and in how many groups it is."""
+    """Shape of the data, and the number of groups."""
 
     rows: float
     stored: float
@@ -55,12 +50,12 @@ class Shape:
 
     @property
     def levels(self) -> int:
-        """Levels of adding before the client."""
+        """Levels of adding on the workers."""
         return max(0, math.ceil(math.log(self.groups, _FAN_IN) - 1e-9)) if self.groups > 1 else 0
 
 
 def newton_round(shape: Shape, network: Network) -> float:
-    """Seconds of a step of the smoothed Newton's method.
+    """Seconds of a step of the smoothed Newton method.
 
     Examples
     --------
@@ -85,7 +80,7 @@ def cocoa_round(shape: Shape, network: Network, passes: int = _PASSES) -> float:
 
 
 def newton_is_cheaper(shape: Shape, network: Network | None = None) -> bool:
-    """Whether Newton's rounds, fewer but with a matrix each, cost less than CoCoA's.
+    """Whether the smoothed Newton method costs less: fewer rounds, but with a matrix each.
 
     Examples
     --------

@@ -24,41 +24,41 @@ from certsvm.training.loop import LOST
 class LinearSVC(LocalLinearSVC):
     """Linear SVM on a Dask cluster, with the same certificate as on one machine.
 
-    The rows stay on the workers, in blocks as they come. Training is by ``"smoothed-newton"`` for
-    few columns, whose steps are sums over the rows, and by ``"cocoa"`` for many, dual coordinate
-    descent on each worker.
+    The rows stay on the workers, in the given blocks. ``"smoothed-newton"``, whose steps are sums
+    over the rows, is for few columns. ``"cocoa"``, dual coordinate descent on each worker, is for
+    many.
 
     Parameters
     ----------
-    C, tol, fit_intercept, intercept_scaling, class_weight, max_iter, max_time : as there
-        As for ``certsvm.LinearSVC``, and so are ``random_state`` and ``verbose``;
-        ``max_iter`` counts passes, or rounds.
+    C, tol, fit_intercept, intercept_scaling, class_weight, max_iter, max_time : various
+        As for ``certsvm.LinearSVC``, like ``random_state`` and ``verbose``. ``max_iter`` counts
+        passes or rounds.
     solver : str or Solver, default="auto"
-        ``"smoothed-newton"`` (or ``"newton"``), ``"cocoa"``, or what is cheaper by a model
-        of costs (``certsvm.dask.costs``).
+        ``"smoothed-newton"`` (or ``"newton"``), ``"cocoa"``, or ``"auto"``, which chooses by
+        predicted cost (``certsvm.dask.costs``).
     store_dual : bool, default=False
         Whether to bring ``dual_coef_``, a number for each row, to the client.
     client : distributed.Client, default=None
-        Of the cluster; None takes the one in scope.
+        The client of the cluster; None means the current default client.
     deadline : float, default=60.0
-        Seconds without any task that finishes after which the cluster counts as lost. It should
-        be longer than a pass over the largest worker's rows takes.
+        Seconds without a finished task after which the cluster counts as lost. It should be longer
+        than a pass over the rows of the largest worker.
     recheck : bool, default=True
-        Whether to compute the certificate once more from scratch when training has ended.
+        Whether to compute the certificate again from scratch when training has ended.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, certificate_, certificates_, history_, n_iter_, solver_ : as there
+    coef_, intercept_, classes_, certificate_, certificates_, history_, n_iter_, solver_ : various
         As for ``certsvm.LinearSVC``.
     traffic_ : Traffic
-        Bytes moved, rounds, and bytes for each round and worker.
+        Rounds, bytes moved, and bytes for each round and worker.
 
     Notes
     -----
-    A worker that is lost costs time but nothing else: Dask makes its blocks anew, which is checked,
-    and training goes on. If all workers or the scheduler are gone, or nothing happens for
-    ``deadline`` seconds, ``fit`` raises ``ClusterLostError``; its ``model`` is the estimator as far
-    as it had come, with the certificate of that, or None if there was nothing yet.
+    A lost worker costs time only: Dask computes its blocks again, their digests are checked, and
+    training goes on. If all workers or the scheduler are gone, or no task finishes for
+    ``deadline`` seconds, ``fit`` raises ``ClusterLostError``. Its ``model`` is the estimator as far
+    as it was trained, with its certificate, or None if nothing was trained.
 
     Examples
     --------
@@ -122,12 +122,12 @@ class LinearSVC(LocalLinearSVC):
         Parameters
         ----------
         X : dask array, dask data frame, list of blocks, or path
-            The rows, sparse or dense. Blocks may be delayed. A path is a folder of the files that
-            ``certsvm convert`` makes, or one of them, which the workers read themselves.
+            The rows, sparse or dense. Blocks may be delayed. A path is a file made by ``certsvm
+            convert``, or a folder of such files, which the workers read themselves.
         y : dask array, series or list of blocks
             Labels, cut like X. None for a path.
         sample_weight : dask array, series or list of blocks, default=None
-            Weights >= 0 of the rows, cut like X.
+            Row weights >= 0, cut like X.
 
         Returns
         -------
@@ -137,7 +137,7 @@ class LinearSVC(LocalLinearSVC):
         Raises
         ------
         ClusterLostError
-            If the cluster does not get on; with what there is in its ``model``.
+            If the cluster makes no progress; its ``model`` is what was trained until then.
         """
         with rollback(self):
             source = self._source(X, y, sample_weight)
@@ -162,10 +162,9 @@ class LinearSVC(LocalLinearSVC):
         return source
 
     def _copy(self) -> LinearSVC:
-        """A model of its own, as fitted as this one is now."""
-        other = type(self)(**self.get_params(deep=False))
-        for name, value in vars(self).items():
-            setattr(other, name, value)
+        """A shallow copy with the present attributes."""
+        other = type(self)()
+        other.__dict__.update(self.__dict__)
         return other
 
     def _client(self) -> Client:
@@ -175,40 +174,40 @@ class LinearSVC(LocalLinearSVC):
             return default_client()
         except ValueError:
             raise ValueError(
-                "there is no Dask client: make one (distributed.Client()) before fit, or pass it "
+                "there is no Dask client: create one (distributed.Client()) before fit, or pass it "
                 "as client="
             ) from None
 
     def partial_fit(self, *_: Any, **__: Any) -> LinearSVC:
-        """Not on a cluster: a certificate is about all rows."""
+        """Not available on a cluster, as a certificate is about all rows."""
         raise AttributeError(
             "certsvm.dask.LinearSVC has no partial_fit; fit takes data that comes in blocks"
         )
 
     def __sklearn_clone__(self) -> LinearSVC:
-        """A clone has the same client: there is no copy of a connection."""
+        """Clone the estimator with the same client, as a connection cannot be copied."""
         parameters = self.get_params(deep=False)
         client = parameters.pop("client")
         copies = {name: clone_of(value, safe=False) for name, value in parameters.items()}
         return type(self)(**copies, client=client)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the client, which belongs to this process."""
+        """Leave out the client, which belongs to this process."""
         state: dict[str, Any] = super().__getstate__()
         return {**state, "client": None}
 
     def decision_function(self, X: Any) -> Any:
-        """Signed distances, times the norms of the weights; lazy for a Dask collection."""
+        """Decision values, lazy for a Dask collection."""
         check_is_fitted(self)
         return self._lazily(X, "decision_function")
 
     def predict(self, X: Any) -> Any:
-        """Labels; lazy for a Dask collection."""
+        """Predicted labels, lazy for a Dask collection."""
         check_is_fitted(self)
         return self._lazily(X, "predict")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """The share of rows that are predicted rightly; lazy for a Dask collection."""
+        """Accuracy, lazy for a Dask collection."""
         if not hasattr(X, "dask"):
             return super().score(X, y, sample_weight)
         if getattr(y, "ndim", 1) == 2:
@@ -239,16 +238,16 @@ class LinearSVC(LocalLinearSVC):
         )
 
     def _check_names(self, columns: list[Any]) -> None:
-        """Refuse a frame whose columns are not those of training, in that order."""
+        """Raise unless the columns are those seen in ``fit``, in the same order."""
         fitted = getattr(self, "feature_names_in_", None)
         if fitted is not None and list(fitted) != [str(column) for column in columns]:
             raise ValueError(
-                f"the columns must be those that fit saw, in the same order: {list(fitted)}; "
+                f"the columns must be those seen in fit, in the same order: {list(fitted)}; "
                 f"got {columns}"
             )
 
     def _local(self) -> LocalLinearSVC:
-        """The model without the cluster, small enough to travel with tasks."""
+        """The fitted model without the client, to send with tasks."""
         local = LocalLinearSVC(fit_intercept=self.fit_intercept)
         for name in ("coef_", "intercept_", "classes_", "n_features_in_"):
             setattr(local, name, getattr(self, name))

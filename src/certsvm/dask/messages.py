@@ -1,4 +1,4 @@
-"""Vectors on their way: as they are, or as their entries that are not zero if that is less."""
+"""Vectors packed for sending: all entries, or only the non-zero ones where that is shorter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from certsvm.problem.rows import Vector
 
 
 class Packed(NamedTuple):
-    """A vector; without ``indices``, all of its entries."""
+    """A packed vector; ``indices`` is None if ``values`` are all entries."""
 
     size: int
     values: Vector
@@ -28,14 +28,14 @@ def packed(vector: Vector) -> Packed:
     array([7.])
     """
     used = np.flatnonzero(vector)
-    # An entry takes eight bytes, an entry with its index twelve.
+    # A value takes eight bytes, and twelve with its index.
     if 12 * used.size >= 8 * vector.size or vector.size >= 2**31:
         return Packed(vector.size, vector, None)
     return Packed(vector.size, vector[used], used.astype(np.int32))
 
 
 def unpacked(message: Packed) -> Vector:
-    """Unpack it, into memory of its own."""
+    """Unpack a vector into new memory."""
     if message.indices is None:
         return np.array(message.values)
     vector = np.zeros(message.size)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from dask.delayed import Delayed
 from distributed import Future
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import RowSums
 from certsvm.dask.blocks import BlockSummary, part_of, signed_weights_of
 from certsvm.dask.cluster import Cluster, Group, add_up
 from certsvm.kernels.losses import HINGE, Loss
@@ -24,46 +23,16 @@ from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows, Vector, as_compiled_for
 from certsvm.problem.sizes import ClassSurvey, one_against_rest, sizes_of_classes
 
-# Bytes of rows that a client has to be able to hold.
+# Bytes of sampled rows that the client must be able to hold.
 _LARGEST_SAMPLE = 2.0**27
-
-
-@dataclass
-class BestStates:
-    """Where the alpha behind the best dual bound is: a future for each group, and a copy.
-
-    The copy, one array for each part, is on the client, and some rounds older.
-    """
-
-    dual: float
-    groups: list[Group]
-    states: list[Future]
-    copy: list[Vector] | None
 
 
 class ClusterProblem(SummableProblem):
     """One class against all others, on a cluster.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        Where the blocks are.
-    blocks : sequence of Future
-        Of ``Block``, none of them empty.
-    summaries : sequence of BlockSummary
-        Of the same blocks.
-    classes : ndarray
-        All labels, in ascending order.
-    positive : int
-        The position of the positive class among them.
-    C : float, default=1.0
-        Weight of the loss against the regulariser.
-    intercept_scaling : float, default=0.0
-        The augmentation rho of the blocks' rows.
-    class_factors : ndarray of shape (n_classes,), default=None
-        Factors for the weights of each class's rows.
-    loss : Loss, default=HINGE
-        The loss of a row.
+    ``blocks`` are futures of ``LoadedBlock``, none of them empty. ``positive`` is the position of
+    the positive class in ``classes``, which are ascending. The rows have the augmentation
+    ``intercept_scaling`` already; ``class_factors`` multiply the weights of each class's rows.
     """
 
     where = "rows on a cluster"
@@ -93,7 +62,6 @@ class ClusterProblem(SummableProblem):
         super().__init__(sizes, C, loss)
         signed = one_against_rest(factors, positive)
         self.firsts = np.concatenate([[0], np.cumsum([s.n_rows for s in summaries])])
-        self.sizes = [summary.n_rows for summary in summaries]
         self._signed = cluster.begin(
             [
                 cluster.task("labels", signed_weights_of, block, summary.digest, classes, signed)
@@ -101,26 +69,23 @@ class ClusterProblem(SummableProblem):
             ]
         )
         self._digests = [summary.digest for summary in summaries]
-        self._bytes_a_row = (
-            12.0 * sum(summary.n_stored for summary in summaries) / max(1, self.n_rows)
-        )
+        self._bytes_per_row = 12.0 * sum(s.n_stored for s in summaries) / max(1, self.n_rows)
         self._blocks = list(blocks)
         self.n_parts = len(self._blocks)
         self._groups: list[Group] | None = None
-        self.best_states: BestStates | None = None
 
     @cached_property
     def weights(self) -> Vector:
-        """The row weights: a number for each row, on the client."""
+        """The row weights s_k, brought to the client."""
         weights: Vector = np.concatenate(self.of_each(_weights_of))
         return weights
 
     def some_rows(self, n_rows: int) -> Part:
-        """About so many rows, from all blocks: one block may be unlike the others."""
-        share = min(n_rows, _LARGEST_SAMPLE / self._bytes_a_row) / self.n_rows
+        """About ``n_rows`` rows, from all blocks: one block may be unlike the others."""
+        share = min(n_rows, _LARGEST_SAMPLE / self._bytes_per_row) / self.n_rows
 
         def attempt() -> list[Any]:
-            # Without asking first where the rows are, or waiting until they all are somewhere.
+            # Without groups, which would have to wait until all blocks are loaded.
             tasks = [
                 self.cluster.task("sample", _some_rows, self.inputs([i]), share)
                 for i in range(self.n_parts)
@@ -137,19 +102,19 @@ class ClusterProblem(SummableProblem):
         )
 
     def groups(self) -> list[Group]:
-        """Which thread of which worker does which blocks; the same until something happens."""
+        """Which thread of which worker handles which blocks; the same until ``regroup``."""
         if self._groups is None:
             self.cluster.wait(self._signed)
             self._groups = self.cluster.groups(self._blocks)
         return self._groups
 
     def regroup(self) -> None:
-        """Look again where the blocks are."""
+        """Forget the groups, and let tasks that Dask gave up run again."""
         self._groups = None
         self.cluster.revive([*self._blocks, *self._signed])
 
     def inputs(self, members: Sequence[int]) -> list[Any]:
-        """What ``parts_of`` makes parts of, on a worker."""
+        """Arguments for ``parts_of`` on a worker."""
         return [
             [self._blocks[i], self._signed[i], self._digests[i], int(self.firsts[i])]
             for i in members
@@ -164,14 +129,13 @@ class ClusterProblem(SummableProblem):
     ) -> Any:
         """The sum of ``task(part, ALONE, *arguments)`` over all parts, in one call to each group.
 
-        With ``each``, a task also gets what there is for its part, after ``ALONE``.
+        With ``each``, a task also gets the item for its part, after ``ALONE``.
         """
         name = task.__name__.strip("_").replace("_", "-")
 
-        def attempt() -> list[Any]:
-            groups = self.groups()
-            sent = [self.cluster.send(argument, groups) for argument in arguments]
-            tasks = [
+        def tasks(groups: list[Group], sent: list[Any]) -> list[Delayed]:
+            self.cluster.count(rounds=1)
+            sums = [
                 self.cluster.task(
                     name, _sum_of_group, task, self.inputs(group.members),
                     None if each is None else [each[i] for i in group.members], *sent,
@@ -179,34 +143,40 @@ class ClusterProblem(SummableProblem):
                 )
                 for group in groups
             ]  # fmt: skip
-            self.cluster.count(rounds=1)
-            futures = self.cluster.begin(self.cluster.summed(tasks, groups))
-            return self.cluster.results(futures, groups)
+            return self.cluster.summed(sums, groups)
 
-        return add_up(self.cluster.insistent(attempt, self.regroup))
+        return add_up(self._results(tasks, arguments))
 
     def of_each(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> list[Any]:
         """``task(part, ALONE, *arguments)`` of each part, in their order."""
 
+        def tasks(groups: list[Group], sent: list[Any]) -> list[Delayed]:
+            places = {i: group.worker for group in groups for i in group.members}
+            return [
+                self.cluster.task(
+                    "gather", _sum_of_group, task, self.inputs([i]), None, *sent, at=places[i]
+                )
+                for i in range(self.n_parts)
+            ]
+
+        return self._results(tasks, arguments)
+
+    def _results(
+        self, tasks: Callable[[list[Group], list[Any]], list[Delayed]], arguments: Sequence[Any]
+    ) -> list[Any]:
+        """The results of tasks, made for the groups and the arguments that were sent to them."""
+
         def attempt() -> list[Any]:
             groups = self.groups()
             sent = [self.cluster.send(argument, groups) for argument in arguments]
-            tasks = {
-                i: self.cluster.task(
-                    "gather", _of_part, task, self.inputs([i]), *sent, at=group.worker
-                )
-                for group in groups
-                for i in group.members
-            }
-            futures = self.cluster.begin([tasks[i] for i in range(self.n_parts)])
-            return self.cluster.results(futures, groups)
+            return self.cluster.results(self.cluster.begin(tasks(groups, sent)), groups)
 
         results: list[Any] = self.cluster.insistent(attempt, self.regroup)
         return results
 
 
 def merged(summaries: Sequence[BlockSummary], classes: NDArray[Any]) -> list[ClassSurvey]:
-    """What is known of each class, over all blocks."""
+    """A survey of each class over all blocks."""
     surveys = [ClassSurvey() for _ in classes]
     for summary in summaries:
         for survey, label in zip(surveys, classes.tolist(), strict=True):
@@ -217,7 +187,7 @@ def merged(summaries: Sequence[BlockSummary], classes: NDArray[Any]) -> list[Cla
 
 def parts_of(inputs: Sequence[Any]) -> list[Part]:
     """The parts of a group, on its worker; see ``ClusterProblem.inputs``."""
-    return [part_of(*some) for some in inputs]
+    return [part_of(*arguments) for arguments in inputs]
 
 
 def _sum_of_group(
@@ -225,17 +195,12 @@ def _sum_of_group(
 ) -> Any:
     parts = parts_of(inputs)
     arguments = tuple(map(as_compiled_for, arguments))
-    own = [()] * len(parts) if each is None else [(as_compiled_for(thing),) for thing in each]
+    items = [()] * len(parts) if each is None else [(as_compiled_for(item),) for item in each]
     with single_threaded_blas():
         return functools.reduce(
             operator.iadd,
-            (task(part, ALONE, *mine, *arguments) for part, mine in zip(parts, own, strict=True)),
+            (task(part, ALONE, *item, *arguments) for part, item in zip(parts, items, strict=True)),
         )
-
-
-def _of_part(task: Callable[..., Any], inputs: Sequence[Any], *arguments: Any) -> Any:
-    with single_threaded_blas():
-        return task(parts_of(inputs)[0], ALONE, *map(as_compiled_for, arguments))
 
 
 def _weights_of(part: Part, team: Team) -> Vector:
@@ -243,13 +208,8 @@ def _weights_of(part: Part, team: Team) -> Vector:
 
 
 def _some_rows(inputs: Sequence[Any], share: float) -> tuple[Any, Vector]:
-    """Rows from all over the part."""
-    part = parts_of(inputs)[0]
+    """Equally spaced rows of a part."""
+    (part,) = parts_of(inputs)
     n_rows = max(1, round(share * part.rows.n_rows))
     which = np.unique(np.linspace(0, part.rows.n_rows - 1, n_rows).astype(np.int64))
     return part.rows.take(which).matrix, part.signed_weights[which]
-
-
-def sums_of(part: Part, team: Team, alpha: Vector, loss: Loss, C: float) -> RowSums:
-    """What L needs of a part's alpha."""
-    return RowSums.of(part, alpha, loss, C, team)

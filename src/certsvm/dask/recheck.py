@@ -1,7 +1,7 @@
-"""The certificate once more, from scratch, on the workers.
+"""An independent second computation of a certificate, on the workers.
 
-The answer's J and the dual point's L are computed again with NumPy and SciPy from the rows as they
-are now, by tasks that share nothing with those of the training but the rows.
+J of the answer and L of the dual point are computed again with NumPy and SciPy from the rows as
+they are now, by tasks that share nothing with those of the training but the rows.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from certsvm.certificates.agreement import RECOMPUTATION_TOLERANCE
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import Response, RowSums, best_scale, dual_bound
+from certsvm.certificates.verification import RECOMPUTATION_TOLERANCE
 from certsvm.dask.cluster import TRANSIENT, WorkerGoneError, add_up
-from certsvm.dask.problem import ClusterProblem, parts_of, sums_of
+from certsvm.dask.cocoa import AlphaOnWorkers, GroupState
+from certsvm.dask.problem import ClusterProblem, parts_of
+from certsvm.kernels.losses import Loss
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
@@ -28,21 +30,23 @@ from certsvm.training.loop import Result
 # Rows at a time.
 _SLICE = 8192
 
+OfRows: TypeAlias = Callable[[slice], Vector]
+
 
 class CertificateRefutedError(RuntimeError):
-    """What was proved cannot be confirmed: the data changed, or the program is wrong."""
+    """A certificate could not be confirmed: the data changed, or the program is wrong."""
 
 
 @dataclass
-class Sums:
-    """Of a part; those of parts are added."""
+class RecheckSums:
+    """Sums over the rows of a part: their number, their losses, alpha_k and alpha_k y_k."""
 
     n_rows: int
     loss: float
     alpha_sum: float
     w: Vector
 
-    def __iadd__(self, other: Sums) -> Sums:
+    def __iadd__(self, other: RecheckSums) -> RecheckSums:
         self.n_rows += other.n_rows
         self.loss += other.loss
         self.alpha_sum += other.alpha_sum
@@ -51,121 +55,142 @@ class Sums:
 
 
 def recheck(problem: ClusterProblem, result: Result) -> Result:
-    """The result, if J and L are what its certificate says, or better.
+    """Return the result if its J and L are confirmed.
 
-    Where a worker was lost with the best alpha after the last round, the certificate is that of
-    the last copy of alpha.
+    If the best alpha was lost with a worker after the last round, the certificate is replaced by
+    the one that the last copy of alpha proves.
 
     Raises
     ------
     CertificateRefutedError
-        If they are not.
+        If J is larger or L smaller than the certificate says, or rows are missing.
     """
-    certificate = result.certificate
-    sums, exact = _sums(problem, result)
-    J = 0.5 * float(result.w @ result.w) + problem.C * sums.loss
-    wrong = []
+    certificate, response, w, C = result.certificate, result.response, result.w, problem.C
+    if isinstance(response, AlphaOnWorkers):
+        try:
+            sums = _recheck_states(problem, response, w)
+        except TRANSIENT:
+            sizes = np.diff(problem.firsts)
+            copy = response.copy or [np.zeros(size) for size in sizes]
+            sums = problem.total(recheck_alpha, w, C, each=copy)
+            certificate = _proved_by(problem, copy, certificate)
+    elif result.alpha is not None:
+        each = np.split(result.alpha, problem.firsts[1:-1])
+        sums = problem.total(recheck_alpha, w, C, each=each)
+    else:
+        sums = problem.total(recheck_response, w, C, response)
+    errors = _errors(problem, certificate, w, sums)
+    if errors:
+        raise CertificateRefutedError(
+            f"the certificate ({certificate}) cannot be confirmed: {'; '.join(errors)}"
+        )
+    return replace(result, certificate=certificate)
+
+
+def _errors(
+    problem: ClusterProblem, certificate: Certificate, w: Vector, sums: RecheckSums
+) -> list[str]:
+    errors = []
     if sums.n_rows != problem.n_rows:
-        wrong.append(f"there are {sums.n_rows} rows, not {problem.n_rows}")
+        errors.append(f"there are {sums.n_rows} rows, not {problem.n_rows}")
+    J = 0.5 * float(w @ w) + problem.C * sums.loss
     # Each of the two computations may be off by its allowance.
     slack = RECOMPUTATION_TOLERANCE
-    if not (1.0 + slack) * certificate.primal + 2.0 * certificate.primal_rounding >= J:
-        wrong.append(f"J is {J!r}, not {certificate.primal!r}")
-    B = float(sums.w @ sums.w)
-    s = best_scale(sums.alpha_sum, B)
-    L = s * sums.alpha_sum - 0.5 * s * s * B
-    if not exact:
-        result = replace(result, certificate=_of_the_copy(problem, certificate))
-    elif not (1.0 - slack) * certificate.dual - 2.0 * certificate.dual_rounding <= L:
-        wrong.append(f"L is {L!r}, not {certificate.dual!r}")
-    if wrong or not math.isfinite(J):
-        raise CertificateRefutedError(
-            f"the certificate ({certificate}) cannot be confirmed: {'; '.join(wrong)}"
+    high = (1.0 + slack) * certificate.primal + 2.0 * certificate.primal_rounding
+    if not (math.isfinite(J) and high >= J):
+        errors.append(f"J is {J!r}, not {certificate.primal!r}")
+    square = float(sums.w @ sums.w)
+    scale = best_scale(sums.alpha_sum, square)
+    L = scale * sums.alpha_sum - 0.5 * scale * scale * square
+    if not (1.0 - slack) * certificate.dual - 2.0 * certificate.dual_rounding <= L:
+        errors.append(f"L is {L!r}, not {certificate.dual!r}")
+    return errors
+
+
+def _recheck_states(problem: ClusterProblem, alpha: AlphaOnWorkers, w: Vector) -> RecheckSums:
+    """The sums for the alpha that the workers keep."""
+    cluster, groups = problem.cluster, alpha.groups
+    if not alpha.states:
+        raise WorkerGoneError("the best alpha was lost with a worker")
+    sent = cluster.send(w, groups)
+    tasks = [
+        cluster.task(
+            "recheck-alpha", _recheck_group, problem.inputs(group.members), state, sent, problem.C,
+            at=group.worker,
         )
-    return result
+        for group, state in zip(groups, alpha.states, strict=True)
+    ]  # fmt: skip
+    sums: RecheckSums = add_up(
+        cluster.results(cluster.begin(cluster.summed(tasks, groups)), groups)
+    )
+    return sums
 
 
-def _sums(problem: ClusterProblem, result: Result) -> tuple[Sums, bool]:
-    """The sums over all rows, and whether they are of the alpha that the certificate is about."""
-    best = problem.best_states
-    given = result.w, result.response, problem.C
-    if best is None or result.alpha is not None:
-        each = None if result.alpha is None else np.split(result.alpha, problem.firsts[1:-1])
-        sums: Sums = problem.total(recheck_part, *given, each=each)
-        return sums, True
-    cluster = problem.cluster
-    try:
-        if not best.states:
-            raise WorkerGoneError("the best alpha was lost with a worker")
-        sent = [cluster.send(thing, best.groups) for thing in given]
-        tasks = [
-            cluster.task(
-                "recheck-part", _recheck_group, problem.inputs(group.members), state,
-                *sent, at=group.worker,
-            )
-            for group, state in zip(best.groups, best.states, strict=True)
-        ]  # fmt: skip
-        futures = cluster.begin(cluster.summed(tasks, best.groups))
-        return add_up(cluster.results(futures, best.groups)), True
-    except TRANSIENT:
-        return problem.total(recheck_part, *given, each=_copy_of(problem)), False
-
-
-def _copy_of(problem: ClusterProblem) -> list[Vector]:
-    """The last copy of alpha; zero if there is none."""
-    best = problem.best_states
-    if best is None or best.copy is None:
-        return [np.zeros(size) for size in problem.sizes]
-    return best.copy
-
-
-def _of_the_copy(problem: ClusterProblem, certificate: Certificate) -> Certificate:
-    """The certificate with the dual bound of the copy, computed with its rounding."""
-    sums: RowSums = problem.total(sums_of, problem.loss, problem.C, each=_copy_of(problem))
+def _proved_by(
+    problem: ClusterProblem, alphas: Sequence[Vector], certificate: Certificate
+) -> Certificate:
+    """The certificate with the dual bound of another alpha, one array for each part."""
+    sums: RowSums = problem.total(_row_sums, problem.loss, problem.C, each=alphas)
     bound, scale = dual_bound(sums.point(certificate.bound))
     return replace(certificate, dual=bound.value, dual_rounding=bound.rounding, scale=scale)
 
 
-def _recheck_group(inputs: Sequence[Any], state: Any, *given: Any) -> Sums:
+def _row_sums(part: Part, team: Team, alpha: Vector, loss: Loss, C: float) -> RowSums:
+    return RowSums.of(part, alpha, loss, C, team)
+
+
+def _recheck_group(inputs: Sequence[Any], state: GroupState, w: Vector, C: float) -> RecheckSums:
     pairs = zip(parts_of(inputs), state.alphas, strict=True)
     return functools.reduce(
-        operator.iadd, (recheck_part(part, ALONE, alpha, *given) for part, alpha in pairs)
+        operator.iadd, (recheck_alpha(part, ALONE, alpha, w, C) for part, alpha in pairs)
     )
 
 
-def recheck_part(part: Part, team: Team, *given: Any) -> Sums:
-    """J's losses at w, and what L needs, of one part."""
-    own, (w, response, C) = given[:-3], given[-3:]
-    X, signed_weights = part.rows.matrix, part.signed_weights
-    rho, n, n_rows = part.rows.intercept_scaling, part.rows.n_columns, part.rows.n_rows
+def recheck_alpha(part: Part, team: Team, alpha: Vector, w: Vector, C: float) -> RecheckSums:
+    """The sums over one part, for a given alpha of its rows."""
+    return _recheck(part, _margins(part, w), C, lambda rows: np.asarray(alpha)[rows])
 
-    def products(vector: Vector) -> Vector:
-        values: Vector = X @ vector[:n]
-        return values
 
-    of_w = products(w)
-    others = of_w
-    if isinstance(response, Response) and not np.array_equal(response.w, w):
-        others = products(response.w)
+def recheck_response(
+    part: Part, team: Team, w: Vector, C: float, response: Response | None
+) -> RecheckSums:
+    """The sums over one part, for an alpha that is a function of a vector; zero for None."""
+    margins = _margins(part, w)
+    if response is None:
+        return _recheck(part, margins, C, lambda rows: np.zeros(part.signed_weights[rows].size))
+    same = np.array_equal(response.w, w)
+    margins_there = margins if same else _margins(part, response.w)
+
+    def alpha(rows: slice) -> Vector:
+        s = np.abs(part.signed_weights[rows])
+        unclipped = 0.5 * C * s + response.sigma * s * (1.0 - margins_there(rows))
+        clipped: Vector = np.clip(unclipped, 0.0, C * s)
+        return clipped
+
+    return _recheck(part, margins, C, alpha)
+
+
+def _recheck(part: Part, margins: OfRows, C: float, alpha_of: OfRows) -> RecheckSums:
+    X, rho, n_rows = part.rows.matrix, part.rows.intercept_scaling, part.rows.n_rows
     signed, losses, alpha_sums = np.zeros(n_rows), [], []
     # In slices that stay in a cache: fresh memory for all rows takes longer than the work.
     for first in range(0, n_rows, _SLICE):
-        some = slice(first, first + _SLICE)
-        signs, s = np.sign(signed_weights[some]), np.abs(signed_weights[some])
-        shift = rho * w[n] if rho > 0 else 0.0
-        losses.append(float(s @ np.maximum(0.0, 1.0 - signs * (of_w[some] + shift))))
-        alpha = np.zeros(s.size)
-        if own:
-            alpha = np.asarray(own[0])[some]
-            if (alpha < 0.0).any() or (alpha > C * s).any():
-                raise CertificateRefutedError("the dual point is not feasible")
-        elif isinstance(response, Response):
-            shift = rho * response.w[n] if rho > 0 else 0.0
-            short = 1.0 - signs * (others[some] + shift)
-            alpha = np.clip(0.5 * C * s + response.sigma * s * short, 0.0, C * s)
+        rows = slice(first, first + _SLICE)
+        s, alpha = np.abs(part.signed_weights[rows]), alpha_of(rows)
+        if not ((alpha >= 0.0) & (alpha <= C * s)).all():
+            raise CertificateRefutedError("the dual point is not feasible")
+        losses.append(float(s @ np.maximum(0.0, 1.0 - margins(rows))))
         alpha_sums.append(float(alpha.sum()))
-        signed[some] = signs * alpha
+        signed[rows] = np.sign(part.signed_weights[rows]) * alpha
     w_alpha = np.asarray(X.T @ signed, dtype=np.float64)
     if rho > 0:
         w_alpha = np.append(w_alpha, rho * signed.sum())
-    return Sums(n_rows, math.fsum(losses), math.fsum(alpha_sums), w_alpha)
+    return RecheckSums(n_rows, math.fsum(losses), math.fsum(alpha_sums), w_alpha)
+
+
+def _margins(part: Part, w: Vector) -> OfRows:
+    """The function that returns w.y_k for a slice of the rows."""
+    n, rho = part.rows.n_columns, part.rows.intercept_scaling
+    products = part.rows.matrix @ w[:n]
+    shift = rho * w[n] if rho > 0 else 0.0
+    return lambda rows: np.sign(part.signed_weights[rows]) * (products[rows] + shift)

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from certsvm.dask.blocks import BlockSummary, loading, summarise
 from certsvm.dask.choice import make_cluster_solver
 from certsvm.dask.cluster import Cluster, ClusterLostError
-from certsvm.dask.cocoa import Cocoa
+from certsvm.dask.cocoa import AlphaOnWorkers, Cocoa
 from certsvm.dask.costs import Shape
 from certsvm.dask.problem import ClusterProblem, merged
 from certsvm.dask.recheck import recheck
@@ -25,8 +25,8 @@ from certsvm.problem.base import BaseProblem
 from certsvm.solvers import Solver
 from certsvm.training.loop import LOST, Result
 
-# Classes that are trained at the same time, at most, and bytes of all their matrices.
-_AT_ONCE, _MATRICES = 16, 2.0**27
+# Limits for training at the same time: classes, and bytes of all their matrices.
+_MOST_CLASSES, _MOST_BYTES = 16, 2.0**27
 
 
 class ClusterSource(Source):
@@ -35,20 +35,20 @@ class ClusterSource(Source):
     Parameters
     ----------
     cluster : Cluster
-        Where the rows are, or are to be loaded.
+        The cluster that holds the rows, or loads them.
     X, y, sample_weight
-        Collections of Dask's, lists of blocks, or the path of a folder of files.
+        Dask collections, lists of blocks, or the path of a folder of files.
     class_weight : dict or "balanced", default=None
         Factors for the weights of each class's rows.
     intercept_scaling : float, default=0.0
         Height of the constant column behind the intercept; 0 means no intercept.
     recheck : bool, default=True
-        Whether to compute each certificate once more from scratch when training has ended.
+        Whether to compute each certificate again from scratch when training has ended.
 
     Attributes
     ----------
     zero_based : bool or None
-        Whether the text that files were made from counts columns from zero.
+        Whether the files were converted from text with zero-based column indices.
     """
 
     problem_type = ClusterProblem
@@ -78,24 +78,22 @@ class ClusterSource(Source):
 
     @property
     def shape(self) -> Shape:
-        """What the model of costs needs to know."""
+        """The shape of the data for the cost model."""
         threads = sum(int(worker.get("nthreads", 1)) for _, worker in self.cluster.workers())
         stored = sum(summary.n_stored for summary in self._summaries)
         groups = min(len(self._summaries), threads)
         return Shape(self.n_rows, stored, self.dimension, groups)
 
     def solver(self, solver: str | Solver) -> Solver:
-        """The solver for a name; "auto" is what costs less."""
-        if isinstance(solver, Solver):
-            return make_cluster_solver(solver)
-        return make_cluster_solver(solver, self.shape)
+        """The solver for a name; "auto" chooses by predicted cost."""
+        return make_cluster_solver(solver, self.shape if solver == "auto" else None)
 
     def at_once(self, solver: Solver, n_jobs: int) -> int:
-        """Several: while one waits for its round's last answer, others go on."""
-        most = min(len(self.positive), _AT_ONCE)
+        """Several: while one waits for the end of its round, others go on."""
+        most = min(len(self.positive), _MOST_CLASSES)
         if isinstance(solver, Cocoa):
             return most
-        return min(most, max(1, int(_MATRICES / (8 * self.dimension**2))))
+        return min(most, max(1, int(_MOST_BYTES / (8 * self.dimension**2))))
 
     def problem(self, i: int, C: float) -> ClusterProblem:
         """The i-th problem."""
@@ -107,15 +105,17 @@ class ClusterSource(Source):
         )  # fmt: skip
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
-        """Look at the certificate once more."""
-        if not self._recheck:
-            return result
+        """Check the certificate again, and release what the workers keep."""
         assert isinstance(problem, ClusterProblem)
-        try:
-            return recheck(problem, result)
-        except ClusterLostError as error:
-            # What training proved stands, but whoever asked for a second look must know.
-            return replace(result, reason=f"{LOST}: {error}")
+        if self._recheck:
+            try:
+                result = recheck(problem, result)
+            except ClusterLostError as error:
+                # The certificate stands, but the user must know that it was not checked again.
+                result = replace(result, reason=f"{LOST}: {error}")
+        if isinstance(result.response, AlphaOnWorkers):
+            result = replace(result, response=None)
+        return result
 
     @property
     def identity(self) -> str:
@@ -125,15 +125,15 @@ class ClusterSource(Source):
 
 
 def _load(cluster: Cluster, tasks: Sequence[Any]) -> tuple[list[Future], list[BlockSummary]]:
-    """Blocks on the workers, none of them empty, and what is known of them."""
+    """The blocks on the workers that are not empty, and their summaries."""
     cluster.workers()
     futures = cluster.client.compute(list(tasks), optimize_graph=False)
 
-    def summaries_of_all() -> Any:
-        told = [cluster.task("summary", summarise, future) for future in futures]
-        return cluster.results(cluster.begin(told))
+    def summarise_all() -> list[BlockSummary]:
+        made = [cluster.task("summary", summarise, future) for future in futures]
+        return cluster.results(cluster.begin(made))
 
-    summaries = cluster.insistent(summaries_of_all, lambda: cluster.revive(futures))
+    summaries = cluster.insistent(summarise_all, lambda: cluster.revive(futures))
     kept = [i for i, summary in enumerate(summaries) if summary.n_rows]
     if not kept:
         raise ValueError("there are no rows in the data")
@@ -154,8 +154,7 @@ def _load(cluster: Cluster, tasks: Sequence[Any]) -> tuple[list[Future], list[Bl
 
 def _classes(summaries: Sequence[BlockSummary]) -> NDArray[Any]:
     labels = {label for summary in summaries for label in summary.classes}
-    kinds = {isinstance(label, str) for label in labels}
-    if len(kinds) > 1:
+    if len({isinstance(label, str) for label in labels}) > 1:
         raise ValueError("labels are text in some blocks and numbers in others")
     classes = np.array(sorted(labels))
     if set(classes.tolist()) != labels:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from certsvm.data.compressed import DamagedFileError
 from certsvm.data.libsvm import (
-    LibsvmBlock,
     LibsvmBlocks,
     LibsvmError,
     LibsvmFile,
@@ -30,7 +29,6 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "BlockFile",
     "DamagedFileError",
-    "LibsvmBlock",
     "LibsvmBlocks",
     "LibsvmError",
     "LibsvmFile",

@@ -1,4 +1,4 @@
-"""Rows with labels and weights, as readers hand them on."""
+"""Rows with labels and weights, as readers pass them on."""
 
 from __future__ import annotations
 
@@ -14,44 +14,52 @@ from certsvm.problem.rows import Vector
 
 
 class Batch(NamedTuple):
-    """Some rows with labels and weights."""
+    """Rows (a CSR matrix or an array), their labels, and their weights if they have any."""
 
     X: Any
     y: NDArray[Any]
-    weights: Vector | None
+    weights: Vector | None = None
+
+    @property
+    def n_values(self) -> int:
+        """Number of stored values."""
+        return int(self.X.nnz if sp.issparse(self.X) else self.X.size)
 
     @property
     def nbytes(self) -> int:
-        """Size in memory, roughly."""
+        """Approximate size in memory."""
         X = self.X
         size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes
         return int(size + 16 * len(self.y))
 
-    def take(self, which: NDArray[np.int64]) -> Batch:
-        """Some of them, copied."""
-        weights = None if self.weights is None else self.weights[which]
-        return Batch(self.X[which], self.y[which], weights)
+    def take(self, rows: slice | NDArray[np.int64]) -> Batch:
+        """The rows of a slice, or copies of those at given positions."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Batch(self.X[rows], self.y[rows], weights)
 
-    def cut(self, at: NDArray[np.int64]) -> Iterator[Batch]:
-        """Pieces from each position to the next."""
-        for first, last in itertools.pairwise(at):
-            part = slice(first, last)
-            weights = None if self.weights is None else self.weights[part]
-            yield Batch(self.X[part], self.y[part], weights)
+    def cut(self, edges: NDArray[np.int64]) -> Iterator[Batch]:
+        """The rows from each edge to the next."""
+        for first, last in itertools.pairwise(edges):
+            yield self.take(slice(first, last))
 
 
-def joined(pieces: list[Batch]) -> Batch:
-    """All pieces as one; sparse ones as wide as the widest."""
-    if len(pieces) == 1:
-        return pieces[0]
-    y = np.concatenate([piece.y for piece in pieces])
-    some = [piece.weights for piece in pieces if piece.weights is not None]
-    weights = np.concatenate(some) if some else None
-    if not sp.issparse(pieces[0].X):
-        return Batch(np.concatenate([piece.X for piece in pieces]), y, weights)
-    width = max(piece.X.shape[1] for piece in pieces)
-    parts = [
-        sp.csr_matrix((p.X.data, p.X.indices, p.X.indptr), shape=(p.X.shape[0], width))
-        for p in pieces
-    ]
-    return Batch(sp.vstack(parts, format="csr"), y, weights)
+def csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
+    """A CSR matrix on these arrays, which are neither checked nor copied."""
+    X = sp.csr_matrix(shape, dtype=data.dtype)
+    X.data, X.indices, X.indptr = data, indices, indptr
+    return X
+
+
+def joined(batches: list[Batch]) -> Batch:
+    """All rows in one batch; sparse rows become as wide as the widest."""
+    if len(batches) == 1:
+        return batches[0]
+    y = np.concatenate([batch.y for batch in batches])
+    weights = [batch.weights for batch in batches if batch.weights is not None]
+    if sp.issparse(batches[0].X):
+        width = max(batch.X.shape[1] for batch in batches)
+        parts = [csr(X.data, X.indices, X.indptr, (X.shape[0], width)) for X, _, _ in batches]
+        X = sp.vstack(parts, format="csr")
+    else:
+        X = np.concatenate([batch.X for batch in batches])
+    return Batch(X, y, np.concatenate(weights) if weights else None)

@@ -1,15 +1,15 @@
-"""Data on disk: blocks of rows in an Arrow IPC file.
+"""Block files: blocks of rows in an Arrow IPC file.
 
-Each record batch is a block, small enough that two fit in memory, with
+Each record batch is a block, small enough that two fit in memory, with the columns
 
     label     float64, int64 or string
     weight    float64; may be missing, then all are 1
     row       list<struct<index, value>> for sparse rows, fixed_size_list<value> for dense ones
 
-so that any program that knows Arrow can read it. The schema's metadata, under the key "certsvm",
-holds the counts of the whole file; each batch's holds its own place, counts and digest. Blocks are
-read with ordinary reads, never mapped: mapped pages would count as this process's memory, and a
-file that is cut short underneath would kill it.
+Any program that reads Arrow can read it. The schema's metadata, under the key "certsvm", holds the
+counts of the whole file; the metadata of each batch holds its position, counts and digest. The file
+is read, not mapped: mapped pages would count as memory of the process, and truncating the file
+meanwhile would kill it.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ import scipy.sparse as sp
 import xxhash
 from numpy.typing import NDArray
 
+from certsvm.data.batch import Batch, csr
 from certsvm.data.streams import DataChangedError, block_digest
 from certsvm.problem.rows import Vector
 
 _KEY, _DIGEST_KEY = b"certsvm", b"certsvm-digest"
 _FORMAT = 1
-MAGIC = b"ARROW1"
 
 
 class BlockFileError(ValueError):
-    """A file of blocks that cannot be read, with its name and what is wrong."""
+    """A block file cannot be read; the message names it and says why."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a file of blocks says about itself.
+    """The header of a block file.
 
     Attributes
     ----------
@@ -53,9 +53,9 @@ class Summary:
     feature_names : list of str, default=None
         Names of the columns.
     source : str
-        The name of the file that it was made from.
+        Name of the file it was made from.
     zero_based : bool or None
-        Whether that was text whose indices count from zero; None if it was no text.
+        Whether the indices in that text counted from zero; None if it was not text.
     """
 
     n_rows: int
@@ -68,14 +68,14 @@ class Summary:
 
 
 class BlockFileWriter:
-    """Writes blocks; a context manager.
+    """Writes a block file; a context manager.
 
     Parameters
     ----------
     file : binary file
-        Where to.
+        The file to write to.
     summary : Summary
-        Of all that will be written.
+        Header; its counts must match the blocks that will be written.
     """
 
     def __init__(self, file: IO[bytes], summary: Summary) -> None:
@@ -101,36 +101,36 @@ class BlockFileWriter:
 
     def write(self, X: Any, y: NDArray[Any], weights: Vector | None = None) -> None:
         """Append a block."""
-        batch = _batch(X, y, weights).replace_schema_metadata(self._metadata)
+        batch = _record_batch(X, y, weights).replace_schema_metadata(self._metadata)
         if self._writer is None:
             self._writer = pa.ipc.new_file(self._file, batch.schema)
-        n_values = X.nnz if sp.issparse(X) else X.size
+        n_values = Batch(X, y).n_values
         place = {
             "block": self._written,
             "rows": len(y),
-            "values": int(n_values),
+            "values": n_values,
             "digest": block_digest(*_unpacked(batch, self._summary.n_columns)).hex(),
         }
         self._writer.write_batch(batch, custom_metadata={_KEY: json.dumps(place)})
         self._written += 1
         self._rows += len(y)
-        self._values += int(n_values)
+        self._values += n_values
 
 
 class BlockFile:
-    """A file of blocks, opened anew for each pass.
+    """A block file, opened anew for each pass.
 
     Parameters
     ----------
     path : path
-        The file, as ``certsvm convert`` makes it.
+        The file, written by ``certsvm convert``.
 
     Attributes
     ----------
     summary : Summary
-        What the file says about itself.
+        The header.
     n_blocks : int
-        The number of blocks.
+        Number of blocks.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -157,29 +157,27 @@ class BlockFile:
                 raise BlockFileError(f"{self.path} is damaged: its header is incomplete") from None
             self.n_blocks = reader.num_record_batches
 
-    def __call__(self) -> Iterator[tuple[Any, NDArray[Any], Vector | None]]:
+    def __call__(self) -> Iterator[Batch]:
         """Begin a pass: the blocks, each checked against its digest."""
         rows = 0
         with self._open() as reader:
-            if reader.num_record_batches != self.n_blocks:
-                raise self._changed()
             for i in range(self.n_blocks):
-                X, y, weights = self._block(reader, i)
-                rows += len(y)
-                yield X, y, weights
+                batch = self._block(reader, i)
+                rows += len(batch.y)
+                yield batch
         if rows != self.summary.n_rows:
             raise BlockFileError(
                 f"{self.path} is damaged: it has {rows} rows and says {self.summary.n_rows}"
             )
 
-    def block(self, i: int) -> tuple[Any, NDArray[Any], Vector | None]:
+    def block(self, i: int) -> Batch:
         """The i-th block by itself, checked against its digest."""
         with self._open() as reader:
-            if reader.num_record_batches != self.n_blocks:
-                raise self._changed()
             return self._block(reader, i)
 
-    def _block(self, reader: Any, i: int) -> tuple[Any, NDArray[Any], Vector | None]:
+    def _block(self, reader: Any, i: int) -> Batch:
+        if reader.num_record_batches != self.n_blocks:
+            raise DataChangedError(f"{self.path} changed while it was read. Nothing is certified.")
         try:
             batch, metadata = reader.get_batch_with_custom_metadata(i)
             batch.validate(full=True)
@@ -215,9 +213,6 @@ class BlockFile:
             raise BlockFileError(f"{self.path} is damaged: its metadata is not valid")
         return parsed
 
-    def _changed(self) -> DataChangedError:
-        return DataChangedError(f"{self.path} changed while it was read. Nothing is certified.")
-
 
 class _Reader:
     """An Arrow reader that closes its file."""
@@ -237,8 +232,7 @@ class _Reader:
         self._file.close()
 
 
-def _batch(X: Any, y: NDArray[Any], weights: Vector | None) -> pa.RecordBatch:
-    """A block as a record batch."""
+def _record_batch(X: Any, y: NDArray[Any], weights: Vector | None) -> pa.RecordBatch:
     columns = {"label": _labels(y)}
     if weights is not None:
         columns["weight"] = pa.array(weights)
@@ -260,8 +254,8 @@ def _labels(y: NDArray[Any]) -> pa.Array:
     return pa.array(y.astype(np.float64) if y.dtype.kind == "f" else y.astype(np.int64))
 
 
-def _unpacked(batch: pa.RecordBatch, n_columns: int) -> tuple[Any, NDArray[Any], Vector | None]:
-    """X, y and the weights of a record batch; X and the numbers without a copy."""
+def _unpacked(batch: pa.RecordBatch, n_columns: int) -> Batch:
+    """The rows of a record batch; nothing but strings is copied."""
     label = batch.column("label")
     if pa.types.is_string(label.type):
         y = np.array(label.to_pylist(), dtype=str)
@@ -273,11 +267,9 @@ def _unpacked(batch: pa.RecordBatch, n_columns: int) -> tuple[Any, NDArray[Any],
     row = batch.column("row")
     if pa.types.is_fixed_size_list(row.type):
         values = row.flatten().to_numpy(zero_copy_only=True)
-        return values.reshape(len(batch), row.type.list_size), y, weights
+        return Batch(values.reshape(len(batch), row.type.list_size), y, weights)
     offsets = row.offsets.to_numpy(zero_copy_only=True)
     inner = row.values
     indices = inner.field("index").to_numpy(zero_copy_only=True)
     values = inner.field("value").to_numpy(zero_copy_only=True)
-    X = sp.csr_matrix((len(batch), n_columns), dtype=values.dtype)
-    X.data, X.indices, X.indptr = values, indices, offsets
-    return X, y, weights
+    return Batch(csr(values, indices, offsets, (len(batch), n_columns)), y, weights)

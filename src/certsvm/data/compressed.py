@@ -1,12 +1,11 @@
-"""Bytes of a file, whether it is compressed or not.
+"""The bytes of a file, decompressed if it is compressed.
 
-What a file is compressed with is told by its first bytes, not by its name. Several streams in a
-row, as parallel compressors write them, are one text. Whatever does not add up is an error: a
-stream that ends early, a wrong checksum, or something else behind the last stream, which may be
-the rest of the data.
+The first bytes of a file, not its name, decide how it is decompressed. Consecutive streams, as
+parallel compressors write them, form one text. A stream that ends early, a wrong checksum, and
+other data after the last stream, which may be the rest of the file, are errors.
 
-Little is held in memory at a time. Only zstd cannot be asked for a part of what it has: a hostile
-file makes it produce 128 MiB from 4 KiB.
+Little is held in memory at a time. Only zstd cannot limit its output: a hostile file makes it
+produce 128 MiB from 4 KiB.
 """
 
 from __future__ import annotations
@@ -36,25 +35,15 @@ class DamagedFileError(ValueError):
 
 
 class ByteSource(Protocol):
-    """Where text comes from."""
+    """A source of bytes."""
 
     def read(self, size: int) -> bytes:
         """At least one byte and at most ``size``; none at the end."""
         ...
 
 
-class _Stream(Protocol):
-    """One compressed stream."""
-
-    eof: bool
-    unused_data: bytes
-    needs_input: bool
-
-    def decompress(self, data: bytes, most: int) -> bytes: ...
-
-
 class _GzipStream:
-    """zlib's decompressor, used like those of bz2 and lzma."""
+    """zlib's decompressor with the interface of ``bz2.BZ2Decompressor``."""
 
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(wbits=31)
@@ -70,7 +59,7 @@ class _GzipStream:
 
     @property
     def needs_input(self) -> bool:
-        # All input may have been taken in while there was no room for all that it gives.
+        # A full output may hide more, even if all input was consumed.
         return not (self._full or self._inner.unconsumed_tail)
 
     def decompress(self, data: bytes, most: int) -> bytes:
@@ -80,7 +69,7 @@ class _GzipStream:
 
 
 class _ZstdStream:
-    """The decompressor of the zstandard package, used like those of bz2 and lzma."""
+    """zstandard's decompressor with the interface of ``bz2.BZ2Decompressor``."""
 
     needs_input = True
 
@@ -127,7 +116,7 @@ _LONGEST_MAGIC = max(len(form.magic) for form in _FORMATS)
 
 
 class _Pushback:
-    """A file whose first bytes were looked at and are to be read all the same."""
+    """A file whose first bytes were read already and are given once more."""
 
     def __init__(self, file: Readable, first: bytes) -> None:
         self._file = file
@@ -135,8 +124,8 @@ class _Pushback:
 
     def read(self, size: int) -> bytes:
         if self._first:
-            some, self._first = self._first[:size], self._first[size:]
-            return some
+            head, self._first = self._first[:size], self._first[size:]
+            return head
         return _read(self._file, size)
 
 
@@ -147,9 +136,9 @@ class _Decompressed:
         self._file = file
         self._form = form
         self._name = name
-        self._stream: _Stream = form.stream()
-        self._left = b""  # Text that was not asked for yet.
-        self._rest = b""  # What was read behind the end of a stream.
+        self._stream: Any = form.stream()
+        self._left = b""  # Decompressed text that was not asked for yet.
+        self._rest = b""  # Compressed bytes after the end of a stream.
 
     def read(self, size: int) -> bytes:
         while not self._left:
@@ -163,8 +152,8 @@ class _Decompressed:
                     "Copy or download it again.",
                 )
             self._left = self._decompress(data, size)
-        some, self._left = self._left[:size], self._left[size:]
-        return some
+        head, self._left = self._left[:size], self._left[size:]
+        return head
 
     def _compressed(self) -> bytes:
         if self._rest:
@@ -174,14 +163,14 @@ class _Decompressed:
 
     def _decompress(self, data: bytes, size: int) -> bytes:
         try:
-            return self._stream.decompress(data, size)
+            return bytes(self._stream.decompress(data, size))
         except (zlib.error, OSError, lzma.LZMAError) as error:
             raise DamagedFileError(
                 self._name, f"the {self._form.name} stream is damaged ({error})"
             ) from error
 
     def _next_stream(self) -> bool:
-        """Begin the stream behind the one that has ended; False if there is none."""
+        """Begin the next stream; False if there is none."""
         rest = self._stream.unused_data
         while True:
             if self._form.padded:
@@ -214,7 +203,7 @@ def _read(file: Readable, size: int) -> bytes:
 
 
 def compression_of(first: bytes) -> str | None:
-    """What a file that begins like this is compressed with, if it is.
+    """The compression of a file that begins like this, if any.
 
     >>> compression_of(b"BZh91AY")
     'bzip2'
@@ -227,14 +216,14 @@ def compression_of(first: bytes) -> str | None:
 
 
 def open_source(file: Readable, name: str) -> ByteSource:
-    """The text of a binary file, decompressed if need be.
+    """The bytes of a file, decompressed if it is compressed.
 
     Parameters
     ----------
     file : binary file object
-        Read from where it is, once; it need not be seekable.
+        Read once, from its current position; it need not be seekable.
     name : str
-        For error messages.
+        Name of the file in error messages.
     """
     first = b""
     while len(first) < _LONGEST_MAGIC and (more := _read(file, _LONGEST_MAGIC - len(first))):

@@ -1,7 +1,8 @@
-"""From text or tables to a file of blocks, in bounded memory."""
+"""Converting text or tables to a block file, in bounded memory."""
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from certsvm.data.batch import Batch
+from certsvm.data.batch import Batch, csr
 from certsvm.data.block_file import BlockFileWriter, Summary
 from certsvm.data.kinds import kind_of
 from certsvm.data.libsvm import LibsvmBlocks
@@ -20,15 +21,15 @@ from certsvm.data.shuffle import Bucket, shuffled
 from certsvm.data.tables import Table
 from certsvm.storage.atomic import atomic_write
 
-# Parts of the memory: for a block of text, which takes many times its length while it is parsed and
-# sorted; for a run of rows, which is there twice while it is put in order; for a block.
+# Fractions of the memory: 1/32 for a block of text, which takes many times its length while it is
+# parsed and sorted; 1/5 for a run of rows, of which shuffling makes a copy; 1/12 for a block.
 _TEXT, _RUN, _BLOCK = 32, 5, 12
 _LARGEST_TEXT, _LARGEST_BLOCK = 32_000_000, 16_000_000
-# Bytes of rows for a byte of text, at most, as a guess.
+# Bytes of rows per byte of text, estimated from above.
 _ROWS_PER_TEXT = 3
 
 Report = Callable[[str, int], None]
-"""Called with what is done ("read", "written") and the number of rows so far."""
+"""Called with "read" or "written" and the number of rows so far."""
 
 
 def convert(
@@ -46,39 +47,39 @@ def convert(
     weight: str | None = None,
     report: Report | None = None,
 ) -> tuple[Summary, list[str]]:
-    """Turn libsvm text, CSV or Parquet into a file of blocks to train from.
+    """Convert libsvm text, CSV or Parquet to a block file to train from.
 
     Parameters
     ----------
     source : path or binary file object
         libsvm text, plain or compressed; or a CSV or Parquet file.
     target : path
-        The file to write, atomically. While at work, a folder beside it holds the rows once more.
+        The file to write, atomically. A temporary folder beside it holds a copy of the rows.
     memory : int, default=5 * 10**8
-        Bytes that converting may take, besides what the process has already. Batch of hundreds of
+        Bytes that converting may use in addition to those in use now. Rows of hundreds of
         megabytes each need more.
     block_bytes : int, default=None
-        Size of a block; None takes up to 16 MB, as the memory allows. Training from the file has
+        Size of a block; by default up to 16 MB, as the memory allows. Training from the file holds
         two blocks in memory.
     shuffle : bool, default=True
-        Whether to put the rows in random order, which SGD needs.
+        Whether to shuffle the rows; SGD needs a random order.
     seed : int, default=0
-        Of that order.
+        Seed of the random order.
     dtype : {float64, float32}, default=float64
-        Of the values.
+        Type of the values.
     n_features, zero_based
         For libsvm text, as in ``load_libsvm``.
     label, weight : str, default=None
-        For tables: the column of labels (None: "label", or the last), and that of weights.
+        For tables: the columns of labels (by default "label", or the last) and of weights.
     report : callable, default=None
-        Called with "read" or "written" and a number of rows, now and then.
+        Called now and then with "read" or "written" and the number of rows so far.
 
     Returns
     -------
     summary : Summary
-        What was written.
+        The header of the file.
     notes : list of str
-        What a reader may want to know about the source.
+        Remarks about the source.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def convert(
             runs = shuffled(counted, Path(folder), memory // _RUN, reader.expected_bytes(), rng)
         else:
             runs = _in_order(counted, Path(folder))
-        # The first run comes after the last row was read: from then on the counts are known.
+        # The first run comes after the last row was read, so the counts are known.
         first = next(runs)
         summary = Summary(
             n_rows=counted.n_rows,
@@ -120,7 +121,7 @@ def convert(
         )
         with atomic_write(target) as file, BlockFileWriter(file, summary) as writer:
             written = 0
-            for run in _chain(first, runs):
+            for run in itertools.chain([first], runs):
                 for block in _cut(reader.finished(run, summary.n_columns), block_bytes):
                     writer.write(*block)
                     written += len(block.y)
@@ -130,20 +131,20 @@ def convert(
 
 
 class _Counted:
-    """Batch on their way, counted."""
+    """Passes batches on and counts their rows and values."""
 
-    def __init__(self, pieces: Iterable[Batch], report: Report | None) -> None:
-        self._pieces = pieces
+    def __init__(self, batches: Iterable[Batch], report: Report | None) -> None:
+        self._batches = batches
         self._report = report
         self.n_rows = self.n_values = 0
 
     def __iter__(self) -> Iterator[Batch]:
-        for piece in self._pieces:
-            self.n_rows += len(piece.y)
-            self.n_values += int(piece.X.nnz if sp.issparse(piece.X) else piece.X.size)
+        for batch in self._batches:
+            self.n_rows += len(batch.y)
+            self.n_values += batch.n_values
             if self._report is not None:
                 self._report("read", self.n_rows)
-            yield piece
+            yield batch
 
 
 class _LibsvmReader:
@@ -163,39 +164,34 @@ class _LibsvmReader:
         )
 
     def blocks(self) -> Iterator[Batch]:
-        """Batch with indices as they are in the file."""
-        for block in self._text:
-            width = int(block.indices.max(initial=-1)) + 1
-            X = sp.csr_matrix((len(block.labels), width), dtype=block.values.dtype)
-            X.data, X.indices, X.indptr = block.values, block.indices, block.indptr
-            yield Batch(X, block.labels, None)
+        """Rows with indices as in the file."""
+        return iter(self._text)
 
     def expected_bytes(self) -> int:
-        """How much there will be, as a guess."""
+        """Estimated size of all rows."""
         if not isinstance(self._source, str | Path):
             return sys.maxsize // 4
         return _ROWS_PER_TEXT * Path(self._source).stat().st_size
 
     def n_columns(self) -> int:
-        """The number of columns; known when all was read."""
+        """Number of columns; known at the end of the text."""
         if self._n_features is not None:
             return self._n_features
-        return (self._text.largest_index or 0) + int(self._text.zero_based)
+        return max(self._text.totals.largest, 0) + int(self._text.zero_based)
 
     def finished(self, rows: Batch, n_columns: int) -> Batch:
-        """Batch whose columns count from zero."""
-        kind: type[np.signedinteger[Any]] = np.int32 if n_columns < 2**31 else np.int64
-        indices = (rows.X.indices - (not self._text.zero_based)).astype(kind)
-        X = sp.csr_matrix((rows.X.shape[0], n_columns), dtype=rows.X.dtype)
-        X.data, X.indices, X.indptr = rows.X.data, indices, rows.X.indptr
-        return Batch(X, rows.y, rows.weights)
+        """Rows whose columns count from zero."""
+        X, y, weights = rows
+        dtype = np.int32 if n_columns < 2**31 else np.int64
+        indices = (X.indices - (not self._text.zero_based)).astype(dtype)
+        return Batch(csr(X.data, indices, X.indptr, (len(y), n_columns)), y, weights)
 
     def zero_based(self) -> bool:
-        """Whether indices count from zero; known when all was read."""
+        """Whether indices count from zero; known at the end of the text."""
         return self._text.zero_based
 
     def notes(self) -> list[str]:
-        """What was noticed."""
+        """Remarks about the text."""
         return list(self._text.notes)
 
 
@@ -215,11 +211,11 @@ class _TableReader:
             yield Batch(self._table.in_type(rows.X, self._dtype), rows.y, rows.weights)
 
     def expected_bytes(self) -> int:
-        """How much there will be, as a guess; compressed tables may be many times as large."""
+        """Estimated size of all rows; the file may be compressed."""
         return 4 * _ROWS_PER_TEXT * self._table.path.stat().st_size
 
     def n_columns(self) -> int:
-        """The number of columns."""
+        """Number of columns."""
         return len(self._table.feature_names)
 
     def finished(self, rows: Batch, n_columns: int) -> Batch:
@@ -230,7 +226,7 @@ class _TableReader:
         """There are no indices."""
 
     def notes(self) -> list[str]:
-        """Where the labels came from."""
+        """The column of labels."""
         return [f"labels are in column {self._table.label!r}"]
 
 
@@ -250,19 +246,14 @@ def _reader(
     return _LibsvmReader(source, block_bytes, dtype, n_features, zero_based)
 
 
-def _in_order(pieces: Iterable[Batch], folder: Path) -> Iterator[Batch]:
-    """The rows as they come, but only when the last of them was read."""
+def _in_order(batches: Iterable[Batch], folder: Path) -> Iterator[Batch]:
+    """The batches in their order, but not before the last was read."""
     bucket = Bucket(folder / "rows")
     sparse = weighted = False
-    for rows in pieces:
+    for rows in batches:
         sparse, weighted = sp.issparse(rows.X), rows.weights is not None
         bucket.put(rows)
-    yield from bucket.pieces(sparse=sparse, weighted=weighted)
-
-
-def _chain(first: Batch, others: Iterator[Batch]) -> Iterator[Batch]:
-    yield first
-    yield from others
+    yield from bucket.batches(sparse=sparse, weighted=weighted)
 
 
 def _cut(run: Batch, block_bytes: int) -> Iterator[Batch]:

@@ -1,4 +1,4 @@
-"""What kind of data a file holds, by its first bytes or, for CSV, by its name."""
+"""The kind of a data file, by its first bytes or, for CSV, by its name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CSV_ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 def kind_of(path: str | Path) -> str:
     """One of "blocks", "table" and "text".
 
-    Pipes are text: what was read from them to find out would be lost.
+    Pipes are text: bytes read from them to find out would be lost.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):
         return "text"

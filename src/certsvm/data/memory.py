@@ -1,4 +1,4 @@
-"""How much memory there is to work with."""
+"""Sizes, and the memory of this process."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-# What interpreter and libraries may still take for themselves while they work.
+# Memory that interpreter and libraries may still allocate.
 _SPARE = 60_000_000
 LEAST = 16_000_000
-"""With less, nothing can be done."""
+"""The least memory for data, in bytes."""
 
 
 def parse_size(text: str) -> int:
@@ -31,7 +31,7 @@ def parse_size(text: str) -> int:
 
 
 def resident() -> int:
-    """Bytes of memory that this process has now."""
+    """Bytes of memory that this process uses now."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except (OSError, ValueError, IndexError):
@@ -41,7 +41,7 @@ def resident() -> int:
 
 
 def left_of(memory: int) -> int:
-    """What is left for data if the whole process may take ``memory`` bytes."""
+    """Bytes left for data if the whole process may use ``memory``."""
     left = memory - resident() - _SPARE
     if left < LEAST:
         needed = -(-(resident() + _SPARE + LEAST) // 10**6)

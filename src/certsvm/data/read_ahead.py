@@ -1,7 +1,8 @@
-"""Reading in a thread of its own, one item ahead."""
+"""Reading one item ahead, in another thread."""
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
@@ -12,10 +13,10 @@ T = TypeVar("T")
 
 
 class Reader:
-    """A thread that reads ahead; it ends when nobody has the reader any more.
+    """A thread that reads ahead; it ends when the reader is garbage-collected.
 
-    It is started once, not for each pass: an interrupt in the middle of a start would leave Python
-    with a thread that neither runs nor is gone.
+    The thread is started once, not for each pass: an interrupt during a start would leave a thread
+    that neither runs nor has ended.
 
     Examples
     --------
@@ -27,18 +28,17 @@ class Reader:
     def __init__(self) -> None:
         self._work: SimpleQueue[_Work[Any] | None] = SimpleQueue()
         self._free = threading.Lock()
-        # A daemon: a source that hangs must not keep the process from ending.
+        # A daemon, so that a source that hangs does not keep the process alive.
         threading.Thread(
-            target=_work_off, args=(self._work,), name="certsvm-read", daemon=True
+            target=_run_all, args=(self._work,), name="certsvm-read", daemon=True
         ).start()
         weakref.finalize(self, self._work.put, None)
 
     def one_ahead(self, items: Iterable[T]) -> Iterator[T]:
-        """The same items; the next is being made while one is in use, and none further.
+        """The same items; the next one is read while one is in use.
 
-        Only the thread touches ``items``, from beginning to end: whenever whoever takes the items
-        stops, be it by Ctrl-C, it is the thread that closes a generator. A second pass at the same
-        time is made without it.
+        Only the thread touches ``items``: it also closes a generator if the caller stops early, be
+        it by Ctrl-C. A second pass at the same time is read in the caller's thread.
         """
         if not self._free.acquire(blocking=False):
             yield from items
@@ -51,19 +51,20 @@ class Reader:
             yield from work.results()
         finally:
             work.stop()
-            if handed_over:
+            # When the interpreter exits, daemon threads no longer run.
+            if handed_over and not sys.is_finalizing():
                 work.over.wait()
             self._free.release()
 
 
-def _work_off(queue: SimpleQueue[_Work[Any] | None]) -> None:
+def _run_all(queue: SimpleQueue[_Work[Any] | None]) -> None:
     while (work := queue.get()) is not None:
         work.run()
         del work
 
 
 class _End(NamedTuple):
-    """Instead of an item: there are no more, or there was an error."""
+    """Marks the end of the items, or an error."""
 
     error: BaseException | None
 
@@ -74,13 +75,13 @@ class _Work(Generic[T]):
     def __init__(self, items: Iterable[T]) -> None:
         self._items = items
         self._made: SimpleQueue[T | _End] = SimpleQueue()
-        # One is made before it is wanted.
+        # The first item is read before it is asked for.
         self._wanted = threading.Semaphore(1)
         self._stopped = False
         self.over = threading.Event()
 
     def results(self) -> Iterator[T]:
-        """The items, as the thread makes them."""
+        """The items, as the thread reads them."""
         while True:
             made = self._made.get()
             if isinstance(made, _End):
@@ -89,20 +90,20 @@ class _Work(Generic[T]):
                 return
             self._wanted.release()
             yield made
-            # Held no longer than by whoever took it.
+            # Keep no reference while the next item is read.
             del made
 
     def stop(self) -> None:
-        """Let the thread make no more."""
+        """Let the thread read no more items."""
         self._stopped = True
         self._wanted.release()
 
     def run(self) -> None:
-        """Make items as they are wanted: what the thread does."""
+        """Read items as they are asked for; runs in the thread."""
         try:
             iterator = iter(self._items)
             try:
-                self._make_all(iterator)
+                self._read_all(iterator)
             finally:
                 if hasattr(iterator, "close"):
                     iterator.close()
@@ -111,7 +112,7 @@ class _Work(Generic[T]):
         finally:
             self.over.set()
 
-    def _make_all(self, iterator: Iterator[T]) -> None:
+    def _read_all(self, iterator: Iterator[T]) -> None:
         while True:
             self._wanted.acquire()
             if self._stopped:

@@ -1,8 +1,8 @@
 """Rows in random order, in bounded memory.
 
-Each row goes into a bucket drawn at random, a file of its own; then each bucket, which fits in
-memory, is put in random order. All orders of the rows are equally likely. A bucket that turns out
-too large is treated in the same way again.
+Each row goes into a bucket, a temporary file, drawn at random; then each bucket is shuffled in
+memory. All orders of the rows are equally likely. A bucket that does not fit in memory is split
+again in the same way.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from certsvm.data.batch import Batch, joined
-from certsvm.problem.rows import Vector
 from certsvm.storage.atomic import WriteError
 
 _MOST_BUCKETS = 256
 
 
 class Bucket:
-    """Rows on their way, in a file; what is put in comes out in pieces."""
+    """A temporary file of batches."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -31,22 +30,25 @@ class Bucket:
         self.n_rows = 0
 
     def put(self, rows: Batch) -> None:
-        """Append rows."""
+        """Append a batch."""
         self.nbytes += rows.nbytes
         self.n_rows += len(rows.y)
         X = rows.X
         arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
+        weights = [] if rows.weights is None else [rows.weights]
         try:
             with self.path.open("ab") as file:
-                for array in (np.array(X.shape), rows.y, *_maybe(rows.weights), *arrays):
+                for array in (np.array(X.shape), rows.y, *weights, *arrays):
                     _write(file, np.ascontiguousarray(array))
         except OSError as error:
             raise WriteError(
-                error.errno, f"cannot keep rows on their way: {error.strerror}", str(self.path)
+                error.errno,
+                f"cannot write rows to a temporary file: {error.strerror}",
+                str(self.path),
             ) from None
 
-    def pieces(self, *, sparse: bool, weighted: bool) -> Iterator[Batch]:
-        """What was put in, in the same pieces."""
+    def batches(self, *, sparse: bool, weighted: bool) -> Iterator[Batch]:
+        """The batches, in the order in which they were put in."""
 
         def array(file: Any) -> NDArray[Any]:
             loaded: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
@@ -64,32 +66,28 @@ class Bucket:
 
 
 def _write(file: IO[bytes], array: NDArray[Any]) -> None:
-    # Not with NumPy's writer, whose errors do not say what is wrong.
+    # NumPy's own writer hides the reason of an error.
     header = np.lib.format.header_data_from_array_1_0(array)
     np.lib.format.write_array_header_2_0(file, header)
     if array.size:
         file.write(array.data.cast("B") if array.dtype.kind != "U" else array.tobytes())
 
 
-def _maybe(weights: Vector | None) -> list[Vector]:
-    return [] if weights is None else [weights]
-
-
 def shuffled(
-    pieces: Iterable[Batch], folder: Path, most: int, expected: int, rng: np.random.Generator
+    batches: Iterable[Batch], folder: Path, most: int, expected: int, rng: np.random.Generator
 ) -> Iterator[Batch]:
     """All rows in random order, in runs of at most about ``most`` bytes.
 
     Parameters
     ----------
-    pieces : iterable of Batch
+    batches : iterable of Batch
         Read once, before anything is returned.
     folder : path
-        Where buckets may be kept.
+        Folder for the buckets.
     most : int
-        The size of what may be in memory at once, besides a copy of it.
+        Bytes of rows that may be in memory at once, besides a copy of them.
     expected : int
-        The size of all rows, guessed; a wrong guess costs time, not memory.
+        Estimate of the size of all rows; a wrong estimate costs time, not memory.
     rng : Generator
         The source of randomness.
     """
@@ -97,7 +95,7 @@ def shuffled(
     name = f"{rng.integers(2**62):016x}"
     buckets = [Bucket(folder / f"{name}-{i}.rows") for i in range(n_buckets)]
     sparse = weighted = False
-    for rows in pieces:
+    for rows in batches:
         sparse, weighted = sp.issparse(rows.X), rows.weights is not None
         which = rng.integers(n_buckets, size=len(rows.y))
         sorted_rows = rows.take(np.argsort(which, kind="stable"))
@@ -108,7 +106,7 @@ def shuffled(
     for bucket in buckets:
         if bucket.nbytes == 0:
             continue
-        inside = bucket.pieces(sparse=sparse, weighted=weighted)
+        inside = bucket.batches(sparse=sparse, weighted=weighted)
         # A single row cannot be split, however large it is.
         if bucket.nbytes > most and bucket.n_rows > 1:
             yield from shuffled(inside, folder, most, bucket.nbytes, rng)

@@ -1,13 +1,12 @@
-"""Data that is read anew in each pass: a stream of blocks, and the problem on it.
+"""Streams of blocks, which are read again in every pass.
 
-A certificate is about one set of rows, so all passes must see the same. A ``BlockStream`` makes
-sure of it: the first pass, the survey, takes a digest of each block, and every later block must
-have the digest of its place. A source that gives something else, fewer or more blocks than before
-is an error, and no certificate.
+A certificate holds for one set of rows, so every pass must see the same rows. ``BlockStream``
+ensures this: the first pass, the survey, stores a digest of each block, and later passes compare
+their blocks with it. Other blocks, or another number of blocks, are an error: nothing is certified.
 
-At any time two blocks are in memory: the one that is worked on, and the next, which is read and
-checked in a thread of its own meanwhile. A source that writes over its last block then would change
-rows in use; so each block's digest is taken once more when it has been worked on.
+Two blocks are in memory at a time: one in use, and the next, which another thread reads and checks
+meanwhile. A source that reuses its arrays could overwrite the block in use, so the digest of each
+block is computed a second time after its use.
 """
 
 from __future__ import annotations
@@ -20,21 +19,25 @@ import scipy.sparse as sp
 import xxhash
 from numpy.typing import NDArray
 
+from certsvm.data.batch import Batch
 from certsvm.data.read_ahead import Reader
 from certsvm.problem.rows import Rows, Vector, to_csr
 from certsvm.problem.sizes import ClassSurvey
 from certsvm.storage.fingerprint import FingerprintBuilder
 
-Source: TypeAlias = Callable[[], Iterable[tuple[Any, ...]]]
+BlockSource: TypeAlias = Callable[[], Iterable[tuple[Any, ...]]]
 """Begins a pass: returns blocks ``(X, y)`` or ``(X, y, weights)``, the same in each pass."""
 
 
 class DataChangedError(ValueError):
-    """A source did not give the same rows again."""
+    """A source does not give the same rows in every pass."""
 
 
 class Block(NamedTuple):
-    """Rows in memory, the positions of their labels among the classes, and their weights."""
+    """Rows to train on: augmented, with the class index of each row.
+
+    ``first`` is the number of rows before the block.
+    """
 
     rows: Rows
     y_index: NDArray[np.intp]
@@ -42,26 +45,8 @@ class Block(NamedTuple):
     first: int
 
 
-class RawBlock(NamedTuple):
-    """A block as it comes from the source, with its digest."""
-
-    X: Any
-    y: NDArray[Any]
-    weights: Vector | None
-    digest: bytes
-
-    def refuse_overwritten(self) -> None:
-        """Raise if somebody wrote into the block since its digest was taken."""
-        if block_digest(self.X, self.y, self.weights) != self.digest:
-            raise DataChangedError(
-                "a block was overwritten while it was in use: the source must not use its arrays "
-                "again for the next block. Let it yield copies, or read_ahead=False. Nothing is "
-                "certified."
-            )
-
-
 class BlockStream:
-    """Blocks of rows from a source that can be read again and again.
+    """Blocks of rows from a source that can be read repeatedly.
 
     Parameters
     ----------
@@ -72,9 +57,9 @@ class BlockStream:
     intercept_scaling : float, default=0.0
         The augmentation rho >= 0 of the rows.
     read_ahead : bool, default=True
-        Whether to read the next block while one is worked on. Then two are in memory.
+        Whether to read the next block while one is in use. Then two are in memory.
     on_block : callable, default=None
-        Called with the number of rows read after each block of the survey; for a progress bar.
+        Called after each block of the survey with the number of rows read; for a progress bar.
 
     Attributes
     ----------
@@ -83,13 +68,13 @@ class BlockStream:
     classes : ndarray
         The labels that occur, in ascending order.
     surveys : list of ClassSurvey
-        One for each class.
+        Row count and weights of each class.
     R : float
         The largest norm of an augmented row of positive weight.
     largest_block : int
         Size of the largest block, in bytes.
     fingerprint : Fingerprint
-        Of all rows and labels, however they are cut into blocks.
+        Fingerprint of all rows and labels; it does not depend on the division into blocks.
 
     Examples
     --------
@@ -104,7 +89,7 @@ class BlockStream:
 
     def __init__(
         self,
-        source: Source,
+        source: BlockSource,
         *,
         intercept_scaling: float = 0.0,
         read_ahead: bool = True,
@@ -124,18 +109,18 @@ class BlockStream:
         self._survey(on_block)
 
     def blocks(self) -> Iterator[Block]:
-        """All rows, in order; raises ``DataChangedError`` if they are not those of the survey."""
+        """All rows, in order; raises ``DataChangedError`` if they differ from the survey."""
         first = n_blocks = 0
-        for block in self._raw_blocks():
-            if n_blocks == self.n_blocks or block.digest != self._digests[n_blocks]:
+        for batch, digest in self._batches():
+            if n_blocks == self.n_blocks or digest != self._digests[n_blocks]:
                 raise DataChangedError(
                     f"block {n_blocks + 1} of the data is not what it was in the first pass: the "
                     "data changed underneath, or the source does not give the same blocks in each "
                     "pass. Nothing is certified."
                 )
-            rows = Rows(block.X, intercept_scaling=self.intercept_scaling)
-            yield Block(rows, self._positions(block.y), block.weights, first)
-            block.refuse_overwritten()
+            rows = Rows(batch.X, intercept_scaling=self.intercept_scaling)
+            yield Block(rows, self._class_index(batch.y), batch.weights, first)
+            _refuse_overwritten(batch, digest)
             first += rows.n_rows
             n_blocks += 1
         if n_blocks < self.n_blocks:
@@ -147,20 +132,20 @@ class BlockStream:
 
     @property
     def digest(self) -> str:
-        """Of all rows, labels and weights, as they are cut into blocks."""
+        """Digest of all rows, labels and weights; it depends on the division into blocks."""
         return xxhash.xxh3_128_hexdigest(b"".join(self._digests))
 
-    def _positions(self, y: NDArray[Any]) -> NDArray[np.intp]:
+    def _class_index(self, y: NDArray[Any]) -> NDArray[np.intp]:
         if self.classes.size == 2:
-            # Much faster than a search, and the usual case.
+            # Much faster than the search below.
             second: NDArray[np.bool_] = y == self.classes[1]
             return second.astype(np.intp)
         return np.searchsorted(self.classes, y)
 
     def _survey(self, on_block: Callable[[int], None] | None) -> None:
         surveys: dict[Any, ClassSurvey] = {}
-        for block in self._raw_blocks():
-            X, y, weights, digest = block
+        for batch, digest in self._batches():
+            X, y, weights = batch
             if self.n_blocks == 0:
                 self.n_columns = int(X.shape[1])
                 fingerprint = FingerprintBuilder(self.n_columns)
@@ -172,9 +157,9 @@ class BlockStream:
             rows = self._checked_rows(X)
             labels, y_index = np.unique(y, return_inverse=True)
             for i, label in enumerate(labels.tolist()):
-                mine = y_index == i
-                some = None if weights is None else weights[mine]
-                surveys.setdefault(label, ClassSurvey()).add(int(mine.sum()), some)
+                in_class = y_index == i
+                class_weights = None if weights is None else weights[in_class]
+                surveys.setdefault(label, ClassSurvey()).add(int(in_class.sum()), class_weights)
             norms = rows.squared_norms if weights is None else rows.squared_norms[weights > 0]
             self.R = max(self.R, float(np.sqrt(norms.max(initial=0.0))))
             self.n_rows += rows.n_rows
@@ -183,7 +168,7 @@ class BlockStream:
             self.n_blocks += 1
             self._digests.append(digest)
             fingerprint.update(X, y)
-            block.refuse_overwritten()
+            _refuse_overwritten(batch, digest)
             if on_block is not None:
                 on_block(self.n_rows)
         if self.n_rows == 0:
@@ -200,19 +185,29 @@ class BlockStream:
                 f"block {self.n_blocks + 1} of the data (after {self.n_rows} rows): {error}"
             ) from None
 
-    def _raw_blocks(self) -> Iterator[RawBlock]:
-        blocks = self._digested()
-        yield from blocks if self._reader is None else self._reader.one_ahead(blocks)
+    def _batches(self) -> Iterator[tuple[Batch, bytes]]:
+        """The blocks of a pass as the source gives them, with their digests."""
 
-    def _digested(self) -> Iterator[RawBlock]:
-        for block in self.source():
-            X, y, weights = checked_block(block)
-            if X.shape[0]:
-                yield RawBlock(X, y, weights, block_digest(X, y, weights))
+        def batches() -> Iterator[tuple[Batch, bytes]]:
+            for block in self.source():
+                batch = checked_block(block)
+                if len(batch.y):
+                    yield batch, block_digest(*batch)
+
+        yield from batches() if self._reader is None else self._reader.one_ahead(batches())
 
 
-def checked_block(block: Any) -> tuple[Any, NDArray[Any], Vector | None]:
-    """X as CSR or array, y, and the weights of a block."""
+def _refuse_overwritten(batch: Batch, digest: bytes) -> None:
+    if block_digest(*batch) != digest:
+        raise DataChangedError(
+            "a block was overwritten while it was in use: the source must not use its arrays "
+            "again for the next block. Let it yield copies, or read_ahead=False. Nothing is "
+            "certified."
+        )
+
+
+def checked_block(block: Any) -> Batch:
+    """A block from a source: X as CSR or array, y, and the weights, all validated."""
     if not (isinstance(block, tuple | list) and len(block) in (2, 3)):
         raise ValueError(
             f"a block must be (X, y) or (X, y, weights), got {type(block).__name__}"
@@ -230,15 +225,15 @@ def checked_block(block: Any) -> tuple[Any, NDArray[Any], Vector | None]:
     if y.dtype.kind == "O" and any(label is None or label != label for label in y.tolist()):
         raise ValueError("a block has rows without a label (NaN or None)")
     if len(block) == 2 or block[2] is None:
-        return X, y, None
+        return Batch(X, y)
     weights: Vector = np.asarray(block[2], dtype=np.float64)
     if weights.shape != y.shape or not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("a block's weights must be finite and not negative, one for each row")
-    return X, y, weights
+    return Batch(X, y, weights)
 
 
 def block_digest(X: Any, y: NDArray[Any], weights: Vector | None) -> bytes:
-    """Of everything in a block, as it is stored."""
+    """Digest of everything in a block, as it is stored."""
     digest = xxhash.xxh3_128(repr(X.shape).encode())
     arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
     if y.dtype.kind == "O":
@@ -252,13 +247,3 @@ def block_digest(X: Any, y: NDArray[Any], weights: Vector | None) -> bytes:
         if array.size:
             digest.update(np.ascontiguousarray(array).data.cast("B"))
     return digest.digest()
-
-
-__all__ = [
-    "Block",
-    "BlockStream",
-    "DataChangedError",
-    "Source",
-    "block_digest",
-    "checked_block",
-]

@@ -1,7 +1,7 @@
-"""Batch from tables: CSV and Parquet files, a block at a time.
+"""Tables: CSV and Parquet files, read a block at a time.
 
-One column holds the labels, one may hold weights; all others must be numbers, and become dense
-rows. What cannot be a number is an error that names the row and the column.
+One column holds the labels and one may hold weights. All others must be numeric and become dense
+rows. A value that is not a number is an error that names its row and column.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from certsvm.data.batch import Batch
 from certsvm.data.compressed import compression_of
 from certsvm.problem.rows import Vector
 
-# The first rows of a CSV file, in which names and types are looked for, end within this, or the
-# next, or the last.
+# Sizes of the first block of a CSV file, tried in turn until one holds the names and a row.
 _FIRST_BLOCKS = (1 << 20, 1 << 24, 1 << 28)
 _ARROW_NAMES = {"gzip": "gzip", "bzip2": "bz2", "zstd": "zstd", None: None}
 
 
 class TableError(ValueError):
-    """A table that cannot be used, with the file's name and what is wrong."""
+    """A table cannot be used; the message names the file and says why."""
 
 
 class Table:
@@ -39,19 +38,19 @@ class Table:
     path : path
         The file. A CSV file has a line of names at the top, and may be compressed.
     label : str, default=None
-        The column of labels; None means the one called "label", or else the last one.
+        The column of labels; by default "label", or else the last column.
     weight : str, default=None
         The column of weights.
     features : sequence of str, default=None
-        The columns to take, in this order; None takes all others. If they are given and no label
-        is, the labels are in "label", or in the only other column, or nowhere.
+        The feature columns, in this order; None means all other columns. If they are given without
+        a label, the labels are in "label", or in the only other column, or missing.
 
     Attributes
     ----------
     feature_names : list of str
         The columns of the rows, in their order.
     label : str or None
-        The column of labels; None if there is none.
+        The column of labels, if there is one.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class Table:
         self._refuse_non_numbers()
 
     def blocks(self, block_bytes: int) -> Iterator[Batch]:
-        """All rows, in blocks of about this size. Without labels, they are empty strings."""
+        """All rows, in blocks of about this size. Missing labels are empty strings."""
         first = 0
         for batch in self._batches(block_bytes):
             if len(batch) == 0:
@@ -98,7 +97,7 @@ class Table:
             raise TableError(f"{self.path} has no rows")
 
     def in_type(self, X: NDArray[np.float64], dtype: Any) -> NDArray[np.floating[Any]]:
-        """Batch in another type of float; what it cannot hold is an error."""
+        """X as another float type; overflow is an error."""
         with np.errstate(over="ignore"):
             converted: NDArray[np.floating[Any]] = X.astype(dtype, copy=False)
         if not np.isfinite(converted).all():
@@ -186,7 +185,7 @@ class Table:
                 with self.path.open("rb") as opened, pa.parquet.ParquetFile(opened) as file:
                     yield from file.iter_batches(batch_size=rows)
                 return
-            # What a column holds must not depend on how the file is cut.
+            # The type of a column must not depend on how the file is cut.
             types = {n: pa.float64() for n in self._types if n != self.label}
             types |= {n: k for n, k in self._types.items() if pa.types.is_boolean(k)}
             used = {*self.feature_names, self.weight}
@@ -238,7 +237,7 @@ class Table:
 
     @contextmanager
     def _explained(self, what: str = "") -> Iterator[None]:
-        """Arrow's errors, with the name of the file."""
+        """Turn errors of Arrow into errors that name the file."""
         try:
             yield
         except (pa.ArrowException, OSError) as error:

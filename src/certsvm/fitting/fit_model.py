@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from certsvm.data.streams import BlockStream
-from certsvm.data.streams import Source as Blocks
+from certsvm.data.streams import BlockSource, BlockStream
 from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.fit_classes import Observer, fit_classes
 from certsvm.fitting.settings import Settings
@@ -99,7 +98,7 @@ def fit_model(
 
 
 def fit_stream(
-    blocks: Blocks,
+    blocks: BlockSource,
     *,
     class_weight: ClassWeight = None,
     intercept_scaling: float = 0.0,

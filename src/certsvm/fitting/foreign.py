@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,52 +96,22 @@ def bound(
     if not (intercept_scaling is None or intercept_scaling > 0):
         raise ValueError(f"intercept_scaling must be > 0, got {intercept_scaling!r}")
     labels = np.asarray(y).ravel()
-    if hasattr(model, "fit") and not hasattr(model, "coef_"):
-        raise ValueError(
-            f"this {type(model).__name__} has no coef_: pass a fitted linear classifier; of a "
-            "pipeline, its last step with the transformed X"
-        )
     if hasattr(model, "coef_"):
-        _warn_of_other_loss(model, HINGE)
         if intercept is not None:
             raise ValueError("a classifier brings its own intercept; leave intercept out")
-        n_problems = 1 if len(model.classes_) == 2 else len(model.classes_)
-        if np.atleast_2d(model.coef_).shape[0] != n_problems or hasattr(model, "n_support_"):
-            raise ValueError(
-                f"{type(model).__name__} is not one linear function per class against the rest"
-            )
-        if np.setdiff1d(labels, model.classes_).size:
-            raise ValueError("y contains labels that the model was not trained on")
-        if C is None and hasattr(model, "get_params"):
-            C = model.get_params().get("C")
-        if C is None:
-            raise ValueError(
-                f"{type(model).__name__} has no parameter C; pass the C of the problem "
-                "(for SGDClassifier it is 1 / (alpha * n_samples))"
-            )
+        functions = _functions_of(model, labels)
         rho = intercept_scaling or float(getattr(model, "intercept_scaling", 1.0))
-        rows = Rows(X, intercept_scaling=rho if getattr(model, "fit_intercept", True) else 0.0)
-        weights = _weights(model, labels, sample_weight, rows.n_rows)
-        classes = model.classes_
-        parts: Iterator[tuple[Any, NDArray[Any], float]] = (
-            (classes[1] if len(classes) == 2 else classes[i], np.ravel(coef), float(b))
-            for i, (coef, b) in enumerate(
-                zip(np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_), strict=True)
-            )
-        )
+        rho = rho if getattr(model, "fit_intercept", True) else 0.0
+        C = _C_of(model) if C is None else C
     else:
-        if C is None:
-            raise ValueError("pass the C of the problem")
-        rows = Rows(X, intercept_scaling=0.0 if intercept is None else intercept_scaling or 1.0)
-        weights = _weights(None, labels, sample_weight, rows.n_rows)
-        classes = np.unique(labels)
-        if classes.size != 2:
-            raise ValueError(f"a weight vector separates two classes, y has {classes.size}")
-        w = np.asarray(model, dtype=np.float64)
-        # One row of a classifier's coef_ is welcome as it is.
-        parts = iter([(classes[1], w[0] if w.shape[:-1] == (1,) else w, intercept or 0.0)])
+        functions = _function_of_vector(model, labels, intercept or 0.0)
+        rho = 0.0 if intercept is None else intercept_scaling or 1.0
+    if C is None:
+        raise ValueError("pass the C of the problem")
+    rows = Rows(X, intercept_scaling=rho)
+    weights = _weights(model, labels, sample_weight, rows.n_rows)
     certificates = []
-    for positive, coef, b in parts:
+    for positive, coef, b in functions:
         if coef.shape != (rows.n_columns,):
             raise ValueError(f"X has {rows.n_columns} columns, the weights {coef.shape}")
         if not (np.isfinite(coef).all() and np.isfinite(b)):
@@ -152,6 +121,54 @@ def bound(
         w = problem.weight_vector(coef.astype(np.float64), b)
         certificates.append(certify(problem, w, tol, max_iter, random_state))
     return certificates[0] if len(certificates) == 1 else certificates
+
+
+Function: TypeAlias = tuple[Any, NDArray[Any], float]
+"""A class, and the coefficients and the intercept of its linear function against the rest."""
+
+
+def _functions_of(model: Any, labels: NDArray[Any]) -> list[Function]:
+    """The linear functions of a classifier, one for each class against the rest."""
+    _warn_of_other_loss(model, HINGE)
+    classes = model.classes_
+    positive = classes[1:] if len(classes) == 2 else classes
+    coefs = np.atleast_2d(model.coef_)
+    if len(coefs) != len(positive) or hasattr(model, "n_support_"):
+        raise ValueError(
+            f"{type(model).__name__} is not one linear function per class against the rest"
+        )
+    if np.setdiff1d(labels, classes).size:
+        raise ValueError("y contains labels that the model was not trained on")
+    intercepts = np.atleast_1d(model.intercept_)
+    return [
+        (label, np.ravel(coef), float(b))
+        for label, coef, b in zip(positive, coefs, intercepts, strict=True)
+    ]
+
+
+def _C_of(model: Any) -> float:
+    C = model.get_params().get("C") if hasattr(model, "get_params") else None
+    if C is None:
+        raise ValueError(
+            f"{type(model).__name__} has no parameter C; pass the C of the problem "
+            "(for SGDClassifier it is 1 / (alpha * n_samples))"
+        )
+    return float(C)
+
+
+def _function_of_vector(model: Any, labels: NDArray[Any], intercept: float) -> list[Function]:
+    """A weight vector as the linear function of the larger of two labels."""
+    if hasattr(model, "fit"):
+        raise ValueError(
+            f"this {type(model).__name__} has no coef_: pass a fitted linear classifier; of a "
+            "pipeline, its last step with the transformed X"
+        )
+    classes = np.unique(labels)
+    if classes.size != 2:
+        raise ValueError(f"a weight vector separates two classes, y has {classes.size}")
+    w = np.asarray(model, dtype=np.float64)
+    # One row of a classifier's coef_ is welcome as it is.
+    return [(classes[1], w[0] if w.shape[:-1] == (1,) else w, intercept)]
 
 
 def certify(
@@ -191,7 +208,7 @@ def _warn_of_other_loss(model: Any, loss: Loss) -> None:
             f"{type(model).__name__} was not trained on the {loss.name} loss. The certificate is "
             "about that loss with an L2 penalty (the intercept's included), and so is the gap: a "
             "model may be optimal for its own loss and far from optimal for this one.",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -1,14 +1,9 @@
-"""Is this CSR matrix safe to read?  Asked once, before any other kernel touches it."""
+"""Checks that a CSR matrix is safe to read, made before any other kernel reads it."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel
-
-SOUND = 0
-INDPTR_DESCENDS = 1
-COLUMN_OUT_OF_RANGE = 2
-DUPLICATE_COLUMN = 3
 
 
 @kernel
@@ -23,49 +18,27 @@ def inspect_indptr(indptr: NDArray[np.int64], stored: int) -> int:
 
 
 @kernel
-def inspect_indices(
+def repeats_column(
     indptr: NDArray[np.int64],
-    indices: NDArray[np.signedinteger],
-    columns: int,
+    indices: NDArray[np.unsignedinteger],
     last_row_with: NDArray[np.int64],
-) -> tuple[int, int, int]:
-    """First defect as ``(code, row, position)``.
-
-    Every index is compared with the number of columns. Ascending rows cannot repeat a
-    column; for the others ``last_row_with[j]``, the last row in which column j was seen
-    (initially -1), finds repeats. It may be empty, and then the first row that does not
-    ascend is reported as ``DUPLICATE_COLUMN``: the caller learns that it is needed.
-    """
+) -> bool:
+    """Whether a row has a column twice; ``last_row_with`` has -1 for each column."""
     for k in range(indptr.size - 1):
-        previous = np.int64(-1)
-        ascending = True
         for j in range(indptr[k], indptr[k + 1]):
-            column = np.int64(indices[j])
-            if column < 0 or column >= columns:
-                return COLUMN_OUT_OF_RANGE, k, j
-            if column <= previous:
-                ascending = False
-            previous = column
-        if not ascending:
-            if last_row_with.size == 0:
-                return DUPLICATE_COLUMN, k, indptr[k]
-            for j in range(indptr[k], indptr[k + 1]):
-                column = np.int64(indices[j])
-                if last_row_with[column] == k:
-                    return DUPLICATE_COLUMN, k, j
-                last_row_with[column] = k
-    return SOUND, -1, -1
+            if last_row_with[indices[j]] == k:
+                return True
+            last_row_with[indices[j]] = k
+    return False
 
 
 @kernel
 def survey_indices(
     indptr: NDArray[np.int64], indices: NDArray[np.unsignedinteger]
 ) -> tuple[np.uint64, bool]:
-    """The largest index of all, and whether those of each row ascend.
+    """The largest index, and whether the indices of every row ascend.
 
-    ``indices`` are those from ``indptr[0]`` to ``indptr[-1]``. The loops over all of them have no
-    branch, which makes them several times faster than those of ``inspect_indices``: if all is
-    well, and it mostly is, they are all that need be run.
+    ``indices`` begin at ``indptr[0]``. The loops over them have no branches, so they are fast.
     """
     largest = np.uint64(0)
     descents = 0
@@ -73,7 +46,7 @@ def survey_indices(
         largest = max(largest, np.uint64(indices[j]))
     for j in range(1, indices.size):
         descents += indices[j] <= indices[j - 1]
-    # From the end of a row to the beginning of the next, indices may well descend.
+    # Indices may descend from one row to the next.
     for k in range(1, indptr.size - 1):
         j = indptr[k] - indptr[0]
         if 0 < j < indptr[k + 1] - indptr[0]:

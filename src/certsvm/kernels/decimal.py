@@ -1,10 +1,9 @@
 """Decimal text to the nearest double, exactly.
 
-A number is read as ``m * 10**q`` with up to 19 digits in m. If both fit a double, one product or
-quotient is the nearest double (Clinger). Otherwise the product of m with the leading 128 bits of
-10**q is bounded from both sides (the idea of Eisel and Lemire); nearly always both bounds round
-to the same double. What is left is reported as unsettled, for the caller to settle with Python's
-``float``.
+A number is read as ``m * 10**q`` with up to 19 digits in m. If m and 10**|q| are doubles, one
+product or quotient is the nearest double (Clinger). Otherwise the product of m with the leading 128
+bits of 10**q is bounded from both sides (Eisel and Lemire); nearly always both bounds round to the
+same double. If not, the number is reported as unsettled, and the caller uses Python's ``float``.
 
 Text is read eight bytes at a time. Functions that read ``text`` from position i stop at a byte
 that is no digit, and read at most eight bytes from there: a line feed followed by seven more bytes
@@ -29,7 +28,7 @@ MALFORMED = 2
 TOO_LARGE = 3
 
 PADDING = 8
-"""Bytes that must follow a text's last line feed, or stand in for it."""
+"""Number of bytes that must follow the text; the last line feed may be the first of them."""
 
 _SMALLEST_POWER, _LARGEST_POWER = -342, 308
 _U = np.uint64
@@ -44,26 +43,19 @@ _HIGH_BITS = _U(0x8080808080808080)
 
 
 class DecimalTables(NamedTuple):
-    """Powers of ten, as kernels need them.
-
-    Attributes
-    ----------
-    powers : ndarray of shape (651, 2)
-        The leading 128 bits of 10**q, rounded down, for q from -342 to 308; high half first.
-    tens : ndarray of shape (23,)
-        The powers of ten that are doubles.
-    whole_tens : ndarray of shape (9,)
-        The powers of ten up to eight digits.
-    """
+    """Powers of ten for kernels."""
 
     powers: NDArray[np.uint64]
+    """The leading 128 bits of 10**q, rounded down, for q from -342 to 308; high half first."""
     tens: NDArray[np.float64]
+    """The 23 powers of ten that are doubles."""
     whole_tens: NDArray[np.uint64]
+    """10**0 to 10**8, as integers."""
 
 
 @cache
 def decimal_tables() -> DecimalTables:
-    """The tables; made once."""
+    """The tables, computed once."""
     powers = np.empty((_LARGEST_POWER - _SMALLEST_POWER + 1, 2), dtype=np.uint64)
     for q in range(_SMALLEST_POWER, _LARGEST_POWER + 1):
         if q >= 0:
@@ -88,7 +80,7 @@ def _load(context: Any, builder: Any, array_type: Any, arguments: Any, bits: int
 
 @intrinsic  # type: ignore[untyped-decorator]
 def byte_at(typing_context: Any, text: Any, i: Any) -> Any:
-    """``text[i]`` for i >= 0, without the question whether i counts from the end."""
+    """``text[i]`` for i >= 0, without the test for negative positions."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte = _load(context, builder, signature.args[0], arguments, 8)
@@ -99,7 +91,7 @@ def byte_at(typing_context: Any, text: Any, i: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def word_at(typing_context: Any, text: Any, i: Any) -> Any:
-    """The eight bytes from ``text[i]``, the first of them lowest (Numba has no big-endian host)."""
+    """The eight bytes from ``text[i]``, in little-endian order (as on all hosts of Numba)."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _load(context, builder, signature.args[0], arguments, 64)
@@ -137,29 +129,23 @@ _zeros_above = _count_zeros("llvm.ctlz.i64")
 _zeros_below = _count_zeros("llvm.cttz.i64")
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _double_of(typing_context: Any, bits: Any) -> Any:
-    """The double that has these bits."""
+def _bitcast(signature: Any, result: Any) -> Any:
+    def typed(typing_context: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.bitcast(arguments[0], result)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.DoubleType())
+        return signature, generate
 
-    return types.float64(types.uint64), generate
+    return intrinsic(typed)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _bits_of(typing_context: Any, value: Any) -> Any:
-    """The bits of a double."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.uint64(types.float64), generate
+_double_of = _bitcast(types.float64(types.uint64), ir.DoubleType())
+_bits_of = _bitcast(types.uint64(types.float64), ir.IntType(64))
 
 
 @kernel
 def leading_digits(word: np.uint64) -> Any:
-    """How many of eight bytes are digits, up to the first that is none."""
+    """Number of digits at the start of eight bytes."""
     x = word ^ _ZEROS
     others = (((x & _SEVEN_BITS) + _OVER_NINE) | x) & _HIGH_BITS
     return np.int64(_zeros_below(others) >> _U(3))
@@ -167,8 +153,8 @@ def leading_digits(word: np.uint64) -> Any:
 
 @kernel
 def digits_value(word: np.uint64, n: int) -> np.uint64:
-    """The number that the first n of eight bytes, all digits, are."""
-    # Zeros move in at the front; in two shifts, as one by 64 bits is undefined.
+    """The value of the first n of eight bytes, which are digits."""
+    # Shift in zeros at the front, in two steps, as a shift by 64 bits is undefined.
     half = _U(32 - 4 * n)
     x = ((word ^ _ZEROS) << half) << half
     pairs = x * _U(10) + (x >> _U(8))
@@ -181,7 +167,7 @@ def digits_value(word: np.uint64, n: int) -> np.uint64:
 def _more_digits(
     text: NDArray[np.uint8], i: int, m: np.uint64, tables: DecimalTables
 ) -> tuple[np.uint64, int]:
-    """Append the digits from i on to m, modulo 2**64; also return where they end."""
+    """Append the digits from i on to m, modulo 2**64; return m and the end of the digits."""
     n = 8
     while n == 8:
         word = word_at(text, i)
@@ -193,13 +179,9 @@ def _more_digits(
 
 @kernel
 def _significant(text: NDArray[np.uint8], i: int) -> tuple[np.uint64, int, bool]:
-    """Digits from i on that do not fit 64 bits, or only because of zeros in front of them.
+    """Read more than 19 digits from i on as m * 10**q, with up to 19 significant digits in m.
 
-    Returns
-    -------
-    m, q, cut : uint64, int, bool
-        The first 19 significant digits, and the power of ten to multiply them by. If ``cut``,
-        digits other than zero follow them.
+    The third result, ``cut``, says whether digits other than zero were left out.
     """
     m, q, kept, cut, after_point = _U(0), 0, 0, False, False
     while True:
@@ -221,9 +203,9 @@ def _significant(text: NDArray[np.uint8], i: int) -> tuple[np.uint64, int, bool]
 
 @kernel
 def _exponent(text: NDArray[np.uint8], i: int) -> tuple[int, int]:
-    """The exponent after the e at i, and where it ends; -1 if it has no digits.
+    """The exponent after the e at i, and its end; -1 if it has no digits.
 
-    It stops growing long after it has outweighed all digits there can be.
+    It stops growing when it outweighs any possible number of digits.
     """
     i += 1
     sign = byte_at(text, i)
@@ -242,10 +224,10 @@ def _exponent(text: NDArray[np.uint8], i: int) -> tuple[int, int]:
 def _round_product(m: np.uint64, q: int, powers: NDArray[np.uint64]) -> tuple[np.uint64, int]:
     """The bits of the double nearest to m * 10**q, for m > 0 and q within the table.
 
-    With m shifted up to 64 bits and 10**q to 128, their product f is known but for its end. In
-    units of the last bit of ``high``, it lies between ``high`` and ``high + 2`` at first, then,
-    with the table's other half, within 2**-63 above (high, low). Only where this leaves open on
-    which side of the middle between two doubles f lies is the result unsettled.
+    With m shifted up to 64 bits and 10**q to 128, the leading bits of their product f are known. In
+    units of the last bit of ``high``, f lies between ``high`` and ``high + 2`` at first; with the
+    table's other half, within 2**-63 above (high, low). The result is unsettled if f may lie on
+    either side of the middle between two doubles.
     """
     shift = _zeros_above(m)
     m <<= shift
@@ -280,7 +262,7 @@ def _round_product(m: np.uint64, q: int, powers: NDArray[np.uint64]) -> tuple[np
 
 @kernel
 def nearest_double(m: np.uint64, q: int, cut: bool, tables: DecimalTables) -> tuple[float, int]:
-    """The double nearest to m * 10**q, or to a little more than that if ``cut``; and how sure."""
+    """The double nearest to m * 10**q, or to slightly more if ``cut``, and its status."""
     if m <= _MOST_EXACT and -22 <= q <= 22 and not cut:
         if q < 0:
             return np.float64(m) / tables.tens[-q], SETTLED
@@ -292,7 +274,7 @@ def nearest_double(m: np.uint64, q: int, cut: bool, tables: DecimalTables) -> tu
         return 0.0, TOO_LARGE
     bits, status = _round_product(m, q, tables.powers)
     if cut:
-        # The number lies between this and the next mantissa: settled if both round alike.
+        # The number lies between m and m + 1; it is settled if both round to the same double.
         above, status_above = _round_product(m + _U(1), q, tables.powers)
         if bits != above or status != status_above:
             status = UNSETTLED
@@ -303,10 +285,7 @@ def nearest_double(m: np.uint64, q: int, cut: bool, tables: DecimalTables) -> tu
 def read_number(text: NDArray[np.uint8], i: int, tables: DecimalTables) -> tuple[float, int, int]:
     """Read ``[+-] digits [. digits] [e [+-] digits]`` from i on.
 
-    Returns
-    -------
-    value, end, status : float, int, int
-        The nearest double, the position behind the number, and whether that is settled.
+    Returns the nearest double, the position behind the number, and the status.
     """
     c = byte_at(text, i)
     negative = c == 45
@@ -336,14 +315,10 @@ def read_number(text: NDArray[np.uint8], i: int, tables: DecimalTables) -> tuple
 
 @kernel
 def read_short_number(text: NDArray[np.uint8], i: int, tables: DecimalTables) -> tuple[float, int]:
-    """Read the digits of most numbers there are: few, with a point or without, and no exponent.
+    """Read a number of at most seven digits before and after its point, without an exponent.
 
-    It is small enough to become part of the loop that calls it, unlike :func:`read_number`.
-
-    Returns
-    -------
-    value, end : float, int
-        The nearest double, and the position behind the digits; -1 if this is no such number.
+    Returns the nearest double, and the position behind the digits; -1 if it is no such number. The
+    function is small enough to be inlined, unlike ``read_number``.
     """
     c = byte_at(text, i)
     negative = c == 45
@@ -369,8 +344,8 @@ def read_short_number(text: NDArray[np.uint8], i: int, tables: DecimalTables) ->
 def narrows_twice(value: float) -> Any:
     """Whether a double lies halfway between two float32.
 
-    Only then is the float32 nearest to it perhaps not the one nearest to the decimal number that
-    the double was itself nearest to.
+    Only then may the float32 nearest to it differ from the float32 nearest to the decimal number
+    from which the double was rounded.
     """
     if abs(value) >= 2.0**-126:
         return (_bits_of(value) & _U(0x1FFFFFFF)) == _U(0x10000000)

@@ -1,4 +1,4 @@
-"""Gram matrices of some of the rows: sum_k weights_k y_k y_k'."""
+"""Gram matrices of selected rows: sum_k weights_k y_k y_k'."""
 
 from typing import Any
 
@@ -47,13 +47,9 @@ def scaled_row(rows: RowArrays, k: int, scale: float, out: Vector) -> None:
 
 @row_operation(scaled_row)
 def _scaled_row(rows: Any, k: Any, scale: Any, out: Any) -> Any:
-    if rows.instance_class is CsrRows:
-
-        def sparse(rows: CsrRows, k: int, scale: float, out: Vector) -> None:
-            out[:] = 0.0
-            add(rows, k, scale, out)
-
-        return sparse
+    def sparse(rows: CsrRows, k: int, scale: float, out: Vector) -> None:
+        out[:] = 0.0
+        add(rows, k, scale, out)
 
     def dense(rows: DenseRows, k: int, scale: float, out: Vector) -> None:
         for j in range(rows.values.shape[1]):
@@ -61,7 +57,7 @@ def _scaled_row(rows: Any, k: Any, scale: Any, out: Any) -> Any:
         if rows.intercept_scaling != 0.0:
             out[out.size - 1] = scale * rows.intercept_scaling
 
-    return dense
+    return sparse if rows.instance_class is CsrRows else dense
 
 
 @kernel

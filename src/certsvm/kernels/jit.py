@@ -1,16 +1,13 @@
-"""How every compiled function of the package is compiled.
+"""Compiler options of all kernels.
 
-Three decisions live here and nowhere else.
-
-* ``_nrt=False``: kernels allocate nothing, so they need no reference counts. With
-  counting on, passing rows as a named tuple costs more than the row itself.
-* ``fastmath={"contract"}``: fused multiply-add is welcome (it rounds once instead of
-  twice); reordering is not, except where a function asks for it. Reordering lets LLVM
-  turn sparse inner products into vector gathers, which are several times slower than
-  the plain loop on processors with costly gathers. No option that
-  assumes away NaN or infinity is ever used.
-* ``no_cfunc_wrapper=True``: no kernel is passed to another as a value, and wrappers for that
-  would be a tenth of the time that compilation takes.
+* ``_nrt=False``: kernels allocate nothing, so they need no reference counts. Counting makes passing
+  rows as a named tuple more expensive than reading a row.
+* ``fastmath={"contract"}``: fused multiply-add is allowed, since it rounds once instead of twice.
+  Reordering is allowed only in functions that ask for it: LLVM would turn sparse inner products
+  into vector gathers, which are several times slower than the plain loop on many processors. No
+  option that assumes away NaN or infinity is ever used.
+* ``no_cfunc_wrapper=True``: no kernel is passed to another as a value, and wrappers for that take a
+  tenth of the time of compilation.
 """
 
 import inspect
@@ -28,7 +25,7 @@ _OPTIONS: dict[str, Any] = {
     "_nrt": False,
     "no_cfunc_wrapper": True,
 }
-# Sums over contiguous memory gain from reordering (vector lanes) and lose nothing.
+# Reordering puts sums over contiguous memory into vector lanes.
 _REORDER: dict[str, Any] = _OPTIONS | {"fastmath": {"contract", "reassoc", "nsz"}}
 
 
@@ -47,8 +44,8 @@ def _compile(function: F, options: dict[str, Any]) -> F:
     try:
         compiled = njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:
-        # No folder to cache in can be written (a container without a home, say): compile
-        # in each process instead.
+        # There is no writable folder for the cache, for example in a container without a home:
+        # compile in each process.
         compiled = njit(nogil=True, **options)(function)
     return compiled
 
@@ -56,8 +53,7 @@ def _compile(function: F, options: dict[str, Any]) -> F:
 def row_operation(function: Callable[..., Any], *, reorder: bool = False) -> Callable[[F], F]:
     """Register a compiled form of ``function``, chosen by the type of its rows.
 
-    The decorated function gets Numba types and returns the implementation for them, or
-    None if it has none for these.
+    The decorated function gets Numba types and returns the implementation for them, or None.
     """
     decorator: Callable[[F], F] = overload(
         function, jit_options=_REORDER if reorder else _OPTIONS, strict=False
@@ -68,13 +64,13 @@ def row_operation(function: Callable[..., Any], *, reorder: bool = False) -> Cal
 def loss_operation(function: F) -> F:
     """Let kernels call ``function``, whose first argument is a loss.
 
-    What is compiled is the method of the same name of the loss's class.
+    The method of the same name of the loss's class is compiled.
     """
 
     def implementation(loss: Any, *arguments: Any) -> Any:
         return getattr(loss.instance_class, function.__name__)
 
-    # Numba binds the arguments of a call by the signature of what it asks for the implementation.
+    # Numba binds the arguments of a call by the signature of ``implementation``.
     implementation.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     overload(function, jit_options=_OPTIONS, strict=False)(implementation)
     return function

@@ -1,9 +1,9 @@
-"""Lines of ``label [qid:n] index:value ... [# comment]`` to arrays.
+"""A parser of lines ``label [qid:n] index:value ... [# comment]``.
 
 Text is parsed by whole lines. The last line ends with a line feed within the text or right behind
-it, so that every loop over bytes, none of which passes a line feed, ends there: there are no
-questions about the end of the text in between, and no reading beyond it. ``parse_lines`` checks
-this when it begins, as well as the room for its results as it goes.
+it, and no loop over bytes passes a line feed: so no loop needs to test for the end of the text, and
+none reads beyond it. ``parse_lines`` checks this at the start, and the room for its results as it
+proceeds.
 """
 
 from typing import Any, NamedTuple
@@ -47,57 +47,42 @@ _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 class IndexRules(NamedTuple):
-    """Which indices are welcome.
-
-    Attributes
-    ----------
-    base : int
-        Subtracted from every index that is stored.
-    low, high : int
-        The smallest and the largest index allowed.
-    notable : int
-        The first index of this size is reported, as it may turn out to be wrong later.
-    """
+    """Which indices are valid, and how they are stored."""
 
     base: int
+    """Subtracted from every index."""
     low: int
+    """The smallest valid index."""
     high: int
+    """The largest valid index."""
     notable: int
+    """The first index of this size is reported, since it may prove wrong later."""
 
 
 class Report(NamedTuple):
-    """What became of a piece of text, in the order of the array that ``parse_lines`` fills.
-
-    Attributes
-    ----------
-    code, position : int
-        ``PARSED``, or what is wrong and where.
-    rows, values : int
-        How many were stored.
-    smallest, largest : int
-        Index; ``LARGEST_INDEX`` and -1 if there is none.
-    queries : int
-        Lines with a qid.
-    deferred : int
-        Numbers that are left to the caller, listed as far as there was room.
-    notable : int
-        Position of the first notable index; -1 if there is none.
-    """
+    """The result of ``parse_lines``, in the order of the array that it fills."""
 
     code: int
+    """``PARSED``, or the kind of error."""
     position: int
+    """Position of the error."""
     rows: int
     values: int
     smallest: int
+    """The smallest index; ``LARGEST_INDEX`` if there is none."""
     largest: int
+    """The largest index; -1 if there is none."""
     queries: int
+    """Number of lines with a qid."""
     deferred: int
+    """Number of unsettled numbers, which are listed as far as there is room."""
     notable: int
+    """Position of the first notable index; -1 if there is none."""
 
 
 @kernel
 def survey(text: NDArray[np.uint8]) -> tuple[int, int]:
-    """How many line feeds and colons there are."""
+    """Numbers of line feeds and of colons."""
     lines, colons = 0, 0
     for j in range(text.size):
         lines += text[j] == _LF
@@ -145,7 +130,7 @@ def _behind_blanks(text: NDArray[np.uint8], i: int) -> int:
 
 @kernel
 def _behind_comment(text: NDArray[np.uint8], i: int, end: int) -> tuple[int, bool]:
-    """Where the comment ends, and whether without NUL and lone carriage return up to there."""
+    """End of the comment, and whether it has no NUL and no lone carriage return."""
     while not _ends_line(text, i, end):
         c = byte_at(text, i)
         if c == 0 or c == _CR:
@@ -156,7 +141,7 @@ def _behind_comment(text: NDArray[np.uint8], i: int, end: int) -> tuple[int, boo
 
 @kernel
 def _behind_query(text: NDArray[np.uint8], i: int, end: int) -> int:
-    """Position behind ``qid:n`` at i; i itself if there is something else."""
+    """Position behind ``qid:n`` at i; i itself if there is none."""
     if (
         byte_at(text, i) != _Q
         or byte_at(text, i + 1) != 105
@@ -172,7 +157,7 @@ def _behind_query(text: NDArray[np.uint8], i: int, end: int) -> int:
 
 @kernel
 def _read_index(text: NDArray[np.uint8], i: int) -> tuple[int, int]:
-    """The index whose digits begin at i, and where they end; -1 if it is too large."""
+    """The index whose digits begin at i, or -1 if it is too large; and the end of the digits."""
     word = word_at(text, i)
     n = leading_digits(word)
     index: Any = np.int64(digits_value(word, n))
@@ -192,7 +177,7 @@ def _read_index(text: NDArray[np.uint8], i: int) -> tuple[int, int]:
 def _read_value(
     text: NDArray[np.uint8], i: int, end: int, narrow: bool, tables: DecimalTables
 ) -> tuple[float, int, int]:
-    """A number that ends where its token does, as :func:`read_number` returns it."""
+    """Read a number that is a whole token, as ``read_number`` does."""
     value, i, status = read_number(text, i, tables)
     if status == MALFORMED or not _ends_token(text, i, end):
         return value, i, MALFORMED
@@ -206,7 +191,7 @@ def _read_value(
 
 @kernel
 def _defer(deferred: NDArray[np.int64], count: int, slot: int, position: int) -> int:
-    """Note a number to be settled, if there is room; return how many there are now."""
+    """List an unsettled number if there is room; return the new count."""
     if count < deferred.shape[0]:
         deferred[count, 0] = slot
         deferred[count, 1] = position
@@ -226,10 +211,10 @@ def _parse_items(
     deferred: NDArray[np.int64],
     report: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """The pairs from i on, stored from k on; returns a code, the position, and k behind them.
+    """Store the pairs from i on in slots from k on; return a code, a position and the next slot.
 
-    If all is well the position is that of the first byte that cannot begin a pair, and
-    ``report`` knows about the indices.
+    After ``PARSED`` the position is that of the first byte that cannot begin a pair, and
+    ``report`` has the range of the indices.
     """
     narrow = values.itemsize == 4
     previous, token, first_k = -1, i, k
@@ -252,8 +237,8 @@ def _parse_items(
         previous = index
         begin = i + 1
         value, i = read_short_number(text, begin, tables)
-        # So few digits are never so close to the middle between two float32 that the double hides
-        # on which side of it they are: it can be narrowed without a second look.
+        # So few digits are never so close to the middle between two float32 that the double lies on
+        # the other side of it: no test of ``narrows_twice`` is needed.
         if i < 0 or (byte_at(text, i) != _SPACE and byte_at(text, i) != _LF):
             value, i, status = _read_value(text, begin, end, narrow, tables)
             if status == MALFORMED:
@@ -284,7 +269,7 @@ def _parse_label(
     deferred: NDArray[np.int64],
     report: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """The label at i, and the qid that may follow; returns a code and the position behind."""
+    """Store the label at i and skip a qid; return a code and the position behind them."""
     if row >= labels.size:
         return NO_ROOM, i
     value, behind = read_short_number(text, i, tables)
@@ -325,8 +310,8 @@ def parse_lines(
         ``PADDING`` bytes follow the end. Either the last byte before it or the first of these is
         a line feed.
     values, indices, labels, row_ends : ndarray
-        Results. ``row_ends`` gets how many values there are up to the end of each row,
-        ``first_value`` included.
+        Results. ``row_ends`` gets the number of values up to the end of each row, plus
+        ``first_value``.
     deferred : ndarray of shape (n, 2)
         Slots and positions of unsettled numbers; slot -1 - k is the label of row k.
     report : ndarray

@@ -1,4 +1,4 @@
-"""The loss of a row, and what solvers and certificates need to know of it.
+"""The loss of a row, and its properties that solvers and certificates need.
 
 With weights s_k and v = sum_k alpha_k y_k, a loss l makes the two problems
 
@@ -9,9 +9,9 @@ where D_k(a) = -C s_k l*(-a / (C s_k)) with the convex conjugate l*, so that D_k
 
     C s_k l(m) + a m - D_k(a) >= 0     for all margins m and feasible a (Fenchel and Young).
 
-A loss is a class; its methods are the mathematics. Kernels take an instance as an argument and call
-the functions below. Which method that means is decided when the kernel is compiled. Called from
-Python, they run as plain Python, those with arguments of type ``T`` on arrays, too.
+A loss is a class whose methods are the mathematics. Kernels take an instance as an argument and
+call the functions below; compilation chooses the method. Called from Python, they run as plain
+Python, and those with arguments of type ``T`` also take arrays.
 
 No loss is positive beyond the margin 1, and all fall as the margin grows.
 """
@@ -29,16 +29,16 @@ class Hinge(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name that scikit-learn has for it."""
+        """The name in scikit-learn."""
         return "hinge"
 
     def loss_value(self, margin: float) -> float:
         """max(0, 1 - m)."""
-        # Written so that a margin that is not a number does not pass for no loss.
+        # Written so that the loss of a NaN margin is NaN.
         return 0.0 if margin >= 1.0 else 1.0 - margin
 
     def steepness(self, margin: float) -> float:
-        """One, wherever."""
+        """One, everywhere."""
         return 1.0
 
     def box_end(self, C: float, weight: T) -> T:
@@ -63,7 +63,7 @@ class Hinge(NamedTuple):
         omega: float,
     ) -> float:
         """clip(a - omega G / |y|^2, 0, C s)."""
-        # An empty row has no curvature: its alpha goes straight to the end of the box.
+        # An empty row has no curvature: its alpha goes to the end of the box.
         new = C * weight
         if squared_norm > 0.0:
             new = min(max(alpha - omega * gradient / squared_norm, 0.0), new)
@@ -95,7 +95,7 @@ def loss_value(loss: Loss, margin: float) -> float:
 
 @loss_operation
 def steepness(loss: Loss, margin: float) -> float:
-    """The largest -l' at this margin and beyond: times an error in a margin, one in the loss."""
+    """The largest -l' at this margin and beyond: the error in the loss per error in the margin."""
     return loss.steepness(margin)
 
 
@@ -107,13 +107,13 @@ def box_end(loss: Loss, C: float, weight: T) -> T:
 
 @loss_operation
 def dual_value(loss: Loss, alpha: T, C: float, weight: T) -> T:
-    """D(a), what a row's alpha adds to L besides its share of -|v|^2 / 2."""
+    """D(a), the term of a row in L, besides its share of -|v|^2 / 2."""
     return loss.dual_value(alpha, C, weight)
 
 
 @loss_operation
 def dual_gradient(loss: Loss, margin: float, alpha: float, C: float, weight: float) -> float:
-    """G = m - D'(a), minus the derivative of L by a row's alpha, whose margin at v is m."""
+    """G = m - D'(a), minus the derivative of L by the alpha of a row whose margin at v is m."""
     return loss.dual_gradient(margin, alpha, C, weight)
 
 
@@ -127,32 +127,32 @@ def coordinate_step(
     weight: float,
     omega: float,
 ) -> float:
-    """Where alpha goes: with ``omega`` = 1 to the maximum of L in this alpha alone, inside its box.
+    """The new alpha of a row: for ``omega`` = 1, the maximum of L in this alpha inside its box.
 
-    ``gradient`` is the ``dual_gradient``, ``squared_norm`` is |y|^2, or the curvature that stands
-    for it. Other ``omega`` make the step that many times as long, still inside the box.
+    ``gradient`` is the ``dual_gradient``; ``squared_norm`` is |y|^2, or another curvature. The step
+    is ``omega`` times as long, still inside the box.
     """
     return loss.coordinate_step(alpha, gradient, squared_norm, C, weight, omega)
 
 
 @loss_operation
 def smoothing_centre(loss: Loss, C: float, weight: T) -> T:
-    """The alpha_hat to smooth about while nothing is known of the optimum."""
+    """The initial alpha_hat, the centre of smoothing."""
     return loss.smoothing_centre(C, weight)
 
 
 @loss_operation
 def response(loss: Loss, margin: T, alpha_hat: T, sigma: float, C: float, weight: T) -> T:
-    """The alpha that a smoothed loss answers a margin with, before it is clipped to the box.
+    """The alpha of a smoothed loss at this margin, before it is clipped to the box.
 
-    Clipped, it is where  D(a) - a m - (a - a_hat)^2 / (2 sigma s)  is largest in the box; minus
-    that maximum's derivative by m. If it is strictly inside the box, the row is free. Response,
-    centre and box are all proportional to the weight s.
+    Clipped, it maximises  D(a) - a m - (a - a_hat)^2 / (2 sigma s)  over the box, and it is minus
+    the derivative of that maximum by m. If it is strictly inside the box, the row is free.
+    Response, centre and box are all proportional to the weight s.
     """
     return loss.response(margin, alpha_hat, sigma, C, weight)
 
 
 @loss_operation
 def response_slope(loss: Loss, sigma: float, C: float) -> float:
-    """How fast the response falls as the margin grows, for each unit of a row's weight."""
+    """Minus the derivative of the response by the margin, per unit of the row's weight."""
     return loss.response_slope(sigma, C)

@@ -1,4 +1,4 @@
-"""Sums over all rows: the exact loss, combinations of rows, and the squared norms."""
+"""Sums over rows: losses, linear combinations of rows, and squared norms."""
 
 from typing import Any
 
@@ -27,12 +27,11 @@ def loss_sums(
     """Weighted loss of each chunk of rows, into ``sums[first:last]``.
 
     Chunk c holds the rows from ``chunk_starts[c]`` to ``chunk_starts[c + 1]``. The chunks do
-    not depend on the number of threads, so neither does their sum. ``signed_weights`` is
-    label times weight: its sign reflects the row, its size weighs the loss.
+    not depend on the number of threads, so neither does their sum.
 
-    ``masses`` gets the sum of ``sizes[k]``, times how steep the loss may be there, over the rows
-    that may have a loss: those whose product with w is below ``1 + margin_slack``, a bound on how
-    far rounding moves a product.
+    ``masses`` gets the sum of ``sizes[k]`` times the steepness of the loss over the rows that may
+    have a loss: those whose product with w is below ``1 + margin_slack``, where the slack bounds
+    the rounding error of a product.
     """
     for c in range(first, last):
         total = 0.0
@@ -43,7 +42,7 @@ def loss_sums(
                 product = dot(rows, k, w)
                 if signed_weights[k] < 0.0:
                     product = -product
-                # Written so that a product that is not a number does not pass for no loss.
+                # Written so that a NaN product counts as a loss.
                 if not product >= 1.0 + margin_slack:
                     mass += sizes[k] * steepness(loss, product - margin_slack)
                     total += weight * loss_value(loss, product)
@@ -55,7 +54,7 @@ def loss_sums(
 def margins(
     rows: RowArrays, signed_weights: Vector, w: Vector, first: int, last: int, out: Vector
 ) -> None:
-    """w.y_k for the rows from first to last; those of weight zero get 1, which is no loss."""
+    """w.y_k for the rows from first to last; 1, which is no loss, for rows of weight zero."""
     for k in range(first, last):
         if signed_weights[k] > 0.0:
             out[k] = dot(rows, k, w)
@@ -76,7 +75,7 @@ def margins_of_two(
     of_v: Vector,
     of_w: Vector,
 ) -> None:
-    """v.y_k and w.y_k, as ``margins`` gives them, from one reading of the rows."""
+    """The ``margins`` of v and of w, in one pass over the rows."""
     for k in range(first, last):
         if signed_weights[k] == 0.0:
             of_v[k] = 1.0
@@ -100,7 +99,7 @@ def loss_sums_of(
     sums: Vector,
     masses: Vector,
 ) -> None:
-    """What ``loss_sums`` computes, from products that are known already."""
+    """The results of ``loss_sums``, from known products."""
     for c in range(first, last):
         total = 0.0
         mass = 0.0
@@ -130,10 +129,10 @@ def weighted_sum(
     partial: Vector,
     out: Vector,
 ) -> None:
-    """Add alpha_k y_k, for k from first to last, to ``out``; weights give y_k its sign only.
+    """Add alpha_k y_k, for k from first to last, to ``out``; only the sign of the weights counts.
 
-    Chunks of rows are summed into ``partial`` first: an entry then goes through as many
-    additions as a chunk is long, plus one for each chunk, instead of one for each row.
+    Each chunk of rows is summed into ``partial`` first: an entry then goes through one addition for
+    each row of a chunk and one for each chunk, instead of one for each row.
     """
     for start in range(first, last, chunk):
         partial[:] = 0.0
@@ -173,7 +172,7 @@ def _squared_norm_csr(rows: Any, k: Any) -> Any:
         return None
 
     def implementation(rows: CsrRows, k: int) -> float:
-        # Two sums, so that one need not wait for the other; rows are too short for more.
+        # Two independent sums run in parallel; rows are too short for more.
         even, odd = 0.0, 0.0
         j, end = rows.indptr[k], rows.indptr[k + 1]
         while j + 1 < end:
@@ -203,6 +202,6 @@ def _squared_norm_dense(rows: Any, k: Any) -> Any:
 
 @kernel
 def squared_norms(rows: RowArrays, out: Vector) -> None:
-    """Squared norms of all augmented rows. Not finite where a value is not."""
+    """Squared norms of all augmented rows; not finite if a value is not."""
     for k in range(out.size):
         out[k] = squared_norm(rows, k)

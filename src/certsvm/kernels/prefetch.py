@@ -1,7 +1,7 @@
-"""Telling the processor which row comes next.
+"""Prefetching of rows.
 
-Rows visited in an order other than that of memory have to be waited for, a hundred nanoseconds
-each. A prefetch asks for a row some visits ahead, while others are worked on.
+A row that is not visited in the order of memory is a cache miss, of about a hundred nanoseconds.
+Prefetching it a few visits ahead hides the delay.
 """
 
 from typing import Any
@@ -15,16 +15,16 @@ from certsvm.kernels.jit import row_operation
 from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays
 
 AHEAD = 4
-"""How many visits ahead a row is asked for."""
+"""How many visits ahead a row is prefetched."""
 
-# Of a longer row the beginning is enough: the processor sees where it leads.
+# The processor prefetches the rest of a longer row by itself.
 _MOST_VALUES = 256
 _VALUES_PER_LINE = 8
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _prefetch(typing_context: Any, array: Any, i: Any) -> Any:
-    """Ask for the cache line of ``array[i]``, to be read."""
+    """Prefetch the cache line of ``array[i]`` for reading."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -40,25 +40,21 @@ def _prefetch(typing_context: Any, array: Any, i: Any) -> Any:
 
 
 def prefetch_row(rows: RowArrays, k: int) -> None:
-    """Ask for row ``k``; it changes nothing but the time until it is there."""
+    """Prefetch row ``k``; this affects nothing but speed."""
 
 
 @row_operation(prefetch_row)
 def _prefetch_row(rows: Any, k: Any) -> Any:
-    if rows.instance_class is CsrRows:
-
-        def sparse(rows: CsrRows, k: int) -> None:
-            first = rows.indptr[k]
-            last = min(rows.indptr[k + 1], first + _MOST_VALUES)
-            for j in range(first, last, _VALUES_PER_LINE):
-                _prefetch(rows.values, j)
-                _prefetch(rows.indices, j)
-
-        return sparse
+    def sparse(rows: CsrRows, k: int) -> None:
+        first = rows.indptr[k]
+        last = min(rows.indptr[k + 1], first + _MOST_VALUES)
+        for j in range(first, last, _VALUES_PER_LINE):
+            _prefetch(rows.values, j)
+            _prefetch(rows.indices, j)
 
     def dense(rows: DenseRows, k: int) -> None:
         columns = rows.values.shape[1]
         for j in range(0, min(columns, _MOST_VALUES), _VALUES_PER_LINE):
             _prefetch(rows.values, k * columns + j)
 
-    return dense
+    return sparse if rows.instance_class is CsrRows else dense

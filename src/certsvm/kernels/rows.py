@@ -1,11 +1,11 @@
-"""Rows of the data, and the two things one does with a row: inner product and addition.
+"""Rows of the data, and the operations on a row: inner product and addition.
 
-A kernel takes rows as one argument and calls ``dot`` and ``add`` on it; whether they are
-sparse or dense is decided when the kernel is compiled. Called from Python, both functions
-run as they stand here, which makes every kernel's ``py_func`` a plain-Python reference.
+A kernel takes rows as one argument and calls ``dot`` and ``add`` on them. Compilation chooses the
+sparse or the dense form. Called from Python, the functions run as written here, so every kernel's
+``py_func`` is a plain-Python reference.
 
-Every row stands for the augmented pattern ``[x_k, rho]``: with rho != 0,
-vectors have one entry more than the data has columns, the last.
+Every row stands for the augmented pattern ``[x_k, rho]``: with rho != 0, vectors have one entry
+more than the data has columns, the last.
 """
 
 from typing import Any, NamedTuple, TypeAlias
@@ -21,8 +21,8 @@ Vector: TypeAlias = NDArray[np.float64]
 class CsrRows(NamedTuple):
     """Sparse rows: row k holds ``values[indptr[k]:indptr[k+1]]`` at columns ``indices[...]``.
 
-    The indices are unsigned views of validated ones: that spares the compiled loop the
-    test for negative (wrap-around) positions.
+    The indices are unsigned views of validated ones, which spares the compiled loop the test for
+    negative (wrap-around) positions.
     """
 
     values: NDArray[np.floating[Any]]
@@ -102,64 +102,38 @@ def _dot_dense(rows: Any, k: Any, v: Any) -> Any:
 
 
 @row_operation(add)
-def _add_csr(rows: Any, k: Any, step: Any, v: Any) -> Any:
-    if rows.instance_class is not CsrRows:
-        return None
-
-    def implementation(rows: CsrRows, k: int, step: float, v: NDArray[Any]) -> None:
+def _add(rows: Any, k: Any, step: Any, v: Any) -> Any:
+    def sparse(rows: CsrRows, k: int, step: float, v: NDArray[Any]) -> None:
         for j in range(rows.indptr[k], rows.indptr[k + 1]):
             v[rows.indices[j]] += step * rows.values[j]
         if rows.intercept_scaling != 0.0:
             v[v.size - 1] += step * rows.intercept_scaling
 
-    return implementation
-
-
-@row_operation(add)
-def _add_dense(rows: Any, k: Any, step: Any, v: Any) -> Any:
-    if rows.instance_class is not DenseRows:
-        return None
-
-    def implementation(rows: DenseRows, k: int, step: float, v: NDArray[Any]) -> None:
+    def dense(rows: DenseRows, k: int, step: float, v: NDArray[Any]) -> None:
         for j in range(rows.values.shape[1]):
             v[j] += step * rows.values[k, j]
         if rows.intercept_scaling != 0.0:
             v[v.size - 1] += step * rows.intercept_scaling
 
-    return implementation
+    return sparse if rows.instance_class is CsrRows else dense
 
 
 @row_operation(add_scaled)
-def _add_scaled_csr(rows: Any, k: Any, step: Any, scale: Any, v: Any) -> Any:
-    if rows.instance_class is not CsrRows:
-        return None
-
-    def implementation(
-        rows: CsrRows, k: int, step: float, scale: NDArray[Any], v: NDArray[Any]
-    ) -> None:
+def _add_scaled(rows: Any, k: Any, step: Any, scale: Any, v: Any) -> Any:
+    def sparse(rows: CsrRows, k: int, step: float, scale: NDArray[Any], v: NDArray[Any]) -> None:
         for j in range(rows.indptr[k], rows.indptr[k + 1]):
             column = rows.indices[j]
             v[column] += step * scale[column] * rows.values[j]
         if rows.intercept_scaling != 0.0:
             v[v.size - 1] += step * scale[v.size - 1] * rows.intercept_scaling
 
-    return implementation
-
-
-@row_operation(add_scaled)
-def _add_scaled_dense(rows: Any, k: Any, step: Any, scale: Any, v: Any) -> Any:
-    if rows.instance_class is not DenseRows:
-        return None
-
-    def implementation(
-        rows: DenseRows, k: int, step: float, scale: NDArray[Any], v: NDArray[Any]
-    ) -> None:
+    def dense(rows: DenseRows, k: int, step: float, scale: NDArray[Any], v: NDArray[Any]) -> None:
         for j in range(rows.values.shape[1]):
             v[j] += step * scale[j] * rows.values[k, j]
         if rows.intercept_scaling != 0.0:
             v[v.size - 1] += step * scale[v.size - 1] * rows.intercept_scaling
 
-    return implementation
+    return sparse if rows.instance_class is CsrRows else dense
 
 
 @kernel
@@ -170,7 +144,7 @@ def copy_rows(
     values: NDArray[np.floating[Any]],
     indices: NDArray[np.unsignedinteger[Any]],
 ) -> None:
-    """Copy the rows ``which``, one after the other, to where ``indptr`` says."""
+    """Copy the rows ``which`` into ``values`` and ``indices``, at the positions in ``indptr``."""
     for i in range(which.size):
         source = rows.indptr[which[i]]
         for j in range(indptr[i + 1] - indptr[i]):

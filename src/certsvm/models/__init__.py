@@ -1,4 +1,4 @@
-"""Models in files: saved, loaded, verified later and elsewhere, without training anything."""
+"""Models and witnesses, and their files; this package does not train."""
 
 from certsvm.models.liblinear import load_liblinear, save_liblinear
 from certsvm.models.model import Model, witness_path

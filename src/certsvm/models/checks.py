@@ -1,4 +1,4 @@
-"""What the parts of a model must be, whether they come from training or from a file."""
+"""Checks of the parts of a model, from training or from a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether the value is a finite number, and no boolean."""
+    """Whether the value is a finite number; booleans are not."""
     return type(value) in (float, int, np.float64) and math.isfinite(value)
 
 
@@ -35,20 +35,8 @@ def listing(items: Sequence[Any]) -> str:
 
 
 def checked_labels(classes: Any) -> NDArray[Any]:
-    """Labels in one of the four types that files hold, distinct and ascending.
+    """The labels as int64, float64, bool or str; raises unless they are distinct and ascending.
 
-    Parameters
-    ----------
-    classes : array-like
-        The labels.
-
-    Returns
-    -------
-    labels : ndarray
-        The same labels as int64, float64, bool or str.
-
-    Examples
-    --------
     >>> checked_labels(np.array(["ham", "spam"], dtype=object)).dtype.kind
     'U'
     """
@@ -67,7 +55,7 @@ def checked_labels(classes: Any) -> NDArray[Any]:
     else:
         raise ValueError(f"classes must be numbers, booleans or strings, got {given!r}")
     values = labels.tolist()
-    # NumPy drops zeros at the end of a string, and int64 ends before uint64 does.
+    # NumPy drops NUL at the end of a string, and int64 cannot hold all of uint64.
     if values != given.tolist():
         raise ValueError(f"classes cannot be kept exactly: {given!r}")
     if not all(a < b for a, b in pairwise(values)):
@@ -76,7 +64,7 @@ def checked_labels(classes: Any) -> NDArray[Any]:
 
 
 def check_certificate(certificate: Certificate) -> None:
-    """Refuse a certificate whose numbers no training could have given; a ValueError says why."""
+    """Raise ValueError if the numbers of a certificate cannot come from training."""
     numbers = asdict(certificate)
     bound, target = numbers.pop("bound"), numbers.pop("target")
     for name, value in numbers.items():

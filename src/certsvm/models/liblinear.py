@@ -10,10 +10,10 @@
     -0.25
     0.125
 
-One line of ``w`` per column, one number per problem, and with bias >= 0 a last line for the weight
-of the constant column of that height. For two classes there is one problem, with the *first*
-label on the positive side; the labels may come in any order. Where scores tie, liblinear
-takes the label that comes later (of two) or first (of more), certsvm the smallest.
+``w`` has one line per column and one number per problem. With bias >= 0, its last line holds the
+weights of the constant column of that height. Two classes form one problem, whose positive class is
+the *first* label; labels may come in any order. If scores tie, liblinear takes the last label (of
+two) or the first (of more), certsvm the smallest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 import os
 import re
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,15 +48,15 @@ _OTHERS = {"L2R_L2LOSS_SVR", "L2R_L2LOSS_SVR_DUAL", "L2R_L1LOSS_SVR_DUAL", "ONEC
 def save_liblinear(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model for liblinear, atomically.
 
-    Numbers are written so that they read back exactly. The intercept becomes a weight times the
-    bias, so with a bias other than a power of two its last bit may differ. Certificates, names
-    and parameters have no place in this format.
+    Weights read back exactly. The intercept is written as a weight times the bias, so its last bit
+    may differ unless the bias is a power of two. The format has no certificates, feature names or
+    parameters.
 
     Parameters
     ----------
     model : Model
-        Its classes must be integers (or floats or booleans that stand for integers) of 32 bits,
-        the only labels that liblinear has.
+        Its classes must be integers of 32 bits (or floats or booleans equal to such), the only
+        labels that liblinear knows.
     path : str or path-like
         The file to write.
     """
@@ -103,23 +102,24 @@ def load_liblinear(path: str | os.PathLike[str]) -> Model:
     Returns
     -------
     model : Model
-        Without certificates: the file says nothing about how far from the optimum it is.
+        Without certificates: the file does not contain any.
 
     Raises
     ------
     ModelFileError
-        The file is something else; the message names the line.
+        The file is not a liblinear model; the message names the line.
     """
     return _Reader(os.fspath(path)).model()
 
 
 class _Reader:
-    """Reads one file, and knows on which line it is."""
+    """Reads one file; errors name the current line."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._line = 0
         self._first = 0
+        self._fields: dict[str, tuple[int, list[str]]] = {}
         with open(name, "rb") as file:
             data = file.read()
         try:
@@ -127,75 +127,65 @@ class _Reader:
         except UnicodeDecodeError:
             raise ModelFileError(f"{name} is not a liblinear model: it is no plain text") from None
         if text and not text.endswith("\n"):
-            # A number that was cut short is a number too.
+            # The last number may be cut short.
             raise ModelFileError(f"{name} is truncated: its last line has no end")
         self._lines = [line.rstrip("\r") for line in text.split("\n")[:-1]]
 
     def model(self) -> Model:
-        fields = self._fields()
-        solver = self._one_word(fields, "solver_type")
-        labels = self._labels(fields)
-        n_features = self._integer(fields, "nr_feature", 0)
-        bias = self._number(fields, "bias")
+        self._read_header()
+        solver = self._solver()
+        labels = self._labels()
+        n_features = self._integer("nr_feature", 0)
+        bias = self._to_float(self._one_word("bias"))
         n_problems = 1 if len(labels) == 2 and solver != _ONE_PROBLEM_PER_CLASS else len(labels)
         weights = self._weights(n_features + (bias >= 0), n_problems)
         if len(labels) == 2:
-            # Ours is positive for the larger label, liblinear's for the first.
+            # certsvm's positive class is the larger label, liblinear's the first.
             difference = weights[0] if n_problems == 1 else weights[0] - weights[1]
             weights = (difference if labels[0] > labels[1] else -difference)[np.newaxis]
         else:
             weights = weights[np.argsort(labels)]
         intercept = weights[:, -1] * bias if bias >= 0 else np.zeros(len(weights))
-        return self._made(solver, labels, weights[:, :n_features], intercept, max(bias, 0.0))
-
-    def _made(
-        self,
-        solver: str,
-        labels: list[int],
-        coef: NDArray[np.float64],
-        intercept: NDArray[np.float64],
-        bias: float,
-    ) -> Model:
         try:
             return Model(
-                coef=coef,
+                coef=weights[:, :n_features],
                 intercept=intercept,
                 classes=np.array(sorted(labels), dtype=np.int64),
                 class_weight=np.ones(len(labels)),
-                parameters={"solver": f"liblinear {solver}", "intercept_scaling": bias},
-            )
+                parameters={
+                    "solver": f"liblinear {solver}", "intercept_scaling": max(bias, 0.0),
+                },
+            )  # fmt: skip
         except ValueError as error:
             raise ModelFileError(f"{self._name} holds no valid model: {error}") from error
 
-    def _fields(self) -> dict[str, tuple[int, list[str]]]:
-        """The lines before ``w``, by their first word, with where they are."""
+    def _read_header(self) -> None:
+        """Collect the lines before ``w`` by their first word, with their numbers."""
         known = {"solver_type", "nr_class", "label", "nr_feature", "bias", "rho"}
-        fields: dict[str, tuple[int, list[str]]] = {}
         for text in self._lines:
             self._line += 1
             words = text.split() or [""]
             if words == ["w"]:
                 self._first = self._line
-                self._refuse_others(fields)
-                return fields
+                return
             if words[0] not in known:
                 raise self._error(f"{words[0][:40]!r} does not belong into a liblinear model")
-            if words[0] in fields:
+            if words[0] in self._fields:
                 raise self._error(f"{words[0]!r} occurs twice")
-            fields[words[0]] = self._line, words[1:]
+            self._fields[words[0]] = self._line, words[1:]
         raise self._error("the file ends before its weights, which follow a line 'w'")
 
-    def _refuse_others(self, fields: dict[str, tuple[int, list[str]]]) -> None:
-        solver = self._one_word(fields, "solver_type")
+    def _solver(self) -> str:
+        solver = self._one_word("solver_type")
         if solver in _OTHERS:
             raise self._error(f"{solver} is a regression or one-class model, not a classifier")
         if solver not in _CLASSIFIERS:
             raise self._error(f"there is no solver_type {solver[:40]!r}")
+        return solver
 
-    def _labels(self, fields: dict[str, tuple[int, list[str]]]) -> list[int]:
-        count = self._integer(fields, "nr_class", 2)
-        words = self._words(fields, "label")
-        labels = [self._to_int(word) for word in words]
+    def _labels(self) -> list[int]:
+        count = self._integer("nr_class", 2)
+        labels = [self._to_int(word) for word in self._words("label")]
         if len(labels) != count:
             raise self._error(f"nr_class is {count}, but there are {len(labels)} labels")
         if len(set(labels)) != count:
@@ -216,24 +206,21 @@ class _Reader:
             numbers += [self._to_float(word) for word in words]
         return np.array(numbers, dtype=np.float64).reshape(n_rows, n_problems).T
 
-    def _words(self, fields: dict[str, tuple[int, list[str]]], key: str) -> list[str]:
-        if key not in fields:
+    def _words(self, key: str) -> list[str]:
+        if key not in self._fields:
             self._line = self._first
             raise self._error(f"there is no line {key!r} before the weights")
-        self._line, words = fields[key]
+        self._line, words = self._fields[key]
         return words
 
-    def _one_word(self, fields: dict[str, tuple[int, list[str]]], key: str) -> str:
-        words = self._words(fields, key)
+    def _one_word(self, key: str) -> str:
+        words = self._words(key)
         if len(words) != 1:
             raise self._error(f"{key!r} needs one value")
         return words[0]
 
-    def _number(self, fields: dict[str, tuple[int, list[str]]], key: str) -> float:
-        return self._to_float(self._one_word(fields, key))
-
-    def _integer(self, fields: dict[str, tuple[int, list[str]]], key: str, least: int) -> int:
-        value = self._to_int(self._one_word(fields, key))
+    def _integer(self, key: str, least: int) -> int:
+        value = self._to_int(self._one_word(key))
         if value < least:
             raise self._error(f"{key} must be at least {least}, got {value}")
         return value
@@ -253,5 +240,5 @@ class _Reader:
             raise self._error(f"{word[:40]!r} is not a finite number")
         return value
 
-    def _error(self, what: Any) -> ModelFileError:
+    def _error(self, what: str) -> ModelFileError:
         return ModelFileError(f"{self._name}, line {self._line}: {what}")

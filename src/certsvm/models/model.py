@@ -1,8 +1,8 @@
-"""A trained model, apart from the estimator that trained it.
+"""A trained model, independent of the estimator that trained it.
 
-It predicts with NumPy and SciPy alone, says what is proved about it, and keeps in one file what is
-needed for both. A certificate in a file is what whoever wrote it says: to check it takes the
-data, and for the dual bound the witness, which lies in a file of its own beside the model's.
+A model predicts with NumPy and SciPy alone, holds its certificates, and is saved in one file. A
+certificate in a file is a claim. Checking it takes the data and, for the dual bound, the witness,
+which is saved in a second file beside the model.
 """
 
 from __future__ import annotations
@@ -19,13 +19,7 @@ from numpy.typing import NDArray
 
 from certsvm._version import __version__
 from certsvm.certificates.certificate import Certificate, tidy
-from certsvm.models.checks import (
-    check_certificate,
-    checked_labels,
-    is_finite,
-    listing,
-    read_only,
-)
+from certsvm.models.checks import check_certificate, checked_labels, is_finite, listing, read_only
 from certsvm.models.scores import linear_scores
 from certsvm.models.witness import WeightsWitness, Witness, load_witness, save_witness
 from certsvm.storage.container import Container, ModelFileError, read_container, write_container
@@ -37,7 +31,7 @@ KIND = "model"
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A linear classifier and what is proved about it.
+    """A linear classifier and its certificates.
 
     Attributes
     ----------
@@ -48,20 +42,20 @@ class Model:
     classes : ndarray of shape (n_classes,)
         Labels, ascending: int64, float64, bool or str.
     class_weight : ndarray of shape (n_classes,)
-        The factors of the weights of each class's rows.
+        Factors of the row weights of each class.
     certificates : tuple of Certificate
-        One for each row of ``coef``; empty if nothing is proved.
+        One for each row of ``coef``, or none.
     parameters : dict
-        How it was trained, as far as known and as JSON can say it: "C", "tol", "solver",
+        Parameters of training, as far as known, in types of JSON: "C", "tol", "solver",
         "intercept_scaling" (0 for no intercept), "class_weight", "seed", "passes", ...
     feature_names : tuple of str, or None
         Names of the columns.
     fingerprint : Fingerprint or None
-        Of the training data.
+        Fingerprint of the training data.
     witness : Witness, WeightsWitness or None
-        What the dual bounds can be recomputed from. Needs a fingerprint.
+        Dual points, from which the dual bounds can be recomputed. Needs a fingerprint.
     certsvm_version : str
-        What the model was made with.
+        Version of certsvm that made the model.
 
     Examples
     --------
@@ -136,7 +130,7 @@ class Model:
             raise ValueError(f"feature_names must be {self.n_features} strings")
 
     def _check_parameters(self) -> None:
-        # Now, not when a model that took hours is to be saved.
+        # Fail now rather than when a model that took hours is saved.
         encoded(self.parameters, "parameters")
         for name, least in (("C", "> 0"), ("intercept_scaling", ">= 0")):
             if name not in self.parameters:
@@ -165,20 +159,19 @@ class Model:
 
     @classmethod
     def from_estimator(cls, clf: Any, fingerprint: Fingerprint | None = None) -> Model:
-        """The model in a fitted estimator.
+        """The model of a fitted estimator.
 
         Parameters
         ----------
         clf : LinearSVC
             Fitted, with ``fit`` or ``partial_fit``.
         fingerprint : Fingerprint, default=None
-            Of the training data.
+            Fingerprint of the training data.
 
         Returns
         -------
         model : Model
-            With copies of the estimator's arrays, and without certificates after
-            ``partial_fit``.
+            With copies of the estimator's arrays; after ``partial_fit``, without certificates.
         """
         if not hasattr(clf, "coef_"):
             raise ValueError(f"this {type(clf).__name__} is not fitted: call fit first")
@@ -203,25 +196,25 @@ class Model:
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The rows.
         allow_fewer : bool, default=False
-            Whether X may have fewer columns than the model, the rest being zero: a sparse text
-            file does not say how many columns there are beyond the last that occurs in it.
+            Whether X may have fewer columns than the model, the rest being zero. Text files show
+            only the columns that occur in them.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive where the row belongs to ``classes[1]``, or to the column's class.
+            Positive for ``classes[1]``, or for the class of the column.
         """
         scores = linear_scores(X, self.coef, self.intercept, allow_fewer=allow_fewer)
         return scores.ravel() if self.n_problems == 1 else scores
 
     def labels_of(self, scores: NDArray[np.float64]) -> NDArray[Any]:
-        """The labels that scores from ``decision_function`` stand for."""
+        """The labels that belong to scores of ``decision_function``."""
         index = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         labels: NDArray[Any] = self.classes[index]
         return labels
 
     def predict(self, X: Any, *, allow_fewer: bool = False) -> NDArray[Any]:
-        """Labels of rows.
+        """Predicted labels of rows.
 
         Parameters
         ----------
@@ -233,22 +226,22 @@ class Model:
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            Taken from ``classes``.
+            Entries of ``classes``.
         """
         return self.labels_of(self.decision_function(X, allow_fewer=allow_fewer))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model, atomically; its witness, if it has one, beside it.
+        """Write the model atomically, and its witness, if it has one, beside it.
 
-        If it has none, an old one at that place is removed, as it would belong to another model.
+        Without a witness, an old one there is removed: it belongs to another model.
 
         Parameters
         ----------
         path : str or path-like
             The file. The witness goes to ``witness_path(path)``.
         """
-        # First: were we stopped in between, the old model would have no witness, or one that says
-        # that it belongs to another.
+        # The witness comes first: if we are interrupted, the old model has no witness, or one with
+        # another digest.
         if self.witness is not None and self.fingerprint is not None:
             save_witness(witness_path(path), self.witness, self.fingerprint, self.digest)
         else:
@@ -276,17 +269,17 @@ class Model:
         path : str or path-like
             The file.
         witness : bool, default=False
-            Whether to read the witness beside it too, which may be far larger.
+            Whether to read the witness too, which may be far larger.
 
         Returns
         -------
         model : Model
-            As it was saved.
+            The model as it was saved.
 
         Raises
         ------
         ModelFileError
-            The file is foreign or damaged, or the witness is about other data.
+            The file is not a model or damaged, or the witness belongs to other data.
         """
         container = read_container(path, KIND)
         proof = load_witness(witness_path(path)) if witness else None
@@ -307,12 +300,12 @@ class Model:
         return model
 
     def to_sklearn(self) -> Any:
-        """A fitted ``sklearn.svm.LinearSVC`` that predicts the same.
+        """A fitted ``sklearn.svm.LinearSVC`` that predicts the same labels.
 
         Returns
         -------
         clf : sklearn.svm.LinearSVC
-            With ``loss="hinge"``, as if it had been fitted. What is proved is lost.
+            With ``loss="hinge"``, as if it had been fitted; it has no certificates.
         """
         from sklearn.svm import LinearSVC
 
@@ -335,13 +328,13 @@ class Model:
 
     @property
     def digest(self) -> str:
-        """Of weights and certificates: what a witness says that it belongs to."""
+        """Digest of weights and certificates; witnesses store it."""
         content = [self.coef.tobytes(), self.intercept.tobytes(), repr(self.certificates).encode()]
         return xxhash.xxh3_128_hexdigest(b"".join(content))
 
     @property
     def intercept_scaling(self) -> float:
-        """The augmentation rho; where it is not known, 1 if there are intercepts, else 0."""
+        """The augmentation rho; if it is unknown, 1 if there are intercepts, else 0."""
         return float(self.parameters.get("intercept_scaling", bool(self.intercept.any())))
 
     def __str__(self) -> str:
@@ -366,18 +359,7 @@ class Model:
 
 
 def witness_path(path: str | os.PathLike[str]) -> str:
-    """Where the witness of a model lies: beside it, with ``.witness`` appended.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The model's file.
-
-    Returns
-    -------
-    path : str
-        The witness's file.
-    """
+    """The witness file of a model: its path with ``.witness`` appended."""
     return os.fspath(path) + ".witness"
 
 
@@ -416,11 +398,14 @@ def _strings(content: dict[str, Any], name: str) -> list[str] | None:
 
 
 def _parameters_of(clf: Any, certificates: Sequence[Certificate]) -> dict[str, Any]:
-    """What an estimator knows of its training, as JSON can say it."""
+    """Parameters of an estimator's training, in types of JSON."""
     weights, seed = clf.class_weight, clf.random_state
     if isinstance(weights, dict):
-        # Labels need not be strings, as JSON's keys have to be.
-        weights = [[_plain(label), float(weight)] for label, weight in weights.items()]
+        # Keys in JSON are strings, labels need not be.
+        weights = [
+            [label.item() if isinstance(label, np.generic) else label, float(weight)]
+            for label, weight in weights.items()
+        ]
     parameters: dict[str, Any] = {
         "C": float(clf.C),
         "tol": float(clf.tol),
@@ -432,13 +417,9 @@ def _parameters_of(clf: Any, certificates: Sequence[Certificate]) -> dict[str, A
         "passes": int(clf.n_iter_),
     }
     if certificates:
-        # Parameters may have been changed since fit; what is proved has not.
+        # Parameters may have been changed since fit.
         proved = certificates[0]
         parameters |= {
             "C": proved.C, "tol": proved.target, "intercept_scaling": proved.intercept_scaling,
         }  # fmt: skip
     return parameters
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

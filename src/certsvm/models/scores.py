@@ -44,7 +44,7 @@ def linear_scores(
         scores = X @ weights + intercept
     else:
         scores = np.empty((n_rows, coef.shape[0]))
-        # A few rows at a time, as they are copied in float64.
+        # In chunks, to bound the size of the float64 copies.
         for start in range(0, n_rows, _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             scores[part] = X[part].astype(np.float64) @ weights + intercept
@@ -55,7 +55,7 @@ def linear_scores(
 
 
 def _matrix(X: Any) -> Any:
-    """X as CSR or a dense matrix of numbers, with nothing in it that leads outside."""
+    """X as a numeric array, or as CSR whose indices are all in range."""
     if not sp.issparse(X):
         X = np.asarray(X)
         if X.dtype.kind not in "biuf":
@@ -65,7 +65,7 @@ def _matrix(X: Any) -> Any:
     if not sp.issparse(X):
         return X
     X = X if X.format == "csr" else X.tocsr()
-    # The check may change the type of the indices it is given.
+    # check_format may change the index type of the matrix, so it gets a copy of X's structure.
     checked = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
     checked.check_format(full_check=True)
     return checked

@@ -1,14 +1,14 @@
-"""What a dual bound can be recomputed from, small enough to be kept.
+"""Witnesses: compact dual points, from which dual bounds are recomputed.
 
-Any alpha in the box 0 <= alpha_k <= C s_k proves the bound L(alpha) <= J_opt, however it was come
-by. So alpha need not be kept exactly: a coarser one, still in the box, proves almost as much.
+Any alpha in the box 0 <= alpha_k <= C s_k proves the bound L(alpha) <= J_opt, whatever its origin.
+So alpha need not be stored exactly: a rounded alpha in the box proves almost the same bound.
 
-* ``Witness`` keeps each alpha_k as a fraction of its box, in 8, 16 or 32 bits.
-* ``WeightsWitness`` keeps a weight vector, from which alpha is computed anew, row by row: its
-  size does not depend on the number of rows.
+* ``Witness`` stores each alpha_k as a fraction of its box, in 8, 16 or 32 bits.
+* ``WeightsWitness`` stores a weight vector, of which alpha is a function, row by row: its size does
+  not depend on the number of rows.
 
-Both are relative to the box, so nothing in a witness can make a bound that is not one for the C and
-the weights that it is checked with: those of the model and of the data.
+Both are relative to the box, so that alpha is feasible for the C of the model and the weights of
+the data, whatever the witness contains.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Witness:
     Attributes
     ----------
     codes : ndarray of shape (n_problems, n_rows)
-        uint8, uint16 or uint32.
+        Of type uint8, uint16 or uint32.
     scale : ndarray of shape (n_problems,)
         In (0, 1]. A multiple s alpha is feasible too, and may prove more.
 
@@ -68,7 +68,7 @@ class Witness:
             )
         if scale.shape != (codes.shape[0],):
             raise ValueError(f"{codes.shape[0]} problems need as many scales, not {scale.shape}")
-        # Not the other way round: NaN compares as false.
+        # NaN must fail, so the comparisons are not negated.
         if not ((scale > 0) & (scale <= 1)).all():
             raise ValueError(f"scales must be in (0, 1], got {scale}")
         object.__setattr__(self, "codes", read_only(codes))
@@ -87,7 +87,7 @@ class Witness:
         boxes : array-like of shape (n_rows,) or (n_problems, n_rows)
             C s_k.
         bits : {8, 16, 32}, default=8
-            For each alpha_k.
+            Bits for each alpha_k.
 
         Returns
         -------
@@ -111,12 +111,12 @@ class Witness:
 
     @property
     def n_problems(self) -> int:
-        """How many problems it is about."""
+        """Number of problems."""
         return int(self.codes.shape[0])
 
     @property
     def n_rows(self) -> int:
-        """How many rows it is about."""
+        """Number of rows."""
         return int(self.codes.shape[1])
 
     @property
@@ -130,7 +130,7 @@ class Witness:
         Parameters
         ----------
         i : int
-            Which problem.
+            Index of the problem.
         box : ndarray of shape (n_rows,)
             C s_k.
 
@@ -152,9 +152,9 @@ class Witness:
         Parameters
         ----------
         i : int
-            Which problem.
+            Index of the problem.
         claimed : Certificate
-            What is claimed of it; C is used, and not the scale, as a witness has its own.
+            Its certificate; only C is used, since the witness has a scale of its own.
         X : array or sparse matrix of shape (n_block, n_features)
             The rows of the block; not used.
         signs : ndarray of shape (n_block,)
@@ -162,7 +162,7 @@ class Witness:
         weights : ndarray of shape (n_block,)
             s_k.
         first : int
-            How many rows come before the block.
+            Number of rows before the block.
 
         Returns
         -------
@@ -192,7 +192,7 @@ class WeightsWitness:
     vectors : ndarray of shape (n_problems, dimension)
         v, with the weight of the augmentation last, if there is one.
     sigma : ndarray of shape (n_problems,)
-        How steep alpha is between the ends of the box; finite and >= 0.
+        Slope of alpha between the ends of the box; finite and >= 0.
 
     Examples
     --------
@@ -219,7 +219,7 @@ class WeightsWitness:
 
     @property
     def n_problems(self) -> int:
-        """How many problems it is about."""
+        """Number of problems."""
         return int(self.vectors.shape[0])
 
     @property
@@ -228,12 +228,12 @@ class WeightsWitness:
         return None
 
     def alpha(self, i: int, box: Vector, weights: Vector, margins: Vector) -> Vector:
-        """The i-th problem's alpha, or that of some of its rows.
+        """The i-th problem's alpha, of all rows or of some.
 
         Parameters
         ----------
         i : int
-            Which problem.
+            Index of the problem.
         box : ndarray of shape (n_rows,)
             C s_k.
         weights : ndarray of shape (n_rows,)
@@ -257,7 +257,7 @@ class WeightsWitness:
             raise ValueError("weights and margins must be finite")
         with np.errstate(over="ignore", invalid="ignore"):
             shift = self.sigma[i] * (weights * (1.0 - margins))
-        # Zero times what overflowed is zero.
+        # 0 * inf is nan: a sigma of zero shifts nothing.
         shift[np.isnan(shift)] = 0.0
         alpha: Vector = np.clip(0.5 * box + shift, 0.0, box)
         return alpha
@@ -265,27 +265,9 @@ class WeightsWitness:
     def alpha_of(
         self, i: int, claimed: Certificate, X: Any, signs: Vector, weights: Vector, first: int
     ) -> Vector:
-        """The i-th problem's alpha of a block of rows.
+        """The i-th problem's alpha of a block of rows, as in ``Witness.alpha_of``.
 
-        Parameters
-        ----------
-        i : int
-            Which problem.
-        claimed : Certificate
-            What is claimed of it; C, the intercept's scaling and the scale of alpha are used.
-        X : array or sparse matrix of shape (n_block, n_features)
-            The rows of the block.
-        signs : ndarray of shape (n_block,)
-            +-1, the side of each row.
-        weights : ndarray of shape (n_block,)
-            s_k.
-        first : int
-            How many rows come before the block; not used.
-
-        Returns
-        -------
-        alpha : ndarray of shape (n_block,)
-            In the box, if the scale is in [0, 1].
+        ``first`` is not used. alpha is in the box if the scale of the certificate is in [0, 1].
         """
         v, box = self.vectors[i], claimed.C * weights
         products = X @ v[: X.shape[1]]
@@ -295,16 +277,16 @@ class WeightsWitness:
 
 
 class WitnessFile(NamedTuple):
-    """What a file of a witness holds.
+    """The content of a witness file.
 
     Attributes
     ----------
     witness : Witness or WeightsWitness
         The witness.
     fingerprint : Fingerprint
-        Of the training data.
+        Fingerprint of the training data.
     model : str
-        The digest of the model that it belongs to; empty if it is not known.
+        Digest of the model; empty if unknown.
     """
 
     witness: Witness | WeightsWitness
@@ -318,20 +300,20 @@ def save_witness(
     fingerprint: Fingerprint,
     model: str = "",
 ) -> None:
-    """Write a witness, with the fingerprint of the data it is about.
+    """Write a witness atomically.
 
     Parameters
     ----------
     path : str or path-like
-        The file to write, atomically.
+        The file to write.
     witness : Witness or WeightsWitness
         The witness.
     fingerprint : Fingerprint
-        Of the training data.
+        Fingerprint of the training data.
     model : str, default=""
-        The digest of the model that it belongs to.
+        Digest of the model.
     """
-    _check_about(witness, fingerprint)
+    _check_shape(witness, fingerprint)
     arrays: dict[str, NDArray[Any]]
     if isinstance(witness, Witness):
         form, arrays = "quantised", {"codes": witness.codes, "scale": witness.scale}
@@ -342,23 +324,7 @@ def save_witness(
 
 
 def load_witness(path: str | os.PathLike[str]) -> WitnessFile:
-    """Read a witness, and what it is about.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-
-    Returns
-    -------
-    file : WitnessFile
-        The witness, the fingerprint of the data and the digest of the model.
-
-    Raises
-    ------
-    ModelFileError
-        The file is no witness, or a damaged one.
-    """
+    """Read a witness file; raises ``ModelFileError`` if it is not one, or damaged."""
     container = read_container(path, KIND)
     try:
         return _restored(container)
@@ -376,21 +342,21 @@ def _restored(container: Container) -> WitnessFile:
         witness = WeightsWitness(arrays["vectors"], arrays["sigma"])
     else:
         raise ValueError(f"there is no form {form!r}")
-    _check_about(witness, fingerprint)
+    _check_shape(witness, fingerprint)
     model = container.content["model"]
     if not isinstance(model, str):
         raise ValueError(f"the digest of a model cannot be {model!r}")
     return WitnessFile(witness, fingerprint, model)
 
 
-def _check_about(witness: Witness | WeightsWitness, fingerprint: Fingerprint) -> None:
+def _check_shape(witness: Witness | WeightsWitness, fingerprint: Fingerprint) -> None:
     if isinstance(witness, Witness):
         if witness.n_rows != fingerprint.n_rows:
             raise ValueError(
                 f"the witness is about {witness.n_rows} rows, the fingerprint about "
                 f"{fingerprint.n_rows}"
             )
-    # One more for the augmentation.
+    # There may be one more weight, for the augmentation.
     elif witness.vectors.shape[1] - fingerprint.n_columns not in (0, 1):
         raise ValueError(
             f"the witness has {witness.vectors.shape[1]} weights, the fingerprint "

@@ -1,21 +1,23 @@
-"""What every problem can tell, wherever its rows are.
+"""The interfaces of problems, wherever their rows are stored.
 
     J(w) = 1/2 |w|^2 + C sum_k s_k loss(w.y_k),     y_k = label_k [x_k, rho]
 
 with rows x_k, labels +1 or -1, weights s_k >= 0, the augmentation rho (0: no intercept) and a loss
 (``kernels.losses``): the hinge, max(0, 1 - w.y_k).
 
-Problems differ in what can be done with their rows, and solvers say which kind they need:
+Problems differ in the access to their rows, and solvers declare the kind they need:
 
-* of a ``BaseProblem`` the sizes are known;
-* of a ``SummableProblem`` sums over parts of the rows can be had, wherever these are (``total``);
-* of a ``PartedProblem`` the parts themselves, one after the other, each in memory while it is
-  worked on (``parts``). A ``Problem`` is its own only part; a ``StreamedProblem`` reads its parts
-  anew in each pass.
+* a ``BaseProblem`` knows its sizes;
+* a ``SummableProblem`` computes sums over parts of its rows, wherever they are (``total``);
+* a ``PartedProblem`` yields its parts one after the other, each in memory while it is used
+  (``parts``). A ``Problem`` is its own only part; a ``StreamedProblem`` reads its parts anew in
+  each pass.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
@@ -30,35 +32,25 @@ from certsvm.problem.sizes import Sizes
 
 
 class BaseProblem(ABC):
-    """What can be said of a problem without its rows.
+    """A problem whose sizes are known.
 
     Parameters
     ----------
     sizes : Sizes
-        Of the rows and their weights.
+        Sizes of the problem. All but ``n_columns`` and ``smallest_weight`` become attributes.
     C : float
-        Weight of the loss against the regulariser.
+        Weight of the loss relative to the regulariser.
     loss : Loss, default=HINGE
         The loss of a row.
 
     Attributes
     ----------
-    loss : Loss
-        The loss of a row.
-    C, lambda_ : float
-        Weight of the loss; 1 / (C m), the regularisation of the equivalent mean-loss problem.
-    dimension, n_rows, m : int
-        Length of weight vectors; number of rows; number of rows of positive weight.
-    intercept_scaling : float
-        The augmentation rho.
-    weight_sum, largest_weight : float
-        Of the row weights.
-    R : float
-        The largest norm of an active row, or more.
+    lambda_ : float
+        1 / (C m), the regularisation of the equivalent mean-loss problem.
     """
 
     where: ClassVar[str] = "rows of any kind"
-    """Where its rows are, in words."""
+    """Where its rows are stored, for messages."""
 
     def __init__(self, sizes: Sizes, C: float, loss: Loss = HINGE) -> None:
         if not isinstance(loss, Hinge):
@@ -74,66 +66,60 @@ class BaseProblem(ABC):
     @property
     @abstractmethod
     def weights(self) -> Vector:
-        """The row weights s_k, a number for each row."""
+        """The row weights s_k, of shape (n_rows,)."""
 
     def coefficients(self, w: Vector) -> tuple[Vector, float]:
         """Split ``w`` into the coefficients of the columns and the intercept."""
         return split(w, self.intercept_scaling)
 
     def weight_vector(self, coefficients: Vector, intercept: float) -> Vector:
-        """Join what ``coefficients`` split."""
+        """Join the coefficients of the columns and the intercept."""
         return join(coefficients, intercept, self.intercept_scaling)
 
 
 class SummableProblem(BaseProblem):
-    """A problem of which sums over parts of the rows can be had."""
+    """A problem that computes sums over parts of its rows."""
 
     where = "rows in memory, from a stream or on a cluster"
 
     @abstractmethod
     def total(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> Any:
-        """The sum of ``task(part, team, *arguments)`` over all parts, by +=: a pass."""
+        """Make a pass: the sum of ``task(part, team, *arguments)`` over all parts, by +=."""
 
     @abstractmethod
     def of_each(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> list[Any]:
-        """``task(part, team, *arguments)`` of each part, in their order: a pass."""
+        """Make a pass: the list of ``task(part, team, *arguments)`` of all parts, in order."""
 
     @abstractmethod
     def some_rows(self, n_rows: int) -> Part:
-        """Rows to begin with: about so many, or all of the first part."""
+        """A sample to start with: about ``n_rows`` rows, or the first part."""
 
 
 class PartedProblem(SummableProblem):
-    """A problem whose parts can be had, one after the other."""
+    """A problem that yields its parts one after the other."""
 
     where = "rows in memory or from a stream"
 
     @abstractmethod
     def parts(self) -> Iterator[Part]:
-        """All rows, in order: a pass. A part is not to be used once the next is asked for."""
+        """Make a pass over all rows, in order. A part is valid until the next is requested."""
 
     def some_rows(self, n_rows: int) -> Part:
-        """All of the first part."""
+        """The first part."""
         return next(self.parts())
 
     def total(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> Any:
         """The sum over the parts."""
-        result = None
-        for part in self.parts():
-            one = task(part, team, *arguments)
-            if result is None:
-                result = one
-            else:
-                result += one
-        return result
+        results = (task(part, team, *arguments) for part in self.parts())
+        return functools.reduce(operator.iadd, results)
 
     def of_each(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> list[Any]:
-        """What the task gives for each part."""
+        """The results of all parts."""
         return [task(part, team, *arguments) for part in self.parts()]
 
 
 def positive_C(C: float) -> float:
-    """Return C, or raise."""
+    """Return C as a float, or raise a ValueError."""
     if not (np.isfinite(C) and C > 0):
         raise ValueError(f"C must be a finite number > 0, got {C!r}")
     return float(C)

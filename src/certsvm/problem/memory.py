@@ -21,29 +21,15 @@ class Problem(Part, PartedProblem):
     Parameters
     ----------
     rows : Rows
-        The validated data, with the augmentation rho in ``rows.intercept_scaling``.
+        The data, with the augmentation rho in ``rows.intercept_scaling``.
     labels : array-like of shape (n_rows,)
         +1 or -1.
     C : float, default=1.0
-        Weight of the loss against the regulariser.
+        Weight of the loss relative to the regulariser.
     weights : array-like of shape (n_rows,), default=None
-        Row weights s_k >= 0; None means that all are 1. A row of weight zero is treated as
-        if it were not there.
+        Row weights s_k >= 0; None means that all are 1. Rows of weight zero are ignored.
     loss : Loss, default=HINGE
         The loss of a row.
-
-    Attributes
-    ----------
-    signed_weights : ndarray of shape (n_rows,)
-        label_k * s_k: the sign reflects the row, the size weighs it.
-    active : ndarray of shape (m,)
-        The rows of positive weight.
-    m : int
-        Their number.
-    lambda_ : float
-        1 / (C m), the regularisation of the equivalent mean-loss problem.
-    R : float
-        The largest norm of an active row.
 
     Examples
     --------
@@ -90,11 +76,11 @@ class Problem(Part, PartedProblem):
         )
 
     def parts(self) -> Iterator[Part]:
-        """Itself."""
+        """The problem itself."""
         yield self
 
     def sample(self, which: NDArray[np.int64]) -> Problem:
-        """The problem on some of the rows, with C raised so that they stand for all."""
+        """The problem on the rows ``which``, with C raised to keep C sum_k s_k."""
         weights = self.weights[which]
         share = float(weights.sum()) / self.weight_sum
         return Problem(

@@ -1,4 +1,4 @@
-"""Rows that are in memory while they are worked on: all of a problem's, or a part of them."""
+"""A part of a problem's rows, or all of them, in memory."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Part:
     Parameters
     ----------
     rows : Rows
-        The validated data.
+        The data.
     signed_weights : ndarray of shape (n_rows,)
-        label_k * s_k: the sign reflects the row, the size weighs it.
+        label_k * s_k.
     first : int, default=0
-        The number of rows in the parts before this one.
+        Number of rows in the parts before this one.
     """
 
     def __init__(self, rows: Rows, signed_weights: Vector, first: int = 0) -> None:
@@ -34,12 +34,12 @@ class Part:
         self.first = first
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """As it was, also where unpickling has made arrays read-only."""
+        """Unpickle, with arrays that are writeable again."""
         self.__dict__.update({name: as_compiled_for(value) for name, value in state.items()})
 
     @property
     def span(self) -> slice:
-        """Where its rows are among all rows."""
+        """The range of its rows among all rows."""
         return slice(self.first, self.first + self.rows.n_rows)
 
     @cached_property
@@ -67,11 +67,11 @@ class Part:
 
     @cached_property
     def loss_roundings(self) -> Vector:
-        """s_k (n_k + 2) |y_k|, what rounding in the loss of row k is proportional to."""
+        """s_k (n_k + 2) |y_k|, to which rounding in the loss of row k is proportional."""
         return self.weights * self.rows.product_roundings
 
     def slices(self, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """Cut an order of presentation into pieces short enough to interrupt between."""
+        """Cut an order of presentation into pieces, between which Ctrl-C is handled."""
         stored_per_row = max(1, self.rows.n_stored // self.rows.n_rows)
         step = max(1, _VALUES_PER_CALL // stored_per_row)
         for start in range(0, order.size, step):

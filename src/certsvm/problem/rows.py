@@ -1,9 +1,9 @@
-"""The data as solvers see it: validated rows, used where they lie.
+"""Validated rows, used in place.
 
 Float32 and float64 input, CSR or C-ordered dense, is never copied: ``Rows`` holds read-only
-views of the caller's arrays. Anything else is converted once. Validation is one reading of
-the index structure and one of the values (their squared norms, which every solver needs
-anyway, are finite exactly when they are).
+views of the caller's arrays. Anything else is converted once. Validation takes one pass over the
+indices and one over the values: the squared norms, which every solver needs, are finite exactly
+if the values are.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from certsvm.kernels import checks
 from certsvm.kernels.objective import squared_norms
 from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, copy_rows
 
+_VALUES_PER_CHUNK = 1 << 16
+_MOST_CHUNKS = 1024
+
 
 class Rows:
     """Validated, immutable rows ``[x_k, rho]``, shared by all problems on the same data.
@@ -33,13 +36,9 @@ class Rows:
     Attributes
     ----------
     arrays : CsrRows or DenseRows
-        What kernels take.
+        The arrays that kernels take.
     n_rows, n_columns : int
         Shape of the data.
-    dimension : int
-        Length of weight vectors: ``n_columns``, plus one if there is an intercept.
-    n_stored : int
-        Number of stored values.
     squared_norms : ndarray of shape (n_rows,)
         Squared norms of the augmented rows.
     ascending : bool
@@ -58,28 +57,40 @@ class Rows:
             raise ValueError(
                 f"intercept_scaling must be a finite number >= 0, got {intercept_scaling!r}"
             )
-        if not np.isfinite(float(intercept_scaling) ** 2 if intercept_scaling < 1e154 else np.inf):
+        if intercept_scaling >= 1e154:
             raise ValueError(
                 f"intercept_scaling = {intercept_scaling!r} is so large that its square overflows"
             )
         self.intercept_scaling = float(intercept_scaling)
         self.arrays: RowArrays
+        X = X if sp.issparse(X) else np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"X must have two dimensions (rows, columns), got shape {X.shape}")
+        self.n_rows, self.n_columns = (int(n) for n in X.shape)
         if sp.issparse(X):
             self.arrays, self.ascending = _csr_rows(X, self.intercept_scaling)
-            self.n_stored = int(self.arrays.indptr[-1] - self.arrays.indptr[0])
-            self.n_rows, self.n_columns = (int(n) for n in X.shape)
         else:
-            self.arrays, self.ascending = _dense_rows(X, self.intercept_scaling), True
-            self.n_stored = self.arrays.values.size
-            self.n_rows, self.n_columns = self.arrays.values.shape
-        self.dimension = self.n_columns + (self.intercept_scaling > 0)
+            self.arrays = DenseRows(_read_only(_float_values(X)), self.intercept_scaling)
+            self.ascending = True
         self.squared_norms = np.empty(self.n_rows)
         squared_norms(self.arrays, self.squared_norms)
         self._refuse_non_finite()
 
     @property
+    def dimension(self) -> int:
+        """Length of weight vectors: ``n_columns``, plus one if there is an intercept."""
+        return self.n_columns + (self.intercept_scaling > 0)
+
+    @property
+    def n_stored(self) -> int:
+        """Number of stored values."""
+        if isinstance(self.arrays, CsrRows):
+            return int(self.arrays.indptr[-1] - self.arrays.indptr[0])
+        return self.arrays.values.size
+
+    @property
     def lengths(self) -> NDArray[np.int64]:
-        """Number of stored values in each row, the intercept's included."""
+        """Number of stored values in each row, including the intercept's."""
         extra = int(self.intercept_scaling > 0)
         if isinstance(self.arrays, CsrRows):
             return np.diff(self.arrays.indptr) + extra
@@ -87,7 +98,7 @@ class Rows:
 
     @cached_property
     def squared_lengths(self) -> float:
-        """Sum of the squares of the rows' lengths: what Gram matrices cost."""
+        """Sum of the squares of the rows' lengths: the cost of Gram matrices."""
         lengths = self.lengths.astype(np.float64)
         return float(lengths @ lengths)
 
@@ -97,6 +108,20 @@ class Rows:
         return sum(a.nbytes for a in self.arrays if isinstance(a, np.ndarray))
 
     @cached_property
+    def chunk_starts(self) -> NDArray[np.int64]:
+        """Where the chunks begin in which losses are summed, and the end.
+
+        They depend on the data alone, so sums have the same bits for any number of threads.
+        """
+        n_chunks = min(_MOST_CHUNKS, self.n_rows, 1 + self.n_stored // _VALUES_PER_CHUNK)
+        return np.arange(n_chunks + 1, dtype=np.int64) * self.n_rows // n_chunks
+
+    @cached_property
+    def longest_chunk(self) -> int:
+        """The largest number of rows in a chunk."""
+        return int(np.diff(self.chunk_starts).max())
+
+    @cached_property
     def norms(self) -> Vector:
         """Norms of the augmented rows."""
         norms: Vector = np.sqrt(self.squared_norms)
@@ -104,13 +129,13 @@ class Rows:
 
     @cached_property
     def product_roundings(self) -> Vector:
-        """(n_k + 2) |y_k|, what rounding in an inner product with row k is proportional to."""
+        """(n_k + 2) |y_k|, to which rounding in an inner product with row k is proportional."""
         roundings: Vector = self.norms * (self.lengths + 2.0)
         return roundings
 
     @property
     def matrix(self) -> Any:
-        """The data as NumPy or SciPy have it, without the intercept's column; a view."""
+        """The data as a NumPy array or SciPy matrix, without the intercept's column; a view."""
         if isinstance(self.arrays, CsrRows):
             values, indices, indptr, _ = self.arrays
             signed = np.int32 if indices.dtype == np.uint32 else np.int64
@@ -120,35 +145,29 @@ class Rows:
         return self.arrays.values
 
     def take(self, which: NDArray[np.int64]) -> Rows:
-        """Some of the rows, copied; what is known of them need not be found out again."""
-        some = object.__new__(Rows)
-        some.intercept_scaling, some.n_columns, some.dimension = (
-            self.intercept_scaling,
-            self.n_columns,
-            self.dimension,
-        )
-        some.ascending, some.n_rows = self.ascending, which.size
-        some.squared_norms = self.squared_norms[which]
+        """A copy of the rows ``which``, without another validation."""
+        taken = object.__new__(Rows)
+        taken.intercept_scaling, taken.ascending = self.intercept_scaling, self.ascending
+        taken.n_rows, taken.n_columns = which.size, self.n_columns
+        taken.squared_norms = self.squared_norms[which]
         if isinstance(self.arrays, CsrRows):
             indptr = np.zeros(which.size + 1, dtype=np.int64)
             np.cumsum(self.arrays.indptr[which + 1] - self.arrays.indptr[which], out=indptr[1:])
             values = np.empty(indptr[-1], dtype=self.arrays.values.dtype)
             indices = np.empty(indptr[-1], dtype=self.arrays.indices.dtype)
             copy_rows(self.arrays, which, indptr, values, indices)
-            some.arrays = CsrRows(
+            taken.arrays = CsrRows(
                 _read_only(values), _read_only(indices), _read_only(indptr), self.intercept_scaling
             )
-            some.n_stored = int(indptr[-1])
         else:
-            some.arrays = DenseRows(_read_only(self.arrays.values[which]), self.intercept_scaling)
-            some.n_stored = some.arrays.values.size
-        return some
+            taken.arrays = DenseRows(_read_only(self.arrays.values[which]), self.intercept_scaling)
+        return taken
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """As it was, also where unpickling has made arrays read-only, or has not."""
+        """Unpickle, with read-only row arrays and all others writeable, as before."""
         self.__dict__.update({name: as_compiled_for(value) for name, value in state.items()})
-        made: Any = type(self.arrays)
-        self.arrays = made(
+        form: Any = type(self.arrays)
+        self.arrays = form(
             *(_read_only(a) if isinstance(a, np.ndarray) else a for a in self.arrays)
         )
 
@@ -158,10 +177,6 @@ class Rows:
             part = slice(self.arrays.indptr[k], self.arrays.indptr[k + 1])
             return self.arrays.indices[part], self.arrays.values[part]
         return np.arange(self.n_columns), self.arrays.values[k]
-
-    def split(self, w: Vector) -> tuple[Vector, float]:
-        """Split ``w`` into the coefficients of the columns and the intercept w_bias * rho."""
-        return split(w, self.intercept_scaling)
 
     def _refuse_non_finite(self) -> None:
         bad = ~np.isfinite(self.squared_norms)
@@ -197,21 +212,20 @@ def join(coefficients: Vector, intercept: float, intercept_scaling: float) -> Ve
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    # One type for all: writable and read-only arrays would each be compiled for otherwise.
+    # Read-only arrays are another type to Numba, and kernels are compiled for one type only.
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
 
 
-def as_compiled_for(thing: Any) -> Any:
-    """A copy of an array that cannot be written; anything else as it is.
+def as_compiled_for(value: Any) -> Any:
+    """Return a writeable copy of a read-only array, and any other value unchanged.
 
-    Arrays that come from another process may be read-only, and kernels would be compiled anew for
-    such.
+    Arrays from another process may be read-only, and kernels would be compiled again for them.
     """
-    if isinstance(thing, np.ndarray) and not thing.flags.writeable:
-        return thing.copy()
-    return thing
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        return value.copy()
+    return value
 
 
 def _float_values(values: NDArray[Any]) -> NDArray[np.floating[Any]]:
@@ -222,16 +236,8 @@ def _float_values(values: NDArray[Any]) -> NDArray[np.floating[Any]]:
     return values.astype(np.float64)
 
 
-def _dense_rows(X: Any, intercept_scaling: float) -> DenseRows:
-    values = np.asarray(X)
-    if values.ndim != 2:
-        raise ValueError(f"X must have two dimensions (rows, columns), got shape {values.shape}")
-    return DenseRows(_read_only(np.ascontiguousarray(_float_values(values))), intercept_scaling)
-
-
 def _csr_rows(X: Any, intercept_scaling: float) -> tuple[CsrRows, bool]:
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions (rows, columns), got shape {X.shape}")
+    """The arrays of a sparse matrix, and whether the columns of every row ascend."""
     X = to_csr(X)
     indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
     indices = np.ascontiguousarray(
@@ -239,8 +245,7 @@ def _csr_rows(X: Any, intercept_scaling: float) -> tuple[CsrRows, bool]:
     )
     ascending, repeating = refuse_broken(X, indptr, indices)
     if repeating:
-        # A column stored twice in a row means the sum of both; add them up, in a copy, and not in
-        # a type that cannot hold the sum.
+        # Values stored twice are added up, in a copy, and in a type that can hold the sum.
         X = X.astype(np.float64)
         X.sum_duplicates()
         return _csr_rows(X, intercept_scaling)
@@ -260,18 +265,18 @@ def to_csr(X: Any) -> Any:
         return X
     if X.dtype.kind not in "biuf":
         return X.tocsr()
-    # What is stored twice may be added up, which not every type can hold.
+    # Conversion may add up values that are stored twice, and not every type can hold the sum.
     rows = X.astype(np.float64).tocsr()
     return rows.astype(X.dtype) if rows.nnz == X.nnz and X.dtype == np.float32 else rows
 
 
 def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> tuple[bool, bool]:
-    """Raise if reading X could leave its arrays.
+    """Raise a ValueError if an index of X is out of bounds.
 
     Returns
     -------
     ascending, repeating : bool
-        Whether the columns of every row ascend, and whether a row has a column twice.
+        Whether the columns of every row ascend, and whether a row repeats a column.
     """
     n_rows, n_columns = X.shape
     if indptr.size != n_rows + 1:
@@ -286,21 +291,20 @@ def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> t
             f"X is a broken CSR matrix: row {k} extends from {indptr[k]} to {indptr[k + 1]}, "
             f"but {stored} values are stored."
         )
+    begin, end = indptr[0], indptr[-1]
     unsigned: NDArray[Any] = indices.view(np.uint32 if indices.dtype == np.int32 else np.uint64)
-    largest, ascending = checks.survey_indices(indptr, unsigned[indptr[0] : indptr[-1]])
-    if ascending and largest < n_columns:
-        return True, False
-    nothing_seen = np.empty(0, dtype=np.int64)
-    code, k, j = checks.inspect_indices(indptr, indices, n_columns, nothing_seen)
-    if code == checks.DUPLICATE_COLUMN:
-        nothing_seen = np.full(n_columns, -1, dtype=np.int64)
-        code, k, j = checks.inspect_indices(indptr, indices, n_columns, nothing_seen)
-    if code == checks.COLUMN_OUT_OF_RANGE:
+    largest, ascending = checks.survey_indices(indptr, unsigned[begin:end])
+    if end > begin and largest >= n_columns:
+        j = begin + int(np.argmax(unsigned[begin:end] >= n_columns))
+        k = int(np.searchsorted(indptr, j, side="right")) - 1
         raise ValueError(
             f"X is a broken CSR matrix: row {k} has column index {indices[j]}, "
             f"but X has {n_columns} columns."
         )
-    return False, bool(code == checks.DUPLICATE_COLUMN)
+    if ascending:
+        return True, False
+    last_row_with = np.full(n_columns, -1, dtype=np.int64)
+    return False, checks.repeats_column(indptr, unsigned, last_row_with)
 
 
 __all__ = ["Rows", "Vector", "as_compiled_for", "join", "refuse_broken", "split", "to_csr"]

@@ -1,4 +1,4 @@
-"""The numbers that describe a problem, whatever holds its rows."""
+"""The sizes of a problem, wherever its rows are stored."""
 
 from __future__ import annotations
 
@@ -13,32 +13,20 @@ from certsvm.problem.rows import Vector
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of a problem; raises where there is nothing to learn from.
-
-    Attributes
-    ----------
-    n_rows, n_columns : int
-        Shape of the data.
-    intercept_scaling : float
-        The augmentation rho >= 0; zero means that there is no intercept.
-    m : int
-        Number of rows of positive weight.
-    weight_sum : float
-        Sum of the row weights.
-    smallest_weight, largest_weight : float
-        Over the rows of positive weight.
-    R : float
-        The largest norm of an augmented row of positive weight, or more.
-    """
+    """The sizes of a problem; raises a ValueError if no row has a positive weight."""
 
     n_rows: int
     n_columns: int
     intercept_scaling: float
+    """The augmentation rho >= 0; zero means that there is no intercept."""
     m: int
+    """Number of rows of positive weight."""
     weight_sum: float
     smallest_weight: float
+    """The smallest positive weight."""
     largest_weight: float
     R: float
+    """The largest norm of an augmented row of positive weight, or an upper bound."""
 
     def __post_init__(self) -> None:
         if self.m == 0:
@@ -46,11 +34,11 @@ class Sizes:
 
     @property
     def dimension(self) -> int:
-        """Length of weight vectors: one more than the columns if there is an intercept."""
+        """Length of weight vectors: ``n_columns``, plus one if there is an intercept."""
         return self.n_columns + (self.intercept_scaling > 0)
 
     def require_representable(self, C: float) -> None:
-        """Raise unless products of C and these numbers, and their squares, fit into float64."""
+        """Raise unless products of C and these sizes, and their squares, fit into float64."""
         S, s, lambda_ = self.largest_weight, self.smallest_weight, 1.0 / (C * self.m)
         with np.errstate(over="ignore", under="ignore"):
             large = np.float64(max(C, 1.0)) * max(S, 1.0) * max(self.R, 1.0) * self.m
@@ -58,38 +46,29 @@ class Sizes:
         if large > 1e140 or small < 1e-140 or lambda_ > 1e140:
             raise ValueError(
                 f"C = {C:g}, weights from {s:g} to {S:g} and rows as long as {self.R:g} "
-                "together leave the range of numbers that can be computed with. Rescale them "
+                "together leave the range of floating-point numbers. Rescale them "
                 "(multiplying all weights and dividing C by the same number changes nothing)."
             )
 
 
 @dataclass
 class ClassSurvey:
-    """What is known of the rows of one class.
-
-    Attributes
-    ----------
-    n_rows, n_active : int
-        Rows, and rows of positive weight.
-    weight_sums : list of float
-        Sums of the weights, one for each block.
-    smallest, largest : float
-        Over the positive weights.
-    """
+    """The sizes of one class: all its rows, and its rows of positive weight."""
 
     n_rows: int = 0
     n_active: int = 0
     weight_sums: list[float] = field(default_factory=list)
+    """The sum of the weights of each block."""
     smallest: float = np.inf
     largest: float = 0.0
 
     @property
     def weight_sum(self) -> float:
-        """The sum of the weights, rounded no more than the sums of the blocks."""
+        """The sum of the weights; it adds one rounding to those of the blocks."""
         return math.fsum(self.weight_sums)
 
     def add(self, n_rows: int, weights: Vector | None) -> None:
-        """Count rows in; None means that all have weight one."""
+        """Add a block of rows; None means that all weights are one."""
         active = np.ones(min(n_rows, 1)) if weights is None else weights[weights > 0]
         self += ClassSurvey(
             n_rows,
@@ -115,7 +94,7 @@ def sizes_of_classes(
     intercept_scaling: float,
     R: float,
 ) -> Sizes:
-    """The sizes of a problem from surveys of its classes, whose weights are multiplied."""
+    """The sizes of a problem from surveys of its classes and factors of their weights."""
     used = [(s, f) for s, f in zip(surveys, factors.tolist(), strict=True) if f > 0]
     return Sizes(
         n_rows=sum(s.n_rows for s in surveys),
@@ -130,7 +109,7 @@ def sizes_of_classes(
 
 
 def one_against_rest(factors: Vector, positive: int) -> Vector:
-    """The factor of each class's weights, negative for all classes but the positive one."""
+    """The factors, negated for all classes but the positive one."""
     signed: Vector = -factors
     signed[positive] = factors[positive]
     return signed

@@ -1,4 +1,4 @@
-"""A problem whose rows are read anew in each pass."""
+"""A problem on a stream, whose rows are read anew in each pass."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from certsvm.problem.sizes import one_against_rest, sizes_of_classes
 
 
 class StreamedProblem(PartedProblem):
-    """One class against all others, on a stream.
+    """The problem of one class against the rest, on a stream.
 
     Parameters
     ----------
     stream : BlockStream
         The data, with the augmentation rho.
     positive : int
-        The position of the positive class among the stream's.
+        Index of the positive class.
     C : float, default=1.0
-        Weight of the loss against the regulariser.
+        Weight of the loss relative to the regulariser.
     class_factors : ndarray of shape (n_classes,), default=None
-        Factors for the weights of each class's rows.
+        Factors of the weights of each class's rows.
     loss : Loss, default=HINGE
         The loss of a row.
 
@@ -62,7 +62,7 @@ class StreamedProblem(PartedProblem):
 
     @cached_property
     def weights(self) -> Vector:
-        """The row weights, gathered in a pass: a number for each row."""
+        """The row weights, gathered in a pass."""
         return np.concatenate([part.weights for part in self.parts()])
 
     def parts(self) -> Iterator[Part]:

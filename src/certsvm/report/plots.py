@@ -1,4 +1,4 @@
-"""Pictures; matplotlib is needed here and nowhere else."""
+"""Plots with matplotlib."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def plot_comparison(
     target: float,
     path: str | Path | None = None,
 ) -> Any:
-    """Accuracy and proved gap of each solver, against seconds and against passes.
+    """Plot accuracy and proved gap of each solver against seconds and against passes.
 
-    Solid: J / L - 1 with the best L of all solvers, where J was computed. Dashed: the gap that the
-    solver itself had proved by then.
+    Solid lines show J / L - 1 with ``dual``, the best L of all solvers, wherever J was computed.
+    Dashed lines show the gap that the solver itself has proved so far.
     """
     try:
         from matplotlib.figure import Figure
@@ -35,15 +35,15 @@ def plot_comparison(
     for column, axis in zip(("seconds", "passes"), axes, strict=True):
         for i, (name, history) in enumerate(histories.items()):
             colour = _COLOURS[i % len(_COLOURS)]
-            where = history[column]
+            x = history[column]
             primal = np.minimum.accumulate(np.nan_to_num(history["primal"], nan=np.inf))
             computed = np.isfinite(history["primal"])
             if dual > 0:
                 accuracy = primal / dual - 1
-                axis.plot(where[computed], accuracy[computed], color=colour, label=name)
+                axis.plot(x[computed], accuracy[computed], color=colour, label=name)
             gaps = history["relative_gap"]
             proved = np.isfinite(gaps)
-            axis.plot(where[proved], gaps[proved], color=colour, linestyle="--", linewidth=0.8)
+            axis.plot(x[proved], gaps[proved], color=colour, linestyle="--", linewidth=0.8)
         axis.axhline(target, color="grey", linewidth=0.5)
         axis.set_xscale("log")
         axis.set_yscale("log")

@@ -1,4 +1,4 @@
-"""The algorithms, and the registry by which they are called."""
+"""The algorithms, and the registry of their names."""
 
 from __future__ import annotations
 
@@ -22,26 +22,14 @@ from certsvm.solvers.working_set import WorkingSet
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
     for solver in (
-        SGDr,
-        SGDs,
-        SGDm,
-        WorkingSet,
-        DCD,
-        Newton,
-        SmoothedNewton,
-        MPU,
-        OCAS,
-        SVMperf,
-        Pegasos,
-        NORMA,
-        SvmSgd,
-        SGDQN,
+        SGDr, SGDs, SGDm, WorkingSet, DCD, Newton, SmoothedNewton, MPU, OCAS, SVMperf, Pegasos,
+        NORMA, SvmSgd, SGDQN,
     )
-}
+}  # fmt: skip
 
 
 def make_solver(solver: str | Solver) -> Solver:
-    """Return a solver for its name, ``"auto"``, or itself.
+    """Return the solver of the given name, with default parameters, or a given solver itself.
 
     Examples
     --------
@@ -50,36 +38,15 @@ def make_solver(solver: str | Solver) -> Solver:
     """
     if isinstance(solver, Solver):
         return solver
-    if isinstance(solver, str):
-        if solver == Auto.name:
-            return Auto()
-        if solver in SOLVERS:
-            return SOLVERS[solver]()
-    known = ", ".join(repr(name) for name in (Auto.name, *SOLVERS))
+    solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
+    if isinstance(solver, str) and solver in solvers:
+        return solvers[solver]()
+    known = ", ".join(map(repr, solvers))
     raise ValueError(f"unknown solver {solver!r}: use {known}, or a configured solver object")
 
 
 __all__ = [
-    "DCD",
-    "MPU",
-    "NORMA",
-    "OCAS",
-    "SGDQN",
-    "SOLVERS",
-    "Auto",
-    "Epoch",
-    "Newton",
-    "Options",
-    "Pegasos",
-    "Run",
-    "SGDm",
-    "SGDr",
-    "SGDs",
-    "SVMperf",
-    "SmoothedNewton",
-    "Solver",
-    "Start",
-    "SvmSgd",
-    "WorkingSet",
-    "make_solver",
+    "DCD", "MPU", "NORMA", "OCAS", "SGDQN", "SOLVERS", "Auto", "Epoch", "Newton", "Options",
+    "Pegasos", "Run", "SGDm", "SGDr", "SGDs", "SVMperf", "SmoothedNewton", "Solver", "Start",
+    "SvmSgd", "WorkingSet", "make_solver",
 ]  # fmt: skip

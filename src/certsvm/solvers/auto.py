@@ -1,29 +1,28 @@
-"""Auto: working sets, or Newton, by what they are expected to cost.
+"""Auto: chooses between working sets and Newton by their predicted cost, and may switch once.
 
-What Newton costs hardly depends on anything but the shape of the data and the accuracy; what dual
-coordinate descent on working sets costs depends on C and on the data in ways that cannot be known
-beforehand, from a handful of passes to thousands. So working sets begin, and after each pass
-the visits to rows that they still need are predicted from how their guess at the gap has fallen.
-When that exceeds what Newton would cost in all, or when twice as much has been spent already and
-half as much is still to come, Newton takes over: from a sample of the rows, or from the alpha at
-hand if that is good. Where even the three passes that working sets always need cost more than
-Newton to one per cent, it is Newton from the beginning.
+The cost of Newton depends on little but the shape of the data and the accuracy. The cost of dual
+coordinate descent on working sets also depends on C and on the data, and cannot be known in
+advance: it takes from a few passes to thousands. So the run begins with working sets. After each
+pass it predicts the remaining visits to rows from the fall of the estimated gap. It switches to
+Newton if their cost exceeds that of Newton, or if working sets have already cost twice as much as
+Newton would and need at least half as much again. Newton then starts from a sample of the rows, or
+from the current alpha if that is good. If even the first three passes of working sets cost more
+than Newton does to one per cent, the run begins with Newton.
 
-With n stored values in m rows and d columns, and q the sum of the squares of the rows' lengths,
-in nanoseconds (only ratios matter):
+With n stored values in m rows and d columns, and q the sum over rows of the squared number of
+stored values, the costs in nanoseconds (only ratios matter) are
 
-    a visit to a row      4 n / m + 30, and 250 more if rows beyond the caches come in random order
-    a step of Newton      2 (1.5 n + 5 m) + 20 m + 0.1 q + 0.02 d^3, and 500,000 whatever the size,
-                          7 of them to one per cent and 5 more for each further digit
+    a visit to a row      4 n / m + 30, plus 250 if rows beyond the caches come in random order
+    a step of Newton      2 (1.5 n + 5 m) + 20 m + 0.1 q + 0.02 d^3, plus 500,000;
+                          7 steps to one per cent, and 5 for each further digit
 
-The numbers are times on one machine, rounded, and averages over sets of data that differ; so the
-choice is not always the better one.
+They are rounded averages over several data sets on one machine, so the choice is not always best.
 
-Problems so small that all this takes less than a few milliseconds are solved by Newton at once, and
-to the end: until the gap falls no more, or to machine precision.
+Problems that Newton solves within a few milliseconds are solved by Newton, until the gap no longer
+falls or to machine precision.
 
-On a stream, rows have no numbers of their own: there it is the smoothed form of Newton's method
-up to 3000 columns, and SGD-s beyond.
+On a stream, nothing is stored per row: Auto chooses the smoothed form of Newton's method up to 3000
+columns, and SGD-s beyond.
 """
 
 from __future__ import annotations
@@ -47,31 +46,29 @@ from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
 from certsvm.storage.fields import count, nested, number, text
 from certsvm.storage.state import State, Stateful
 
-# The memory for Newton's matrix, in columns.
-_MOST_COLUMNS = 5000
-# On a stream, where a pass is dear and Newton's passes are few, but each solves a system.
-_MOST_COLUMNS_OF_STREAM = 3000
-# What a step of Newton costs besides what grows with the data.
+# The largest number of columns for Newton, in memory and on a stream.
+_MOST_COLUMNS, _MOST_COLUMNS_OF_STREAM = 5000, 3000
+# The fixed cost of a step of Newton, in nanoseconds.
 _OVERHEAD = 500_000.0
-# What a problem may cost per step of Newton, in nanoseconds, to be solved to the end.
+# The cost of a step of Newton, without the fixed cost, up to which a problem is small.
 _SMALL = 300_000
 _MOST_REFINEMENTS, _PATIENCE = 100, 15
-# Below this gap, alpha is a better start than a sample.
+# Below this relative gap, alpha is a better start than a sample.
 _GOOD_ALPHA = 0.05
 _LEAST_PASSES = 3
-# Guesses at the gap fall more slowly later on.
+# The predicted number of visits is too small by about this factor.
 _OPTIMISM = 2.0
 _SWITCHED = f"{WorkingSet.name}, then {Newton.name}"
 
 
 @dataclass(frozen=True)
 class Auto(Solver):
-    """Dual coordinate descent on working sets, or Newton's method, or the one after the other.
+    """Chooses between ``WorkingSet`` and ``Newton`` by their predicted cost, and may switch once.
 
     Parameters
     ----------
     shuffled : bool, default=None
-        Passed on to ``WorkingSet``.
+        As for ``WorkingSet``.
 
     Examples
     --------
@@ -86,21 +83,21 @@ class Auto(Solver):
     shuffled: bool | None = None
 
     def start(self, problem: SummableProblem, options: Options) -> Run:
-        """Begin with the one or the other."""
+        """Begin a run."""
         if isinstance(problem, Problem):
             return AutoRun(problem, options, self.shuffled)
         solver: Solver = self.for_stream(problem.dimension)
         return solver.start(problem, options)
 
     def for_stream(self, dimension: int) -> SmoothedNewton | SGDs:
-        """What to take on a stream."""
+        """The solver for a stream."""
         if dimension <= _MOST_COLUMNS_OF_STREAM:
             return SmoothedNewton()
         return SGDs(shuffled=self.shuffled)
 
 
 class AutoRun(Run):
-    """The one, or the one after the other, on one problem."""
+    """Working sets, Newton, or first one and then the other, on one problem."""
 
     STATE = State(
         passes=count(),
@@ -139,28 +136,26 @@ class AutoRun(Run):
         return self._newton(options)
 
     def epoch(self) -> Epoch:
-        """A pass of the one, or a step of the other."""
-        if isinstance(self._run, WorkingSetRun) and self._is_time_for_newton(self._run):
-            self._turn_to_newton(self._run)
+        """One pass of working sets, or one step of Newton."""
+        if isinstance(self._run, WorkingSetRun) and self._newton_is_cheaper(self._run):
+            self._switch_to_newton(self._run)
         self._passes += 1
-        epoch = replace(self._run.epoch(), epochs=self._passes)
+        epoch, refining = self._run.epoch(), False
         if self._refinement is not None and isinstance(self._run, NewtonRun):
-            epoch = replace(epoch, refining=self._refinement.goes_on(self._run.relative_gap))
-        return epoch
+            refining = self._refinement.goes_on(self._run.relative_gap)
+        return replace(epoch, epochs=self._passes, refining=refining)
 
-    def _is_time_for_newton(self, run: WorkingSetRun) -> bool:
+    def _newton_is_cheaper(self, run: WorkingSetRun) -> bool:
         if self._passes < _LEAST_PASSES:
-            # The first guesses mean little.
+            # The first estimates mean little.
             return False
         visit = visit_cost(self._problem, in_order=run.in_order)
         newton = newton_cost(self._problem, self._options.target)
         left, spent = run.outlook() * visit, run.visited * visit
-        return _OPTIMISM * left > newton or (
-            # What was spent is no reason to give up shortly before the end.
-            spent > 2.0 * newton and left > 0.5 * newton
-        )
+        # However much was spent, there is no point in switching shortly before the end.
+        return _OPTIMISM * left > newton or (spent > 2.0 * newton and left > 0.5 * newton)
 
-    def _turn_to_newton(self, run: WorkingSetRun) -> None:
+    def _switch_to_newton(self, run: WorkingSetRun) -> None:
         start = None
         if run.gap <= _GOOD_ALPHA:
             start = Start(next(run.candidates()).copy(), 1, run.alpha)
@@ -168,24 +163,24 @@ class AutoRun(Run):
         self.solver_name = _SWITCHED
 
     def candidates(self) -> Iterator[Vector]:
-        """Those of the one at work."""
+        """The candidates of the current run."""
         yield from self._run.candidates()
 
     def primal(self) -> tuple[Vector, Bound] | None:
-        """That of the one at work."""
+        """The primal value of the current run."""
         return self._run.primal()
 
     def dual(self) -> DualPoint | None:
-        """That of the one at work."""
+        """The dual point of the current run."""
         return self._run.dual()
 
     def warm_start(self) -> Start | None:
-        """That of the one at work."""
+        """The warm start of the current run."""
         return self._run.warm_start()
 
 
 class Refinement(Stateful):
-    """Whether it is worth going on once the target is met."""
+    """Decides whether to continue once the target is met."""
 
     STATE = State(best=number(low=-1.0, infinite=True), since=count(), steps=count())
 
@@ -195,7 +190,7 @@ class Refinement(Stateful):
         self._steps = 0
 
     def goes_on(self, gap: float) -> bool:
-        """Whether the gap has fallen lately, and can still fall."""
+        """Whether the gap has fallen recently, and can still fall."""
         self._steps += 1
         self._since += 1
         if gap < 0.5 * self._best:
@@ -204,20 +199,20 @@ class Refinement(Stateful):
 
 
 def visit_cost(problem: Problem, *, in_order: bool) -> float:
-    """What a visit of working sets to a row costs, on average."""
+    """The mean cost of a visit to a row."""
     waiting = 0.0 if in_order else 250.0
     return 4.0 * problem.rows.n_stored / problem.rows.n_rows + 30.0 + waiting
 
 
 def step_cost(problem: Problem) -> float:
-    """What a step of Newton costs, as far as it grows with the data."""
+    """The cost of a step of Newton, without the fixed cost."""
     rows = problem.rows
     n, m, d = float(rows.n_stored), float(rows.n_rows), float(rows.dimension)
     return 2.0 * (1.5 * n + 5.0 * m) + 20.0 * m + 0.1 * rows.squared_lengths + 0.02 * d**3
 
 
 def newton_cost(problem: Problem, target: float) -> float:
-    """What all of Newton costs, to the accuracy ``target``; infinite if it is out of question."""
+    """The cost of Newton to the accuracy ``target``; infinite if there are too many columns."""
     if problem.rows.dimension > _MOST_COLUMNS:
         return math.inf
     digits = math.log10(0.01 / max(target, 1e-10)) if target < 0.01 else 0.0
@@ -225,7 +220,7 @@ def newton_cost(problem: Problem, target: float) -> float:
 
 
 def is_small(problem: Problem) -> bool:
-    """Whether Newton costs next to nothing.
+    """Whether Newton takes a few milliseconds at most.
 
     Examples
     --------

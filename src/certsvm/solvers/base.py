@@ -1,9 +1,9 @@
-"""What a solver is.
+"""Base classes of solvers and their runs.
 
-A ``Solver`` is a configured algorithm: a frozen dataclass of its parameters, without state,
-so that one object may train many problems at once. ``start`` begins a ``Run`` on a problem;
-the run holds the state and makes one pass at a time. Neither prints, measures time, looks at
-limits or decides to stop: that is the training loop's business.
+A ``Solver`` is a configured algorithm: a frozen dataclass of parameters without state, so that one
+object can train many problems at once. ``start`` begins a ``Run`` on a problem. The run holds the
+state and makes one pass at a time. Neither prints, measures time, checks limits or decides to stop:
+the training loop does.
 
 A new algorithm is a file with these two classes and a line in the registry.
 """
@@ -29,19 +29,19 @@ from certsvm.storage.state import Stateful
 
 @dataclass(frozen=True)
 class Start:
-    """Where to begin instead of at zero.
+    """A warm start.
 
     Attributes
     ----------
     w : ndarray of shape (dimension,)
-        The weight vector to go on from.
-    epochs : int
-        How many epochs made it: a run that decreases its steps takes it from there.
+        The initial weight vector.
+    epochs : int, default=1
+        Number of epochs that produced ``w``. Solvers with decreasing steps continue from there.
     alpha : ndarray or Tensor of shape (n_rows,), default=None
-        A dual point that belongs to it, for solvers that keep one; it need not be feasible. A
-        tensor is for rows in tensors.
+        A dual point that belongs to ``w``, for solvers that keep one; it need not be feasible. It
+        may be a tensor if the rows are tensors.
     smoothing : float, default=None
-        The slope of alpha, over C, at which a second-order method ended there.
+        The slope of alpha, divided by C, at which a second-order method ended.
     """
 
     w: Vector
@@ -50,14 +50,15 @@ class Start:
     smoothing: float | None = None
 
     def checked(self, problem: BaseProblem) -> Start:
-        """The same in float64: kernels rely on its shapes, certificates on its type.
+        """Return the start in float64, or raise a ValueError if it does not fit ``problem``.
 
-        A tensor stays on its device if the problem's rows are tensors.
+        Kernels rely on the shapes, certificates on the type. A tensor stays on its device if the
+        rows of the problem are tensors.
         """
         w = np.array(self.w, dtype=np.float64)
         _require_finite("w", w, np.isfinite(w), problem.dimension)
         if not (isinstance(self.epochs, int | np.integer) and 0 <= self.epochs < 2**40):
-            raise ValueError(f"start.epochs must be a number of epochs, got {self.epochs!r}")
+            raise ValueError(f"start.epochs must be an integer >= 0, got {self.epochs!r}")
         if self.smoothing is not None and not 0.0 < self.smoothing < math.inf:
             raise ValueError(f"start.smoothing must be a number > 0, got {self.smoothing!r}")
         alpha = self.alpha
@@ -81,24 +82,23 @@ def _require_finite(name: str, values: Any, finite: Any, size: int) -> None:
 
 @dataclass(frozen=True)
 class Options:
-    """What a run is told besides the problem.
+    """Options of a run.
 
     Attributes
     ----------
     rng : Generator
         The only source of randomness.
     target : float, default=0.01
-        The relative accuracy asked for. Most algorithms do not care; the training loop does.
+        The requested relative gap. Most algorithms ignore it; the training loop stops by it.
     start : Start, default=None
-        Where to begin; None means at zero.
+        The warm start; None means w = 0.
     keep_alpha : bool, default=False
-        Whether dual points must be able to return their alpha, which costs at least a number
-        per row.
+        Whether dual points must be able to return alpha, which costs at least a number per row.
     team : Team, default=ALONE
         Threads to share work with.
     resumed : bool, default=False
-        Whether the run is given the state of an earlier one next, so that there is nothing to
-        search for, or to find out from samples.
+        Whether the run is about to load the state of an earlier run, so that it need not tune
+        parameters or train on a sample.
     """
 
     rng: np.random.Generator
@@ -108,29 +108,36 @@ class Options:
     team: Team = ALONE
     resumed: bool = False
 
+    def first_w(self, problem: BaseProblem) -> Vector:
+        """A copy of the initial weight vector."""
+        return np.zeros(problem.dimension) if self.start is None else self.start.w.copy()
+
+    def first_t(self, problem: BaseProblem) -> int:
+        """The number of presentations that produced the initial weight vector."""
+        return 0 if self.start is None else self.start.epochs * problem.m
+
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one pass tells the training loop.
+    """What one pass reports to the training loop.
 
     Attributes
     ----------
     epochs : int
-        T, the number of times each row has been presented so far; where rows are not presented
-        equally often, the passes made.
+        T, the number of times each row has been presented so far. If rows are not presented
+        equally often, the number of passes.
     margin_errors, updates, free : int, default=None
-        Of this pass: the margin errors, the changes of w or alpha, the free support vectors (rows
-        with alpha strictly inside the box) that it worked with. None where the solver has no such
-        number.
+        Counts of this pass: margin errors, changes of w or alpha, free support vectors (rows with
+        alpha strictly inside the box). None if the solver does not count them.
     primal_estimate : float, default=None
-        J, guessed from the inner products of the pass; None if the solver has no guess.
+        An estimate of J from the inner products of the pass.
     dual_estimate : float, default=None
-        L, guessed, for solvers whose dual point is too dear to be made after each pass. With
-        a guess, the loop asks for the point only when it computes J too.
+        An estimate of L, for solvers whose dual point is too expensive to compute after each pass.
+        The loop then asks for the point only when it also computes J.
     finished : bool, default=False
-        Whether the algorithm has ended by its own rule.
+        Whether the solver's own stopping rule is met.
     refining : bool, default=False
-        Whether to go on even if the target is met, since it costs next to nothing.
+        Whether to continue even though the target is met, because further passes are cheap.
     """
 
     epochs: int
@@ -146,15 +153,15 @@ class Epoch:
 class Run(Stateful, ABC):
     """The state of a solver on one problem.
 
-    A run that can be saved declares its ``STATE``. It is made again by ``start``, with
-    ``resumed``, and then given its state.
+    A run that can be saved declares its ``STATE``. To resume it, ``start`` makes a new run with
+    ``resumed=True``, which then loads the state.
     """
 
     solver_name: str = ""
-    """Who is at work, where that is not the solver by its name."""
+    """Name of the solver now running, if it differs from the solver asked for."""
 
     computes_primal: bool = False
-    """Whether ``primal`` is to be asked instead of computing J for the candidates."""
+    """Whether the loop takes J from ``primal`` instead of computing it for the candidates."""
 
     @abstractmethod
     def epoch(self) -> Epoch:
@@ -162,9 +169,9 @@ class Run(Stateful, ABC):
 
     @abstractmethod
     def candidates(self) -> Iterator[Vector]:
-        """Weight vectors worth evaluating exactly, the solver's own answer first.
+        """Weight vectors worth evaluating exactly, the algorithm's answer first.
 
-        They are valid until the next pass; whoever keeps one copies it.
+        They are valid until the next pass; a caller that keeps one must copy it.
         """
 
     def dual(self) -> DualPoint | None:
@@ -172,11 +179,11 @@ class Run(Stateful, ABC):
         return None
 
     def primal(self) -> tuple[Vector, Bound] | None:
-        """A weight vector and its J, if the pass computed one, by way of ``Products``."""
+        """A weight vector and its J with rounding, if the last pass computed it."""
         return None
 
     def warm_start(self) -> Start | None:
-        """Where a run on a similar problem may begin, if this one knows more than w."""
+        """A warm start for a similar problem, if the run knows more than w."""
         return None
 
 
@@ -184,26 +191,26 @@ class Solver(ABC):
     """A configured algorithm."""
 
     name: ClassVar[str]
-    """What ``LinearSVC(solver=...)`` calls it."""
+    """The name in ``LinearSVC(solver=...)``."""
 
     certifies: ClassVar[bool] = True
-    """Whether its runs have dual points; otherwise certificates are primal only."""
+    """Whether runs have dual points; otherwise certificates are primal only."""
 
     goes_on_from_alpha: ClassVar[bool] = False
     """Whether a warm start goes on from the alpha of a result, which then has to be kept."""
 
     problem_type: ClassVar[type[Any]] = Problem
-    """The most general kind of problem that its runs take."""
+    """The most general type of problem that the solver accepts."""
 
     published: bool = False
-    """Whether to follow the paper to the letter: latest bounds instead of best, unscaled."""
+    """Whether to follow the paper exactly: latest bounds instead of best bounds, unscaled."""
 
     f: float = 1.2
-    """Comparison coefficient: J is computed once its guess is within f times the target."""
+    """J is computed once the estimated relative gap is at most f times the target."""
 
     @property
     def label(self) -> str:
-        """The name, with the parameters that are not at their defaults."""
+        """The name, with the parameters that differ from their defaults."""
         assert is_dataclass(self)
         changed = [
             f"{field.name}={getattr(self, field.name)!r}"
@@ -218,7 +225,7 @@ class Solver(ABC):
 
 
 class RunLostError(Exception):
-    """A run cannot go on; what it has told so far stands."""
+    """A run cannot continue; the bounds that it reported so far remain valid."""
 
 
 def require(condition: bool, solver: Solver, message: str) -> None:
@@ -227,12 +234,19 @@ def require(condition: bool, solver: Solver, message: str) -> None:
         raise ValueError(f"{type(solver).__name__}: {message}")
 
 
+def require_positive(solver: Solver, *parameters: str) -> None:
+    """Raise a ValueError unless each of the named parameters is None or positive."""
+    for name in parameters:
+        value = getattr(solver, name)
+        require(value is None or value > 0, solver, f"{name} must be > 0, got {value}")
+
+
 def float_type(
     solver: Solver, precision: str, problem: BaseProblem | None = None
 ) -> type[np.floating[Any]]:
-    """The type of a solver's vectors, for ``precision`` "double" or "single".
+    """The float type for ``precision`` "double" or "single".
 
-    With a problem, it is also made sure that single precision can hold what comes up.
+    Given a problem, also check that its vectors stay within the range of single precision.
     """
     types: dict[str, type[np.floating[Any]]] = {"double": np.float64, "single": np.float32}
     require(
@@ -244,7 +258,7 @@ def float_type(
         require(
             max(lengths) < 1e30,
             solver,
-            f"single precision does not reach far enough for C = {problem.C:g} and rows as long as "
+            f"the range of single precision is too small for C = {problem.C:g} and rows as long as "
             f"{problem.R:g}. Scale the columns, or use double precision.",
         )
     return types[precision]

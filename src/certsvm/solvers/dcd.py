@@ -6,20 +6,19 @@ one coordinate at a time. With G = w.y_k - 1, minus the derivative of L by alpha
 
     alpha_k <- clip(alpha_k - G / |y_k|^2, 0, C s_k),     w follows.
 
-A pass visits the active rows in a fresh random order. The projected gradient of a row is G, but
-zero where the box forbids the step. Shrinking: a row at 0 with G above the largest projected
-gradient of the last pass, or at C s_k with G below the smallest, leaves the active set. When the
-spread of the projected gradients over the active rows is small, all rows come back; when it is
-small over all rows, ``eps`` ends the algorithm (if it is given), as it does in liblinear; without
-``eps``, what counts as small becomes a tenth.
+A pass visits the active rows in a new random order. The projected gradient of a row is G, or zero
+if the box forbids the step. Shrinking: a row at 0 with G above the largest projected gradient of
+the last pass, or at C s_k with G below the smallest, leaves the active set. When the projected
+gradients of the active rows spread by no more than a threshold, all rows become active again. When
+those of all rows do, the algorithm ends if ``eps`` is given, which then is the threshold, as in
+liblinear. Otherwise the threshold falls to a tenth.
 
-alpha is at hand, so every pass can be certified.
+The run keeps alpha, so every pass has a certificate.
 
-Given:      C, s, the rows; optionally alpha to start from, or w (then alpha is read off its
-            margins).
+Given:      C, s, the rows; optionally alpha to start from, or w, from whose margins alpha is made.
 Result:     w, and alpha.
-Difference: liblinear's tolerance decides alone, and is about gradients; here it is one way to
-            end among others, and what is proved is the gap.
+Difference: liblinear ends by its tolerance on gradients. Here that is optional, and the gap is
+            what is proved.
 
 Reference: C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, A Dual
 Coordinate Descent Method for Large-scale Linear SVM, ICML 2008.
@@ -28,27 +27,25 @@ Coordinate Descent Method for Large-scale Linear SVM, ICML 2008.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import DualPoint, dual_point, point_of
-from certsvm.certificates.rounding import updates_rounding
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.losses import Loss, box_end, coordinate_step, dual_gradient, loss_value
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.shared.dual_start import starting_alpha
+from certsvm.solvers.base import Epoch, Options, Solver, require_positive
+from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
 from certsvm.storage.fields import array, count, number, record, row_indices
-from certsvm.storage.state import State
+from certsvm.storage.state import Scope, State
 
-# What liblinear's tolerance is by default. Without ``eps`` it only decides when shrunk rows
-# come back, and is lowered each time it is reached over all rows.
+# The default tolerance of liblinear. Without ``eps`` it only decides when shrunk rows become active
+# again, and falls whenever it is reached over all rows.
 _SPREAD = 0.1
 
 
@@ -59,10 +56,10 @@ class DCD(Solver):
     Parameters
     ----------
     shrinking : bool, default=True
-        Whether rows that seem settled are left out for a while.
+        Whether to skip rows that are unlikely to change.
     eps : float, default=None
-        End when the projected gradients over all rows spread by no more than this: the
-        tolerance of liblinear. None leaves the end to the gap and the limits.
+        End when the projected gradients of all rows spread by no more than this: the tolerance of
+        liblinear. With None, only the gap and the limits end training.
 
     Examples
     --------
@@ -77,7 +74,7 @@ class DCD(Solver):
     eps: float | None = None
 
     def __post_init__(self) -> None:
-        require(self.eps is None or self.eps > 0, self, f"eps must be > 0, got {self.eps}")
+        require_positive(self, "eps")
 
     def start(self, problem: Problem, options: Options) -> DCDRun:
         """Begin a run."""
@@ -91,7 +88,7 @@ class Thresholds(NamedTuple):
     high: float = math.inf
 
 
-class DCDRun(Run):
+class DCDRun(DualCoordinateRun):
     """Dual coordinate descent on one problem."""
 
     STATE = State(
@@ -108,97 +105,53 @@ class DCDRun(Run):
     )
 
     def __init__(self, solver: DCD, problem: Problem, options: Options) -> None:
+        super().__init__(problem, options)
         self._solver = solver
-        self._problem = problem
-        self._rng = options.rng
-        self._passes = 0
-        self._alpha = starting_alpha(problem, options.start)
-        start = dual_point(problem, self._alpha, "start")
-        self._w = start.w
-        self._rounding = start.w_rounding
         self._spread = _SPREAD if solver.eps is None else solver.eps
-        self._keep_alpha = options.keep_alpha
-        self._complete = True
-        self._bring_all_back()
+        self._activate_all()
 
-    def _bring_all_back(self) -> None:
+    def _activate_all(self) -> None:
         self._order = self._problem.active.copy()
         self._thresholds = Thresholds()
         self._shrunk_loss = 0.0
 
+    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
+        """Require an active row: when the last one leaves, all rows become active again."""
+        if state["order"].size == 0:
+            scope.fail("has no active rows")
+
     def epoch(self) -> Epoch:
         """Visit every active row once."""
-        problem = self._problem
         self._passes += 1
         self._complete = False
         self._rng.shuffle(self._order)
-        length = math.sqrt(float(self._w @ self._w))
-        largest, smallest = -math.inf, math.inf
-        loss, path = 0.0, 0.0
-        updates, kept = 0, 0
-        for part in problem.slices(self._order):
-            part_kept, part_updates, *sums = descend(
-                problem.loss,
-                problem.rows.arrays,
-                problem.signed_weights,
-                problem.rows.squared_norms,
-                problem.C,
-                part,
-                *self._thresholds,
-                self._alpha,
-                self._w,
-            )
-            self._order[kept : kept + part_kept] = part[:part_kept]
-            kept += part_kept
-            updates += part_updates
-            largest, smallest = max(largest, sums[0]), min(smallest, sums[1])
-            loss += sums[2]
-            self._shrunk_loss += sums[3]
-            path += sums[4]
-        self._order = self._order[:kept]
-        # Neither w nor a step was ever longer.
-        reach = length + path
-        self._rounding += updates_rounding(updates, reach, reach)
-        finished = self._shrink(kept == problem.m, largest, smallest)
+        self._order, sums = self._visit(self._order, descend, *self._thresholds)
+        _, updates, largest, smallest, loss, shrunk_loss, _ = zip(*sums, strict=True)
+        losses = sum(loss) + self._shrunk_loss + sum(shrunk_loss)
+        self._shrunk_loss += sum(shrunk_loss)
+        finished = self._shrink(max(largest), min(smallest))
         self._complete = True
         return Epoch(
             epochs=self._passes,
-            updates=updates,
-            primal_estimate=0.5 * float(self._w @ self._w) + problem.C * (loss + self._shrunk_loss),
+            updates=sum(updates),
+            primal_estimate=0.5 * float(self._w @ self._w) + self._problem.C * losses,
             finished=finished,
         )
 
-    def _shrink(self, all_active: bool, largest: float, smallest: float) -> bool:
-        """Set the thresholds for the next pass; tell whether ``eps`` is reached."""
+    def _shrink(self, largest: float, smallest: float) -> bool:
+        """Set the thresholds of the next pass; return whether ``eps`` is reached."""
         if largest - smallest <= self._spread:
-            if all_active:
+            if self._order.size == self._problem.m:
                 if self._solver.eps is not None:
                     return True
                 self._spread *= 0.1
-            self._bring_all_back()
+            self._activate_all()
         elif self._solver.shrinking:
             self._thresholds = Thresholds(
                 smallest if smallest < 0 else -math.inf,
                 largest if largest > 0 else math.inf,
             )
         return False
-
-    def candidates(self) -> Iterator[Vector]:
-        """W."""
-        yield self._w
-
-    def dual(self) -> DualPoint | None:
-        """Alpha, as it is after a complete pass."""
-        if not self._complete:
-            return None
-        return point_of(
-            self._problem,
-            self._alpha,
-            self._w,
-            self._rounding,
-            "dual coordinates",
-            keep_alpha=self._keep_alpha,
-        )
 
 
 @kernel
@@ -208,17 +161,17 @@ def descend(
     signed_weights: Vector,
     squared_norms: Vector,
     C: float,
-    order: NDArray[np.int64],
     low: float,
     high: float,
+    order: NDArray[np.int64],
     alpha: Vector,
     w: Vector,
 ) -> tuple[int, int, float, float, float, float, float]:
-    """One step on each row of ``order``; rows that stay active are moved to its front.
+    """Make one step on each row of ``order``, and move rows that stay active to its front.
 
-    Writes ``order``, ``alpha`` and ``w``. Returns how many rows stay active, the number of
-    updates, the largest and the smallest projected gradient, the weighted losses of the rows that
-    stay and of those that leave (each with the w of the moment), and sum |step| |y_k|.
+    Writes ``order``, ``alpha`` and ``w``. Returns the number of rows that stay active, the number
+    of updates, the largest and the smallest projected gradient, the weighted losses of the rows
+    that stay and of those that leave (each at the current w), and sum |step| |y_k|.
     """
     kept = 0
     updates = 0

@@ -2,8 +2,7 @@
 
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
 
-with a perceptron that may take back what it learned. Each row has a count, an integer
-0 <= I_k <= N, and
+with a perceptron that can unlearn. Each row has a count, an integer 0 <= I_k <= N, and
 
     a = sum_k s_k I_k y_k,    w = a / b,    alpha_k = s_k I_k / b  (feasible, since b = N / C).
 
@@ -12,15 +11,15 @@ Let q_k = s_k |y_k|^2, xi = delta / (2 + delta) and b >= 2 max_k q_k / xi. A pre
     learns    if a.y_k <= b         and I_k < N,  by min(N - I_k, floor((b - a.y_k) / q_k) + 1),
     unlearns  if a.y_k >= (1+xi) b  and I_k > 0,  by min(I_k, floor((a.y_k - (1+xi) b) / q_k) + 1),
 
-which is as many steps of one as would be made in a row. Each step of one on row k raises
-(1 + xi/2) b sum_k s_k I_k - |a|^2 / 2 by at least s_k (xi b - q_k) / 2 > 0, and that quantity is
-bounded: the number of updates is finite. A pass without an update proves J / L - 1 <= delta, the
-before-run accuracy; the gap usually says so sooner. The proofs are in docs/theory.md.
+which combines consecutive unit steps. Each unit step on row k raises the bounded quantity
+(1 + xi/2) b sum_k s_k I_k - |a|^2 / 2 by at least s_k (xi b - q_k) / 2 > 0, so the number of
+updates is finite. A pass without an update proves J / L - 1 <= delta, the before-run accuracy; the
+gap usually proves it sooner. The proofs are in docs/theory.md.
 
 Given:      C, s, the rows; delta (by default the target), delta_stop (by default the target).
 Result:     w, and alpha = s_k I_k / b.
-Difference: the authors' program was not at hand. This follows the abstract of their paper and the
-            description in the paper on SGD, with weights and proofs of our own.
+Difference: the authors' program was not available. This follows the abstract of their paper and
+            the description in the paper on SGD; weights and proofs are ours.
 
 Reference: C. Panagiotakopoulos and P. Tsampouka, The Margin Perceptron with Unlearning,
 ICML 2010.
@@ -41,7 +40,7 @@ from certsvm.certificates.rounding import updates_rounding
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
+from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require, require_positive
 from certsvm.solvers.shared.dual_start import starting_alpha
 from certsvm.storage.fields import array, count, number, row_indices
 from certsvm.storage.state import State
@@ -57,13 +56,13 @@ class MPU(Solver):
     Parameters
     ----------
     delta : float, default=None
-        Accuracy that a pass without an update proves. It sets the resolution of the counts:
-        a smaller one means finer steps. None means the target.
+        Accuracy that a pass without an update proves. A smaller delta means finer steps. None
+        means the target.
     delta_stop : float, default=None
         End when the relative gap, estimated from the inner products of the pass, is at most this.
-        None leaves the end to the target.
+        With None, only the target and the limits end training.
     precision : {"double", "single"}, default="double"
-        Of a. Certificates are computed in double precision in any case.
+        Precision of a. Certificates are always computed in double precision.
 
     Examples
     --------
@@ -79,13 +78,11 @@ class MPU(Solver):
     precision: Literal["double", "single"] = "double"
 
     def __post_init__(self) -> None:
-        for name in ("delta", "delta_stop"):
-            value = getattr(self, name)
-            require(value is None or value > 0, self, f"{name} must be > 0, got {value}")
+        require_positive(self, "delta", "delta_stop")
         float_type(self, self.precision)
 
     def start(self, problem: Problem, options: Options) -> MPURun:
-        """Begin a run; the counts are kept in any case."""
+        """Begin a run; keeping alpha costs nothing, since the counts are kept."""
         return MPURun(self, problem, options)
 
 
@@ -107,7 +104,7 @@ class MPURun(Run):
         self._passes = 0
         self._order = problem.active.copy()
         curvature = float((problem.weights * problem.rows.squared_norms).max())
-        # The least delta for which the counts fit into an integer.
+        # The smallest delta for which the counts fit into an integer.
         least = 5.0 * problem.C * curvature / _LARGEST_COUNT
         delta = solver.delta or max(options.target, least, _SMALLEST_DELTA)
         require(
@@ -136,7 +133,7 @@ class MPURun(Run):
         return np.minimum(alpha, self._problem.C * self._problem.weights)
 
     def epoch(self) -> Epoch:
-        """Present every row once, in a fresh random order."""
+        """Present every row once, in a new random order."""
         problem = self._problem
         self._passes += 1
         self._complete = False
@@ -146,16 +143,9 @@ class MPURun(Run):
         loss, path = 0.0, 0.0
         for part in problem.slices(self._order):
             sums = learn_and_unlearn(
-                problem.rows.arrays,
-                problem.signed_weights,
-                problem.rows.squared_norms,
-                part,
-                self._N,
-                self._b,
-                self._xi,
-                self._counts,
-                self._a,
-            )
+                problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, part,
+                self._N, self._b, self._xi, self._counts, self._a,
+            )  # fmt: skip
             updates += sums[0]
             loss += sums[1]
             path += sums[2]
@@ -178,11 +168,11 @@ class MPURun(Run):
         )
 
     def candidates(self) -> Iterator[Vector]:
-        """W = a / b."""
+        """The weight vector a / b."""
         yield self._a.astype(np.float64) / self._b
 
     def dual(self) -> DualPoint | None:
-        """alpha_k = s_k I_k / b; with a in single precision, w_alpha is computed anew."""
+        """The point alpha_k = s_k I_k / b; if a is in single precision, w_alpha is recomputed."""
         if not self._complete:
             return None
         problem = self._problem
@@ -210,8 +200,8 @@ def learn_and_unlearn(
 ) -> tuple[int, float, float]:
     """Present the rows of ``order`` once; write ``counts`` and ``a``.
 
-    Returns the number of updates, the weighted hinge sum with the w of the moment, and the
-    sum of the lengths of all updates.
+    Returns the number of updates, the weighted hinge sum, each loss at the current w, and the sum
+    of the lengths of all updates.
     """
     updates = 0
     loss, path = 0.0, 0.0
@@ -227,7 +217,7 @@ def learn_and_unlearn(
         change = np.int64(0)
         if margin <= b and counts[k] < N:
             change = N - counts[k]
-            # Compared as floats: the quotient may be beyond any integer (q may be zero).
+            # Compared as floats: the quotient may exceed any integer (q may be zero).
             if (b - margin) / q < change:
                 change = min(change, np.int64((b - margin) / q) + 1)
         elif margin >= (1.0 + xi) * b and counts[k] > 0:

@@ -1,18 +1,18 @@
-"""Newton: second order, for few columns.
+"""Newton: a second-order method for few columns.
 
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
 
-by the method that ``second_order.schedule`` explains: here all rows are in memory, and a number is
-kept for each.
+by the method of ``second_order.schedule``, in the form for rows in memory, with a multiplier per
+row.
 
-A step costs two readings of the rows, the Gram matrix of the free support vectors, and the solution
+A step costs two passes over the rows, the Gram matrix of the free support vectors, and the solution
 of a system as large as the number of columns. The number of steps grows slowly with C and with the
-accuracy. J comes with each step, since the products of w with all rows are at hand, and these also
-give the slope at any point along a direction.
+accuracy. The run keeps the products of w with all rows, so each step gives J, and the slope at any
+point along a direction costs no pass.
 
-A random sample of the rows comes first where there are many, and a sample of that, and so on.
+If there are many rows, the run begins on a random sample, which may begin on a smaller sample.
 
-``smoothed_newton`` is the form that keeps nothing for the rows, for streams.
+``smoothed_newton`` is the form for streams, which stores nothing per row.
 
 Given:      C, s, the rows; at most ``max_columns`` columns.
 Result:     w, and alpha(w).
@@ -26,7 +26,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint, dual_bound, dual_point, moved_point
@@ -36,7 +35,7 @@ from certsvm.kernels.losses import smoothing_centre
 from certsvm.kernels.rows import Vector
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require
+from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require_positive
 from certsvm.solvers.second_order.accuracy import lengthening, too_rounded
 from certsvm.solvers.second_order.hessian import gram, newton_direction, require_few_columns
 from certsvm.solvers.second_order.line_search import zero_of_slope
@@ -57,7 +56,7 @@ from certsvm.solvers.smoothed_newton import SmoothedNewton
 from certsvm.storage.fields import array, count, nested, number, record
 from certsvm.storage.state import State
 
-# If fewer of the rows have another alpha than before, their sum is corrected instead of made anew.
+# If alpha changed on at most this share of the rows, sum_k alpha_k y_k is updated, not recomputed.
 _FEW_CHANGES = 0.3
 # Fewer rows are not worth sharing among threads.
 _LEAST_SHARED = 200_000
@@ -70,11 +69,11 @@ class Newton(Solver):
     Parameters
     ----------
     max_columns : int, default=5000
-        With more columns than this, refuse: the memory grows with their square, the time of a
+        Raise an error if there are more columns: the memory grows with their square, the time of a
         step with their cube.
     samples : bool, default=True
-        Whether to begin on samples of the rows. Steps on samples are not counted as passes, and
-        limits are looked at only after them.
+        Whether to begin on samples of the rows. Steps on samples do not count as passes, and limits
+        are checked only after them.
 
     Examples
     --------
@@ -90,16 +89,16 @@ class Newton(Solver):
     samples: bool = True
 
     def __post_init__(self) -> None:
-        require(self.max_columns > 0, self, f"max_columns must be > 0, got {self.max_columns}")
+        require_positive(self, "max_columns")
 
     def start(self, problem: SummableProblem, options: Options) -> Run:
-        """Begin a run; alpha is at hand in any case. On a stream, that of ``SmoothedNewton``."""
+        """Begin a run; on a stream, a run of ``SmoothedNewton``."""
         if not isinstance(problem, Problem):
             return SmoothedNewton(self.max_columns, self.samples).start(problem, options)
         return self.start_in_memory(problem, options)
 
     def start_in_memory(self, problem: Problem, options: Options) -> NewtonRun:
-        """Begin a run on rows that are all at hand."""
+        """Begin a run on rows in memory."""
         require_few_columns(problem, self.max_columns, self)
         return NewtonRun(problem, options, samples=self.samples)
 
@@ -136,14 +135,14 @@ class NewtonRun(Run):
         w, self._alpha_hat, self._schedule = beginning(
             problem, options, samples=samples and not options.resumed
         )
-        # Fresh memory costs as much as working on it, so all arrays as long as the data are kept.
+        # Arrays with an entry per row are reused: allocating them costs as much as filling them.
         self._rows = np.empty(problem.rows.n_rows, dtype=np.int64)
         self._unclipped = np.empty(problem.rows.n_rows)
         self._alpha = np.empty(problem.rows.n_rows)
-        # The alpha whose sum over the rows is known, and the point it gave.
+        # The alpha for which sum_k alpha_k y_k is known, the last change, and the dual point.
         self._summed_alpha, self._change = np.zeros((2, problem.rows.n_rows))
         self._summed: DualPoint | None = None
-        # A dual point between two steps, if it is the best so far.
+        # A dual point from between two steps, if it is the best so far.
         self._between: DualPoint | None = None
         self._products = Products(problem, w, self._team)
         self._along = self._products.copy()
@@ -152,7 +151,7 @@ class NewtonRun(Run):
         self._complete = not options.resumed
 
     def state_loaded(self) -> None:
-        """The dual point and the gradient follow from the state."""
+        """Compute the dual point and the gradient from the state."""
         assert self._summed is not None
         self._summed_alpha[:] = self._alpha
         self._point = self._summed
@@ -165,25 +164,25 @@ class NewtonRun(Run):
 
     @property
     def sigma(self) -> float:
-        """The slope of alpha."""
+        """The slope of alpha as a function of the margin."""
         return self._schedule.sigma * self._problem.C
 
     @property
     def relative_gap(self) -> float:
-        """Between the best values so far."""
+        """The relative gap between the best values so far."""
         return self._best.relative_gap
 
     @property
     def _filled(self) -> float:
-        """What the alpha add up to, relative to what the boxes hold."""
+        """sum_k alpha_k / (C sum_k s_k)."""
         return self._point.alpha_sum / (self._problem.C * self._problem.weight_sum)
 
     def schedule_for_all_rows(self) -> Schedule:
-        """How to go on with all rows, if these are a sample of them."""
+        """The schedule for all rows, if this run is on a sample of them."""
         return self._schedule.on_all_rows(self._filled)
 
     def _evaluate(self) -> None:
-        """alpha(w), its dual point, and the objective, from w and its products."""
+        """Compute alpha(w), its dual point and J(w) from w and its products."""
         problem, sigma = self._problem, self.sigma
 
         def alpha_in(first: int, last: int) -> None:
@@ -196,7 +195,7 @@ class NewtonRun(Run):
 
         self._share(alpha_in)
         self._point = self._dual_point()
-        # alpha is overwritten by the next step; whoever keeps it needs a copy.
+        # The next step overwrites alpha, so the point returns a copy.
         self._point = replace(self._point, alpha=self._alpha.copy if self._keep_alpha else None)
         self._primal = self._products.primal_bound(self._team)
         self._best.offer(self._primal.value, dual_bound(self._point)[0].value)
@@ -204,10 +203,10 @@ class NewtonRun(Run):
             self._products.compute(self._team)
             self._primal = self._products.primal_bound(self._team)
         self._gradient = self.w - self._point.w
-        self._answer = self._clear_of_the_margin()
+        self._answer = self._off_the_margin()
 
-    def _clear_of_the_margin(self) -> tuple[Vector, Bound]:
-        """W and J(w); or those of a w a little longer, if that lets more be claimed."""
+    def _off_the_margin(self) -> tuple[Vector, Bound]:
+        """The vector w and J(w), or those of a slightly longer w if its bound is lower."""
         factor = lengthening(self._primal, self._best, self._target)
         if factor is None:
             return self.w, self._primal
@@ -217,7 +216,7 @@ class NewtonRun(Run):
         return (longer.w, bound) if bound.high < self._primal.high else (self.w, self._primal)
 
     def _dual_point(self) -> DualPoint:
-        """That of alpha; from the last one, where few rows have another alpha since."""
+        """The dual point of alpha, updated from the last one if alpha changed on few rows."""
         problem, last = self._problem, self._summed
         np.subtract(self._alpha, self._summed_alpha, out=self._change)
         if (
@@ -233,7 +232,8 @@ class NewtonRun(Run):
         return point
 
     def epoch(self) -> Epoch:
-        """One step of Newton's method, on a new smooth problem if the last one is solved."""
+        """Make one Newton step, on a new smooth problem if the last one is solved."""
+        problem = self._problem
         self._steps += 1
         self._complete = False
         self._between = None
@@ -241,13 +241,16 @@ class NewtonRun(Run):
         move = self._schedule.judge(squared_gradient, self._best, filled=self._filled)
         if move is not Move.STEP:
             self._begin_problem(move)
-        free = self._free_support_vectors()
-        G = gram(self._problem, free, self.sigma * self._problem.weights[free], self._team)
+        n_free = free_support_vectors(
+            problem.loss, self._unclipped, problem.weights, problem.C, self._rows
+        )
+        free = self._rows[:n_free]
+        G = gram(problem, free, self.sigma * problem.weights[free], self._team)
         direction = newton_direction(G, self._gradient)
         self._along.w = direction
         self._along.compute(self._team)
-        if self._problem.m < self._along.values.size:
-            self._along.values[self._problem.signed_weights == 0.0] = 0.0
+        if problem.m < self._along.values.size:
+            self._along.values[problem.signed_weights == 0.0] = 0.0
         self._products.mix(1.0, self._step_along(direction), self._along)
         self._schedule.steps += 1
         self._evaluate()
@@ -255,7 +258,7 @@ class NewtonRun(Run):
         return Epoch(epochs=self._steps, free=int(free.size), primal_estimate=self._primal.value)
 
     def _begin_problem(self, move: Move) -> None:
-        """The next smooth problem, from the present w."""
+        """Begin the next smooth problem at the current w."""
         if move is Move.FROM_ZERO:
             self._alpha[:] = 0.0
         if move in (Move.MULTIPLIERS, Move.FROM_ZERO):
@@ -263,23 +266,15 @@ class NewtonRun(Run):
         dual = self._best.dual
         self._evaluate()
         if self._best.dual > dual:
-            # The step that follows may come to an alpha that is worse.
+            # The next step may lead to a worse alpha.
             alpha = self._alpha.copy().copy if self._keep_alpha else None
             self._between = replace(self._point, alpha=alpha)
 
-    def _free_support_vectors(self) -> NDArray[np.int64]:
-        """The rows whose alpha is strictly inside its box."""
-        problem = self._problem
-        size = free_support_vectors(
-            problem.loss, self._unclipped, problem.weights, problem.C, self._rows
-        )
-        return self._rows[:size]
-
     def _share(self, task: Callable[[int, int], Any]) -> list[Any]:
-        """Share what is done row by row; few rows are not worth it.
+        """Share a task on rows among threads if there are many rows.
 
-        Tasks pass slices to kernels: a loop over a whole array is compiled into vector
-        instructions, one from a given first to a given last element is not.
+        Tasks pass slices to kernels: a loop over a whole array is vectorised, a loop from a given
+        first to a given last element is not.
         """
         rows = self._problem.rows.n_rows
         if rows < _LEAST_SHARED:
@@ -287,7 +282,7 @@ class NewtonRun(Run):
         return self._team.share(task, rows)
 
     def _step_along(self, direction: Vector) -> float:
-        """How far to go, given the products of the rows with the direction."""
+        """The length of the step, given the products of the rows with the direction."""
         linear, square = float(self.w @ direction), float(direction @ direction)
         weights, sigma, C = self._problem.weights, self.sigma, self._problem.C
         loss, products = self._problem.loss, self._along.values
@@ -304,15 +299,15 @@ class NewtonRun(Run):
         return zero_of_slope(slope)
 
     def candidates(self) -> Iterator[Vector]:
-        """The present w."""
+        """The current w."""
         yield self.w
 
     def primal(self) -> tuple[Vector, Bound] | None:
-        """W and J(w)."""
+        """The vector w and J(w), after a complete step."""
         return self._answer if self._complete else None
 
     def dual(self) -> DualPoint | None:
-        """alpha(w), or that of before the step if it is better."""
+        """The point alpha(w), or the one from before the step if that is better."""
         if not self._complete:
             return None
         if self._between is None:
@@ -320,7 +315,7 @@ class NewtonRun(Run):
         return max(self._between, self._point, key=lambda point: dual_bound(point)[0].low)
 
     def warm_start(self) -> Start | None:
-        """W with the slope of alpha, and alpha itself if it was to be kept."""
+        """The vector w with the slope of alpha, and alpha if it is kept."""
         if not self._complete:
             return None
         alpha = self._alpha.copy() if self._keep_alpha else None
@@ -330,7 +325,7 @@ class NewtonRun(Run):
 def beginning(
     problem: Problem, options: Options, *, samples: bool
 ) -> tuple[Vector, Vector, Schedule]:
-    """W and alpha_hat to begin with, and the schedule."""
+    """The initial w and alpha_hat, and the schedule."""
     start = options.start
     if start is not None:
         schedule = Schedule.warm(MEMORY, start.smoothing, smoothing=False)
@@ -346,7 +341,7 @@ def beginning(
 
 
 def run_on_sample(problem: Problem, options: Options) -> NewtonRun | None:
-    """A run that has come near the optimum on a sample of the rows; None without a good sample."""
+    """A run near the optimum on a sample of the rows, or None if there is no useful sample."""
     size = sample_size(problem.m, problem.rows.dimension)
     if size is None:
         return None

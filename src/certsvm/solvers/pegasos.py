@@ -5,14 +5,14 @@ Minimises    lambda/2 |w|^2 + 1/m sum_k s_k max(0, 1 - w.y_k),     lambda = 1/(C
 with one row at a time, drawn at random with replacement. At step t = 1, 2, ...
 
     w <- (1 - 1/t) w,   plus  s_k y_k / (lambda t)  if w.y_k < 1 before the shrinking;
-    then, if asked for, w <- w min(1, radius / |w|),   radius = sqrt(C sum_k s_k),
+    then, optionally, w <- w min(1, radius / |w|),   radius = sqrt(C sum_k s_k),
 
-a ball that contains the optimum (without weights its radius is 1/sqrt(lambda)).
+the projection to a ball that contains the optimum (without weights, its radius is 1/sqrt(lambda)).
 
 Given:      C, s, the rows, whether to project.
-Result:     the last w. Rows are drawn unequally often, so there is no dual point: primal only.
-Difference: w is kept as scale times v. The published program never folds the scale into v; with
-            long rows or large C it underflows and everything becomes NaN. Here it is folded in.
+Result:     the last w. Rows are not drawn equally often, so there is no dual point: primal only.
+Difference: w is stored as scale times v. The published program never folds the scale into v; with
+            long rows or large C the scale underflows and w becomes NaN. Here it is folded in.
 
 Reference: S. Shalev-Shwartz, Y. Singer, N. Srebro and A. Cotter, Pegasos: Primal Estimated
 sub-GrAdient SOlver for SVM, Mathematical Programming 127 (2011); one row at a time (k = 1).
@@ -45,8 +45,7 @@ class Pegasos(Solver):
     project : bool, default=True
         Whether to project to the ball that contains the optimum.
     published : bool, default=False
-        Whether to answer with the last w, as published, instead of the best of those whose J
-        was computed.
+        Whether to return the last w, as published, instead of the best w whose J was computed.
 
     Examples
     --------
@@ -61,7 +60,7 @@ class Pegasos(Solver):
     published: bool = False
 
     def start(self, problem: Problem, options: Options) -> PegasosRun:
-        """Begin a run; it has no alpha to keep."""
+        """Begin a run."""
         return PegasosRun(self, problem, options)
 
 
@@ -74,9 +73,8 @@ class PegasosRun(Run):
         self._problem = problem
         self._rng = options.rng
         self._radius = math.sqrt(problem.C * problem.weight_sum) if solver.project else math.inf
-        start = options.start
-        self._t = 0 if start is None else start.epochs * problem.m
-        self._v = np.zeros(problem.rows.dimension) if start is None else start.w.copy()
+        self._t = options.first_t(problem)
+        self._v = options.first_w(problem)
         self._scale = 1.0
 
     def epoch(self) -> Epoch:
@@ -85,16 +83,9 @@ class PegasosRun(Run):
         errors, loss = 0, 0.0
         for part in problem.slices(problem.active[self._rng.integers(problem.m, size=problem.m)]):
             self._scale, part_errors, part_loss = pegasos_steps(
-                problem.rows.arrays,
-                problem.signed_weights,
-                problem.rows.squared_norms,
-                part,
-                problem.lambda_,
-                self._radius,
-                self._t,
-                self._scale,
-                self._v,
-            )
+                problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, part,
+                problem.lambda_, self._radius, self._t, self._scale, self._v,
+            )  # fmt: skip
             self._t += part.size
             errors += part_errors
             loss += part_loss
@@ -122,9 +113,9 @@ def pegasos_steps(
     scale: float,
     v: Vector,
 ) -> tuple[float, int, float]:
-    """Steps t + 1, t + 2, ... on the rows of ``order``; w is ``scale * v``.
+    """Make steps t + 1, t + 2, ... on the rows of ``order``; w is ``scale * v``.
 
-    Writes ``v``; returns the new scale, the margin errors and the weighted hinge sum.
+    Writes ``v``. Returns the new scale, the margin errors and the weighted hinge sum.
     """
     errors = 0
     loss = 0.0
@@ -139,7 +130,7 @@ def pegasos_steps(
         product = dot(rows, k, v)
         margin = label * scale * product
         if t == 1:
-            # The first step shrinks by 1 - 1/1: it forgets where it started.
+            # The first step multiplies w by 1 - 1/1 = 0.
             squared_norm, scale, product = 0.0, 1.0, 0.0
             for j in range(v.size):
                 v[j] = 0.0

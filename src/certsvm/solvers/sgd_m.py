@@ -1,10 +1,9 @@
 """SGD-m: SGD-s in which some passes present each row several times.
 
 In pass p, counted from 1, each row is presented ell = 5 times in a row if 0 < p mod 9 < 5, and
-once otherwise. Proposition 3 (``growing_margin.errors_among``) tells from one inner product how
-many of the five are margin errors, so such a pass costs what a single one does and does more.
-All rows of a pass are presented equally often: it counts as ell epochs in T, and Proposition 2
-holds as it stands.
+once otherwise. By Proposition 3 (``growing_margin.errors_among``), one inner product tells how many
+of the five are margin errors, so a multiple pass costs no more than a single one. Within a pass all
+rows are presented equally often: the pass counts as ell epochs in T, and Proposition 2 holds.
 
 The paper writes "in the T-th epoch"; we read it as the T-th pass.
 
@@ -16,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from certsvm.solvers.base import require
+from certsvm.solvers.base import require_positive
 from certsvm.solvers.sgd_s import SGDs
 
 
@@ -29,11 +28,11 @@ class SGDm(SGDs):
     f, T_max, published, windows, spacing, precision, shuffled
         As for ``SGDs``.
     multiplicity : int, default=5
-        How often a row is presented in a multiple pass.
+        Number of presentations of each row in a multiple pass.
     period : int, default=9
-        The schedule's length in passes.
+        Number of passes after which the schedule repeats.
     single_from : int, default=5
-        Pass p is a multiple one if 0 < p mod period < single_from.
+        Pass p is a multiple pass if 0 < p mod period < single_from.
 
     Examples
     --------
@@ -49,9 +48,8 @@ class SGDm(SGDs):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.multiplicity > 0, self, f"multiplicity must be > 0, got {self.multiplicity}")
-        require(self.period > 0, self, f"period must be > 0, got {self.period}")
+        require_positive(self, "multiplicity", "period")
 
     def ell(self, passes: int) -> int:
-        """How often each row is presented in the given pass, counted from 1."""
+        """The number of presentations of each row in a pass; passes count from 1."""
         return self.multiplicity if 0 < passes % self.period < self.single_from else 1

@@ -1,4 +1,4 @@
-"""SGD-QN: SGD with a diagonal matrix of rates, corrected.
+"""SGD-QN: SGD with a diagonal matrix of rates, with the correction of 2010.
 
 Minimises    lambda/2 |w|^2 + 1/m sum_k s_k max(0, 1 - w.y_k),     lambda = 1/(C m)     (J / (C m))
 
@@ -13,17 +13,17 @@ with a rate B_j for each coordinate, at first 1 / (lambda t0):
 
 a secant estimate of the curvature: the difference of the gradients at w1 and w over w1 - w.
 ``skip`` is 16 d m / nonzeros, so that the dense operations cost about as much as the sparse ones.
-The rows are shuffled once. t0 is the power of ten that makes the most of a pass over a tenth of
-them.
+The rows are shuffled once. t0 is the power of ten that gives the least objective after a pass over
+a tenth of them.
 
 Given:      C, s, the rows; t0, skip, the precision.
 Result:     the last w. Primal only.
-Difference: the published program counts the rows up to ``skip`` anew in each pass. With more
+Difference: the published program restarts the count of rows up to ``skip`` in each pass. With more
             columns than 1/16 of the nonzeros, skip exceeds m, and the regulariser never acts. Here
-            the count lives across passes. The rates change only when just one of w, w1 is a
-            margin error, which is how we understand the correction (its own program was not at
-            hand). The regulariser never turns a coordinate around, and where w1 = w the largest
-            b_j is taken.
+            the count continues across passes. The rates change only if just one of w, w1 is a
+            margin error, which is our reading of the correction (its program was not available).
+            The regulariser never changes the sign of a coordinate, and where w1 = w the largest
+            b_j is used.
 
 Reference: A. Bordes, L. Bottou and P. Gallinari, SGD-QN: Careful Quasi-Newton Stochastic Gradient
 Descent, JMLR 10 (2009), with the erratum of 2010.
@@ -31,6 +31,7 @@ Descent, JMLR 10 (2009), with the erratum of 2010.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -41,12 +42,12 @@ from numpy.typing import NDArray
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
+from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require_positive
 from certsvm.solvers.shared.scaled_sgd import mean_objective
 from certsvm.storage.fields import array, count, nested, row_indices
 from certsvm.storage.state import State, Stateful
 
-_POWERS_OF_TEN = range(1, 10)
+_TRIAL_T0 = tuple(10.0**power for power in range(1, 10))
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,11 @@ class SGDQN(Solver):
     t0 : float, default=None
         The first rates are 1 / (lambda t0). None finds a power of ten by trial.
     skip : int, default=None
-        Rows between the dense operations. None means 16 d m / nonzeros.
+        Number of rows between dense operations. None means 16 d m / nonzeros.
     precision : {"double", "single"}, default="double"
-        Of w and the rates. Certificates are computed in double precision in any case.
+        Precision of w and the rates. Certificates are always computed in double precision.
     published : bool, default=False
-        Whether to answer with the last w, as published, instead of the best of those whose J
-        was computed.
+        Whether to return the last w, as published, instead of the best w whose J was computed.
 
     Examples
     --------
@@ -80,12 +80,11 @@ class SGDQN(Solver):
     published: bool = False
 
     def __post_init__(self) -> None:
-        require(self.t0 is None or self.t0 > 0, self, f"t0 must be > 0, got {self.t0}")
-        require(self.skip is None or self.skip > 0, self, f"skip must be > 0, got {self.skip}")
+        require_positive(self, "t0", "skip")
         float_type(self, self.precision)
 
     def start(self, problem: Problem, options: Options) -> SGDQNRun:
-        """Begin a run; it has no alpha to keep."""
+        """Begin a run."""
         return SGDQNRun(self, problem, options)
 
 
@@ -99,23 +98,14 @@ class QuasiNewtonSGD(Stateful):
         counters=array(3, dtype=np.int64, low=0, high="_largest_counters"),
     )
 
-    def __init__(
-        self,
-        problem: Problem,
-        t0: float,
-        skip: int,
-        dtype: type[np.floating[Any]],
-        w: Vector | None,
-    ) -> None:
+    def __init__(self, problem: Problem, w: NDArray[Any], t0: float, skip: int) -> None:
         self._problem = problem
         self._skip = skip
-        self.w: NDArray[Any] = np.zeros(problem.rows.dimension, dtype=dtype)
-        if w is not None:
-            self.w[:] = w
+        self.w = w
         self._before = np.zeros_like(self.w)
         self._change = np.zeros_like(self.w)
         self._rates = np.full_like(self.w, 1.0 / (problem.lambda_ * t0))
-        # Rows until the regulariser acts; rows since the rates changed; is a comparison due?
+        # Rows until the regulariser acts; rows since the rates changed; whether to compare w, w1.
         self._counters = np.array([skip, 0, 0], dtype=np.int64)
         self._largest_counters = np.array([skip, 2**62, 1])
 
@@ -124,17 +114,10 @@ class QuasiNewtonSGD(Stateful):
         errors, loss = 0, 0.0
         for part in self._problem.slices(order):
             part_errors, part_loss = quasi_newton_steps(
-                self._problem.rows.arrays,
-                self._problem.signed_weights,
-                part,
-                self._problem.lambda_,
-                self._skip,
-                self._counters,
-                self._rates,
-                self._before,
-                self._change,
-                self.w,
-            )
+                self._problem.rows.arrays, self._problem.signed_weights, part,
+                self._problem.lambda_, self._skip, self._counters, self._rates, self._before,
+                self._change, self.w,
+            )  # fmt: skip
             errors += part_errors
             loss += part_loss
         return errors, loss
@@ -152,27 +135,27 @@ class SGDQNRun(Run):
         options.rng.shuffle(self._order)
         stored_per_row = max(1.0, problem.rows.n_stored / problem.rows.n_rows)
         skip = solver.skip or max(1, int(16 * problem.rows.dimension / stored_per_row))
-        dtype = float_type(solver, solver.precision, problem)
-        w = None if options.start is None else options.start.w
-        # Of a run that is resumed, the rates are known.
-        t0 = solver.t0 or (1.0 if options.resumed else self._search(skip, dtype))
-        if options.start is not None:
-            t0 += options.start.epochs * problem.m
-        self._state = QuasiNewtonSGD(problem, t0, skip, dtype, w)
+        w = options.first_w(problem).astype(float_type(solver, solver.precision, problem))
+        # A resumed run loads its rates.
+        t0 = solver.t0 or (1.0 if options.resumed else self._search(skip, w.dtype))
+        self._state = QuasiNewtonSGD(problem, w, t0 + options.first_t(problem), skip)
 
-    def _search(self, skip: int, dtype: type[np.floating[Any]]) -> float:
+    def _search(self, skip: int, dtype: np.dtype[Any]) -> float:
+        """The t0 with the least objective after a pass over a tenth of the rows."""
         trial = self._order[: max(1, self._order.size // 10)]
-        costs = {}
-        for power in _POWERS_OF_TEN:
-            state = QuasiNewtonSGD(self._problem, 10.0**power, skip, dtype, None)
+
+        def cost(t0: float) -> float:
+            w = np.zeros(self._problem.dimension, dtype)
+            state = QuasiNewtonSGD(self._problem, w, t0, skip)
             state.present(trial)
-            cost = mean_objective(self._problem, trial, state.w.astype(np.float64))
-            if np.isfinite(cost):
-                costs[10.0**power] = cost
-        return min(costs, key=lambda t0: costs[t0], default=10.0 ** _POWERS_OF_TEN[-1])
+            objective = mean_objective(self._problem, trial, state.w.astype(np.float64))
+            return objective if math.isfinite(objective) else math.inf
+
+        # If all overflow, the last has the smallest rates.
+        return min(reversed(_TRIAL_T0), key=cost)
 
     def epoch(self) -> Epoch:
-        """Present all rows, in the same order as always."""
+        """Present all rows, always in the same order."""
         self._passes += 1
         errors, loss = self._state.present(self._order)
         w = self._state.w.astype(np.float64)
@@ -200,9 +183,10 @@ def quasi_newton_steps(
     change: NDArray[np.floating[Any]],
     w: NDArray[np.floating[Any]],
 ) -> tuple[int, float]:
-    """Steps on the rows of ``order``; writes all arrays after ``skip``.
+    """Make steps on the rows of ``order``; write all arrays after ``skip``.
 
-    ``before`` is w before the regulariser acted last, ``change`` is zero between calls.
+    ``before`` is w1, the w before the last action of the regulariser. ``change`` is zero between
+    calls.
     """
     errors = 0
     loss = 0.0
@@ -240,6 +224,6 @@ def quasi_newton_steps(
             counters[2] = 1
             for j in range(w.size):
                 before[j] = w[j]
-                # Never beyond zero, however large the product of skip, lambda and the rate.
+                # At most to zero, even if skip lambda B_j exceeds 1.
                 w[j] -= min(1.0, skip * lambda_ * rates[j]) * w[j]
     return errors, loss

@@ -7,9 +7,9 @@ by presenting rows drawn uniformly with replacement to the perceptron with a gro
 
     a <- a + s_k y_k  if  a.y_k <= lambda t;    t <- t + 1;    at the end  w = a / (lambda t).
 
-It stops after ``t_max`` presentations. Since some rows are drawn more often than others, its
-dual variables need not lie in the box: there is no dual bound, and the certificate is primal
-only. For training we count m presentations as a pass.
+It stops after ``t_max`` presentations. Rows are not drawn equally often, so the dual variables need
+not lie in the box: there is no dual bound, and the certificate is primal only. The training loop
+counts m presentations as a pass.
 
 Reference: Panagiotakopoulos and Tsampouka (2013), Section 3 (SGD-r).
 """
@@ -23,7 +23,7 @@ from typing import ClassVar
 
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Epoch, Options, Run, Solver, require
+from certsvm.solvers.base import Epoch, Options, Run, Solver, require_positive
 from certsvm.solvers.shared.growing_margin import GrowingMargin
 from certsvm.storage.fields import nested
 from certsvm.storage.state import State
@@ -36,10 +36,9 @@ class SGDr(Solver):
     Parameters
     ----------
     t_max : int, default=None
-        Number of presentations after which to stop; None leaves it to the limit on passes.
+        Number of presentations after which to stop. With None, only the limits end training.
     published : bool, default=False
-        Whether to answer with the last w, as the paper does, instead of the best of those
-        whose J was computed.
+        Whether to return the last w, as the paper does, instead of the best w whose J was computed.
 
     Examples
     --------
@@ -54,10 +53,10 @@ class SGDr(Solver):
     published: bool = False
 
     def __post_init__(self) -> None:
-        require(self.t_max is None or self.t_max > 0, self, f"t_max must be > 0, got {self.t_max}")
+        require_positive(self, "t_max")
 
     def start(self, problem: Problem, options: Options) -> SGDrRun:
-        """Begin a run; it has no alpha to keep."""
+        """Begin a run."""
         return SGDrRun(self, problem, options)
 
 
@@ -70,17 +69,15 @@ class SGDrRun(Run):
         self._problem = problem
         self._rng = options.rng
         self._t_max = solver.t_max
-        self._state = GrowingMargin(problem)
-        if (start := options.start) is not None:
-            self._state = GrowingMargin(problem, w=start.w, t=start.epochs * problem.m)
+        self._state = GrowingMargin(problem, w=options.first_w(problem), t=options.first_t(problem))
 
     def epoch(self) -> Epoch:
-        """Present m rows, or what ``t_max`` leaves of them."""
+        """Present m random rows, or fewer if ``t_max`` is reached."""
         problem = self._problem
         left = math.inf if self._t_max is None else self._t_max - self._presented
         draws = int(min(problem.m, left))
         sums = self._state.present(problem.active[self._rng.integers(problem.m, size=draws)])
-        # A sample of rows: the loss of all is m/draws times as large, in expectation.
+        # In expectation, the loss of all rows is m / draws times the loss of the drawn ones.
         loss = problem.C * sums.loss * (problem.m / draws)
         return Epoch(
             epochs=self._state.t // problem.m,

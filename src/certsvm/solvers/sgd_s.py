@@ -1,9 +1,9 @@
-"""SGD-s: complete passes, each row presented once; a certificate for free.
+"""SGD-s: complete passes, each row presented once, with a certificate at no cost.
 
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
 
-by presenting all rows, in a fresh random order for each pass, to the perceptron with a
-growing margin (``growing_margin``):
+by presenting all rows, in a new random order in each pass, to the perceptron with a growing margin
+(``growing_margin``):
 
     a <- a + s_k y_k  if  a.y_k <= lambda t;    t <- t + 1;    w = a / (lambda t).
 
@@ -11,17 +11,16 @@ Proposition 2: after T complete passes with M margin errors in all (weights coun
 
     J_opt >= L^T = C M / T - 1/2 |w^T|^2,
 
-since row k was a margin error at most T times, so alpha_k = C s_k I_k / T lies in the box.
-Neither alpha nor I_k need be kept: the memory is that of a few weight vectors.
+since row k was a margin error I_k <= T times, so alpha_k = C s_k I_k / T lies in the box. Neither
+alpha nor I_k need be stored: the memory is that of a few weight vectors.
 
-During a pass the hinge losses are summed from the inner products that the updates need
-anyway. This gives a guess at J; where it comes within a factor f of the target, the training
-loop computes J itself.
+The inner products of a pass also give the sum of the hinge losses, hence an estimate of J. When the
+estimated gap is within a factor f of the target, the training loop computes J exactly.
 
 Given:      C, s, the rows, a random order for each pass.
-Result:     w^T, or the window's average w (both are feasible answers; the better one counts).
+Result:     w^T, or the average w of a window, whichever has the smaller J.
 Published:  ``published=True`` gives the paper's algorithm: L^T over all passes, unscaled, the
-            latest bounds, the last w. Ours adds windows, scaling and the best bounds so far;
+            latest bounds, the last w. The default adds windows, scaling and the best bounds so far;
             the sequence of w, M and T is the same.
 
 Reference: Panagiotakopoulos and Tsampouka (2013), Sections 2 and 3 (SGD-s).
@@ -38,7 +37,7 @@ from certsvm.problem.base import PartedProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
+from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require, require_positive
 from certsvm.solvers.shared.growing_margin import GrowingMargin
 from certsvm.solvers.shared.order import Order
 from certsvm.solvers.shared.windows import Snapshot, Windows
@@ -53,23 +52,23 @@ class SGDs(Solver):
     Parameters
     ----------
     f : float, default=1.2
-        J is computed exactly once its guess is within f times the target. A larger f means
-        earlier, and more, exact computations.
+        J is computed exactly once the estimated gap is within f times the target. With a larger f,
+        J is computed earlier and more often.
     T_max : int, default=None
-        Number of epochs after which to stop; None leaves it to the limit on passes.
+        Number of epochs after which to stop. With None, only the limits end training.
     published : bool, default=False
-        Whether to follow the paper to the letter, without windows, scaling of the dual
-        point and best bounds so far.
+        Whether to follow the paper exactly, without windows, scaling of the dual point and best
+        bounds so far.
     windows : int, default=6
-        How many snapshots of a are kept for windowed certificates.
+        Number of snapshots of a for windowed certificates.
     spacing : float, default=1.5
         Ratio of the times of successive snapshots.
     precision : {"double", "single"}, default="double"
-        Of a. Certificates are computed in double precision in any case; from a in single
-        precision nothing could be proved, so its runs count margin errors by row.
+        Precision of a. Certificates are always computed in double precision. In single precision,
+        the rounding of a is too large to prove a bound, so margin errors are counted by row.
     shuffled : bool, default=None
-        Whether neighbouring rows are as unlike as any two, so that they may be presented one
-        after the other, which is faster. None looks at a sample. Not for ``published``.
+        Whether neighbouring rows are no more alike than random pairs, so that they may be presented
+        together, which is faster. None decides from a sample. Not for ``published``.
 
     Examples
     --------
@@ -89,8 +88,7 @@ class SGDs(Solver):
     shuffled: bool | None = None
 
     def __post_init__(self) -> None:
-        require(self.f > 0, self, f"f must be > 0, got {self.f}")
-        require(self.T_max is None or self.T_max > 0, self, f"T_max must be > 0, got {self.T_max}")
+        require_positive(self, "f", "T_max")
         require(self.windows >= 0, self, f"windows must be >= 0, got {self.windows}")
         float_type(self, self.precision)
         require(
@@ -101,11 +99,11 @@ class SGDs(Solver):
         require(self.spacing > 1, self, f"spacing must be > 1, got {self.spacing}")
 
     def ell(self, passes: int) -> int:
-        """How often each row is presented in the given pass, counted from 1."""
+        """The number of presentations of each row in a pass; passes count from 1."""
         return 1
 
     def start(self, problem: PartedProblem, options: Options) -> SGDsRun:
-        """Begin a run; keeping alpha costs a count per row and snapshot."""
+        """Begin a run; keeping alpha costs an integer per row and snapshot."""
         return SGDsRun(self, problem, options)
 
 
@@ -120,14 +118,13 @@ class SGDsRun(Run):
         self._problem = problem
         self._rng = options.rng
         self._passes = 0
-        # The paper's order is random throughout.
+        # The order in the paper is random throughout.
         self._shuffled = False if solver.published else solver.shuffled
         self._order = self._order_in(problem) if isinstance(problem, Problem) else None
-        start = options.start
         self._state = GrowingMargin(
             problem,
-            w=None if start is None else start.w,
-            t=0 if start is None else start.epochs * problem.m,
+            w=options.first_w(problem),
+            t=options.first_t(problem),
             keep_counts=options.keep_alpha or solver.precision == "single",
             dtype=float_type(solver, solver.precision, problem),
         )
@@ -136,19 +133,19 @@ class SGDsRun(Run):
             size=0 if solver.published else solver.windows,
             spacing=solver.spacing,
         )
-        # Set after complete passes only.
+        # The start of the best window; None during a pass.
         self._best: Snapshot | None = None
 
     @property
     def _T(self) -> int:
-        """How often each row was presented so far."""
+        """The number of presentations of each row so far."""
         return self._state.t // self._problem.m
 
     def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Passes are complete, and in a window no row has more margin errors than epochs."""
+        """Require complete passes, and at most one margin error per row and epoch of a window."""
         now, m = state["state"], self._problem.m
         if now["t"] % m or now["t_start"] % m:
-            scope.fail("is not that of complete passes")
+            scope.fail("is not the state after a complete pass")
         first = now["t_start"] // m
         for since in state["windows"]["snapshots"].values():
             errors = now["counts"] - since["counts"]
@@ -160,10 +157,10 @@ class SGDsRun(Run):
                 or errors.min(initial=0) < 0
                 or errors.max(initial=0) > epochs
             ):
-                scope.fail("has a window that does not belong to its passes")
+                scope.fail("has a window that is inconsistent with its passes")
 
     def epoch(self) -> Epoch:
-        """Present every row ell times, in a fresh random order."""
+        """Present every row ell times, in a new random order."""
         self._best = None
         self._passes += 1
         ell = self._solver.ell(self._passes)
@@ -188,23 +185,23 @@ class SGDsRun(Run):
         return Order(part, self._rng, shuffled=self._shuffled)
 
     def candidates(self) -> Iterator[Vector]:
-        """The last iterate, then the average that the best window stands for."""
+        """The last iterate, then the average w of the best window."""
         yield self._state.w
         if self._best is not None and not self._solver.published:
-            # Where the dual point had to be scaled down, the average is too long as well.
+            # If the dual point is scaled down, the average is too long by the same factor.
             average = self._windows.average(self._best, self._T)
             yield self._windows.scale(self._best, self._T) * average
 
     def dual(self) -> DualPoint | None:
-        """Proposition 2, for the best window."""
+        """The dual point of the best window, by Proposition 2."""
         return None if self._best is None else self._windows.point(self._best, self._T)
 
 
 def present_once(problem: Problem, w: Vector, t: int) -> tuple[Vector, int]:
-    """Present the rows of ``problem`` once, in their order, to a w of ``t`` presentations.
+    """Present the rows of ``problem`` once, in their order, given w after ``t`` presentations.
 
-    Returns w and t afterwards. This is SGD on a stream: what was presented before is not in the
-    problem, so there is no bound.
+    Returns the new w and t. This is SGD on a stream: earlier rows are not part of the problem, so
+    there is no bound.
     """
     state = GrowingMargin(problem, w=w, t=t)
     state.present(problem.active)

@@ -1,27 +1,25 @@
-"""Smoothed Newton: second order without a number per row, for streams and clusters.
+"""Smoothed Newton: a second-order method that stores nothing per row, for streams and clusters.
 
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
 
-by the method that ``second_order.schedule`` explains, in its form without multipliers: alpha_hat
-stays in the middle of the box, and sigma grows as far as the accuracy asks for.
+by the method of ``second_order.schedule``, in the form without multipliers: alpha_hat stays in the
+middle of the box, and sigma grows as far as the accuracy requires. Since
 
     alpha_k(w) = clip(C s_k / 2 + sigma s_k (1 - w.y_k), 0, C s_k)
 
-is a function of w and sigma, so nothing is kept for the rows: one pass gives J and L, the
-gradient and the Hessian at w, as sums over the parts of the rows, and the memory is that of a
-square matrix as large as the number of columns. And w with sigma is all there is to the proof:
-whoever has the data can check it.
+is a function of w and sigma, nothing is stored per row. One pass gives J and L, the gradient and
+the Hessian at w, as sums over the parts of the rows; the memory is that of a square matrix of the
+columns. The pair of w and sigma is a complete proof: anyone with the data can check it.
 
-A step of Newton's method leads to the next point to read at. The same pass gives the slopes along
-the whole direction; if the minimum is elsewhere on it, the next point is there.
+A Newton step leads to the point of the next pass. That pass also gives the slopes along the whole
+direction; if the minimum is elsewhere on it, the next pass is there.
 
 When a smooth problem is solved, the next one begins with a step to where its minimum would be if
-the same support vectors stayed free: the same pass gives that, too. (From the same point instead, a
-step of Newton's method would see only the few rows that are free at the larger sigma, and go
-astray.)
+the same support vectors stayed free, which the same pass gives, too. (A Newton step at the larger
+sigma from the same point would use only the few rows that are free there, and mislead.)
 
-The first part of the rows serves as a sample. Where rows are in no particular order, most of the
-way is made there.
+The first part of the rows serves as a sample. If the rows are in no particular order, most steps
+are made there.
 
 Given:      C, s, the rows in parts; at most ``max_columns`` columns.
 Result:     w, and sigma, hence alpha.
@@ -46,7 +44,7 @@ from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Epoch, Options, Run, Solver, require
+from certsvm.solvers.base import Epoch, Options, Run, Solver, require_positive
 from certsvm.solvers.second_order.hessian import (
     gram,
     newton_direction,
@@ -78,10 +76,10 @@ class SmoothedNewton(Solver):
     Parameters
     ----------
     max_columns : int, default=5000
-        With more columns than this, refuse: the memory grows with their square, the time of a
+        Raise an error if there are more columns: the memory grows with their square, the time of a
         step with their cube.
     samples : bool, default=True
-        Whether to begin on the first part of the rows, if there are others.
+        Whether to begin on the first part of the rows, if there are more.
 
     Examples
     --------
@@ -96,7 +94,7 @@ class SmoothedNewton(Solver):
     samples: bool = True
 
     def __post_init__(self) -> None:
-        require(self.max_columns > 0, self, f"max_columns must be > 0, got {self.max_columns}")
+        require_positive(self, "max_columns")
 
     def start(self, problem: SummableProblem, options: Options) -> SmoothedNewtonRun:
         """Begin a run; keeping alpha costs a number per row, and a pass for each better bound."""
@@ -106,21 +104,19 @@ class SmoothedNewton(Solver):
 
 @dataclass(frozen=True)
 class Reading:
-    """What one pass at a weight vector gives."""
+    """The results of one pass at w: J, the dual point, the gradient, and sums over the rows."""
 
     w: Vector
     primal: Bound
     point: DualPoint
     gradient: Vector
-    gram: NDArray[np.float64]
-    free_sum: Vector
-    free: int
+    sums: ReadingSums
     slopes: Vector | None
 
 
 @dataclass(frozen=True)
 class Line:
-    """From where, in which direction and how far the next reading is."""
+    """The point of the next pass: where it starts, the direction and the step."""
 
     begin: Vector
     direction: Vector | None = None
@@ -129,7 +125,7 @@ class Line:
 
     @property
     def w(self) -> Vector:
-        """The point to read at."""
+        """The point of the pass."""
         return self.begin if self.direction is None else self.begin + self.step * self.direction
 
 
@@ -162,19 +158,18 @@ class SmoothedNewtonRun(Run):
         self._schedule = Schedule(PARTS)
         self._best = BestValues()
         self._passes = 0
-        # The point that steps start from, and where the next pass goes.
-        self._w = np.zeros(problem.dimension)
+        # The point that steps start from, and that of the next pass.
+        self._w = options.first_w(problem)
         self._line: Line | None = None
         self._latest: Reading | None = None
-        if options.start is not None:
-            self._w = options.start.w.copy()
-        elif samples and not options.resumed and not isinstance(problem, Problem):
+        may_sample = options.start is None and not options.resumed
+        if samples and may_sample and not isinstance(problem, Problem):
             self._begin_on_first_rows()
         self._solved_w = self._w
 
     @property
     def sigma(self) -> float:
-        """The slope of alpha."""
+        """The slope of alpha as a function of the margin."""
         return self._schedule.sigma * self._problem.C
 
     def _begin_on_first_rows(self) -> None:
@@ -195,7 +190,7 @@ class SmoothedNewtonRun(Run):
         self._schedule = Schedule(PARTS, sigma=run._schedule.sigma, sample_primal=run._best.primal)
 
     def epoch(self) -> Epoch:
-        """One pass, at the point where the last one pointed to."""
+        """Make one pass, at the point chosen after the last one."""
         self._latest = None
         line = self._line or Line(self._w)
         reading = read(self._problem, line, self.sigma, self._options)
@@ -209,19 +204,19 @@ class SmoothedNewtonRun(Run):
         self._latest = reading
         return Epoch(
             epochs=self._passes,
-            free=reading.free,
+            free=reading.sums.free,
             primal_estimate=reading.primal.value,
             finished=self._schedule.finished,
         )
 
     def _take(self, reading: Reading) -> None:
-        """Step from this point: on the same smooth problem, or on the next."""
+        """Choose the next step from this point, on the same smooth problem or the next."""
         self._w = reading.w
         self._schedule.steps += 1
         sigma = self.sigma
         move = self._schedule.judge(float(reading.gradient @ reading.gradient), self._best)
         if move is Move.STEP:
-            self._line = Line(reading.w, newton_direction(reading.gram, reading.gradient))
+            self._line = Line(reading.w, newton_direction(reading.sums.gram, reading.gradient))
         elif move is Move.STEEPER:
             self._solved_w = reading.w
             self._line = Line(reading.w, direction_to_steeper(reading, sigma, self.sigma))
@@ -230,34 +225,35 @@ class SmoothedNewtonRun(Run):
             if move is Move.BACK:
                 self._w = self._solved_w
             elif self._best.primal > self._problem.C * self._problem.weight_sum:
-                # What a sample led to is worse than zero.
+                # The w from the sample is worse than zero.
                 self._w = np.zeros(self._problem.dimension)
 
     def candidates(self) -> Iterator[Vector]:
-        """The point that was read at last."""
+        """The point of the last pass."""
         if self._latest is not None:
             yield self._latest.w
 
     def primal(self) -> tuple[Vector, Bound] | None:
-        """W and J(w) of the last reading."""
+        """The point of the last pass, and J there."""
         return None if self._latest is None else (self._latest.w, self._latest.primal)
 
     def dual(self) -> DualPoint | None:
-        """alpha(w) of the last reading."""
+        """The dual point alpha(w) of the last pass."""
         return None if self._latest is None else self._latest.point
 
 
 def direction_to_steeper(reading: Reading, sigma: float, steeper: float) -> Vector:
     """Newton's direction for a larger sigma, if the same support vectors stay free."""
     growth = steeper / sigma
-    pull = symmetric_product(reading.gram, reading.w)
-    gradient = reading.gradient - (growth - 1.0) * (sigma * reading.free_sum - pull)
-    return newton_direction(growth * reading.gram, gradient)
+    sums = reading.sums
+    pull = symmetric_product(sums.gram, reading.w)
+    gradient = reading.gradient - (growth - 1.0) * (sigma * sums.free_sum - pull)
+    return newton_direction(growth * sums.gram, gradient)
 
 
 @dataclass
 class ReadingSums:
-    """What a part gives to a reading; those of parts are added."""
+    """Sums over the rows of a part; those of several parts are added."""
 
     losses: LossSums
     rows: RowSums
@@ -269,7 +265,7 @@ class ReadingSums:
     def __iadd__(self, other: ReadingSums) -> ReadingSums:
         self.losses += other.losses
         self.rows += other.rows
-        # In place: it is as large as the square of the columns.
+        # In place, since the matrix is large.
         self.gram += other.gram
         self.free_sum += other.free_sum
         self.free += other.free
@@ -278,7 +274,7 @@ class ReadingSums:
 
 
 def read(problem: SummableProblem, line: Line, sigma: float, options: Options) -> Reading:
-    """One pass: J, L, the gradient and the Hessian's sum at w, and the slopes on the line."""
+    """Make one pass: J, L, the gradient and the Hessian at w, and the slopes on the line."""
     w, team = line.w, options.team
     along = None if line.searched else line.direction
     sums: ReadingSums = problem.total(
@@ -294,16 +290,8 @@ def read(problem: SummableProblem, line: Line, sigma: float, options: Options) -
     slopes = None
     if along is not None:
         slopes = line.begin @ along + STEPS * (along @ along) + sums.slopes
-    return Reading(
-        w,
-        sums.losses.primal(problem.C, w, product_error(w)),
-        point,
-        w - point.w,
-        sums.gram,
-        sums.free_sum,
-        sums.free,
-        slopes,
-    )
+    primal = sums.losses.primal(problem.C, w, product_error(w))
+    return Reading(w, primal, point, w - point.w, sums, slopes)
 
 
 def read_part(
@@ -316,7 +304,7 @@ def read_part(
     loss: Loss,
     C: float,
 ) -> ReadingSums:
-    """What a part gives; the slopes are those of its losses at w + ``steps`` times ``along``."""
+    """The sums of a part; the slopes are those of its losses at w + ``steps`` times ``along``."""
     products = np.empty(part.rows.n_rows)
     if along is None:
         multiply(part, w, products, team)
@@ -338,17 +326,17 @@ def read_part(
 def alpha_and_free(
     part: Part, products: Vector, sigma: float, loss: Loss, C: float
 ) -> tuple[Vector, Vector, NDArray[np.int64]]:
-    """The alpha of a part's rows, before it is clipped and after, and the free support vectors."""
+    """The alpha of a part's rows, before and after clipping, and the free support vectors."""
     n = products.size
     unclipped, alpha, rows = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
     centre = smoothing_centre(loss, C, part.weights)
     smoothed_alpha(loss, products, part.weights, centre, sigma, C, unclipped, alpha)
-    free = rows[: free_support_vectors(loss, unclipped, part.weights, C, rows)]
-    return unclipped, alpha, free
+    n_free = free_support_vectors(loss, unclipped, part.weights, C, rows)
+    return unclipped, alpha, rows[:n_free]
 
 
 def alpha_of(problem: SummableProblem, response: Response, team: Team) -> Vector:
-    """A response's alpha: a pass, and a number for each row."""
+    """The alpha of a response: one pass, and a number per row."""
     return np.concatenate(
         problem.of_each(_alpha_of_part, response, problem.loss, problem.C, team=team)
     )

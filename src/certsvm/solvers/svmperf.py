@@ -3,15 +3,14 @@
 Minimises    J(w) = 1/2 |w|^2 + C r(w),    r(w) = sum_k s_k max(0, 1 - w.y_k)
 
 by cutting planes (``cutting_planes``). In each round the master problem over the cuts so far gives
-w and a lower bound L, and the next cut is made at w: the rows with w.y_k < 1. With xi the value of
-the largest cut at w, per unit of weight, and the new cut's r(w) / sum_k s_k, the published rule is
-to end when the latter exceeds xi by no more than eps. Then J(w) - J_opt <= C eps sum_k s_k, plus
-the accuracy of the master problem, which is kept to a hundredth of that: an absolute accuracy.
-``eps`` makes it available beside the relative target.
+w and a lower bound L, and the next cut is made at w. Let xi be the largest cut so far at w, divided
+by sum_k s_k. The published rule ends when r(w) / sum_k s_k exceeds xi by no more than eps. Then
+J(w) - J_opt <= C eps sum_k s_k, plus the error of the master problem, which is at most a hundredth
+of that. This is an absolute accuracy; the parameter ``eps`` offers it besides the relative target.
 
 Given:      C, s, the rows; optionally eps.
 Result:     w, and alpha through the weights of the cuts.
-Difference: the master problem is solved by steps on pairs; a cut without weight for 50 rounds is
+Difference: the master problem is solved by steps on pairs. A cut without weight for 50 rounds is
             dropped, as in the published program.
 
 Reference: T. Joachims, Training Linear SVMs in Linear Time, KDD 2006.
@@ -19,17 +18,14 @@ Reference: T. Joachims, Training Linear SVMs in Linear Time, KDD 2006.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from certsvm.certificates.dual import DualPoint
 from certsvm.problem.memory import Problem
-from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.shared.cutting_planes import Master
+from certsvm.solvers.base import Epoch, Options, Solver, require_positive
+from certsvm.solvers.shared.cutting_planes import CuttingPlaneRun
 from certsvm.storage.fields import array, count, nested, number
 from certsvm.storage.state import State
 
@@ -41,8 +37,8 @@ class SVMperf(Solver):
     Parameters
     ----------
     eps : float, default=None
-        End when the new cut exceeds the master problem's loss by no more than this, per unit
-        of weight. None leaves the end to the gap and the limits.
+        End when the risk exceeds the largest cut by no more than this, per unit of weight. With
+        None, only the gap and the limits end training.
     idle_rounds : int, default=50
         A cut without weight for so many rounds is dropped.
 
@@ -58,38 +54,30 @@ class SVMperf(Solver):
     idle_rounds: int = 50
 
     def __post_init__(self) -> None:
-        require(self.eps is None or self.eps > 0, self, f"eps must be > 0, got {self.eps}")
-        require(self.idle_rounds > 0, self, f"idle_rounds must be > 0, got {self.idle_rounds}")
+        require_positive(self, "eps", "idle_rounds")
 
     def start(self, problem: Problem, options: Options) -> SVMperfRun:
-        """Begin a run; keeping alpha costs a bit for each row and cut."""
+        """Begin a run; keeping alpha costs a bit per row and cut."""
         return SVMperfRun(self, problem, options)
 
 
-class SVMperfRun(Run):
+class SVMperfRun(CuttingPlaneRun):
     """SVM^perf on one problem."""
 
     STATE = State(rounds=count(), master=nested(), w=array("dimension"), gap=number(low=0.0))
 
     def __init__(self, solver: SVMperf, problem: Problem, options: Options) -> None:
-        self._solver = solver
-        self._problem = problem
-        self._rounds = 0
-        self._master = Master(
-            problem, idle_rounds=solver.idle_rounds, keep_alpha=options.keep_alpha
-        )
-        start = options.start
-        self._w = np.zeros(problem.rows.dimension) if start is None else start.w.copy()
-        self._gap = problem.C * problem.weight_sum
-        self._point: DualPoint | None = None
+        super().__init__(problem, options, idle_rounds=solver.idle_rounds)
+        self._eps = solver.eps
         self._master.add_cut(self._master.margins(self._w))
+        self._gap = problem.C * problem.weight_sum
 
     def epoch(self) -> Epoch:
         """One round: master problem, cut."""
         self._rounds += 1
         problem, master = self._problem, self._master
         self._point = None
-        eps = self._solver.eps
+        eps = self._eps
         most = np.inf if eps is None else 0.01 * problem.C * eps * problem.weight_sum
         self._w = master.solve(self._gap, most)
         point = master.dual("cutting planes")
@@ -108,11 +96,3 @@ class SVMperfRun(Run):
             primal_estimate=primal,
             finished=eps is not None and excess <= eps,
         )
-
-    def candidates(self) -> Iterator[Vector]:
-        """The master problem's w."""
-        yield self._w
-
-    def dual(self) -> DualPoint | None:
-        """The master problem's."""
-        return self._point

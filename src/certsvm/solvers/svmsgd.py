@@ -7,15 +7,15 @@ with one row at a time (``scaled_sgd``):
     w <- (1 - eta_t lambda) w,   plus  eta_t s_k y_k  if w.y_k <= 1,
 
 with eta_t = eta_0 / (1 + lambda eta_0 t). The rows are shuffled once and visited in that order
-in every pass. eta_0 is the constant rate that makes the most of one pass over the first thousand
-rows: 1, doubled or halved while that helps.
+in every pass. eta_0 is the constant rate that gives the least objective after one pass over the
+first thousand rows: 1, doubled or halved while that helps.
 
 Given:      C, s, the rows; eta_0, the precision.
 Result:     the last w. Primal only.
-Difference: as far as we know the published program, its search, when it goes downwards, ends with
-            half of the best rate it saw; here it ends with the best, and never tries more than
-            half of 1/lambda. Its intercept has a rate of its own and is not regularised; here it is
-            a column like the others. Single precision is a parameter.
+Difference: to our knowledge, when the search of the published program halves the rate, it ends
+            with half of the best rate; here it ends with the best, and tries at most 1/(2 lambda).
+            The published intercept has a separate rate and is not regularised; here it is a column
+            like the others. Single precision is a parameter.
 
 Reference: L. Bottou, Stochastic Gradient Descent Examples, version 2.
 """
@@ -28,12 +28,16 @@ from typing import ClassVar, Literal
 
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
-from certsvm.solvers.shared.scaled_sgd import Rate, ScaledSGD, search_rate
+from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require_positive
+from certsvm.solvers.shared.scaled_sgd import (
+    TRIAL_ROWS,
+    Rate,
+    ScaledSGD,
+    require_stable,
+    search_rate,
+)
 from certsvm.storage.fields import nested, row_indices
 from certsvm.storage.state import State
-
-_TRIAL_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,9 @@ class SvmSgd(Solver):
     eta_0 : float, default=None
         The first rate; None finds one by trial.
     precision : {"double", "single"}, default="double"
-        Of w. Certificates are computed in double precision in any case.
+        Precision of w. Certificates are always computed in double precision.
     published : bool, default=False
-        Whether to answer with the last w, as published, instead of the best of those whose J
-        was computed.
+        Whether to return the last w, as published, instead of the best w whose J was computed.
 
     Examples
     --------
@@ -64,11 +67,11 @@ class SvmSgd(Solver):
     published: bool = False
 
     def __post_init__(self) -> None:
-        require(self.eta_0 is None or self.eta_0 > 0, self, f"eta_0 must be > 0, got {self.eta_0}")
+        require_positive(self, "eta_0")
         float_type(self, self.precision)
 
     def start(self, problem: Problem, options: Options) -> SvmSgdRun:
-        """Begin a run; it has no alpha to keep."""
+        """Begin a run."""
         return SvmSgdRun(self, problem, options)
 
 
@@ -81,28 +84,21 @@ class SvmSgdRun(Run):
         self._problem = problem
         self._order = problem.active.copy()
         options.rng.shuffle(self._order)
-        start = options.start
         self._state = ScaledSGD(
             problem,
             Rate(0.0) if options.resumed else self._rate(solver),
-            w=None if start is None else start.w,
-            t=0 if start is None else start.epochs * problem.m,
+            options.first_w(problem),
+            options.first_t(problem),
             dtype=float_type(solver, solver.precision, problem),
         )
 
     def _rate(self, solver: SvmSgd) -> Rate:
-        lambda_ = self._problem.lambda_
-        eta_0 = solver.eta_0 or search_rate(self._problem, self._order[:_TRIAL_ROWS])
-        require(
-            eta_0 * lambda_ < 1,
-            solver,
-            f"eta_0 = {eta_0:g} is beyond 1/lambda = C m = {1 / lambda_:g}: the first step would "
-            "turn w around. Choose a smaller one.",
-        )
-        return Rate(eta_0, decay=lambda_ * eta_0)
+        eta_0 = solver.eta_0 or search_rate(self._problem, self._order[:TRIAL_ROWS])
+        require_stable(solver, self._problem, eta_0)
+        return Rate(eta_0, decay=self._problem.lambda_ * eta_0)
 
     def epoch(self) -> Epoch:
-        """Present all rows, in the same order as always."""
+        """Present all rows, always in the same order."""
         errors, loss = self._state.present(self._order)
         w = self._state.w
         return Epoch(

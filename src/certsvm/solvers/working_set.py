@@ -1,28 +1,28 @@
-"""Working sets: dual coordinate descent where there is something left to do.
+"""Working sets: dual coordinate descent on the rows that can still improve the dual.
 
 Maximises    L(alpha) = sum_k alpha_k - 1/2 |w|^2,   w = sum_k alpha_k y_k,   0 <= alpha_k <= C s_k
 
-by the coordinate steps of DCD (``dcd``), made a little longer than to the maximum,
+by the coordinate steps of DCD (``dcd``), overrelaxed by a factor omega,
 
     alpha_k <- clip(alpha_k - omega G / |y_k|^2, 0, C s_k),     G = w.y_k - 1,     w follows,
 
-in sweeps over a working set, which shrinks: a row leaves it when a visit finds it at an end of its
-box, and G beyond zero in the direction that holds it there by more than ``shrink_margin``. It will
-hardly move soon. The sum of
+in sweeps over a working set, which shrinks: a row leaves it if it is at an end of its box and G
+exceeds ``shrink_margin`` in the direction that keeps it there. Such a row is unlikely to move soon.
+The sum of
 
     C s_k max(0, -G) + alpha_k G,
 
-each row's part of the gap at the moment of its visit, guesses the gap for free. When the guess is
-small enough to end, or has fallen a good deal, the products of w with all rows are computed: they
-give J exactly, bring back the rows that left too early, and go into a search in the plane of the
-best w so far and the present one (``plane_search``).
+the contribution of each row to the gap when it was visited, estimates the gap at no cost. When the
+estimate reaches the target, or has fallen substantially, the run evaluates: it computes the
+products of w with all rows, which give J exactly, return rows that left too early to the working
+set, and serve to search the plane of the best w so far and the current one (``plane_search``).
 
-Rows are visited in blocks of neighbours, where that is faster and does no harm (``order``).
+Rows are visited in blocks of neighbours if that is faster and harmless (``order``).
 
 Given:      C, s, the rows; optionally alpha to start from, or w.
-Result:     the best combination found of the w of the evaluations, and alpha.
-Difference: from DCD, all of the above. A pass is as many sweeps as one reading of the data would
-            take, or those up to an evaluation.
+Result:     the best combination of the w at evaluations, and alpha.
+Difference: from DCD, all of the above. A pass is as many sweeps as take the time of one sweep over
+            all rows, or those up to an evaluation.
 
 References: C.-J. Hsieh et al. (2008), as for ``dcd``; T. Joachims, Making Large-Scale SVM Learning
 Practical (1999), for working sets and shrinking.
@@ -31,16 +31,16 @@ Practical (1999), for working sets and shrinking.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import DualPoint, dual_point, dual_sum, point_of
+from certsvm.certificates.dual import dual_sum
 from certsvm.certificates.primal import Products
-from certsvm.certificates.rounding import Bound, updates_rounding
+from certsvm.certificates.rounding import Bound
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.losses import (
     Loss,
@@ -53,8 +53,8 @@ from certsvm.kernels.losses import (
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.shared.dual_start import starting_alpha
+from certsvm.solvers.base import Epoch, Options, Solver, require, require_positive
+from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
 from certsvm.solvers.shared.order import Order
 from certsvm.solvers.shared.plane_search import best_combination
 from certsvm.storage.fields import (
@@ -70,15 +70,14 @@ from certsvm.storage.fields import (
 )
 from certsvm.storage.state import State
 
-# An evaluation is due when the guess has fallen to this share of what it was at the last one.
-_FALL = 0.2
-# Where the guess says that the target is met: it must at least have fallen this much.
-_LEAST_FALL = 0.9
-# After so many rows' visits, relative to all, it is due in any case.
+# An evaluation is due when the estimate of the gap falls to this share of its value at the last
+# evaluation; if the estimate meets the target, a fall to the second share is enough.
+_FALL, _LEAST_FALL = 0.2, 0.9
+# It is also due after so many visits, relative to the number of rows.
 _MOST_WORK = 8
-# So many numbers are added up in the time of a visit to a row.
-_VISIT = 32
-# Rounding in w, and in the best products, may take this share of the gap before they are redone.
+# A visit to a row takes as long as adding so many numbers.
+_ADDITIONS_PER_VISIT = 32
+# w and the best products are recomputed if their rounding exceeds this share of the gap.
 _ROUNDING = 0.05
 
 
@@ -89,12 +88,12 @@ class WorkingSet(Solver):
     Parameters
     ----------
     omega : float, default=1.2
-        Length of a step, relative to the one that goes to the maximum; between 0 and 2.
+        Overrelaxation: the length of a step relative to the exact coordinate step, between 0 and 2.
     shrink_margin : float, default=0.1
-        How far from the margin a row at an end of its box must be to leave the working set.
+        Distance from the margin at which a row at an end of its box leaves the working set.
     shuffled : bool, default=None
-        Whether neighbouring rows are as unlike as any two, so that they may be visited
-        together. None looks at a sample.
+        Whether neighbouring rows are no more alike than random pairs, so that they may be visited
+        together. None decides from a sample.
 
     Examples
     --------
@@ -111,9 +110,7 @@ class WorkingSet(Solver):
 
     def __post_init__(self) -> None:
         require(0 < self.omega < 2, self, f"omega must be between 0 and 2, got {self.omega}")
-        require(
-            self.shrink_margin > 0, self, f"shrink_margin must be > 0, got {self.shrink_margin}"
-        )
+        require_positive(self, "shrink_margin")
 
     def start(self, problem: Problem, options: Options) -> WorkingSetRun:
         """Begin a run."""
@@ -121,13 +118,13 @@ class WorkingSet(Solver):
 
 
 class Visits(NamedTuple):
-    """The visits to rows so far, and the guess at the gap after them."""
+    """The number of visits to rows so far, and the estimate of the gap after them."""
 
     visited: int
-    guess: float
+    estimate: float
 
 
-class WorkingSetRun(Run):
+class WorkingSetRun(DualCoordinateRun):
     """Dual coordinate descent on working sets, on one problem."""
 
     STATE = State(
@@ -141,13 +138,13 @@ class WorkingSetRun(Run):
         dual_value=number(low=0.0),
         best=maybe(nested(fresh="_no_products")),
         best_bound=record(Bound, value=number(low=0.0, infinite=True), rounding=number(low=0.0)),
-        last_guess=number(low=0.0, infinite=True),
-        excess=positive(),
+        last_estimate=number(low=0.0, infinite=True),
+        overestimate=positive(),
         work=count(),
         visits=table(
             Visits,
             visited=array("visits", dtype=np.int64, low=0, high=2**62),
-            guess=array("visits", low=0.0),
+            estimate=array("visits", low=0.0),
         ),
     )
 
@@ -156,150 +153,121 @@ class WorkingSetRun(Run):
     def __init__(
         self, solver: WorkingSet, problem: Problem, options: Options, order: Order | None = None
     ) -> None:
+        super().__init__(problem, options)
         self._solver = solver
-        self._problem = problem
-        self._rng = options.rng
-        self._team = options.team
         self._target = options.target
-        self._keep_alpha = options.keep_alpha
-        self._alpha = starting_alpha(problem, options.start)
-        self._passes = 0
         self._sweeps = 0 if options.start is None else 1
         self._active = problem.active.copy()
         self._order = order or Order(problem, self._rng, shuffled=solver.shuffled)
-        self._least_work = (problem.rows.n_rows + problem.rows.dimension) // _VISIT
-        self._take_w_from_alpha()
+        self._least_work = (problem.n_rows + problem.dimension) // _ADDITIONS_PER_VISIT
         self._dual_value = 0.0
         self._products: Products | None = None
         self._best: Products | None = None
         self._best_bound = Bound(math.inf, 0.0)
-        # What a guess at the gap is to be held against, and how much too large guesses are.
-        self._last_guess = math.inf
-        self._excess = 2.0
+        # The estimate of the gap at the last evaluation, and its ratio to the gap found there.
+        self._last_estimate = math.inf
+        self._overestimate = 2.0
         self._work = 0
         self._visits: list[Visits] = []
         self._computed = False
-        self._complete = True
-
-    def _take_w_from_alpha(self) -> None:
-        point = dual_point(self._problem, self._alpha, "start", self._team)
-        self._w, self._rounding = point.w, point.w_rounding
 
     def _no_products(self, values: Mapping[str, Any]) -> Products:
         return Products(self._problem, np.zeros(self._problem.dimension))
 
     def epoch(self) -> Epoch:
-        """Sweep until one reading's worth of work is done, or an evaluation was due."""
+        """Sweep until as many visits are made as there are rows, or until an evaluation is due."""
         self._passes += 1
         self._complete = self._computed = False
         updates, work = 0, 0
-        guess = math.inf
+        estimate = math.inf
         while work < self._problem.m:
-            # A sweep over few rows still costs its sums over all rows and columns.
+            # However few rows it visits, a sweep computes sums over all rows and columns.
             visited = max(self._active.size, self._least_work)
-            guess, sweep_updates = self._sweep()
+            estimate, sweep_updates = self._sweep()
             updates += sweep_updates
             work += visited
             self._work += visited
-            if self._due(guess):
-                self._evaluate(guess)
+            if self._is_due(estimate):
+                self._evaluate(estimate)
                 break
-        self._visits.append(Visits(self.visited + work, guess))
+        self._visits.append(Visits(self.visited + work, estimate))
         self._complete = True
-        return Epoch(epochs=self._passes, updates=updates, primal_estimate=self._dual_value + guess)
+        primal = self._dual_value + estimate
+        return Epoch(epochs=self._passes, updates=updates, primal_estimate=primal)
 
     @property
     def visited(self) -> int:
-        """How many rows were visited so far, or what took as long."""
-        return self._visits[-1][0] if self._visits else 0
+        """The work so far, as a number of visits to rows."""
+        return self._visits[-1].visited if self._visits else 0
 
     @property
     def in_order(self) -> bool:
-        """Whether rows need not be waited for."""
+        """Whether rows are read in memory order, or from a cache."""
         return self._order.in_order
 
     @property
     def alpha(self) -> Vector:
-        """The dual point, copied."""
+        """A copy of alpha."""
         return self._alpha.copy()
 
     @property
     def gap(self) -> float:
-        """Relative, as far as it is known."""
+        """The relative gap at the last evaluation, against the current dual value."""
         if not self._dual_value > 0.0:
             return math.inf
         return max(self._best_bound.value / self._dual_value - 1.0, 0.0)
 
     def outlook(self) -> float:
-        """How many more visits the target will take, if guesses go on to fall as they did lately.
+        """The number of visits still needed if the estimate keeps falling at its recent rate.
 
-        They fall more slowly later on, so it will rather be more.
+        The rate tends to decrease, so this is optimistic.
         """
-        now, guess = self._visits[-1]
-        enough = self._excess * self._target * self._dual_value
-        if guess <= enough:
+        now, estimate = self._visits[-1]
+        enough = self._estimate_at_target
+        if estimate <= enough:
             return 0.0
-        # Since half of the work was done; but the first pass's guess means nothing.
-        earlier = [v for v in self._visits[1:-1] if v[0] <= max(0.5 * now, self._visits[1][0])]
-        if not (earlier and earlier[-1][1] > guess and enough > 0.0):
+        # The recent rate is that of the last half of the work. The first estimate means nothing.
+        earlier = [
+            visits
+            for visits in self._visits[1:-1]
+            if visits.visited <= max(0.5 * now, self._visits[1].visited)
+        ]
+        if not (earlier and earlier[-1].estimate > estimate and enough > 0.0):
             return math.inf
         then, before = earlier[-1]
-        return math.log(guess / enough) * (now - then) / math.log(before / guess)
+        return math.log(estimate / enough) * (now - then) / math.log(before / estimate)
+
+    @property
+    def _estimate_at_target(self) -> float:
+        """The estimate of the gap at which the target is probably met."""
+        return self._overestimate * self._target * self._dual_value
 
     def _sweep(self) -> tuple[float, int]:
-        """Visit the working set; return the guess at the gap, and the number of updates."""
-        problem = self._problem
-        order = self._order.permuted(self._active)
-        length = math.sqrt(float(self._w @ self._w))
-        # Nothing is known before the first sweep.
+        """Visit the working set; return the estimate of the gap and the number of updates."""
+        # The first sweep keeps every row: w may be far off.
         shrink_margin = self._solver.shrink_margin if self._sweeps else math.inf
-        kept, updates = 0, 0
-        guess, path = 0.0, 0.0
-        for part in problem.slices(order):
-            part_kept, part_updates, part_guess, part_path = sweep(
-                problem.loss,
-                problem.rows.arrays,
-                problem.signed_weights,
-                problem.rows.squared_norms,
-                problem.C,
-                self._solver.omega,
-                1.0,
-                shrink_margin,
-                part,
-                self._alpha,
-                self._w,
-            )
-            order[kept : kept + part_kept] = part[:part_kept]
-            kept += part_kept
-            updates += part_updates
-            guess += part_guess
-            path += part_path
-        self._active = np.sort(order[:kept])
+        order = self._order.permuted(self._active)
+        active, sums = self._visit(order, sweep, self._solver.omega, 1.0, shrink_margin)
+        self._active = np.sort(active)
         self._sweeps += 1
-        # Neither w nor a step was ever longer.
-        reach = length + path
-        self._rounding += updates_rounding(updates, reach, reach)
-        dual = dual_sum(problem, self._alpha).value - 0.5 * float(self._w @ self._w)
+        dual = dual_sum(self._problem, self._alpha).value - 0.5 * float(self._w @ self._w)
         self._dual_value = max(self._dual_value, dual)
-        return max(guess, 0.0), updates
+        return max(sum(result[2] for result in sums), 0.0), sum(result[1] for result in sums)
 
-    def _due(self, guess: float) -> bool:
+    def _is_due(self, estimate: float) -> bool:
+        """Whether to evaluate now."""
         if self._active.size == 0:
             return True
         if self._sweeps < 2:
             return False
-        if self._sweeps == 2 and math.isinf(self._last_guess):
-            # The first guess worth the name: w was near zero during the first sweep.
-            self._last_guess = guess / _LEAST_FALL
-        enough = self._excess * self._target * self._dual_value
-        return (
-            guess <= _FALL * self._last_guess
-            or (guess <= enough and guess <= _LEAST_FALL * self._last_guess)
-            or self._work >= _MOST_WORK * self._problem.m
-        )
+        if self._sweeps == 2 and math.isinf(self._last_estimate):
+            # The first meaningful estimate: w was near zero during the first sweep.
+            self._last_estimate = estimate / _LEAST_FALL
+        fall = _LEAST_FALL if estimate <= self._estimate_at_target else _FALL
+        return estimate <= fall * self._last_estimate or self._work >= _MOST_WORK * self._problem.m
 
-    def _evaluate(self, guess: float) -> None:
-        """J at w and at the best combination; bring back the rows that have something to do."""
+    def _evaluate(self, estimate: float) -> None:
+        """Compute J at the best combination, and select the working set anew."""
         problem = self._problem
         if self._products is None:
             self._products = Products(problem, self._w, self._team)
@@ -313,51 +281,34 @@ class WorkingSetRun(Run):
             self._best.mix(a, b, self._products)
         self._best_bound = self._best.primal_bound(self._team)
         gap = max(self._best_bound.value - self._dual_value, 0.0)
-        self._last_guess = guess
+        self._last_estimate = estimate
         self._work = 0
         if gap > 0.0:
-            self._excess = min(max(0.8 * guess / gap, 0.5), 4.0)
+            self._overestimate = min(max(0.8 * estimate / gap, 0.5), 4.0)
         if self._best_bound.rounding > _ROUNDING * gap:
             self._best.compute(self._team)
             self._best_bound = self._best.primal_bound(self._team)
         if self._rounding * math.sqrt(float(self._w @ self._w)) > _ROUNDING * gap:
-            self._take_w_from_alpha()
+            self._compute_w()
         active = np.empty(problem.m, dtype=np.int64)
         size = active_rows(
-            problem.loss,
-            self._products.values,
-            problem.weights,
-            problem.C,
-            0.5 * self._solver.shrink_margin,
-            problem.active,
-            self._alpha,
-            active,
-        )
+            problem.loss, self._products.values, problem.weights, problem.C,
+            0.5 * self._solver.shrink_margin, problem.active, self._alpha, active,
+        )  # fmt: skip
         self._active = active[:size]
         self._computed = True
 
-    def candidates(self) -> Iterator[Vector]:
-        """W."""
-        yield self._w
-
     def primal(self) -> tuple[Vector, Bound] | None:
-        """The best combination, after an evaluation."""
+        """The best combination and its J, after an evaluation."""
         if not (self._computed and self._complete) or self._best is None:
             return None
         return self._best.w, self._best_bound
 
-    def dual(self) -> DualPoint | None:
-        """Alpha, as it is after a complete pass."""
-        if not self._complete:
-            return None
-        return point_of(
-            self._problem,
-            self._alpha,
-            self._w,
-            self._rounding,
-            "dual coordinates",
-            keep_alpha=self._keep_alpha,
-        )
+
+@kernel
+def is_settled(alpha: float, G: float, box: float, shrink_margin: float) -> bool:
+    """Whether alpha is at an end of its box, and the gradient firmly keeps it there."""
+    return (alpha <= 0.0 and shrink_margin < G) or (alpha >= box and shrink_margin < -G)
 
 
 @kernel
@@ -374,17 +325,17 @@ def sweep(
     alpha: Vector,
     w: Vector,
 ) -> tuple[int, int, float, float]:
-    """One step on each row of ``order``; rows that stay active are moved to its front.
+    """Make one step on each row of ``order``, and move rows that stay active to its front.
 
-    w moves ``spread`` times as far as alpha says: more than once, where others are expected to move
-    it as well.
+    w moves ``spread`` times as far as alpha does: by more than 1 to allow for the steps of other
+    workers.
 
-    Writes ``order``, ``alpha`` and ``w``. Returns how many rows stay, the number of updates, the
-    guess at the gap, and sum |step| |y_k|.
+    Writes ``order``, ``alpha`` and ``w``. Returns the number of rows that stay active, the number
+    of updates, the estimate of the gap, and sum |step| |y_k|.
     """
     kept = 0
     updates = 0
-    guess, path = 0.0, 0.0
+    estimate, path = 0.0, 0.0
     for i in range(order.size):
         if i + AHEAD < order.size:
             prefetch_row(rows, order[i + AHEAD])
@@ -395,13 +346,11 @@ def sweep(
         margin = label * dot(rows, k, w)
         old = alpha[k]
         G = dual_gradient(loss, margin, old, C, weight)
-        if (old <= 0.0 and shrink_margin < G) or (
-            old >= box_end(loss, C, weight) and shrink_margin < -G
-        ):
+        if is_settled(old, G, box_end(loss, C, weight), shrink_margin):
             continue
         order[kept] = k
         kept += 1
-        guess += C * weight * loss_value(loss, margin) + (
+        estimate += C * weight * loss_value(loss, margin) + (
             old * margin - dual_value(loss, old, C, weight)
         )
         new = coordinate_step(loss, old, G, spread * squared_norms[k], C, weight, omega)
@@ -411,7 +360,7 @@ def sweep(
             add(rows, k, label * spread * step, w)
             updates += 1
             path += abs(step) * math.sqrt(squared_norms[k])
-    return kept, updates, guess, path
+    return kept, updates, estimate, path
 
 
 @kernel
@@ -425,15 +374,12 @@ def active_rows(
     alpha: Vector,
     out: NDArray[np.int64],
 ) -> int:
-    """Which of ``rows`` a sweep would not let go, into the front of ``out``; how many."""
+    """Write those of ``rows`` that a sweep would keep to the front of ``out``; return how many."""
     n = 0
     for i in range(rows.size):
         k = rows[i]
         G = dual_gradient(loss, products[k], alpha[k], C, weights[k])
-        if not (
-            (alpha[k] <= 0.0 and shrink_margin < G)
-            or (alpha[k] >= box_end(loss, C, weights[k]) and shrink_margin < -G)
-        ):
+        if not is_settled(alpha[k], G, box_end(loss, C, weights[k]), shrink_margin):
             out[n] = k
             n += 1
     return n

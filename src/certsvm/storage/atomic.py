@@ -1,8 +1,8 @@
-"""Writing a file so that there is always a whole one: the old or the new.
+"""Atomic writes: a file has either its old content or its new one.
 
-The new content goes to a temporary file in the same folder, reaches the disk, and only then
-takes the name, in one step that cannot be half done. A process killed in between leaves a file
-named ``.NAME.(letters and digits).tmp`` behind, which may be deleted, and the old file as it was.
+The new content is written to a temporary file in the same folder and flushed to the disk, and then
+the file is renamed. A process killed in between leaves the old file as it was, and a temporary file
+``.NAME.(hexadecimal digits).tmp``, which may be deleted.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import IO, Any, Literal
 
 
 class WriteError(OSError):
-    """A file could not be written; what was there before is still there.
+    """A file could not be written; the previous file is untouched.
 
-    ``errno`` is that of the error behind it, so that a full disk can be told from a folder that
-    may not be written to.
+    ``errno`` is the operating system's, so that callers can tell a full disk from a lack of
+    permission.
     """
 
 
@@ -28,27 +28,11 @@ class WriteError(OSError):
 def atomic_write(
     path: str | os.PathLike[str], mode: Literal["wb", "w"] = "wb"
 ) -> Iterator[IO[Any]]:
-    """Open a file that takes its name when everything is written, or not at all.
+    """Open a file that appears under ``path`` when the block ends without an error.
 
-    A file that is replaced hands on its permission bits; a new one has those that the umask
-    leaves. Of a symbolic link, the file it points to is replaced.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file to write.
-    mode : {"wb", "w"}, default="wb"
-        Bytes, or text in UTF-8 with lines that end in a newline on every system.
-
-    Yields
-    ------
-    file : file object
-        What is written to it appears under ``path`` when the block ends without an error.
-
-    Raises
-    ------
-    WriteError
-        An OSError: it could not be written. The previous file, if any, is untouched.
+    The mode is "wb" for bytes, or "w" for text in UTF-8 with line feeds on every system. A file
+    that is replaced hands on its permission bits; a new file gets those of the umask. If ``path``
+    is a symbolic link, the file it points to is replaced. Failure raises a ``WriteError``.
 
     Examples
     --------
@@ -64,7 +48,7 @@ def atomic_write(
         raise ValueError(f"mode must be 'wb' or 'w', got {mode!r}")
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
-    # The name is there for whoever finds a leftover; cut, as names have a longest length.
+    # The name identifies a leftover file. It is cut, as the length of names is limited.
     temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
     try:
         file = _create(temporary, target, mode)
@@ -75,22 +59,22 @@ def atomic_write(
             file.close()
             os.replace(temporary, target)
         except BaseException:
-            # A buffer that could not be written fails once more when the file is closed.
+            # If the buffer could not be written, closing the file fails again.
             with contextlib.suppress(OSError):
                 file.close()
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
     except OSError as error:
-        # An error that names another file is the caller's, who read it inside the block.
+        # An error that names another file was raised by the caller, inside the block.
         if isinstance(error, WriteError) or error.filename not in (None, temporary, target):
             raise
         raise _cannot_write(path, error) from error
-    _settle(folder)
+    _sync_folder(folder)
 
 
 def _create(temporary: str, target: str, mode: str) -> IO[Any]:
-    """Open the temporary file, with the permissions that the target has or would get."""
+    """Open the temporary file, with the permissions of the target or of a new file."""
     permissions = None
     with contextlib.suppress(FileNotFoundError):
         status = os.stat(target)
@@ -100,7 +84,7 @@ def _create(temporary: str, target: str, mode: str) -> IO[Any]:
             raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, not a regular file")
         permissions = stat.S_IMODE(status.st_mode)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # The system applies the umask to 0o666. What replaces a private file is private at once.
+    # The system applies the umask to 0o666. A file that replaces a private one starts private.
     descriptor = os.open(temporary, flags, 0o666 if permissions is None else 0o600)
     try:
         if permissions is not None:
@@ -114,12 +98,12 @@ def _create(temporary: str, target: str, mode: str) -> IO[Any]:
         raise
 
 
-def _settle(folder: str) -> None:
-    """Make the new name survive a power failure, where the system lets us."""
+def _sync_folder(folder: str) -> None:
+    """Make the new name survive a power failure, if the system supports that."""
     if os.name != "posix":
         return
-    # A folder may be writable but not readable, and some file systems cannot do it: the new
-    # file is complete and in place either way.
+    # It fails for a folder that is not readable, and on some file systems. The new file is complete
+    # and in place either way.
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

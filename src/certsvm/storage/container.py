@@ -1,11 +1,11 @@
-"""One file format for models, witnesses and checkpoints: safetensors with checked metadata.
+"""The file format of models, witnesses and checkpoints: safetensors with checked metadata.
 
 The arrays are the file's tensors, so any reader of safetensors opens them. Everything else is one
 JSON text, the value of the metadata's only key, "certsvm": the format version, the kind of the
 file, its content, and a digest of all this and of the arrays (docs/model-format.md).
 
 A file either reads back as it was written, or is refused with the reason. Nothing in it is
-executed, and no size that it states is allocated before it is compared with the file's own.
+executed, and no stated size is allocated before it is compared with the size of the file.
 """
 
 from __future__ import annotations
@@ -43,27 +43,19 @@ _FOREIGN = (
 
 
 class ModelFileError(ValueError):
-    """A file is not what it should be: foreign, damaged, or made by a newer version."""
+    """A file is foreign, damaged, of another kind, or made by a newer version."""
 
 
 @dataclass(frozen=True, eq=False)
 class Container:
-    """What a file holds.
-
-    Attributes
-    ----------
-    content : dict
-        JSON: None, booleans, integers, floats, strings, lists and dicts with string keys.
-    arrays : dict of ndarray
-        By name, writeable, in the machine's own byte order.
-    """
+    """The content of a file: JSON values, and writeable arrays in native byte order."""
 
     content: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
 
 def is_container(first_bytes: bytes) -> bool:
-    """Whether a file that begins with these bytes, 64 or more, was written by us."""
+    """Whether these are the first bytes, 64 or more, of a certsvm file."""
     return first_bytes.startswith(_BEGINNING, 8)
 
 
@@ -73,18 +65,10 @@ def write_container(
     content: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
 ) -> None:
-    """Write a file, atomically. The same content gives the same bytes.
+    """Write a file atomically; the same content gives the same bytes.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file to write.
-    kind : str
-        What it holds, such as "model"; who reads it has to ask for the same.
-    content : dict
-        What JSON can say. Floats are kept exactly, infinities and NaN included.
-    arrays : dict of ndarray
-        Of type float32, float64, int8 to int64, uint8 to uint64 or bool.
+    The reader has to ask for the same ``kind``. The content is JSON (``strict_json``); arrays are
+    of type float32, float64, int8 to int64, uint8 to uint64 or bool.
 
     Examples
     --------
@@ -111,7 +95,7 @@ def write_container(
 
 
 def _stored(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """The array as it lies in the file: contiguous and little-endian."""
+    """The array in the layout of the file: contiguous and little-endian."""
     array = np.asarray(array)
     dtype = array.dtype.newbyteorder("<")
     if dtype not in _DTYPES:
@@ -132,24 +116,10 @@ def _digest(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
 
 
 def read_container(path: str | os.PathLike[str], kind: str) -> Container:
-    """Read a file and check all of it.
+    """Read a regular file and check all of it.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A regular file.
-    kind : str
-        What it should hold.
-
-    Returns
-    -------
-    container : Container
-        What was written.
-
-    Raises
-    ------
-    ModelFileError
-        The file is foreign, damaged, of another kind or made by a newer version.
+    A file that is foreign, damaged, of another kind or made by a newer version raises a
+    ``ModelFileError``.
     """
     name = os.fspath(path)
     data = _read(name)
@@ -180,7 +150,7 @@ def read_container(path: str | os.PathLike[str], kind: str) -> Container:
 
 
 def _read(name: str) -> bytes:
-    """The whole file, if it begins like one of certsvm's."""
+    """All bytes of a file, if it begins like a certsvm file."""
     with _open_regular(name) as file:
         size = os.fstat(file.fileno()).st_size
         if size == 0:
@@ -196,7 +166,7 @@ def _read(name: str) -> bytes:
 
 
 def _open_regular(name: str) -> IO[bytes]:
-    # Non-blocking, as opening a pipe would otherwise wait for someone to write to it.
+    # Opening a pipe would otherwise block until another process writes to it.
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(name, flags)
     mode = os.fstat(descriptor).st_mode
@@ -208,16 +178,16 @@ def _open_regular(name: str) -> IO[bytes]:
 
 
 def _foreign(name: str, start: bytes) -> ModelFileError:
-    what = f"it begins with {start[:8]!r}"
+    hint = f"it begins with {start[:8]!r}"
     if start[8:9] == b"{":
-        what = "it is a safetensors file without the metadata of certsvm, or a damaged one"
+        hint = "it is a safetensors file without the metadata of certsvm, or a damaged one"
     else:
-        what = next((hint for first, hint in _FOREIGN if start.startswith(first)), what)
-    return ModelFileError(f"{name} is not a file of certsvm: {what}")
+        hint = next((text for first, text in _FOREIGN if start.startswith(first)), hint)
+    return ModelFileError(f"{name} is not a file of certsvm: {hint}")
 
 
 def _document(data: bytes) -> dict[str, Any]:
-    """The JSON text in the header, if it is strictly what the format says."""
+    """The JSON document in the header, checked against the format."""
     length = int.from_bytes(data[:8], "little")
     if length > len(data) - 8:
         raise ValueError(f"it has {len(data)} bytes, its header alone {length + 8}")

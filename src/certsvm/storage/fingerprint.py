@@ -1,21 +1,21 @@
-"""Telling whether data are those that a model was trained on.
+"""Fingerprints of labelled rows: they tell whether a model was trained on the data at hand.
 
-A fingerprint depends on what the rows and labels are, not on how they are stored: CSR or dense,
-float32 or float64 (where both hold the same values), with explicit zeros or without, in any
-order within a row, all at once or cut into blocks. It finds mistakes, not forgery: XXH3 is no
-cryptographic hash. No proof rests on it.
+A fingerprint depends on the values of rows and labels, not on their storage: CSR or dense, float32
+or float64 (if both hold the same values), with explicit zeros or without, in any order within a
+row, in one piece or in blocks. It finds mistakes, not forgery, since XXH3 is no cryptographic hash.
+No proof rests on it.
 
 Four streams are hashed with XXH3-128, all little-endian:
 
 * lengths: for each row the number of its values that are not zero, as int64;
 * columns: their columns, ascending within a row, as int64;
-* values: the values, as float64, each in the place of its column;
+* values: the values in the same order, as float64;
 * labels: numbers as float64, so 1, 1.0 and True are one label and -0.0 is 0.0; strings as
   the XXH3-128 digest of their UTF-8 bytes. "1" is not 1.
 
 The digest is the XXH3-128 of the numbers of rows and values (as int64), of a byte for the kind of
-labels (``n`` for numbers, ``s`` for strings), and of the four digests in that order. The number
-of columns is kept beside it, not in it: with empty columns appended, rows keep their digest.
+labels (``n`` for numbers, ``s`` for strings), and of the four digests in that order. It does not
+include the number of columns: appending empty columns does not change it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _Block = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What identifies a set of labelled rows.
+    """The fingerprint of labelled rows.
 
     Attributes
     ----------
     n_rows, n_columns : int
-        Their shape.
+        Shape of the data.
     n_values : int
-        How many values are not zero.
+        Number of values that are not zero.
     digest : str
         32 hexadecimal digits.
 
@@ -73,20 +73,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, X: Any, labels: ArrayLike) -> Fingerprint:
-        """The fingerprint of rows that are all at hand.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_columns)
-            The rows.
-        labels : array-like of shape (n_rows,)
-            Numbers or strings.
-
-        Returns
-        -------
-        fingerprint : Fingerprint
-            Of these rows and labels.
-        """
+        """The fingerprint of an array or sparse matrix, and of its labels."""
         X = X if sp.issparse(X) else np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"X must have two dimensions, got {X.ndim}")
@@ -105,12 +92,12 @@ _DIGITS = set("0123456789abcdef")
 
 
 class FingerprintBuilder:
-    """A fingerprint from rows that come in blocks.
+    """A fingerprint computed block by block.
 
     Parameters
     ----------
     n_columns : int
-        Of all blocks; one that has fewer counts as if it ended in empty columns.
+        Number of columns. A block with fewer is padded with empty columns.
 
     Examples
     --------
@@ -130,15 +117,7 @@ class FingerprintBuilder:
         self._labels = _LabelHash()
 
     def update(self, X: Any, labels: ArrayLike) -> None:
-        """Add rows and their labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_columns)
-            The next rows.
-        labels : array-like of shape (n_rows,)
-            Their labels: numbers or strings, of one kind throughout.
-        """
+        """Add rows and their labels: numbers or strings, of one kind in all blocks."""
         X = X if sp.issparse(X) else np.asarray(X)
         labels = np.asarray(labels)
         if X.ndim != 2 or labels.shape != (X.shape[0],):
@@ -168,7 +147,7 @@ def _bytes(array: NDArray[Any], dtype: str) -> memoryview:
 
 
 class _LabelHash:
-    """The stream of labels, and of which kind they are."""
+    """The stream of labels, and their kind."""
 
     def __init__(self) -> None:
         self.kind = b""
@@ -176,7 +155,7 @@ class _LabelHash:
         self._digests: dict[str, bytes] = {}
 
     def encode(self, labels: NDArray[Any]) -> memoryview | bytes:
-        """The labels' part of the stream; fails before anything is changed."""
+        """Encode labels for ``update``; if they are invalid, nothing is changed."""
         if labels.size == 0:
             return b""
         text = labels.dtype.kind == "U" or (
@@ -223,7 +202,7 @@ def _numbers(labels: NDArray[Any]) -> memoryview:
 
 
 def _sparse(X: Any) -> Iterator[_Block]:
-    """Lengths, columns and values of a few rows at a time, without zeros and in order."""
+    """Lengths, columns and values of blocks of rows, sorted and without zeros."""
     X = X if X.format == "csr" else X.tocsr()
     indptr, indices, data = np.asarray(X.indptr, dtype=np.int64), X.indices, X.data
     n_rows, n_columns = X.shape
@@ -239,24 +218,24 @@ def _sparse(X: Any) -> Iterator[_Block]:
         last = max(first + 1, min(last, first + _AT_ONCE, n_rows))
         starts = indptr[first : last + 1]
         part = slice(int(starts[0]), int(starts[-1]))
-        yield _in_order(starts - starts[0], indices[part], data[part], n_columns)
+        yield _sorted_rows(starts - starts[0], indices[part], data[part], n_columns)
         first = last
 
 
-def _in_order(
+def _sorted_rows(
     starts: NDArray[np.int64], columns: NDArray[Any], values: NDArray[Any], n_columns: int
 ) -> _Block:
     if columns.size == 0:
         return np.diff(starts), columns, values
     if columns.min() < 0 or columns.max() >= n_columns:
         raise ValueError("X is a broken CSR matrix: it has a column outside its shape")
-    misplaced = columns[1:] <= columns[:-1]
-    # A new row may begin anywhere.
+    descents = columns[1:] <= columns[:-1]
+    # Columns may descend from one row to the next.
     inner = starts[(starts > 0) & (starts < columns.size)]
-    misplaced[inner - 1] = False
-    if misplaced.any() or np.count_nonzero(values) < values.size:
+    descents[inner - 1] = False
+    if descents.any() or np.count_nonzero(values) < values.size:
         shape = (starts.size - 1, n_columns)
-        # The sum of what is stored twice is taken in float64, as training does.
+        # Duplicates are added up in float64, as in training.
         block = sp.csr_array((values.astype(np.float64), columns, starts), shape=shape, copy=True)
         block.sum_duplicates()
         block.eliminate_zeros()

@@ -1,14 +1,14 @@
-"""Declared state: what an object keeps from pass to pass, and what makes it valid.
+"""Declared state: the fields that an object keeps from pass to pass, and when they are valid.
 
-A class whose objects can be saved declares its fields (``fields``):
+A class whose objects can be saved declares the fields (``fields``):
 
     class DCDRun(Run):
         STATE = State(passes=count(), alpha=array("n_rows", low=0.0, high="box"), ...)
 
 ``state_dict`` gives plain data: nested dicts of numbers, strings, booleans, None and arrays.
 ``load_state_dict`` takes such data from an untrusted file. It checks names, types, shapes and
-ranges against the problem, and assigns nothing before everything is valid. The data name neither
-classes nor functions: which objects there are is decided by the code alone.
+ranges against the problem, and assigns nothing unless everything is valid. The data name neither
+classes nor functions: the code alone decides which objects there are.
 """
 
 from __future__ import annotations
@@ -25,37 +25,31 @@ class StateError(ValueError):
 
 @dataclass(frozen=True)
 class Scope:
-    """What the value of a field is checked against.
-
-    Attributes
-    ----------
-    problem : BaseProblem
-        Its sizes are those of the arrays.
-    owner : object
-        Whose state is checked.
-    name : str
-        Of the field, with the names of the states around it.
-    present : object
-        The value of the field before loading.
-    values : dict
-        The fields of the same state that were checked already.
-    lengths : dict
-        Lengths that no attribute determines, by the name under which fields share them.
-    assignments : list
-        The attributes to assign once everything is valid.
-    """
+    """What the value of a field is checked against."""
 
     problem: Any
+    """The ``BaseProblem`` that determines the sizes of arrays."""
     owner: Any
+    """The object whose state is checked."""
     name: str = "state"
+    """Name of the field, after the names of the states around it."""
     present: Any = None
+    """Value of the field before loading."""
     values: dict[str, Any] = field(default_factory=dict)
+    """The checked fields of the same state."""
     lengths: dict[str, int] = field(default_factory=dict)
+    """The lengths that fields share by a name of their own."""
     assignments: list[tuple[Any, str, Any]] = field(default_factory=list)
+    """The attributes to assign once everything is valid."""
 
     def fail(self, reason: str) -> NoReturn:
         """Raise a StateError about this field."""
         raise StateError(f"{self.name} {reason}")
+
+    def require_type(self, value: Any, required: type, description: str) -> None:
+        """Fail unless the value is of this very type; a boolean is no integer."""
+        if type(value) is not required:
+            self.fail(f"is {value!r:.40}, not {description}")
 
     def of_part(self, owner: Any) -> Scope:
         """The scope of an object with fields of its own."""
@@ -74,22 +68,22 @@ class Scope:
         return self.lengths.setdefault(name, actual)
 
     def limit(self, limit: Any) -> Any:
-        """A limit in numbers: "box" is C s_k; any other string is an attribute of the owner."""
+        """A limit as a number: "box" is C s_k; any other string is an attribute of the owner."""
         if limit == "box":
             return self.problem.C * self.problem.weights
         return getattr(self.owner, limit) if isinstance(limit, str) else limit
 
 
 class Field(ABC):
-    """One declared field."""
+    """A declared field."""
 
     def plain(self, value: Any) -> Any:
-        """The value as plain data."""
+        """Turn the value into plain data."""
         return value
 
     @abstractmethod
     def checked(self, value: Any, scope: Scope) -> Any:
-        """The value of plain data, or a StateError."""
+        """Turn plain data back into the value, or raise a StateError."""
 
 
 class State:
@@ -106,7 +100,7 @@ class State:
         }
 
     def checked(self, state: Any, scope: Scope) -> dict[str, Any]:
-        """The values of the scope's owner, which has to have just these fields."""
+        """The values of all fields; the state must have exactly the declared ones."""
         if not isinstance(state, Mapping):
             scope.fail("has no fields")
         for name in self._fields.keys() ^ state.keys():
@@ -138,16 +132,15 @@ class Stateful:
     """
 
     STATE: ClassVar[State | None] = None
-    """What the next pass depends on; None where it cannot be saved. What is only said about the
-    last pass is no part of it."""
+    """Everything that the next pass depends on; None if the state cannot be saved."""
 
     def state_dict(self) -> dict[str, Any]:
-        """The state as plain data. Arrays are not copied: it is valid until the next pass."""
+        """The state as plain data; it is valid until the next pass, as arrays are not copied."""
         assert self.STATE is not None
         return self.STATE.plain(self)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over a state, if all of it is valid; raise a StateError otherwise."""
+        """Load a state if all of it is valid; otherwise raise a StateError."""
         scope = Scope(vars(self)["_problem"], self)
         self.check_state(state, scope)
         for owner, name, value in scope.assignments:
@@ -157,7 +150,7 @@ class Stateful:
                 owner.state_loaded()
 
     def check_state(self, state: Any, scope: Scope) -> None:
-        """Check a state of this object, and note what is to be assigned."""
+        """Check a state of this object, and note the assignments."""
         assert self.STATE is not None
         values = self.STATE.checked(state, scope)
         self.require_consistent(state, scope)
@@ -165,10 +158,10 @@ class Stateful:
             scope.assignments.append((self, _attribute(self, name), value))
 
     def state_loaded(self) -> None:
-        """Make what follows from the state, once it is loaded."""
+        """Restore attributes that follow from the state, after it is loaded."""
 
     def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Raise unless the fields of a state, each of them valid, are so together."""
+        """Raise a StateError if the fields, each of them valid, contradict each other."""
 
 
 def _attribute(owner: Any, name: str) -> str:

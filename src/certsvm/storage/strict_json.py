@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, NoReturn
+from typing import Any
 
 _FLOAT_KEY = "$float"
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
@@ -18,22 +18,8 @@ _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 def to_json(value: Any, where: str) -> bytes:
     """Write a value as compact JSON in UTF-8.
 
-    Parameters
-    ----------
-    value : object
-        None, booleans, integers of 64 bits, floats, strings, lists, tuples and dicts.
-    where : str
-        Name of the value, for the error message.
-
-    Returns
-    -------
-    text : bytes
-        The JSON text.
-
-    Raises
-    ------
-    ValueError
-        The value, or a part of it, has another type.
+    The value may consist of None, booleans, integers of 64 bits, floats, strings, lists, tuples and
+    dicts. Anything else raises a ValueError, in which ``where`` is the name of the value.
 
     Examples
     --------
@@ -50,7 +36,7 @@ def to_json(value: Any, where: str) -> bytes:
 
 
 def encoded(value: Any, where: str) -> Any:
-    """Replace floats that are not finite; a ValueError names the first part JSON cannot hold."""
+    """Encode floats that are not finite; raise a ValueError if JSON cannot hold the value."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):
@@ -72,22 +58,7 @@ def encoded(value: Any, where: str) -> Any:
 
 
 def from_json(text: bytes) -> Any:
-    """Read what ``to_json`` wrote.
-
-    Parameters
-    ----------
-    text : bytes
-        JSON in UTF-8.
-
-    Returns
-    -------
-    value : object
-        The value; tuples have become lists.
-
-    Raises
-    ------
-    ValueError
-        The text is not strictly valid.
+    """Read the output of ``to_json``, with tuples as lists; raise a ValueError if it is not valid.
 
     Examples
     --------
@@ -100,14 +71,11 @@ def from_json(text: bytes) -> Any:
     """
     try:
         value = json.loads(
-            text.decode(),
-            object_pairs_hook=_object,
-            parse_constant=_no_constant,
-            parse_float=_finite,
+            text.decode(), object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite
         )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    # Whoever reads the strings relies on them being text.
+    # An escaped lone surrogate cannot be encoded.
     if b"\\u" in text:
         json.dumps(value, ensure_ascii=False).encode()
     return value
@@ -127,12 +95,8 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
     return _NON_FINITE[name]
 
 
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")
-
-
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text} is not a float64")
+        raise ValueError(f"{text} is not a finite float64")
     return value

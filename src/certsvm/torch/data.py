@@ -1,4 +1,4 @@
-"""Tensors from whatever shares memory with them: PyTorch's own, CuPy's, NumPy's."""
+"""Conversion of rows, labels and weights to tensors, from PyTorch, CuPy and NumPy."""
 
 from __future__ import annotations
 
@@ -13,29 +13,25 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-# Types that NumPy does not have, or that PyTorch cannot compare.
-_WIDER = {
-    torch.bfloat16: torch.float32,
-    torch.uint16: torch.int64,
-    torch.uint32: torch.int64,
-}
+# Replacements for types that NumPy does not have, or that PyTorch cannot compare.
+_WIDER = {torch.bfloat16: torch.float32, torch.uint16: torch.int64, torch.uint32: torch.int64}
 
 
 def as_tensor(values: Any, device: torch.device | None = None) -> Tensor:
-    """A tensor of the same memory, where possible, and moved to ``device`` if there is one."""
+    """A tensor on the given device, which shares the memory of ``values`` where possible."""
     if isinstance(values, Tensor):
         tensor = values.detach()
-    elif hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
+    elif not _on_host(values):
         tensor = torch.from_dlpack(values)
     else:
         array = np.ascontiguousarray(values)
-        # PyTorch has no read-only tensors, and warns of arrays that are.
+        # PyTorch has no read-only tensors, and warns about read-only arrays.
         tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
     return tensor if device is None else tensor.to(device)
 
 
 def like(values: Any, tensor: Tensor) -> Any:
-    """A tensor as what ``values`` is: CuPy's for CuPy's."""
+    """Convert a tensor to the type of ``values``, such as a CuPy array."""
     if isinstance(values, Tensor):
         return tensor
     module = sys.modules.get(type(values).__module__.partition(".")[0])
@@ -44,12 +40,12 @@ def like(values: Any, tensor: Tensor) -> Any:
 
 
 def float_rows(X: Any) -> Tensor:
-    """Rows as a tensor of floating-point numbers; integers become float64."""
+    """Rows as a floating-point tensor; integers become float64."""
     if sp.issparse(X):
         raise ValueError(
-            "sparse matrices are trained on the CPU only: leave device out, or make them dense"
+            "sparse matrices are trained on the CPU only: omit device, or make them dense"
         )
-    if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack__"):
+    if _on_host(X):
         X = np.asarray(X)
         if X.dtype.kind not in "fiub":
             raise ValueError(f"X must hold real numbers, got dtype {X.dtype}")
@@ -59,11 +55,16 @@ def float_rows(X: Any) -> Tensor:
     return tensor if tensor.is_floating_point() else tensor.double()
 
 
+def _on_host(values: Any) -> bool:
+    """Whether NumPy is to take the values, rather than DLPack."""
+    return isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__")
+
+
 def labels_of(y: Any, n_rows: int) -> Any:
-    """Labels, one for each row."""
+    """Checked labels, one for each row."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    if isinstance(y, np.ndarray) or not hasattr(y, "__dlpack__"):
+    if _on_host(y):
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
     elif y.ndim == 2 and y.shape[1] == 1:
@@ -74,7 +75,7 @@ def labels_of(y: Any, n_rows: int) -> Any:
 
 
 def weights_of(sample_weight: Any, n_rows: int, device: torch.device) -> Tensor:
-    """Weights of the rows, in float64, on the device."""
+    """Checked row weights, in float64, on the device."""
     if np.ndim(sample_weight) == 0 and not hasattr(sample_weight, "__dlpack__"):
         sample_weight = np.full(n_rows, float(sample_weight))
     weights = as_tensor(sample_weight, device).to(torch.float64)
@@ -88,7 +89,7 @@ def weights_of(sample_weight: Any, n_rows: int, device: torch.device) -> Tensor:
 
 
 def encoded(y: Any, device: torch.device) -> tuple[NDArray[Any], Tensor]:
-    """The labels in ascending order, on the host, and which of them each row has, on the device.
+    """The labels in ascending order, on the host, and the position of each row's, on the device.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def encoded(y: Any, device: torch.device) -> tuple[NDArray[Any], Tensor]:
     >>> classes.tolist(), codes.tolist()
     ([-1, 3], [1, 0, 1])
     """
-    if isinstance(y, np.ndarray) or not hasattr(y, "__dlpack__"):
+    if _on_host(y):
         values, index = np.unique(np.asarray(y), return_inverse=True)
         return values, torch.from_numpy(index.astype(np.int64)).to(device)
     labels = as_tensor(y, device)

@@ -1,9 +1,9 @@
-"""Newton's direction on tensors, made no more carefully than is needed.
+"""The Newton direction on tensors, no more accurate than needed.
 
-The Gram matrix of the free support vectors is made of rows rounded to bfloat16, on tensor cores. If
-the slopes along a direction show that it was inaccurate, those that follow are corrected by
-conjugate gradients, preconditioned with that matrix, on the rows as they are; if they are still
-inaccurate, the matrix is made in float64 from then on.
+The Gram matrix of the free support vectors is computed from rows rounded to bfloat16, on tensor
+cores. If the slopes along a direction show that it was inaccurate, later directions are corrected
+by conjugate gradients on the unrounded rows, preconditioned with that matrix. If that is not enough
+either, the matrix is computed in float64 from then on.
 """
 
 from __future__ import annotations
@@ -19,41 +19,32 @@ from certsvm.solvers.second_order.line_search import STEPS
 from certsvm.torch.problems import TensorProblem
 from certsvm.torch.rows import GATHERED
 
-# The levels of care: a coarse Gram matrix, conjugate gradients on top of it, one in float64.
+# Levels of care: a coarse Gram matrix, the same corrected by conjugate gradients, float64.
 COARSE, CORRECTED, EXACT = range(3)
-# A direction is accurate if the minimum along it is so near to where it should be.
+# Tolerated distance of the minimum along a direction from a step of one.
 _ACCURATE = 0.02
-# So many steps on one smooth problem are a sign that directions are inaccurate.
+# Steps on one smooth problem that indicate inaccurate directions.
 _MANY_STEPS = 8
-# Bytes of rows that may be kept for conjugate gradients.
+# Bytes of rows that conjugate gradients may keep.
 _KEPT = 2**31
 
 
 class Directions:
-    """The directions of one run.
+    """The Newton directions of one run.
 
-    Parameters
-    ----------
-    problem : TensorProblem
-        What is minimised.
-    corrections : int
-        Steps of conjugate gradients that correct a direction.
-
-    Attributes
-    ----------
-    care : int
-        How carefully they are made; it only grows.
+    ``corrections`` is the number of conjugate gradient steps that correct a direction. ``care``,
+    the level of accuracy, never decreases.
     """
 
     def __init__(self, problem: TensorProblem, corrections: int) -> None:
         self._problem = problem
         self._corrections = corrections
         self.care = COARSE
-        # Directions that were no numbers, in a row.
+        # Consecutive directions that were not finite.
         self._failures = 0
 
     def find(self, free: Tensor, sigma: float, gradient: Tensor) -> Tensor:
-        """-(I + sigma sum_{k free} s_k y_k y_k')^-1 gradient, about; NaN if that failed."""
+        """About -(I + sigma sum_{k free} s_k y_k y_k')^-1 gradient; NaN if that failed."""
         if len(free) == 0:
             return -gradient
         if self.care == CORRECTED and not self._can_be_corrected(len(free)):
@@ -64,7 +55,7 @@ class Directions:
         H *= sigma
         H.diagonal().add_(1.0)
         if self._failures > 1:
-            # Even in float64 the matrix is not positive: its diagonal serves.
+            # Even in float64 the matrix is not positive definite: use its diagonal.
             return -gradient / H.diagonal()
         factor, failed = torch.linalg.cholesky_ex(H)
 
@@ -74,12 +65,11 @@ class Directions:
         def product(v: Tensor) -> Tensor:
             return v + sigma * self._curvature(kept, weights, v)
 
-        direction = (
-            conjugate_gradients(product, solve, -gradient, self._corrections)
-            if kept
-            else solve(-gradient)
-        )
-        # What is no number will be noticed; half a factorisation would not be.
+        if kept:
+            direction = conjugate_gradients(product, solve, -gradient, self._corrections)
+        else:
+            direction = solve(-gradient)
+        # NaN will be noticed; an incomplete factorisation would not be.
         return torch.where(failed == 0, direction, math.nan)
 
     def _can_be_corrected(self, n_free: int) -> bool:
@@ -88,7 +78,7 @@ class Directions:
         return rows.ordinary and fits and self._corrections > 0
 
     def _gram(self, free: Tensor, weights: Tensor | None) -> tuple[Tensor, list[Tensor]]:
-        """sum_{k free} s_k y_k y_k', and the rows themselves if they serve for corrections."""
+        """sum_{k free} s_k y_k y_k', and the rows themselves if corrections need them."""
         rows = self._problem.rows
         scales = None if weights is None else weights.sqrt()
         total: Tensor | None = None
@@ -106,7 +96,7 @@ class Directions:
         return total, kept
 
     def _curvature(self, kept: list[Tensor], weights: Tensor | None, v: Tensor) -> Tensor:
-        """sum_k s_k y_k (y_k.v) over the rows that were kept."""
+        """sum_k s_k y_k (y_k.v) over the kept rows."""
         rho = self._problem.rows.intercept_scaling
         total = torch.zeros_like(v)
         first = 0
@@ -117,33 +107,27 @@ class Directions:
         return total
 
     def judge(self, slopes: Vector, steps: int) -> None:
-        """Take more care if the last direction was inaccurate.
+        """Take more care if the slopes at ``STEPS`` show that the last direction was inaccurate.
 
-        Parameters
-        ----------
-        slopes : ndarray
-            Along the direction, at ``STEPS``.
-        steps : int
-            Steps made on the smooth problem so far.
+        So do many ``steps`` on the same smooth problem.
         """
         self._failures = 0
-        # Where the minimum is if the same support vectors stay free: at one, if it is the
-        # direction of the Hessian.
+        # The minimum if the same support vectors stay free: at one for the exact direction.
         minimum = slopes[0] * (STEPS[1] - STEPS[0]) / (slopes[0] - slopes[1] or -math.inf)
         if not abs(minimum - 1.0) <= _ACCURATE:
             self.care = min(self.care + 1, EXACT)
         if steps >= _MANY_STEPS:
-            # Along the direction all may seem well, and yet it leads past what matters.
+            # The slopes do not show what the direction misses.
             self.care = EXACT
 
     def failed(self) -> None:
-        """Take all care, since the last direction was no number: the matrix was indefinite."""
+        """Take all care after a direction that was not finite: the matrix was indefinite."""
         self.care = EXACT
         self._failures += 1
 
 
 def curvature(rows: Tensor, weights: Tensor | None, v: Tensor, intercept_scaling: float) -> Tensor:
-    """sum_k s_k y_k (y_k.v) over rows that were gathered, in single precision."""
+    """sum_k s_k y_k (y_k.v) over gathered rows, in single precision."""
     wide = rows.float()
     d = wide.shape[1]
     short = v.float()
@@ -164,7 +148,7 @@ def conjugate_gradients(
     target: Tensor,
     steps: int,
 ) -> Tensor:
-    """So many steps towards the x with product(x) = target; nothing here waits for the device.
+    """Solve product(x) = target approximately, without waiting for the device.
 
     Examples
     --------
@@ -176,18 +160,18 @@ def conjugate_gradients(
     x = torch.zeros_like(target)
     residual = target.clone()
     z = precondition(residual)
-    along, fall = z, residual @ z
+    direction, square = z, residual @ z
     for _ in range(steps):
-        image = product(along)
-        step = _quotient(fall, along @ image)
-        x = x + step * along
+        image = product(direction)
+        step = _quotient(square, direction @ image)
+        x = x + step * direction
         residual = residual - step * image
         z = precondition(residual)
-        last, fall = fall, residual @ z
-        along = z + _quotient(fall, last) * along
+        last, square = square, residual @ z
+        direction = z + _quotient(square, last) * direction
     return x
 
 
 def _quotient(a: Tensor, b: Tensor) -> Tensor:
-    """The quotient; zero where that makes no sense."""
+    """The quotient; zero unless the divisor is positive."""
     return torch.where(b > 0.0, a / b, torch.zeros_like(a))

@@ -1,8 +1,7 @@
-"""Several problems with the same rows, in step: one reading of the rows serves all of them.
+"""Problems on the same rows in lockstep, so that one pass over the rows serves all of them.
 
-What a problem does is written as a task that asks for a reading of the rows by ``yield`` and is
-sent the answer. ``Lockstep`` runs the tasks of one problem or of many, and answers together what
-they wait for.
+A problem is worked on by tasks: generators that yield a request for a pass over the rows, and are
+sent the result. ``Lockstep`` runs the tasks of all problems and serves their requests together.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from certsvm.torch.rows import TensorRows
 
 
 class Products(NamedTuple):
-    """Ask for the products of all rows [x_k, rho] with a vector."""
+    """A request for the products of all rows [x_k, rho] with a vector."""
 
     vector: Tensor
 
 
 class Sums(NamedTuple):
-    """Ask for the sum of all rows [x_k, rho], with a weight for each."""
+    """A request for the sum of all rows [x_k, rho], weighted by a vector."""
 
     vector: Tensor
 
@@ -32,66 +31,57 @@ Task: TypeAlias = Generator[Products | Sums, Tensor, None]
 
 
 class Stepper(Protocol):
-    """What goes in step with others: a problem at some point of its way."""
+    """A problem that advances in steps."""
 
     @property
     def done(self) -> bool:
-        """Whether its target is reached."""
+        """Whether the target is reached."""
 
     def begin(self) -> Task:
-        """What comes before the first step."""
+        """The work before the first step."""
 
     def step(self) -> Task:
         """One step."""
 
 
 class Lockstep:
-    """Problems with the same rows, which go in step.
-
-    Parameters
-    ----------
-    rows : TensorRows
-        The rows of all.
-    steppers : sequence of Stepper
-        The problems.
-    """
+    """Problems on the same rows that advance together."""
 
     def __init__(self, rows: TensorRows, steppers: Sequence[Stepper]) -> None:
         self._rows = rows
         self._steppers = list(steppers)
-        self._torn = False
+        self._interrupted = False
         self._run([stepper.begin() for stepper in steppers])
 
     def advance(self, stepper: Stepper) -> None:
-        """Let all take a step that have not reached their target, and the one that asks.
+        """Take a step of the given problem, and of all that have not reached their target.
 
-        After an interruption some may be in the middle of a step, where w and its products do not
-        belong together. They then stay where they are, and what was known before stands.
+        An interruption may leave problems in the middle of a step, where w and its products do not
+        belong together. After one, no problem advances, and earlier results stand.
         """
-        if self._torn:
-            return
-        self._run([s.step() for s in self._steppers if s is stepper or not s.done])
+        if not self._interrupted:
+            self._run([s.step() for s in self._steppers if s is stepper or not s.done])
 
     def _run(self, tasks: Sequence[Task]) -> None:
         try:
-            self._answer(tasks)
+            self._serve(tasks)
         except BaseException:
-            self._torn = True
+            self._interrupted = True
             raise
 
-    def _answer(self, tasks: Sequence[Task]) -> None:
-        """Run tasks to their ends, with as few readings of the rows as possible."""
-        waiting = [(task, ask) for task in tasks if (ask := next(task, None)) is not None]
+    def _serve(self, tasks: Sequence[Task]) -> None:
+        """Run tasks to their ends, with as few passes over the rows as possible."""
+        waiting = [(task, request) for task in tasks if (request := next(task, None)) is not None]
         while waiting:
-            # All of the kind that most wait for; the others wait a little longer.
-            sums = sum(isinstance(ask, Sums) for _, ask in waiting)
+            # The kind of request that is more frequent; the others wait.
+            sums = sum(isinstance(request, Sums) for _, request in waiting)
             kind = Sums if 2 * sums > len(waiting) else Products
-            now = [(task, ask) for task, ask in waiting if isinstance(ask, kind)]
-            waiting = [(task, ask) for task, ask in waiting if not isinstance(ask, kind)]
+            now = [(task, request) for task, request in waiting if isinstance(request, kind)]
+            waiting = [pair for pair in waiting if not isinstance(pair[1], kind)]
             read = self._rows.sums if kind is Sums else self._rows.products
-            answers = read(torch.stack([ask.vector for _, ask in now]))
-            for (task, _), answer in zip(now, answers, strict=True):
+            results = read(torch.stack([request.vector for _, request in now]))
+            for (task, _), result in zip(now, results, strict=True):
                 try:
-                    waiting.append((task, task.send(answer)))
+                    waiting.append((task, task.send(result)))
                 except StopIteration:
                     continue

@@ -1,20 +1,19 @@
-"""Newton on tensors: the second-order method where the data are.
+"""Newton on tensors: the second-order method on the device of the data.
 
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
 
 by the method that ``solvers.second_order.schedule`` explains, as ``solvers.newton`` does in memory.
-What differs is where the time goes, and so how things are computed:
+The time goes elsewhere on a GPU, so the computations differ:
 
-* A step reads the rows for the products with the direction, and, as long as many of the alpha
-  change, for sum_k alpha_k y_k. Both are in float64, which costs nothing (``kernels``); J and L
-  come from them, with their rounding.
-* The Hessian is as coarse as directions allow (``direction``).
-* Several problems with the same rows (classes, several C) go in step where their source asks for it
-  (``ProblemGroup``), so that a reading serves all (``lockstep``).
+* A step reads the rows for the products with the direction and, as long as many of the alpha
+  change, for sum_k alpha_k y_k. Both are in float64, which costs nothing (``kernels``), and give J
+  and L with their rounding.
+* The Hessian is as coarse as the accuracy of directions allows (``direction``).
+* Problems on the same rows (classes, values of C) advance in lockstep where their source asks for
+  it (``ProblemGroup``), so that a pass over the rows serves all of them (``lockstep``).
 
 Each step waits for the device four times: for the free support vectors, for the slopes along the
-direction, for which alpha have changed, and for the numbers of a step, which come to the host
-together with w.
+direction, for the rows whose alpha has changed, and for the sums of a step together with w.
 
 Given:      C, s, the rows in tensors; at most ``max_columns`` columns.
 Result:     w, and alpha(w).
@@ -61,9 +60,9 @@ from certsvm.torch.direction import Directions
 from certsvm.torch.lockstep import Lockstep, Products, Sums, Task
 from certsvm.torch.problems import TensorProblem
 
-# If fewer of the rows have another alpha than before, their sum is corrected instead of made anew.
+# Up to this share of rows with a changed alpha, sum_k alpha_k y_k is updated, not recomputed.
 _FEW_CHANGES = 0.1
-# The unit below which no shorter steps are looked for.
+# The unit of steps below which the line search ends.
 _LEAST_UNIT = 1e-20
 
 
@@ -74,12 +73,12 @@ class TensorNewton(Solver):
     Parameters
     ----------
     max_columns : int, default=5000
-        With more columns than this, refuse: the memory grows with their square, the time of a
-        step with their cube.
+        The solver refuses more columns: memory grows with their square, the time of a step with
+        their cube.
     samples : bool, default=True
         Whether to begin on samples of the rows.
     corrections : int, default=4
-        Steps of conjugate gradients that correct a direction, where that is needed.
+        Conjugate gradient steps that correct a direction, where that is needed.
     """
 
     name: ClassVar[str] = "newton"
@@ -94,41 +93,38 @@ class TensorNewton(Solver):
         require(self.corrections >= 0, self, f"corrections must be >= 0, got {self.corrections}")
 
     def start(self, problem: BaseProblem, options: Options) -> Run:
-        """Begin a run; the problems of a group all begin with the first of them."""
+        """Begin a run; all problems of a group begin with the first of them."""
         require(isinstance(problem, TensorProblem), self, "it needs rows in tensors")
         require_few_columns(problem, self.max_columns, self)
         problem = cast(TensorProblem, problem)
         group = problem.group
         if group is None or options.start is not None:
-            # Whoever has a start of its own goes alone: all of a group begin together.
-            return begin([problem], options.start, self, options)[0]
+            # The problems of a group begin together, at zero.
+            return begin([problem], self, options)[0]
         if problem.number not in group.runs:
-            group.runs = dict(enumerate(begin(group.problems, None, self, options)))
-        # It is no longer the group's, so that its memory is free once the last run is over.
+            group.runs = dict(enumerate(begin(group.problems, self, options)))
+        # Removed from the group, so that memory is released with the last run.
         return group.runs.pop(problem.number)
 
 
 def begin(
-    problems: Sequence[TensorProblem],
-    start: Start | None,
-    solver: TensorNewton,
-    options: Options,
+    problems: Sequence[TensorProblem], solver: TensorNewton, options: Options
 ) -> list[TensorNewtonRun]:
-    """Runs of problems with the same rows, which go in step."""
+    """Runs of problems on the same rows, in lockstep."""
     seed = int(options.rng.integers(2**62))
-    begins = [Beginning.at(start, problem) for problem in problems]
+    begins = [Beginning.at(options.start, problem) for problem in problems]
     if solver.samples:
         begins = from_sample(problems, begins, solver.corrections, seed)
     descents = [
-        Descent(problem, where, options.target, solver.corrections, options.keep_alpha)
-        for problem, where in zip(problems, begins, strict=True)
+        Descent(problem, beginning, options.target, solver.corrections, options.keep_alpha)
+        for problem, beginning in zip(problems, begins, strict=True)
     ]
     lockstep = Lockstep(problems[0].rows, descents)
     return [TensorNewtonRun(descent, lockstep) for descent in descents]
 
 
 class TensorNewtonRun(Run):
-    """One of the problems that go in step, or the only one."""
+    """The run of one problem, perhaps in lockstep with others."""
 
     computes_primal = True
 
@@ -137,7 +133,7 @@ class TensorNewtonRun(Run):
         self._seen = 0
 
     def epoch(self) -> Epoch:
-        """One step; or those that were made for this problem while others asked for theirs."""
+        """One step, or the steps already made while other problems advanced."""
         descent = self._descent
         if descent.steps == self._seen:
             self._lockstep.advance(descent)
@@ -159,13 +155,13 @@ class TensorNewtonRun(Run):
         return self._descent.answer.point
 
     def warm_start(self) -> Start | None:
-        """The best w and alpha, which stays on its device."""
+        """The best w, and the best alpha on its device."""
         answer, sigma = self._descent.answer, self._descent.schedule.sigma
         return Start(answer.w, self._seen, answer.alpha, sigma)
 
 
 class Beginning(NamedTuple):
-    """Where a descent begins; None means at zero, and at the box's middle or corner."""
+    """Where a descent begins; None stands for w = 0, and alpha in the middle of the box or zero."""
 
     schedule: Schedule
     w: Tensor | None = None
@@ -173,7 +169,7 @@ class Beginning(NamedTuple):
 
     @classmethod
     def at(cls, start: Start | None, problem: TensorProblem) -> Beginning:
-        """At a start, or at zero."""
+        """Begin at a start, or at zero."""
         if start is None:
             return cls(Schedule(TENSORS))
         w, alpha = start.w, start.alpha
@@ -187,7 +183,7 @@ class Beginning(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """The best of J and the best of L so far: one object, so that an interrupt cannot part them."""
+    """The best J and the best L so far, in one object that an interrupt cannot split."""
 
     w: Vector
     primal: Bound
@@ -196,23 +192,7 @@ class Answer:
 
 
 class Descent:
-    """The second-order method on one problem.
-
-    Where it needs all rows it asks for a reading of them (``lockstep``).
-
-    Parameters
-    ----------
-    problem : TensorProblem
-        What to minimise.
-    where : Beginning
-        Where to begin.
-    target : float
-        The relative accuracy asked for.
-    corrections : int
-        Steps of conjugate gradients that correct a direction.
-    keep_alpha : bool
-        Whether dual points must be able to return their alpha.
-    """
+    """The second-order method on one problem, whose passes over the rows ``Lockstep`` makes."""
 
     answer: Answer
     # At the present w: the products with the signed rows, their error, alpha, the gradient.
@@ -225,12 +205,12 @@ class Descent:
     def __init__(
         self,
         problem: TensorProblem,
-        where: Beginning,
+        beginning: Beginning,
         target: float,
         corrections: int,
         keep_alpha: bool,
     ) -> None:
-        self.problem, self.schedule, self.best = problem, where.schedule, BestValues()
+        self.problem, self.schedule, self.best = problem, beginning.schedule, BestValues()
         self.steps, self.free = 0, 0
         self._target, self._keep_alpha = target, keep_alpha
         self._directions = Directions(problem, corrections)
@@ -241,24 +221,24 @@ class Descent:
         self._box = torch.as_tensor(problem.C, **like)
         if problem.row_weights is not None:
             self._box = problem.C * problem.row_weights
-        self.w = torch.zeros(rows.dimension, **like) if where.w is None else where.w
-        if where.alpha is None:
+        self.w = torch.zeros(rows.dimension, **like) if beginning.w is None else beginning.w
+        if beginning.alpha is None:
             middle = 0.5 if self.schedule.smoothing else 0.0
             self._alpha_hat = torch.zeros(problem.n_rows, **like) + middle * self._box
         else:
-            self._alpha_hat = torch.minimum(where.alpha.clamp(min=0.0), self._box)
-        # The alpha whose sum over the rows is known, and the point it gave.
+            self._alpha_hat = torch.minimum(beginning.alpha.clamp(min=0.0), self._box)
+        # The alpha whose sum over the rows is known, and its dual point.
         self._summed_alpha = self._alpha_hat
         self._point: DualPoint | None = None
 
     @property
     def sigma(self) -> float:
-        """The slope of alpha."""
+        """The slope of alpha as a function of the margin."""
         return self.schedule.sigma * self.problem.C
 
     @property
     def filled(self) -> float:
-        """What the alpha add up to, relative to what the boxes hold."""
+        """The sum of alpha relative to its largest feasible value."""
         assert self._point is not None
         return self._point.alpha_sum / (self.problem.C * self.problem.weight_sum)
 
@@ -269,7 +249,7 @@ class Descent:
         return low > 0.0 and self.answer.primal.high <= (1.0 + self._target) * low
 
     def begin(self) -> Task:
-        """The products with w, and what follows from them."""
+        """Evaluate the first w."""
         yield from self._compute_margins()
         yield from self._evaluate()
 
@@ -307,23 +287,23 @@ class Descent:
         self._error, self._fresh = product_error(self.w.cpu().numpy()), True
 
     def _evaluate(self) -> Task:
-        """alpha(w), its dual point, and the objective, from w and its products."""
-        yield from self._look()
+        """Compute alpha(w), its dual point and J, with small enough rounding."""
+        yield from self._evaluate_margins()
         if too_rounded(self._primal.rounding, self.best) and not self._fresh:
-            # What many steps have added up; from scratch it is less.
+            # Rounding has accumulated over many steps.
             yield from self._compute_margins()
-            yield from self._look()
+            yield from self._evaluate_margins()
         factor = lengthening(self._primal, self.best, self._target)
         if factor is not None:
             self._scale(factor)
 
-    def _look(self) -> Task:
-        """As ``_evaluate``, with the products as they are."""
+    def _evaluate_margins(self) -> Task:
+        """Compute alpha(w), its dual point and J from the present products."""
         self._unclipped, self._alpha, numbers = self._alpha_at(self._margins, self._error)
         change = self._alpha - self._summed_alpha
         which = change.nonzero()[:, 0]
         n_changed: int | None = None
-        if self._must_sum_anew(len(which)):
+        if self._must_recompute(len(which)):
             self._total = yield Sums(self._signs * self._alpha)
             path = numbers[3]
         else:
@@ -334,7 +314,7 @@ class Descent:
         self._summed_alpha = self._alpha
         self._gradient = self.w - self._total
         on_host = torch.cat([numbers[:3], path[None], self.w, self._total]).cpu().numpy()
-        self._take(n_changed, *np.split(on_host, [4, 4 + self.problem.dimension]))
+        self._offer(n_changed, *np.split(on_host, [4, 4 + self.problem.dimension]))
 
     def _alpha_at(self, margins: Tensor, error: float) -> tuple[Tensor, Tensor, Tensor]:
         problem = self.problem
@@ -343,23 +323,23 @@ class Descent:
             rounding_slack(error, problem.largest_rounding),
         )  # fmt: skip
 
-    def _must_sum_anew(self, n_changed: int) -> bool:
-        """Whether sum_k alpha_k y_k is not to be had from the last one by adding the change."""
+    def _must_recompute(self, n_changed: int) -> bool:
+        """Whether sum_k alpha_k y_k is to be recomputed, not updated."""
         return (
             self._point is None
             or n_changed > _FEW_CHANGES * self.problem.m
             or too_rounded(self._point.w_rounding * self._length, self.best)
         )
 
-    def _take(self, n_changed: int | None, numbers: Vector, w: Vector, v: Vector) -> None:
-        """Bounds from the numbers of a look.
+    def _offer(self, n_changed: int | None, numbers: Vector, w: Vector, v: Vector) -> None:
+        """Bounds from the sums of an evaluation.
 
-        v is the sum of alpha_k y_k: from scratch, or moved from the last one by a change of so many
-        of the alpha.
+        v = sum_k alpha_k y_k is recomputed if ``n_changed`` is None, and otherwise updated for so
+        many changed alpha.
         """
         problem, n = self.problem, self.problem.n_rows
         loss, mass, alpha_sum, path = numbers.tolist()
-        # The sizes of rows are (n_k + 2) |y_k|.
+        # The sum was weighted by (n_k + 2) |y_k|.
         path /= problem.dimension + 2.0
         self._gradient_on_host, self._length = w - v, length(w)
         self._primal = LossSums((loss,), (mass,), n).primal(problem.C, w, self._error)
@@ -386,7 +366,7 @@ class Descent:
             self.answer = replace(self.answer, w=w, primal=bound)
 
     def _scale(self, factor: float) -> None:
-        """See whether more can be claimed of a w a little longer, clear of the margin."""
+        """Evaluate a slightly longer w, which moves rows off the margin."""
         problem, error = self.problem, scaled_error(self._error, self._length, factor)
         loss, mass = self._alpha_at(factor * self._margins, error)[2][:2].tolist()
         w = factor * self.w.cpu().numpy()
@@ -395,7 +375,7 @@ class Descent:
         )
 
     def _search(self, direction: Tensor, along: Tensor) -> tuple[float, float]:
-        """How far to go, and the length of the direction."""
+        """The step along a direction, and the length of the direction."""
         unit = 1.0
         while True:
             slopes, square = self._slopes(direction, along, unit)
@@ -407,11 +387,11 @@ class Descent:
             step = best_step(slopes)
             if step is None or not 0.0 < step < STEPS[1] or unit < _LEAST_UNIT:
                 return unit * (1.0 if step is None else step), math.sqrt(square)
-            # So short a step is not told from others; among shorter ones, it is.
+            # Too short to be resolved in this unit.
             unit *= STEPS[1]
 
     def _slopes(self, direction: Tensor, along: Tensor, unit: float) -> tuple[Vector, float]:
-        """The slopes of the smooth function at ``unit * STEPS``, and the direction's square."""
+        """The slopes of the smooth function at ``unit * STEPS``, and the squared length."""
         falls = kernels.clipped_sums(
             self._unclipped, along, self.problem.row_weights, self.sigma, self.problem.C,
             self._steps_to_try if unit == 1.0 else unit * self._steps_to_try,
@@ -425,16 +405,16 @@ class Descent:
 def from_sample(
     problems: Sequence[TensorProblem], begins: Sequence[Beginning], corrections: int, seed: int
 ) -> list[Beginning]:
-    """Where to begin, from a sample of the rows for those that would begin at zero."""
+    """Where to begin: not at zero, but at the solution on a sample of the rows."""
     begins = list(begins)
     rows = problems[0].rows
     fewest = min(problem.m for problem in problems)
     size = sample_size(fewest, rows.dimension, rows.largest_sample)
-    cold = [i for i, where in enumerate(begins) if where.w is None]
+    cold = [i for i, beginning in enumerate(begins) if beginning.w is None]
     if size is None or not cold:
         return begins
     generator = torch.Generator(device=rows.device).manual_seed(seed)
-    # A row may be drawn twice; that is as good.
+    # With replacement.
     which = torch.randint(rows.n_rows, (size,), generator=generator, device=rows.device)
     which = which.sort().values
     taken = rows.take(which)
@@ -444,8 +424,8 @@ def from_sample(
     at_zero = [Beginning(Schedule(TENSORS)) for _ in samples]
     deeper = from_sample(list(samples.values()), at_zero, corrections, seed + 1)
     descents = [
-        Descent(problem, where, SAMPLE_GAP, corrections, keep_alpha=False)
-        for problem, where in zip(samples.values(), deeper, strict=True)
+        Descent(problem, beginning, SAMPLE_GAP, corrections, keep_alpha=False)
+        for problem, beginning in zip(samples.values(), deeper, strict=True)
     ]
     lockstep = Lockstep(taken, descents)
     for _ in range(SAMPLE_STEPS):
@@ -459,7 +439,7 @@ def from_sample(
 
 
 def _represents(problem: TensorProblem, which: Tensor) -> bool:
-    """Whether a sample of these rows can stand for all of the problem's."""
+    """Whether a sample of rows represents the problem."""
     if problem.row_weights is None:
         return True
     weight_share = float(problem.row_weights[which].sum()) / problem.weight_sum

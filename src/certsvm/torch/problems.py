@@ -1,4 +1,4 @@
-"""Problems that share rows in tensors: classes against the rest, and several C."""
+"""Problems on rows in tensors, which several classes or values of C share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TensorProblem(BaseProblem):
     C : float, default=1.0
         Weight of the loss against the regulariser.
     row_weights : Tensor of shape (n_rows,), default=None
-        Row weights s_k >= 0; None means that all are 1.
+        Row weights s_k >= 0; None means that all are one.
     """
 
     where = "rows in tensors"
@@ -46,15 +46,14 @@ class TensorProblem(BaseProblem):
             raise ValueError(f"signs must be +1 or -1, one for each of the {rows.n_rows} rows")
         self.rows, self.signs = rows, signs.contiguous()
         if row_weights is not None:
-            # In float64, or C s_k, the edge of the box, would be rounded; and side by side, as
-            # kernels take them to lie.
+            # In float64, so that C s_k, the end of the box, is not rounded; contiguous for kernels.
             row_weights = row_weights.double().contiguous()
             if row_weights.shape != (rows.n_rows,):
                 raise ValueError(f"weights must have shape ({rows.n_rows},)")
             if not bool((row_weights.isfinite() & (row_weights >= 0.0)).all()):
                 raise ValueError("weights must be finite and not negative")
         self.row_weights = row_weights
-        # Whom it goes in step with, and its place among them.
+        # The problems it is trained in lockstep with, and its position among them.
         self.group: ProblemGroup | None = None
         self.number = 0
         super().__init__(sizes_of(rows, row_weights), C)
@@ -73,7 +72,7 @@ class TensorProblem(BaseProblem):
         return (self.dimension + 2.0) * self.R
 
     def sample(self, rows: TensorRows, which: Tensor) -> TensorProblem:
-        """The problem on some of the rows, with C raised so that they stand for all."""
+        """The problem on a sample of the rows, with C raised in proportion."""
         weights = None if self.row_weights is None else self.row_weights[which]
         share = (
             len(which) / self.n_rows if weights is None else float(weights.sum()) / self.weight_sum
@@ -82,7 +81,7 @@ class TensorProblem(BaseProblem):
 
 
 def sizes_of(rows: TensorRows, row_weights: Tensor | None) -> Sizes:
-    """The sizes of a problem on these rows, with these weights."""
+    """The sizes of a problem on rows with weights."""
     norms, m, total, least, most = rows.squared_norms, rows.n_rows, float(rows.n_rows), 1.0, 1.0
     if row_weights is not None:
         active = row_weights > 0
@@ -102,19 +101,19 @@ def sizes_of(rows: TensorRows, row_weights: Tensor | None) -> Sizes:
 
 
 class ProblemGroup:
-    """Problems with the same rows, whose readings of them are made together.
+    """Problems on the same rows, trained in lockstep.
 
     Parameters
     ----------
     problems : sequence of TensorProblem
-        With the same rows.
+        Problems on the same rows.
     first : int, default=0
-        The number of the first of them among all.
+        Position of the first problem among all problems of the source.
 
     Attributes
     ----------
     runs : dict of Run
-        By number of the problem: those that began with the first and were not asked for yet.
+        The runs that were started with the first problem and not yet handed out, by problem.
     """
 
     def __init__(self, problems: Sequence[TensorProblem], first: int = 0) -> None:

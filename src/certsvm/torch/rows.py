@@ -1,11 +1,11 @@
-"""Rows in tensors, and the three things the second-order method does with them.
+"""Rows in tensors: products, weighted sums and Gram matrices.
 
-Products and sums, which certificates are made of, are accumulated in float64 from the values as
-they are: half and single precision are exact inputs. Gram matrices only tell where to go, and are
-made as fast as the device can: of values rounded to bfloat16 on a GPU.
+Products and sums, which certificates rest on, are accumulated in float64 from the stored values:
+half and single precision are exact inputs. Gram matrices only determine directions. They are
+computed as fast as the device can, on a GPU from values rounded to bfloat16.
 
-Rows that do not fit into the memory of the device stay where they are, and come in blocks with
-each reading.
+Rows that do not fit into the memory of the device stay where they are, and are copied block by
+block in each pass.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from torch import Tensor
 from certsvm.torch import kernels
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-# Bytes of the rows, widened to float64, that are worked on at a time.
+# Bytes of rows that are converted to float64 at a time.
 _CHUNK = 2**28
-# With more vectors than this, widening the rows once is cheaper than reading them for each.
+# With more vectors than this, converting the rows once is cheaper than reading them for each.
 _FEW_VECTORS = 6
-# Bytes of a block of rows that are not on the device, at least and at most.
+# The least and the most bytes of a block of rows that are not on the device.
 _BLOCKS = 2**24, 2**28
-# Numbers that are added up at a time.
+# Numbers that are added at a time.
 _PART = 4096
 # Rows that are gathered at a time.
 GATHERED = 2**16
-# Lengths of rows whose Gram matrix certainly fits into single precision.
+# Norms of rows whose Gram matrix certainly fits into single precision.
 _SINGLE = 1e-6, 1e6
-# The share of the free memory that rows may take, and what a row needs besides itself.
+# The share of the free memory that rows may take, and the bytes that a row needs besides itself.
 _SHARE_OF_MEMORY, _PER_ROW = 0.7, 200
 
 
@@ -43,21 +43,21 @@ class TensorRows:
     Parameters
     ----------
     X : Tensor of shape (n_rows, n_columns)
-        Of type float16, bfloat16, float32 or float64. Used where it is, if that is on the device.
+        Rows of type float16, bfloat16, float32 or float64, used in place if on the device.
     intercept_scaling : float, default=0.0
         The augmentation rho >= 0. Zero means that there is no extra dimension.
     device : torch.device or str, default=None
-        Where to compute; None means where X is.
+        The device to compute on; None means that of X.
     memory : int, default=None
-        Bytes that X may take on the device, if it is elsewhere; with more it stays there. None
-        means most of what is free.
+        Bytes that X may take on the device. A larger X stays where it is. None means most of the
+        free memory.
 
     Attributes
     ----------
     n_rows, n_columns, dimension : int
         Shape of the data, and length of weight vectors.
     device : torch.device
-        Where to compute.
+        The device to compute on.
     squared_norms : Tensor of shape (n_rows,)
         Squared norms of the augmented rows.
 
@@ -98,16 +98,16 @@ class TensorRows:
             self._move(memory)
         self.squared_norms = torch.empty(self.n_rows, dtype=torch.float64, device=self.device)
         if self._has_kernels:
-            for part, some in self._read():
-                self.squared_norms[part] = kernels.squared_norms(some)
+            for part, rows in self._read():
+                self.squared_norms[part] = kernels.squared_norms(rows)
         else:
-            for part, some in self._wide():
-                self.squared_norms[part] = (some * some).sum(1)
+            for part, rows in self._wide():
+                self.squared_norms[part] = (rows * rows).sum(1)
         self.squared_norms += self.intercept_scaling**2
         self._refuse_non_finite()
 
     def _move(self, memory: int | None) -> None:
-        """Put the rows on the device, or cut them into blocks that come when they are read."""
+        """Put the rows on the device, or cut them into blocks to be copied in each pass."""
         if memory is None:
             memory = _room_for(self._X, self.device)
         if self._X.nbytes <= memory:
@@ -124,111 +124,105 @@ class TensorRows:
             yield part, self._X[part].to(self.device)
 
     def _wide(self) -> Iterator[tuple[slice, Tensor]]:
-        """All rows in float64, as many at a time as there is room for."""
-        per_chunk = max(1, _CHUNK // max(1, 8 * self.n_columns))
+        """All rows in float64, chunk by chunk."""
         for block, rows in self._read():
-            for first in range(0, rows.shape[0], per_chunk):
-                some = rows[first : first + per_chunk]
-                begin = block.start + first
-                yield slice(begin, begin + some.shape[0]), some.double()
+            start = block.start
+            for chunk in rows.split(self._rows_per_chunk):
+                yield slice(start, start + len(chunk)), chunk.double()
+                start += len(chunk)
+
+    @property
+    def _rows_per_chunk(self) -> int:
+        return int(max(1, _CHUNK // max(1, 8 * self.n_columns)))
 
     def products(self, vectors: Tensor) -> Tensor:
-        """v.[x_k, rho] for each of the vectors and all rows: (vectors, rows), one reading."""
+        """v.[x_k, rho] for each vector and row, of shape (vectors, rows), in one pass."""
         out = torch.empty((len(vectors), self.n_rows), dtype=torch.float64, device=self.device)
         inner = vectors[:, : self.n_columns]
         if self._has_kernels and len(vectors) <= _FEW_VECTORS:
-            for part, some in self._read():
+            for part, rows in self._read():
                 for v, products in zip(inner, out, strict=True):
-                    products[part] = kernels.products(some, v)
+                    products[part] = kernels.products(rows, v)
         else:
-            for part, some in self._wide():
-                out[:, part] = inner @ some.T
+            for part, rows in self._wide():
+                out[:, part] = inner @ rows.T
         if self.intercept_scaling > 0:
             out += self.intercept_scaling * vectors[:, -1:]
         return out
 
     def sums(self, weights: Tensor) -> Tensor:
-        """sum_k a_k [x_k, rho] for each of the rows' weights a: one reading."""
+        """sum_k a_k [x_k, rho] for each vector a of row weights, in one pass."""
         out = torch.zeros((len(weights), self.dimension), dtype=torch.float64, device=self.device)
         inner = out[:, : self.n_columns]
         if self._has_kernels:
-            for part, some in self._read():
+            for part, rows in self._read():
                 for first in range(0, len(weights), kernels.MOST_SUMS):
                     which = slice(first, first + kernels.MOST_SUMS)
-                    inner[which] += kernels.sums(some, weights[which, part])
+                    inner[which] += kernels.sums(rows, weights[which, part])
         else:
-            for part, some in self._wide():
-                inner += weights[:, part] @ some
+            for part, rows in self._wide():
+                inner += weights[:, part] @ rows
         if self.intercept_scaling > 0:
             out[:, -1] = self.intercept_scaling * _in_parts(weights)
         return out
 
     @cached_property
     def additions(self) -> int:
-        """Through how many an entry of ``sums`` goes at most."""
-        most = (
-            min(self.n_rows, _PART) + self.n_rows // _PART + 1 if self.intercept_scaling > 0 else 0
-        )
+        """The most additions that an entry of ``sums`` goes through."""
         if self._has_kernels:
-            own = kernels.additions(self.n_rows, self.device) + len(self._blocks)
+            columns = kernels.additions(self.n_rows, self.device) + len(self._blocks)
         else:
-            per_chunk = max(1, _CHUNK // max(1, 8 * self.n_columns))
+            per_chunk = self._rows_per_chunk
             chunks = -(-self.n_rows // per_chunk) + len(self._blocks)
-            own = min(self.n_rows, per_chunk) + chunks
-        return int(max(most, own))
+            columns = min(self.n_rows, per_chunk) + chunks
+        if self.intercept_scaling == 0:
+            return int(columns)
+        return int(max(columns, min(self.n_rows, _PART) + self.n_rows // _PART + 1))
 
     @cached_property
     def _has_kernels(self) -> bool:
         return kernels.usable(self._X[:1].to(self.device))
 
     def sums_of(self, which: Tensor, weights: Tensor) -> Tensor:
-        """sum_k a_k [x_k, rho] over the rows ``which`` (ascending), whose weights these are."""
+        """sum_k a_k [x_k, rho] over the rows ``which`` (ascending), with their weights a."""
         total = torch.zeros(self.dimension, dtype=torch.float64, device=self.device)
         inner = total[: self.n_columns]
         for first in range(0, len(which), GATHERED):
-            some = slice(first, first + GATHERED)
-            rows, own = self.gathered(which[some]), weights[some]
-            inner += kernels.sums(rows, own[None])[0] if self._has_kernels else own @ rows.double()
+            now = slice(first, first + GATHERED)
+            rows, a = self.gathered(which[now]), weights[now]
+            inner += kernels.sums(rows, a[None])[0] if self._has_kernels else a @ rows.double()
         if self.intercept_scaling > 0:
             total[-1] = self.intercept_scaling * weights.sum()
         return total
 
     @property
     def largest_sample(self) -> int:
-        """Rows that may be copied to the device: any number if they are there, or a block."""
-        if len(self._blocks) == 1:
-            return int(self.n_rows)
+        """The most rows that may be copied to the device: those of a block."""
         return int(self._blocks[0].stop)
 
     def take(self, which: Tensor) -> TensorRows:
-        """Some of the rows, copied to the device."""
-        some = object.__new__(TensorRows)
-        some.intercept_scaling, some.n_columns, some.dimension = (
-            self.intercept_scaling,
-            self.n_columns,
-            self.dimension,
-        )
-        some.n_rows, some.device = len(which), self.device
-        some._X, some._blocks = self.gathered(which), [slice(0, len(which))]
-        some.squared_norms = self.squared_norms[which]
-        return some
+        """The rows ``which`` (ascending), copied to the device."""
+        taken = object.__new__(TensorRows)
+        taken.intercept_scaling, taken.device = self.intercept_scaling, self.device
+        taken.n_rows, taken.n_columns, taken.dimension = len(which), self.n_columns, self.dimension
+        taken._X, taken._blocks = self.gathered(which), [slice(0, len(which))]
+        taken.squared_norms = self.squared_norms[which]
+        return taken
 
     def gathered(self, which: Tensor) -> Tensor:
         """The rows ``which`` (ascending), without the intercept's column, on the device."""
-        where = which.to(self._X.device)
-        return self._X.index_select(0, where).to(self.device)
+        return self._X.index_select(0, which.to(self._X.device)).to(self.device)
 
     def gram(self, rows: Tensor, scales: Tensor | None, *, exact: bool = False) -> Tensor:
-        """sum_k scales_k^2 [x_k, rho][x_k, rho]', of rows that were gathered.
+        """sum_k scales_k^2 [x_k, rho][x_k, rho]' of gathered rows; None means scales of one.
 
-        None for scales means that all are one. Unless it is to be ``exact``, which is to say in
-        float64, it is made as fast as possible.
+        It is computed as fast as possible, or in float64 if it is to be ``exact``.
         """
+        column = torch.ones(len(rows), device=self.device) if scales is None else scales
         if exact:
             wide = rows.double() if scales is None else rows.double() * scales[:, None]
             if self.intercept_scaling > 0:
-                last = torch.ones(len(rows), **_like(wide)) if scales is None else scales
-                wide = torch.cat([wide, self.intercept_scaling * last[:, None]], dim=1)
+                wide = torch.cat([wide, self.intercept_scaling * column[:, None].double()], dim=1)
             return wide.T @ wide
         d, unit = self.n_columns, self._unit
         coarse = rows if unit == 1.0 else (rows.double() / unit).float()
@@ -241,11 +235,7 @@ class TensorRows:
             return inner
         G = torch.empty((self.dimension, self.dimension), dtype=torch.float64, device=self.device)
         G[:d, :d] = inner
-        column = (
-            torch.ones(len(rows), dtype=torch.float32, device=self.device)
-            if scales is None
-            else scales.float()
-        )
+        column = column.float()
         border = (self.intercept_scaling * unit) * (coarse.float().T @ column).double()
         G[d, :d] = border
         G[:d, d] = border
@@ -254,18 +244,18 @@ class TensorRows:
 
     @cached_property
     def product_roundings(self) -> Tensor:
-        """(n_k + 2) |y_k|, what rounding in an inner product with row k is proportional to."""
+        """(n_k + 2) |y_k|, to which the rounding of a product with row k is proportional."""
         return (self.dimension + 2.0) * self.squared_norms.sqrt()
 
     @cached_property
     def _unit(self) -> float:
-        """What to measure rows in, so that their squares fit into single precision."""
+        """The unit of rows in which their squares fit into single precision."""
         largest = math.sqrt(float(self.squared_norms.max())) if self.n_rows else 1.0
         return 1.0 if _SINGLE[0] <= largest <= _SINGLE[1] or largest == 0.0 else largest
 
     @property
     def ordinary(self) -> bool:
-        """Whether products in single precision make sense."""
+        """Whether products fit into single precision."""
         return self._unit == 1.0
 
     def _refuse_non_finite(self) -> None:
@@ -288,12 +278,8 @@ class TensorRows:
         )
 
 
-def _like(tensor: Tensor) -> dict[str, Any]:
-    return {"dtype": tensor.dtype, "device": tensor.device}
-
-
 def _in_parts(weights: Tensor) -> Tensor:
-    """Sums over rows, of parts of them first: whatever the order inside, few additions for each."""
+    """Sums over rows, in two stages, so that a number goes through few additions in any order."""
     whole = weights.shape[1] // _PART * _PART
     parts = weights[:, :whole].reshape(len(weights), -1, _PART).sum(2)
     return parts.sum(1) + weights[:, whole:].sum(1)
@@ -309,14 +295,14 @@ def _gram(rows: Tensor) -> Tensor:
 
 
 def _device(device: Any) -> torch.device:
-    """The device by its name; "cuda" is the present one of them."""
-    found = torch.device(device)
-    if found.type == "cuda":
+    """The device by its name; "cuda" is the current GPU."""
+    named = torch.device(device)
+    if named.type == "cuda":
         if not torch.cuda.is_available():
             raise ValueError(f"device={str(device)!r}: PyTorch sees no GPU here")
-        if found.index is None:
-            found = torch.device("cuda", torch.cuda.current_device())
-    return found
+        if named.index is None:
+            return torch.device("cuda", torch.cuda.current_device())
+    return named
 
 
 def _room_for(X: Tensor, device: torch.device) -> int:

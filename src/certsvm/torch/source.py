@@ -1,4 +1,4 @@
-"""Labelled rows in tensors."""
+"""The source of labelled rows in tensors."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from certsvm.torch.problems import ProblemGroup, TensorProblem, sizes_of
 from certsvm.torch.rows import TensorRows
 from certsvm.training.loop import Result
 
-# Bytes for a row and a problem, and for all problems that go in step: a share of the device's free
-# memory, or a number.
+# Bytes that a problem needs for each row, and that the problems trained in lockstep may take
+# together: a share of the free memory of a GPU, or a fixed amount.
 _PER_ROW, _SHARE, _ROOM = 80, 0.4, 2.0**31
 
 
@@ -29,18 +29,18 @@ class TensorSource(Source):
 
     Parameters
     ----------
-    X : Tensor, or anything that can be made one
-        The rows, used where they are if that is on the device.
+    X : Tensor or array-like of shape (n_rows, n_columns)
+        The rows, used in place if they are on the device.
     y : array-like or Tensor of shape (n_rows,)
         Labels.
     sample_weight : array-like or Tensor of shape (n_rows,), default=None
-        Weights >= 0 of the rows.
+        Row weights >= 0.
     class_weight : dict or "balanced", default=None
         Factors for the weights of each class's rows.
     intercept_scaling : float, default=0.0
         Height of the constant column behind the intercept; 0 means no intercept.
     device : torch.device or str, default=None
-        Where to train; None means where X is.
+        The device to train on; None means that of X.
     """
 
     problem_type = TensorProblem
@@ -55,18 +55,13 @@ class TensorSource(Source):
         intercept_scaling: float = 0.0,
         device: torch.device | str | None = None,
     ) -> None:
-        tensor = float_rows(X)
-        if tensor.ndim != 2:
-            raise ValueError(
-                f"X must have two dimensions (rows, columns), got {tuple(tensor.shape)}"
-            )
-        self.n_rows, self.n_columns = tensor.shape
+        self.rows = TensorRows(float_rows(X), intercept_scaling=intercept_scaling, device=device)
+        self.n_rows, self.n_columns = self.rows.n_rows, self.rows.n_columns
         if self.n_rows == 0 or self.n_columns == 0:
-            nothing = "rows" if self.n_rows == 0 else "columns"
-            raise ValueError(f"X has no {nothing}: shape {tuple(tensor.shape)}")
-        y = labels_of(y, self.n_rows)
+            missing = "rows" if self.n_rows == 0 else "columns"
+            raise ValueError(f"X has no {missing}: shape ({self.n_rows}, {self.n_columns})")
         self.intercept_scaling = intercept_scaling
-        self.rows = TensorRows(tensor, intercept_scaling=intercept_scaling, device=device)
+        y = labels_of(y, self.n_rows)
         classes, self._codes = encoded(y, self.rows.device)
         if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
             raise ValueError(
@@ -77,11 +72,11 @@ class TensorSource(Source):
             self._sample_weight = weights_of(sample_weight, self.n_rows, self.rows.device)
         totals = self._codes.bincount(self._sample_weight, minlength=len(classes))
         super().__init__(classes, totals.double().cpu().numpy(), class_weight)
-        # Problems that go in step, from the first to the last of them.
+        # The problems that are being trained in lockstep.
         self._group: ProblemGroup | None = None
 
     def set_class_weight(self, class_weight: ClassWeight) -> None:
-        """Weigh the classes."""
+        """Set the class weights, and with them the row weights."""
         super().set_class_weight(class_weight)
         self._weights = self._sample_weight
         if (self.factors != 1.0).any():
@@ -90,17 +85,17 @@ class TensorSource(Source):
 
     @property
     def weight_sum(self) -> float:
-        """Of the rows' weights; not less than the exact sum."""
+        """Sum of the row weights, rounded up."""
         return sizes_of(self.rows, self._weights).weight_sum
 
     def solver(self, solver: str | Solver) -> Solver:
-        """The second-order method, which is the only one on tensors."""
+        """The second-order method, the only solver for tensors."""
         if isinstance(solver, TensorNewton):
             return solver
         if solver not in ("auto", "newton"):
             name = solver if isinstance(solver, str) else solver.name
             raise ValueError(
-                f"on tensors, training is by 'newton' (or 'auto', which is the same): {name!r} "
+                f"on tensors, the solver is 'newton' (or 'auto', which is the same): {name!r} "
                 "needs NumPy arrays, such as X.cpu().numpy()"
             )
         return TensorNewton()
@@ -108,18 +103,18 @@ class TensorSource(Source):
     def start(
         self, w: Vector, epochs: int, alpha: Any = None, smoothing: float | None = None
     ) -> Start:
-        """Where to go on; alpha on the device."""
+        """A warm start, with alpha on the device."""
         if alpha is not None and tuple(alpha.shape) == (self.n_rows,):
             return Start(w, epochs, as_tensor(alpha, self.rows.device), smoothing)
         return Start(w, epochs)
 
     def problem(self, i: int, C: float) -> TensorProblem:
-        """The i-th problem; several classes go in step, so that a reading serves them all."""
+        """The i-th problem; several classes go in lockstep, so that one pass serves them all."""
         if len(self.positive) == 1:
             return self._problem(i, C)
         group = self._group
         if group is None or C != group.problems[0].C or i not in group.numbers:
-            numbers = range(i, min(i + self._in_step(), len(self.positive)))
+            numbers = range(i, min(i + self._at_once(), len(self.positive)))
             group = self._group = ProblemGroup([self._problem(j, C) for j in numbers], first=i)
         return group.problems[i - group.first]
 
@@ -128,13 +123,13 @@ class TensorSource(Source):
         return TensorProblem(self.rows, signs, C=C, row_weights=self._weights)
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
-        """Give the memory of a group back when its last problem has been trained."""
+        """Release the memory of a group after its last problem."""
         if self._group is not None and problem is self._group.problems[-1]:
             self._group = None
         return result
 
-    def _in_step(self) -> int:
-        """How many problems there is room for at the same time."""
+    def _at_once(self) -> int:
+        """How many problems fit into memory at the same time."""
         room = _ROOM
         if self.rows.device.type == "cuda":
             room = _SHARE * torch.cuda.mem_get_info(self.rows.device)[0]

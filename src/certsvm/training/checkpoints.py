@@ -1,18 +1,15 @@
-"""Checkpoints: training that goes on after a crash as if there had been none.
+"""Checkpoints: training that resumes after a crash, with the same bits as without one.
 
-After a pass, now and then, the whole state of training is written to a file, atomically: whenever
-the process dies, the file is a complete one. It says what it is the state of: the data by their
-fingerprint, C, the solver and its parameters, the seed, the number of threads, and the version of
-the code. A run that differs in any of these is not the one that was interrupted; it is refused,
-with the reason. Limits (``max_iter``, ``max_time``) may differ.
-
-A run that goes on gives the same bits as one that was never interrupted.
+The whole state of training is written to a file at intervals, after a pass. Writing is atomic, so
+the file is complete whenever the process dies. It holds the identity of the run: the fingerprint of
+the data, C, the solver and its parameters, the seed, the number of threads, and the version of the
+code. A run with another identity is refused, with the reason. Limits (``max_iter``, ``max_time``)
+may differ.
 
 A file holds numbers, short texts and arrays under the names that the objects of a run declare
-(``storage.state``); which objects these are is decided by the code. What is read is checked: names,
-types, shapes, ranges, and whether J at the best weight vector is what the file says, on the data at
-hand. What cannot be checked is trusted: that the dual bound, and the sums from which a solver makes
-its next one, are those of an honest run. A digest finds damage, not forgery.
+(``storage.state``); the code alone decides which objects there are. Loading checks names, types,
+shapes and ranges, and J at the best weight vector on the data at hand. It trusts the dual bound,
+and the sums from which a solver makes its next one. A digest detects damage, not forgery.
 """
 
 from __future__ import annotations
@@ -32,21 +29,21 @@ from certsvm.storage.atomic import WriteError
 from certsvm.storage.container import ModelFileError, read_container, write_container
 
 KIND = "checkpoint"
-# Writing may take this part of the time.
+# Writing may take this fraction of the time.
 _SHARE = 0.05
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that this run cannot go on from."""
+    """A checkpoint that this run cannot resume from."""
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written; training goes on."""
+    """A checkpoint could not be written; training continues."""
 
 
 @cache
 def _code() -> str:
-    """The digest of all sources: other code may take other steps from the same state."""
+    """Digest of all sources: other code may take other steps from the same state."""
     digest = xxhash.xxh3_64()
     for file in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(file.read_bytes())
@@ -54,16 +51,16 @@ def _code() -> str:
 
 
 class Checkpoint:
-    """The file of one run.
+    """The checkpoint file of one run.
 
     Parameters
     ----------
     path : path
-        The file. Its folder is made if there is none.
+        The file. Its folder is created if necessary.
     identity : dict
-        What the run is about, as JSON can say it.
+        The identity of the run, as JSON values.
     interval : float, default=10.0
-        Seconds between two writings, at least. More if a writing takes long.
+        Least number of seconds between two checkpoints; more if writing takes long.
 
     Examples
     --------
@@ -88,7 +85,7 @@ class Checkpoint:
         self._written = time.perf_counter()
 
     def prepare(self) -> None:
-        """Make the folder, and see that it can be written to: better now than after hours."""
+        """Create the folder, and raise a WriteError now if it cannot be written to."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.path.parent).close()
@@ -99,11 +96,11 @@ class Checkpoint:
             ) from None  # fmt: skip
 
     def due(self) -> bool:
-        """Whether it is time to write."""
+        """Whether the interval has passed."""
         return time.perf_counter() - self._written >= self._wait
 
     def save(self, state: dict[str, Any]) -> None:
-        """Write the state of training: nested dicts of what JSON can say, and of arrays."""
+        """Write the state of training: nested dicts of JSON values and arrays."""
         began = time.perf_counter()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         numbers, arrays = _separated(state)
@@ -113,7 +110,7 @@ class Checkpoint:
         self._wait = max(self._interval, (self._written - began) / _SHARE)
 
     def load(self) -> dict[str, Any] | None:
-        """The state to go on from, not checked yet; None if there is no checkpoint."""
+        """The saved state, not yet checked; None if there is no checkpoint."""
         if not self.path.exists():
             return None
         try:
@@ -127,14 +124,14 @@ class Checkpoint:
             raise self.refused(error) from None
 
     def refused(self, reason: object) -> CheckpointError:
-        """The error that says why the state in the file cannot be gone on from."""
+        """The error that the file is not valid, for this reason."""
         return CheckpointError(
             f"{self.path} is not a valid checkpoint: {reason}. Remove it to begin anew."
         )
 
     def _require_same_run(self, identity: Any) -> None:
         if not isinstance(identity, dict):
-            raise self.refused("it does not say of which run it is")
+            raise self.refused("it has no identity of its run")
         for name in {**self._identity, **identity}:
             if self._identity.get(name) != identity.get(name):
                 raise CheckpointError(
@@ -147,7 +144,7 @@ class Checkpoint:
 def _separated(
     state: dict[str, Any], prefix: str = ""
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What JSON can say, and the arrays, whose names tell their place."""
+    """Split a state into JSON values and arrays, which are named by their place."""
     numbers: dict[str, Any] = {}
     arrays: dict[str, NDArray[Any]] = {}
     for name, value in state.items():
@@ -162,7 +159,7 @@ def _separated(
 
 
 def _joined(numbers: Any, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    """The state again."""
+    """Join what ``_separated`` split."""
     for place, array in arrays.items():
         *parents, name = place.split(".")
         inner = numbers

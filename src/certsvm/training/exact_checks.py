@@ -1,4 +1,4 @@
-"""When J is computed exactly."""
+"""Exact checks: when J is computed over all rows."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from certsvm.storage.state import State, Stateful
 
 
 class ExactChecks(Stateful):
-    """When to compute J, and doing it.
+    """The schedule of exact computations of J.
 
-    J costs a reading of all rows, so it is computed when it may settle the matter: when the
-    guess at J, against the dual bound, is within f times the target. This is the paper's rule
-    and, with ``published``, the only one. Otherwise the guess is first corrected by how far it
-    was off at the last computation, and J is also computed now and then (at geometrically
-    spaced passes, so that it costs little), both to keep the correction honest and to have an
-    answer at hand if training is cut short.
+    J costs a pass over all rows, so it is computed when it may end training: when the solver's
+    estimate of J, compared with the dual bound, is within f times the target. This is the paper's
+    rule and, with ``published``, the only one. Otherwise the estimate is first multiplied by a
+    correction, the ratio of J to the estimate at the last exact check, and J is also computed at
+    geometrically spaced passes. They keep the correction up to date, and an answer at hand in case
+    training is interrupted.
 
-    Some runs compute J themselves, as they need the products with all rows; theirs is taken.
+    Runs that need the products with all rows anyway compute J themselves.
     """
 
     STATE = State(correction=number(low=0.0), next_scheduled=count(), computed_after=count())
@@ -43,7 +43,7 @@ class ExactChecks(Stateful):
         self._computed_after = 0
 
     def after(self, passes: int, epoch: Epoch, *, last: bool) -> float:
-        """Compute J if it is time to; return the least J found now, or NaN."""
+        """Compute J if the schedule says so; return the least J of this pass, or NaN."""
         if epoch.dual_estimate is None:
             self._take_dual()
         if self._run.computes_primal:
@@ -63,7 +63,7 @@ class ExactChecks(Stateful):
         return primal
 
     def now(self) -> float:
-        """Compute J for the solver's candidates; return the least."""
+        """Compute J for the solver's candidates; return the least J."""
         least = math.inf
         for w in self._run.candidates():
             # A run on any other kind of problem computes J itself.
@@ -74,9 +74,9 @@ class ExactChecks(Stateful):
         return least
 
     def current(self, passes: int) -> bool:
-        """Whether the best J may be held against the best L.
+        """Whether the best J may be compared with the best L.
 
-        It always may, in truth; but the paper compares values of the same w only.
+        Any J may be, but the paper compares values of the same w only.
         """
         return not self._solver.published or self._computed_after == passes
 

@@ -1,4 +1,4 @@
-"""What happened, pass by pass."""
+"""The history of a training run, pass by pass."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ class Record:
     Attributes
     ----------
     seconds : float
-        Since training began.
+        Time since training began.
     passes : int
-        Passes over the data, by which ``max_iter`` counts.
+        Number of passes over the data, which ``max_iter`` limits.
     epochs : int
-        T, how often each row was presented; more than ``passes`` where some passes present
-        rows several times.
+        T, how often each row was presented: more than ``passes`` if some passes present rows
+        several times.
     margin_errors, updates, free : float
-        Of this pass: the margin errors, the changes of w or alpha, the free support vectors (rows
-        with alpha strictly inside the box) that it worked with. NaN where the solver has no such
-        number.
+        Numbers of margin errors, of changes of w or alpha, and of free support vectors (rows with
+        alpha strictly inside the box) in this pass; NaN if the solver does not count them.
     primal : float
-        J as computed after this pass; NaN if it was not.
+        J computed after this pass; NaN if it was not.
     primal_estimate : float
-        J as guessed from the pass; NaN if the solver has no guess.
+        The solver's estimate of J; NaN if it has none.
     dual : float
-        The dual bound.
+        The best dual bound so far.
     gap, relative_gap : float
-        Between the primal value in hand and the dual bound; infinite before there is one.
+        Gaps between the best J and the best dual bound so far; infinite before there are both.
     """
 
     seconds: float
@@ -54,12 +53,12 @@ class Record:
     relative_gap: float = math.inf
 
 
-# The numbers of a pass that a solver may not have: integers, or NaN.
+# Integers, or NaN if the solver does not count them.
 _COUNTS = ("margin_errors", "updates", "free")
 
 
 def _record(**values: Any) -> Record:
-    """A record from columns of floats; what was counted is an integer again."""
+    """A record from floats, with counts as integers again."""
     counts = {name: int(values[name]) for name in _COUNTS if math.isfinite(values[name])}
     return Record(**{**values, **counts})
 
@@ -98,7 +97,7 @@ class History(Stateful):
         self._records: list[Record] = []
 
     def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """One record for each pass, and at least one."""
+        """Raise unless there is one record for each pass, and at least one."""
         passes = state["records"]["passes"]
         if not passes.size or (passes != np.arange(1, passes.size + 1)).any():
             scope.fail("has not one record for each pass")

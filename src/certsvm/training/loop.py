@@ -1,4 +1,4 @@
-"""The training loop. There is one, for all solvers."""
+"""The training loop, the same for all solvers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from certsvm.parallel import Team, single_threaded_blas
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.streamed import StreamedProblem
-from certsvm.solvers.base import Epoch, Options, RunLostError, Solver, Start
+from certsvm.solvers.base import Options, RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint, CheckpointError, CheckpointWarning
 from certsvm.training.result import (
     INTERRUPTED,
@@ -65,37 +65,37 @@ def train(
     Parameters
     ----------
     problem : Problem
-        What to minimise.
+        The problem to solve.
     solver : Solver
-        How.
+        The algorithm and its parameters.
     tol : float, default=0.01
         Relative accuracy: stop when J(w) <= (1 + tol) J_opt is proved.
     max_iter : int, default=1000
         Limit on passes over the data.
     max_time : float, default=None
-        Limit in seconds, looked at after each pass.
+        Limit in seconds, checked after each pass.
     seed : int or SeedSequence, default=None
-        Of the random orders. The same seed and number of threads give the same bits.
+        Seed of the random orders. The same seed and number of threads give the same bits.
     start : Start, default=None
-        Where to begin; None means at zero.
+        Where to start; None means at zero.
     keep_alpha : bool, default=False
-        Whether to return the dual point behind the certificate.
+        Whether to return the dual point of the certificate.
     n_jobs : int, default=1
-        Threads to work with, for J and, in some solvers, for the rest. BLAS has one: what is
-        worth sharing is shared above it.
+        Number of threads, for J and for the parallel parts of some solvers. BLAS is limited to one
+        thread.
     callbacks : sequence of callables
-        Called after each pass with a ``Progress``; a true answer ends training.
+        Called after each pass with a ``Progress``; a true return value ends training.
     stop : threading.Event, default=None
         Ends training after the pass in which it is set.
     checkpoint : Checkpoint, default=None
-        Where to keep the state of training, and to go on from if there is one already. Whether it
-        is of the same run is for whoever makes the checkpoint to say.
+        File for the state of training, which is resumed if the file exists. The caller makes it
+        with the identity of the run.
 
     Returns
     -------
     result : Result
-        On KeyboardInterrupt, what was proved up to then; if no pass was completed, the
-        exception is raised.
+        On KeyboardInterrupt, the result of the passes before it; if there is none, the exception
+        is raised.
 
     Examples
     --------
@@ -108,88 +108,70 @@ def train(
     >>> result.reason, result.certificate.relative_gap <= 0.01
     ('target met', True)
     """
-    limits = _Limits(max_iter, max_time, stop)
     began = time.perf_counter()
+    if max_iter < 1:
+        raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
     _require_trainable(problem, solver, tol)
     if start is not None:
         start = start.checked(problem)
     with single_threaded_blas(), Team(n_jobs) as team:
         options = Options(np.random.default_rng(seed), tol, start, keep_alpha, team)
         trainer = _begin(problem, solver, options, checkpoint, began)
-        reason = _make_passes(trainer, limits, callbacks, checkpoint)
+        reason = _make_passes(trainer, max_iter, max_time, callbacks, stop, checkpoint)
         if trainer.best.w is None and not reason.startswith(LOST):
             trainer.checks.now()
         if checkpoint is not None and trainer.between_passes:
-            # With a reason, it is over; without one, a run with other limits may go on from here.
+            # A run that ended without one of these reasons may be resumed with other limits.
             trainer.finished = reason if reason in (TARGET_MET, SOLVER_FINISHED) else ""
-            # An impatient second Ctrl-C costs the checkpoint, not the result.
+            # A second Ctrl-C loses the checkpoint, not the result.
             with contextlib.suppress(KeyboardInterrupt):
                 _save(trainer, checkpoint)
     if trainer.best.w is None or not solver.published:
-        # Where no candidate had a finite J, or none as good as that of zero.
+        # J may be infinite, or larger than J(0), for all candidates.
         trainer.best.offer_zero()
     met = trainer.best.certificate().met and not solver.published
     if reason in (OUT_OF_PASSES, OUT_OF_TIME) and met:
-        # It was refining what was good enough already.
+        # The solver was refining beyond the target.
         reason = TARGET_MET
     return trainer.result(reason)
 
 
-@dataclass(frozen=True)
-class _Limits:
-    """When to stop short of the target."""
-
-    max_iter: int
-    max_time: float | None
-    stop: threading.Event | None
-
-    def __post_init__(self) -> None:
-        if self.max_iter < 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}")
-
-    def out_of_time(self, seconds: float) -> bool:
-        return self.max_time is not None and seconds >= self.max_time
-
-
 def _make_passes(
     trainer: Trainer,
-    limits: _Limits,
+    max_iter: int,
+    max_time: float | None,
     callbacks: Sequence[Callback],
+    stop: threading.Event | None,
     checkpoint: Checkpoint | None,
 ) -> str:
-    """Pass after pass, until there is a reason to stop; return it."""
-    reason = trainer.finished or (OUT_OF_PASSES if trainer.passes >= limits.max_iter else "")
+    """Make passes until there is a reason to stop; return the reason."""
+    reason = trainer.finished or (OUT_OF_PASSES if trainer.passes >= max_iter else "")
     try:
         while not reason:
             epoch = trainer.epoch()
-            out_of_time = limits.out_of_time(trainer.seconds)
+            out_of_time = max_time is not None and trainer.seconds >= max_time
             passes = trainer.passes + 1
-            last = out_of_time or epoch.finished or passes == limits.max_iter
+            last = out_of_time or epoch.finished or passes == max_iter
             primal = trainer.checks.after(passes, epoch, last=last)
             trainer.record(epoch, primal)
-            asked_to_stop = [callback(trainer.progress()) for callback in callbacks]
-            reason = (
-                _reason_of_solver(trainer, epoch)
-                or (OUT_OF_TIME if out_of_time else "")
-                or (STOPPED if any(asked_to_stop) else "")
-                or (INTERRUPTED if limits.stop is not None and limits.stop.is_set() else "")
-                or (OUT_OF_PASSES if last else "")
+            answers = [callback(trainer.progress()) for callback in callbacks]
+            met = trainer.best.certificate().met and trainer.checks.current(trainer.passes)
+            reasons = (
+                (TARGET_MET, met and not epoch.refining),
+                (SOLVER_FINISHED, epoch.finished),
+                (OUT_OF_TIME, out_of_time),
+                (STOPPED, any(answers)),
+                (INTERRUPTED, stop is not None and stop.is_set()),
+                (OUT_OF_PASSES, last),
             )
+            reason = next((text for text, applies in reasons if applies), "")
             if not reason and checkpoint is not None and checkpoint.due():
                 _save(trainer, checkpoint)
     except (KeyboardInterrupt, RunLostError) as error:
         if not trainer.passes:
             raise
-        lost = isinstance(error, RunLostError)
-        return f"{LOST}: {error}" if lost else INTERRUPTED
+        return f"{LOST}: {error}" if isinstance(error, RunLostError) else INTERRUPTED
     return reason
-
-
-def _reason_of_solver(trainer: Trainer, epoch: Epoch) -> str:
-    met = trainer.best.certificate().met and trainer.checks.current(trainer.passes)
-    if met and not epoch.refining:
-        return TARGET_MET
-    return SOLVER_FINISHED if epoch.finished else ""
 
 
 def _begin(
@@ -199,7 +181,7 @@ def _begin(
     checkpoint: Checkpoint | None,
     began: float,
 ) -> Trainer:
-    """A trainer at the beginning, or where the checkpoint says."""
+    """A new trainer, in the state of the checkpoint if there is one."""
     if checkpoint is None:
         return Trainer(problem, solver, options, began)
     checkpoint.prepare()
@@ -220,7 +202,7 @@ def _begin(
 
 
 def _save(trainer: Trainer, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint; if that fails, training is not to be lost for it."""
+    """Write a checkpoint; a failure is a warning, and training continues."""
     try:
         checkpoint.save(trainer.state_dict())
     except OSError as error:

@@ -13,16 +13,16 @@ from certsvm.training.result import Progress
 
 
 class PrintProgress:
-    """A callback that prints a line now and then.
+    """A callback that prints a line at intervals.
 
     Parameters
     ----------
     interval : float, default=1.0
         Seconds between lines. The first pass is always printed.
     label : str, default=""
-        What to put before each line.
+        Text before each line.
     stream : file, default=None
-        Where to print; None means standard error.
+        Output file; None means standard error.
 
     Examples
     --------
@@ -42,16 +42,16 @@ class PrintProgress:
         self._next = 0.0
 
     def __call__(self, progress: Progress) -> None:
-        """Print, if it is time to."""
+        """Print a line if the interval has passed."""
         now = time.perf_counter()
         if now < self._next:
             return
         self._next = now + self._interval
         r = progress.record
-        # Before J has been computed for the first time there is none to show.
+        # The gap is infinite before J is first computed.
         primal = "none yet" if math.isinf(r.gap) else f"{r.dual + r.gap:.8g}"
-        gap = "none yet" if r.relative_gap == float("inf") else percent(r.relative_gap)
-        # Training does not end because nobody reads about it any more.
+        gap = "none yet" if math.isinf(r.relative_gap) else percent(r.relative_gap)
+        # Training continues if the output is closed.
         with contextlib.suppress(OSError, ValueError):
             print(
                 f"{self._label}pass {r.passes:5d} {r.seconds:5.1f} s   primal {primal:<12} "

@@ -1,13 +1,12 @@
-"""What training tells: after each pass, and at the end."""
+"""The result of training, and the progress that callbacks see."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.dual import Response
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Start
 from certsvm.training.history import History, Record
@@ -19,20 +18,20 @@ OUT_OF_TIME = "max_time reached"
 STOPPED = "stopped by a callback"
 INTERRUPTED = "interrupted"
 LOST = "lost"
-"""How the reason begins if the run could not go on."""
+"""Beginning of the reason if the run failed."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback sees after each pass.
+    """The argument of callbacks.
 
     Attributes
     ----------
     record : Record
-        The pass.
+        The record of the last pass.
     w : callable
-        Returns the best weight vector so far: the one with the least computed J, or the
-        solver's current one if no J has been computed.
+        Returns the weight vector with the least J computed so far, or the solver's current one
+        before J is first computed.
     """
 
     record: Record
@@ -40,33 +39,33 @@ class Progress:
 
 
 Callback: TypeAlias = Callable[[Progress], bool | None]
-"""Called after each pass; a true answer ends training."""
+"""Called after each pass; a true return value ends training."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What training gives.
+    """The result of training.
 
     Attributes
     ----------
     w : ndarray of shape (dimension,)
-        The weight vector that the certificate is about.
+        The certified weight vector.
     certificate : Certificate
-        What is proved about it.
+        Its certificate.
     history : History
         One record per pass.
     reason : str
         Why training ended.
     passes, epochs : int
-        Passes over the data; presentations of each row.
+        Numbers of passes over the data, and of presentations of each row.
     alpha : ndarray of shape (n_rows,) or None
-        The feasible dual point behind the certificate's bound, if it was asked for.
+        The feasible dual point of the certificate, if it was asked for.
     solver : str
-        The name of the solver, or of those that "auto" used.
-    response : Response or None
-        What the dual point is a function of, where it is one.
+        Name of the solver, or of the solvers that "auto" used.
+    response : Response, object or None
+        What the dual point can be had from if ``alpha`` is not kept; see ``DualPoint``.
     warm_start : Start or None
-        Where another run may go on from, if the solver knows more than w and alpha.
+        Start of another run, if the solver has a better one than w and alpha.
     """
 
     w: Vector
@@ -77,5 +76,5 @@ class Result:
     epochs: int
     alpha: Vector | None
     solver: str
-    response: Response | None = None
+    response: Any = None
     warm_start: Start | None = None

@@ -1,4 +1,4 @@
-"""The parts of a training run, and the state that a checkpoint keeps of them."""
+"""The parts of a training run, and their state in a checkpoint."""
 
 from __future__ import annotations
 
@@ -24,33 +24,11 @@ from certsvm.training.result import SOLVER_FINISHED, TARGET_MET, Progress, Resul
 
 
 class Trainer(Stateful):
-    """A solver's run, the bounds it has given, and the record of it.
+    """A solver's run with its bounds, exact checks and history.
 
-    Parameters
-    ----------
-    problem : BaseProblem
-        What to minimise.
-    solver : Solver
-        How.
-    options : Options
-        For the run.
-    began : float
-        When training began, by ``time.perf_counter``.
-
-    Attributes
-    ----------
-    run : Run
-        The solver at work.
-    best : BestBounds
-        The bounds so far.
-    checks : ExactChecks
-        Computes J when it is time to.
-    history : History
-        A record for each pass.
-    finished : str
-        The reason, if training has come to an end that no other limits would change.
-    between_passes : bool
-        Whether the state is that after a complete pass.
+    ``began`` is the ``time.perf_counter`` at which training began. ``finished`` is the reason why
+    training has ended, if it would end with any other limits, too. ``between_passes`` says whether
+    the state is that after a complete pass.
     """
 
     STATE = State(
@@ -68,7 +46,7 @@ class Trainer(Stateful):
     ) -> None:
         self._problem, self._solver, self._options = problem, solver, options
         self._rng = options.rng
-        # Whoever streams takes any problem.
+        # The loop has checked that the solver supports this kind of problem.
         self.run: Run = solver.start(cast(Problem, problem), options)
         self.best = BestBounds(problem, options.target, keep_best=not solver.published)
         self.checks = ExactChecks(problem, solver, self.run, self.best, options.team)
@@ -79,7 +57,7 @@ class Trainer(Stateful):
 
     @property
     def seconds(self) -> float:
-        """Since training began, the time before an interruption included."""
+        """Time since training began, including the time before a checkpoint."""
         return self._seconds_before + time.perf_counter() - self._began
 
     @seconds.setter
@@ -88,45 +66,45 @@ class Trainer(Stateful):
 
     @property
     def passes(self) -> int:
-        """Complete passes over the data."""
+        """Number of complete passes."""
         return len(self.history)
 
     def epoch(self) -> Epoch:
-        """One pass of the solver; ``record`` completes it."""
+        """Make a pass of the solver, which ``record`` completes."""
         self.between_passes = False
         return self.run.epoch()
 
-    def record(self, epoch: Epoch, primal: float) -> Record:
-        """Note the pass in the history."""
+    def record(self, epoch: Epoch, primal: float) -> None:
+        """Add the pass to the history."""
         certificate = self.best.certificate()
-        record = Record(
-            seconds=self.seconds,
-            passes=self.passes + 1,
-            epochs=epoch.epochs,
-            margin_errors=_or_nan(epoch.margin_errors),
-            updates=_or_nan(epoch.updates),
-            free=_or_nan(epoch.free),
-            primal=primal,
-            primal_estimate=_or_nan(epoch.primal_estimate),
-            dual=certificate.dual,
-            gap=certificate.gap,
-            relative_gap=certificate.relative_gap,
+        self.history.append(
+            Record(
+                seconds=self.seconds,
+                passes=self.passes + 1,
+                epochs=epoch.epochs,
+                margin_errors=_or_nan(epoch.margin_errors),
+                updates=_or_nan(epoch.updates),
+                free=_or_nan(epoch.free),
+                primal=primal,
+                primal_estimate=_or_nan(epoch.primal_estimate),
+                dual=certificate.dual,
+                gap=certificate.gap,
+                relative_gap=certificate.relative_gap,
+            )
         )
-        self.history.append(record)
         self.between_passes = True
-        return record
 
     def progress(self) -> Progress:
-        """What a callback sees."""
+        """The argument of callbacks."""
         return Progress(self.history[-1], self._best_w)
 
     def _best_w(self) -> Vector:
-        # A copy: what a callback does to it must not reach the certified one.
+        # A copy, so that a callback cannot change the certified vector.
         w = next(self.run.candidates(), None) if self.best.w is None else self.best.w
         return np.zeros(self._problem.dimension) if w is None else w.copy()
 
     def result(self, reason: str) -> Result:
-        """What training gives."""
+        """The result of training."""
         assert self.best.w is not None
         return Result(
             w=self.best.w,
@@ -142,10 +120,10 @@ class Trainer(Stateful):
         )
 
     def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """J at the best w is what the state says, and the dual bound is not above it.
+        """Raise unless J at the best w is as stated and not below the dual bound.
 
-        One reading of the data. Both values of J are off by their rounding at most, so their
-        ranges have to meet. Without a w, the dual bound is held against J at zero.
+        J is recomputed in one pass; the two values agree if their rounding allowances overlap.
+        Without a w, the dual bound is compared with J at zero.
         """
         passes = state["history"]["records"]["passes"].size
         if state["checks"]["computed_after"] > passes:

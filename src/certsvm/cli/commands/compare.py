@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from certsvm.cli.app import put_json
-from certsvm.cli.inputs import load
+from certsvm.cli.inputs import load, require_other_file
 from certsvm.cli.options import DataOptions, as_json_option, data_options, problem_options
 from certsvm.cli.progress import training_progress
 
@@ -17,7 +17,7 @@ from certsvm.cli.progress import training_progress
     default="auto,dcd,ocas,sgd-m",
     show_default=True,
     metavar="A,B,...",
-    help="Their names.",
+    help="Names of the solvers.",
 )
 @problem_options
 @click.option(
@@ -33,7 +33,7 @@ from certsvm.cli.progress import training_progress
     "--plot",
     type=click.Path(dir_okay=False),
     metavar="PNG",
-    help="Draw how the accuracies fall with time.",
+    help="Plot accuracy against time.",
 )
 @as_json_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
@@ -41,9 +41,9 @@ def command(
     file: str, solvers: str, C: float, tol: float, bias: float, max_iter: int, max_time: float,
     seed: int, options: DataOptions, plot: str | None, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
-    """Run several solvers on the data of FILE, two classes, and put them side by side.
+    """Run several solvers on FILE, which has two classes, and print a table.
 
-    Every accuracy is measured against the best lower bound that any of them found.
+    All accuracies are relative to the best lower bound of all solvers.
 
     \b
     certsvm compare a9a --solvers auto,newton,dcd,sgd-s,pegasos -c 1
@@ -51,7 +51,8 @@ def command(
     from certsvm.fitting.comparison import compare
 
     if plot is not None:
-        import matplotlib  # noqa: F401  better now than when all is done
+        require_other_file(plot, file)
+        import matplotlib  # noqa: F401  missing packages are found before training
     data = load(file, options)
     with training_progress(tol, max_time, 1, quiet=quiet or as_json) as observer:
         result = compare(

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from certsvm.cli.app import BadInput, put_json, say
-from certsvm.cli.inputs import kind_of, source_of
+from certsvm.cli.inputs import kind_of, require_other_file, source_of
 from certsvm.cli.options import DataOptions, as_json_option, data_options, size
 from certsvm.cli.progress import counting
 
@@ -22,22 +22,26 @@ from certsvm.cli.progress import counting
     default="1G",
     show_default=True,
     metavar="SIZE",
-    help="What this process may take.",
+    help="Memory that this process may use.",
 )
 @click.option(
     "--block-size",
     callback=size,
     metavar="SIZE",
-    help="Size of a block, of which training has two in memory; 16M at most, as the "
-    "memory allows, otherwise.",
+    help="Size of a block; training holds two in memory. By default up to 16M, as the memory "
+    "allows.",
 )
 @click.option(
     "--keep-order",
     is_flag=True,
-    help="Do not shuffle the rows. Training needs them in random order.",
+    help="Do not shuffle the rows. Training needs a random order.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random order."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the order.",
 )
 @data_options
 @as_json_option
@@ -46,11 +50,11 @@ def command(
     file: str, output: str, memory: int, block_size: int | None, keep_order: bool, seed: int,
     options: DataOptions, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
-    """Turn FILE into OUTPUT, a file to train from in bounded memory.
+    """Convert FILE to OUTPUT, a file to train from in bounded memory.
 
     FILE is libsvm text ("-" is standard input), CSV or Parquet, of any size. OUTPUT is an Arrow
-    file of blocks with checksums, its rows in random order. While at work, a folder beside OUTPUT
-    takes as much room again.
+    file of blocks with checksums, with the rows in random order. A temporary folder beside OUTPUT
+    takes as much space again.
 
     \b
     certsvm convert huge.txt.gz huge.arrow --memory 2G
@@ -62,13 +66,12 @@ def command(
     kind = kind_of(file)
     if kind == "blocks":
         raise BadInput(f"{file} is an Arrow file already")
-    if os.path.exists(output) and file != "-" and os.path.samefile(file, output):
-        raise BadInput("FILE and OUTPUT are the same file")
-    told = options.for_table() if kind == "table" else options.for_text()
+    require_other_file(output, file)
+    reading = options.for_table() if kind == "table" else options.for_text()
     with counting("converting", quiet=quiet or as_json) as count:
         summary, notes = convert(
             source_of(file), output, memory=left_of(memory), block_bytes=block_size,
-            shuffle=not keep_order, seed=seed, report=count, **{"dtype": options.dtype, **told},
+            shuffle=not keep_order, seed=seed, report=count, **{"dtype": options.dtype, **reading},
         )  # fmt: skip
     if as_json:
         put_json(asdict(summary) | {"output": output, "notes": notes})

@@ -8,8 +8,7 @@ import click
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import put_json
-from certsvm.cli.inputs import blocks, kind_of
-from certsvm.cli.models import load_model, options_like_training
+from certsvm.cli.models import blocks_for, load_model
 from certsvm.cli.options import DataOptions, as_json_option, data_options
 
 
@@ -18,12 +17,10 @@ from certsvm.cli.options import DataOptions, as_json_option, data_options
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @data_options
 @as_json_option
-def command(
-    model: str, file: str, options: DataOptions, as_json: bool,
-) -> None:  # fmt: skip
-    """Say how well MODEL predicts the labels of FILE ("-" is standard input).
+def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
+    """Measure how well MODEL predicts the labels of FILE ("-" is standard input).
 
-    Counts each class's rows as right or wrong; with weights (--weight), their weights.
+    Rows are counted; with --weight, their weights are summed.
 
     \b
     certsvm evaluate a9a.model a9a.t
@@ -31,20 +28,17 @@ def command(
     import numpy as np
 
     trained = load_model(model)
-    if kind_of(file) == "text":
-        options = options_like_training(options, trained)
     confusion: dict[tuple[str, str], float] = {}
-    rows, weighed = 0, False
-    for X, y, weights in blocks(file, options, trained.n_features, trained.feature_names):
+    rows, weighted = 0, False
+    for X, y, weights in blocks_for(trained, file, options):
         predicted = trained.predict(X, allow_fewer=True)
-        pairs = np.array([[tidy(a), tidy(b)] for a, b in zip(y.tolist(), predicted.tolist(),
-                                                             strict=True)])  # fmt: skip
-        kinds, which = np.unique(pairs, axis=0, return_inverse=True)
-        totals = np.bincount(which.ravel(), weights=weights, minlength=len(kinds))
-        for (true, guess), total in zip(kinds.tolist(), totals.tolist(), strict=True):
+        pairs = np.array([list(map(tidy, labels)) for labels in (y.tolist(), predicted.tolist())])
+        cells, cell = np.unique(pairs, axis=1, return_inverse=True)
+        totals = np.bincount(cell.ravel(), weights=weights, minlength=cells.shape[1])
+        for (true, guess), total in zip(cells.T.tolist(), totals.tolist(), strict=True):
             confusion[true, guess] = confusion.get((true, guess), 0.0) + total
         rows += len(y)
-        weighed = weighed or weights is not None
+        weighted = weighted or weights is not None
     result = _measures(confusion) | {"rows": rows}
     if as_json:
         put_json(result)
@@ -52,10 +46,11 @@ def command(
     click.echo(f"accuracy {result['accuracy']:.4%}, balanced {result['balanced_accuracy']:.4%}, "
                f"{rows} rows")  # fmt: skip
     width = max(len(name) for name in result["classes"])
-    for name, one in result["classes"].items():
+    unit = "in weight" if weighted else "rows"
+    for name, scores in result["classes"].items():
         click.echo(
-            f"class {name:>{width}}: precision {_share(one['precision'])}, recall "
-            f"{_share(one['recall'])}, {one['weight']:g} {'in weight' if weighed else 'rows'}"
+            f"class {name:>{width}}: precision {_percentage(scores['precision'])}, recall "
+            f"{_percentage(scores['recall'])}, {scores['weight']:g} {unit}"
         )
 
 
@@ -72,7 +67,7 @@ def _measures(confusion: dict[tuple[str, str], float]) -> dict[str, Any]:
             "precision": hits / guessed if guessed else None,
             "recall": hits / true if true else None,
         }
-    recalls = [one["recall"] for one in classes.values() if one["recall"] is not None]
+    recalls = [c["recall"] for c in classes.values() if c["recall"] is not None]
     return {
         "accuracy": right / total if total else 0.0,
         "balanced_accuracy": sum(recalls) / len(recalls) if recalls else 0.0,
@@ -80,5 +75,5 @@ def _measures(confusion: dict[tuple[str, str], float]) -> dict[str, Any]:
     }
 
 
-def _share(value: float | None) -> str:
+def _percentage(value: float | None) -> str:
     return "none" if value is None else f"{value:.4%}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from certsvm.cli.inputs import require_other_file
 from certsvm.cli.models import load_model
 
 
@@ -13,9 +14,10 @@ from certsvm.cli.models import load_model
 def command(model: str, output: str) -> None:
     """Write MODEL as liblinear's text to OUTPUT, for liblinear's `predict`.
 
-    Labels must be integers there. What is proved is lost.
+    Labels must be integers. The certificates are lost.
     """
     from certsvm.models import save_liblinear
 
+    require_other_file(output, model)
     save_liblinear(load_model(model), output)
     click.echo(f"{output}: a text model for liblinear")

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @data_options
 @as_json_option
-def command(
-    file: str, options: DataOptions, as_json: bool,
-) -> None:  # fmt: skip
-    """Describe FILE: a model, or a file of data, of which every row is read and checked."""
+def command(file: str, options: DataOptions, as_json: bool) -> None:
+    """Describe FILE: a model, or a data file, of which every row is read and checked."""
     from certsvm.storage.container import is_container
 
     with open(file, "rb") as opened:
@@ -36,7 +34,7 @@ def command(
         else:
             click.echo(str(model))
         return
-    facts = _data(file, options)
+    facts = _data_facts(file, options)
     if as_json:
         put_json(facts)
         return
@@ -69,21 +67,20 @@ def _is_zero_based(file: str, options: DataOptions) -> bool:
     return bool(text.zero_based)
 
 
-def _data(file: str, options: DataOptions) -> dict[str, Any]:
+def _data_facts(file: str, options: DataOptions) -> dict[str, Any]:
     import numpy as np
-    import scipy.sparse as sp
 
     rows = columns = values = 0
     classes: dict[str, int] = {}
     kind = kind_of(file)
     if kind == "text" and options.zero_based is None:
-        # Then no index is too small, and no column is forgotten.
+        # Only the whole text shows whether it is zero-based.
         options = replace(options, zero_based=_is_zero_based(file, options))
-    for X, y, _ in blocks(file, options):
-        rows += X.shape[0]
-        columns = max(columns, X.shape[1])
-        values += int(X.nnz if sp.issparse(X) else X.size)
-        labels, counts = np.unique(y, return_counts=True)
+    for batch in blocks(file, options):
+        rows += len(batch.y)
+        columns = max(columns, batch.X.shape[1])
+        values += batch.n_values
+        labels, counts = np.unique(batch.y, return_counts=True)
         for name, count in zip(labels.tolist(), counts.tolist(), strict=True):
             classes[tidy(name)] = classes.get(tidy(name), 0) + count
     names = {"text": "libsvm text", "table": "table", "blocks": "converted data"}

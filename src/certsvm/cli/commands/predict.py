@@ -12,8 +12,8 @@ import click
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import say
-from certsvm.cli.inputs import blocks, kind_of, require_other_file
-from certsvm.cli.models import load_model, options_like_training
+from certsvm.cli.inputs import require_other_file
+from certsvm.cli.models import blocks_for, load_model
 from certsvm.cli.options import DataOptions, data_options
 
 
@@ -25,24 +25,23 @@ from certsvm.cli.options import DataOptions, data_options
     "--output",
     type=click.Path(dir_okay=False, allow_dash=True),
     default="-",
-    help="Where the labels go; standard output otherwise.",
+    help="File for the labels; standard output by default.",
 )
 @click.option(
     "--scores",
     is_flag=True,
-    help="After each label, the scores: of the second class, or one for each class.",
+    help="Print scores after each label: of the second class, or one for each class.",
 )
 @data_options
-@click.option("-q", "--quiet", is_flag=True, help="Do not say how many labels agree.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not print the accuracy.")
 def command(
-    model: str, file: str, output: str, scores: bool, options: DataOptions, quiet: bool,
-) -> None:  # fmt: skip
+    model: str, file: str, output: str, scores: bool, options: DataOptions, quiet: bool
+) -> None:
     """Predict a label for each row of FILE ("-" is standard input).
 
-    MODEL is what `certsvm train` wrote, or a text model of liblinear. Text has labels, too, as in
-    liblinear's format; put 0 if they are not known. Of a table, the columns are found by name.
-    Features that the model has and the text has not are zero. Whether text counts indices from
-    zero or one is taken to be as in training.
+    MODEL was written by `certsvm train` or by liblinear. libsvm text must have labels; write 0 if
+    they are unknown. Columns of a table are matched by name. Features of the model that are missing
+    in text are zero. Text is zero- or one-based as in training.
 
     \b
     certsvm predict a9a.model a9a.t -o predictions.txt
@@ -52,18 +51,15 @@ def command(
 
     trained = load_model(model)
     require_other_file(output, model, file)
-    if kind_of(file) == "text":
-        options = options_like_training(options, trained)
     right = rows = 0
     labelled = True
     with _opened(output) as out:
-        for X, y, _ in blocks(file, options, trained.n_features, trained.feature_names):
+        for X, y, _ in blocks_for(trained, file, options):
             values = trained.decision_function(X, allow_fewer=True)
             columns = values if values.ndim == 2 else values[:, np.newaxis]
             predicted = trained.labels_of(values)
-            for label_, row in zip(predicted.tolist(), columns.tolist(), strict=True):
-                text = " ".join([tidy(label_), *map(repr, row)]) if scores else tidy(label_)
-                out.write(text + "\n")
+            for label, row in zip(predicted.tolist(), columns.tolist(), strict=True):
+                out.write(" ".join([tidy(label), *map(repr, row if scores else ())]) + "\n")
             rows += len(y)
             labelled = labelled and not (y == "").any()
             right += _agreeing(predicted, y)
@@ -72,7 +68,7 @@ def command(
 
 
 def _agreeing(predicted: Any, y: Any) -> int:
-    """How many labels agree; labels of another kind agree with none."""
+    """Number of equal labels; labels of different types are never equal."""
     same = predicted == y
     return int(same.sum()) if hasattr(same, "sum") else 0
 
@@ -85,8 +81,8 @@ def _opened(output: str) -> Iterator[Any]:
         return
     if os.path.exists(output) and not os.path.isfile(output):
         # A device or a pipe.
-        with open(output, "w") as straight:
-            yield straight
+        with open(output, "w") as special:
+            yield special
         return
     from certsvm.storage.atomic import atomic_write
 

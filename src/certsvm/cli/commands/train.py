@@ -18,7 +18,6 @@ from certsvm.cli.app import NOT_MET, BadInput, put_json, say
 from certsvm.cli.budget import require_memory
 from certsvm.cli.class_weights import parse_class_weights
 from certsvm.cli.inputs import (
-    all_threads,
     kind_of,
     load,
     physical_memory,
@@ -35,27 +34,27 @@ if TYPE_CHECKING:
     from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import Source
 
-# Of the machine's memory, training may take this share before data is streamed without a word.
+# Training may use this share of the machine's memory before data are streamed by default.
 _SHARE_OF_MEMORY = 0.7
 _MANY_CLASSES = 100
 
-_ELSEWHERE = {
-    "-s": "certsvm solves what liblinear's -s 3 does (hinge loss, L2 penalty). For the squared "
-    "hinge, logistic loss or an L1 penalty, use liblinear. Algorithms have names: --solver.",
+_REFUSED = {
+    "-s": "certsvm solves the problem of liblinear's -s 3 (hinge loss, L2 penalty). For the "
+    "squared hinge, logistic loss or an L1 penalty, use liblinear. --solver selects an algorithm.",
     "-v": "for cross-validation, use certsvm.LinearSVC with scikit-learn's cross_val_score.",
-    "-p": "there is no regression here.",
-    "-m": "threads are --n-jobs N.",
-    "-n": "threads are --n-jobs N.",
-    "-R": "to leave the bias unregularised is not possible; -B 10 regularises it little.",
+    "-p": "certsvm has no regression.",
+    "-m": "the number of threads is --n-jobs N.",
+    "-n": "the number of threads is --n-jobs N.",
+    "-R": "the bias is always regularised; -B 10 regularises it little.",
     "-C": "to search for C, use certsvm.LinearSVC with scikit-learn's GridSearchCV.",
 }
 
 
 class TrainCommand(click.Command):
-    """A command that knows liblinear's letters."""
+    """A command that accepts liblinear's letters."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Turn ``-w1 5`` into ``--class-weight 1=5``, and say what else is called otherwise."""
+        """Turn ``-w1 5`` into ``--class-weight 1=5``; explain letters that are not accepted."""
         translated: list[str] = []
         rest = iter(args)
         for word in rest:
@@ -66,10 +65,10 @@ class TrainCommand(click.Command):
                     raise click.UsageError(f"{word} needs a weight after it", ctx)
                 translated += ["--class-weight", f"{weight.group(1)}={value}"]
             elif word == "-s" and args[args.index(word) + 1 :][:1] == ["3"]:
-                # It is what we solve.
+                # The problem that certsvm solves.
                 next(rest)
-            elif word in _ELSEWHERE:
-                raise click.UsageError(f"{word} is not an option here: {_ELSEWHERE[word]}", ctx)
+            elif word in _REFUSED:
+                raise click.UsageError(f"{word} is not an option here: {_REFUSED[word]}", ctx)
             else:
                 translated.append(word)
         return super().parse_args(ctx, translated)
@@ -83,7 +82,7 @@ class TrainCommand(click.Command):
     "--output",
     metavar="MODEL",
     type=click.Path(dir_okay=False),
-    help="Where the model goes; FILE.model in this folder otherwise.",
+    help="File for the model; by default FILE.model in this folder.",
 )
 @problem_options
 @click.option(
@@ -91,8 +90,8 @@ class TrainCommand(click.Command):
     "weights",
     multiple=True,
     metavar="LABEL=W",
-    help='Multiply the weights of a class (liblinear\'s "-wLABEL W" does too); '
-    '"balanced" gives all classes the same total.',
+    help='Multiply the weights of a class (also "-wLABEL W", as in liblinear); '
+    '"balanced" gives all classes the same total weight.',
 )
 @click.option(
     "--solver",
@@ -107,7 +106,7 @@ class TrainCommand(click.Command):
     metavar="SECONDS",
     help="Limit in seconds, for each class.",
 )
-@click.option("--n-jobs", type=click.IntRange(min=1), help="All processors otherwise.")
+@click.option("--n-jobs", type=click.IntRange(min=1), help="Threads; by default one per processor.")
 @click.option(
     "--witness",
     is_flag=True,
@@ -117,15 +116,15 @@ class TrainCommand(click.Command):
     "--memory",
     callback=size,
     metavar="SIZE",
-    help="What this process may take, such as 500M: data beyond it is streamed from "
-    "disk, in each pass (needs a file made by `certsvm convert`).",
+    help="Memory that this process may use, such as 500M. Larger data are streamed from disk in "
+    "each pass (needs a file made by `certsvm convert`).",
 )
 @click.option("--stream", is_flag=True, help="Stream a converted file even if it fits in memory.")
 @click.option(
     "--checkpoint",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Keep the state of training there, and go on from it after a crash.",
+    help="Save the state of training there, and resume from it after a crash.",
 )
 @click.option(
     "--checkpoint-every",
@@ -133,21 +132,22 @@ class TrainCommand(click.Command):
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often, at most.",
+    help="Least time between checkpoints.",
 )
 @click.option(
     "--dask",
     "cluster",
     metavar="ADDRESS",
     help="Train on a Dask cluster: its scheduler's address, or local:N for N processes here. FILE "
-    "is then what `certsvm convert` made, or a folder of such files that all workers see.",
+    "is then a file made by `certsvm convert`, or a folder of such files, that all workers can "
+    "read.",
 )
 @click.option(
     "--deadline",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="With --dask: so long without any task that finishes, and the cluster counts as lost; "
-    "60 otherwise.",
+    help="With --dask: the cluster counts as lost if no task finishes for this long; 60 by "
+    "default.",
 )
 @data_options
 @as_json_option
@@ -155,16 +155,16 @@ class TrainCommand(click.Command):
 @click.pass_context
 def command(
     ctx: click.Context, file: str, model: str | None, output: str | None, C: float, tol: float,
-    bias: float,
-    weights: tuple[str, ...], solver: str, max_iter: int, max_time: float | None, seed: int,
-    n_jobs: int | None, witness: bool, memory: int | None, stream: bool, checkpoint: str | None,
-    checkpoint_every: float, cluster: str | None, deadline: float | None, options: DataOptions,
+    bias: float, weights: tuple[str, ...], solver: str, max_iter: int, max_time: float | None,
+    seed: int, n_jobs: int | None, witness: bool, memory: int | None, stream: bool,
+    checkpoint: str | None, checkpoint_every: float, cluster: str | None,
+    deadline: float | None, options: DataOptions,
     as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
 
-    FILE is libsvm text (plain, gz, bz2, xz, zst; "-" is standard input), CSV, Parquet, or what
-    `certsvm convert` made. As with liblinear, there is no intercept unless -B asks for one.
+    FILE is libsvm text (plain, gz, bz2, xz, zst; "-" is standard input), CSV, Parquet, or a file
+    made by `certsvm convert`. As in liblinear, there is no intercept without -B.
 
     \b
     certsvm train heart_scale -c 10 -o heart.model
@@ -173,18 +173,19 @@ def command(
     certsvm train huge.arrow --memory 2G --checkpoint huge.state
     certsvm train folder --dask tcp://scheduler:8786 -o folder.model
 
-    Exit codes: 0 the accuracy is proved; 3 training ended before (the model is written, with what
-    is proved about it); 2 bad usage or input.
+    Exit codes: 0 the accuracy is proved; 3 training ended before that (the model is written, with
+    the gap that is proved); 2 bad usage or input.
     """  # noqa: D301
     from certsvm.fitting.fit_model import fit_model
     from certsvm.fitting.settings import Settings
+    from certsvm.parallel import available_processors
     from certsvm.solvers import make_solver
 
     output = _output(ctx, file, model, output)
     began = time.perf_counter()
     settings = Settings(
         C=C, tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
-        n_jobs=n_jobs or all_threads(), checkpoint=checkpoint,
+        n_jobs=n_jobs or available_processors(), checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
     )  # fmt: skip
     if cluster is not None:
@@ -197,10 +198,10 @@ def command(
     elif os.path.isdir(file):
         raise BadInput(f"{file} is a folder; only --dask trains on one")
     else:
-        # Before the data are read.
+        # Unknown names are refused before the data are read.
         make_solver(solver)
     if checkpoint is not None and os.path.exists(os.path.join(checkpoint, "class-0.checkpoint")):
-        say(f"going on from {checkpoint}")
+        say(f"resuming from {checkpoint}")
     silent = quiet or as_json
     rho = max(bias, 0.0)
     with _opened(
@@ -208,12 +209,12 @@ def command(
         cluster=cluster, deadline=deadline or 60.0,
     ) as (source, zero_based):  # fmt: skip
         source.set_class_weight(parse_class_weights(weights, source.classes))
-        read = time.perf_counter() - began
+        read_seconds = time.perf_counter() - began
         n_problems = len(source.labels)
         if n_problems > _MANY_CLASSES:
             say(
-                f"there are {n_problems} classes, and as many problems. Is it the right column "
-                "(--label)?"
+                f"there are {n_problems} classes, each of which is a problem. Is this the right "
+                "column of labels (--label)?"
             )
         with training_progress(tol, max_time, n_problems, quiet=silent) as observer:
             fitted = fit_model(source, settings, witness=witness, observer=observer)
@@ -221,11 +222,13 @@ def command(
     replace(fitted.model, parameters=parameters).save(output)
     if witness and fitted.model.witness is None and not as_json:
         say("no witness was written: not every class has a dual point")
-    _tell(fitted, output, read, began, as_json=as_json, quiet=quiet)
+    _report(fitted, output, read_seconds, began, as_json=as_json, quiet=quiet)
 
 
 def _output(ctx: click.Context, file: str, model: str | None, output: str | None) -> str:
-    """Where the model goes, if it can be written there."""
+    """The file for the model; raises if it cannot be written."""
+    from certsvm.models import witness_path
+
     if model is not None and output is not None:
         raise click.UsageError("the model is named twice, as MODEL and by -o", ctx)
     output = output or model
@@ -235,24 +238,26 @@ def _output(ctx: click.Context, file: str, model: str | None, output: str | None
         output = os.path.basename(os.path.normpath(file)) + ".model"
     _require_writable(output)
     require_other_file(output, file)
+    # Saving a model replaces or removes its witness.
+    require_other_file(witness_path(output), file)
     return output
 
 
-def _tell(
-    fitted: Fit, output: str, read: float, began: float, *, as_json: bool, quiet: bool
+def _report(
+    fitted: Fit, output: str, read_seconds: float, began: float, *, as_json: bool, quiet: bool
 ) -> None:
-    """Say what came of it; end with another exit code if it is not what was asked for."""
+    """Print the result; exit with ``NOT_MET`` if the target is not proved."""
     seconds = time.perf_counter() - began
     if as_json:
-        put_json(_as_json(fitted, output, read, seconds))
+        put_json(_as_json(fitted, output, read_seconds, seconds))
     elif not quiet:
-        _summarise(fitted, output, read, seconds)
+        _summarise(fitted, output, read_seconds, seconds)
     if not fitted.met:
         raise SystemExit(NOT_MET)
 
 
 def _require_writable(output: str) -> None:
-    """Better now than after an hour of training."""
+    """Raise now rather than after an hour of training."""
     if output == "-" or (os.path.exists(output) and not os.path.isfile(output)):
         raise BadInput(f"a model cannot be written to {output}: it needs a file")
     folder = os.path.dirname(os.path.abspath(output))
@@ -276,12 +281,12 @@ def _opened(
     cluster: str | None,
     deadline: float,
 ) -> Iterator[tuple[Source, bool | None]]:
-    """The data, and whether it is zero-based text (None if it has nothing to do with text)."""
+    """The source, and whether it comes from zero-based text (None if not from text)."""
     if cluster is not None:
         options.for_blocks()
         with cluster_source(file, cluster, deadline, rho) as on_cluster:
             yield on_cluster, on_cluster.zero_based
-    elif _is_to_be_streamed(file, memory, stream=stream):
+    elif _must_stream(file, memory, stream=stream):
         from certsvm.data.block_file import BlockFile
         from certsvm.data.streams import BlockStream
         from certsvm.fitting.sources import StreamSource
@@ -289,10 +294,8 @@ def _opened(
         options.for_blocks()
         blocks = BlockFile(file)
         with counting("looking through the data", quiet=quiet) as count:
-            read = BlockStream(
-                blocks, intercept_scaling=rho, on_block=lambda rows: count("read", rows)
-            )
-        source = StreamSource(read)
+            rows = BlockStream(blocks, intercept_scaling=rho, on_block=lambda n: count("read", n))
+        source = StreamSource(rows)
         if memory is not None:
             require_memory(memory, source, settings, witness=witness)
         yield source, blocks.summary.zero_based
@@ -302,18 +305,18 @@ def _opened(
         yield data.source(rho), data.zero_based
 
 
-def _is_to_be_streamed(file: str, memory: int | None, *, stream: bool) -> bool:
-    """Whether the file is streamed; raises if it would have to be and cannot."""
+def _must_stream(file: str, memory: int | None, *, stream: bool) -> bool:
+    """Whether to stream the file; raises if that is necessary and impossible."""
     limit = memory or int(_SHARE_OF_MEMORY * physical_memory())
     if not (stream or too_large(file, limit, certain=memory is not None)):
         return False
     if kind_of(file) == "blocks":
         return True
     if stream:
-        raise BadInput(f"--stream needs what `certsvm convert` makes, and {file} is not")
+        raise BadInput(f"--stream needs a file made by `certsvm convert`, which {file} is not")
     if memory is None:
-        # It may well be less than it looks, and whoever has swap may want to try.
-        say(f"{file} may not fit in memory; `certsvm convert` makes a file that need not")
+        # The estimate is from above, and there may be swap.
+        say(f"{file} may not fit in memory; `certsvm convert` makes a file that is streamed")
         return False
     raise BadInput(
         f"{file} cannot be streamed, and may need more than {limit / 1e6:.0f} MB in memory. "
@@ -322,7 +325,7 @@ def _is_to_be_streamed(file: str, memory: int | None, *, stream: bool) -> bool:
     )
 
 
-def _summarise(fitted: Fit, output: str, read: float, seconds: float) -> None:
+def _summarise(fitted: Fit, output: str, read_seconds: float, seconds: float) -> None:
     model = fitted.model
     positive = model.classes[1:] if model.n_problems == 1 else model.classes
     for label, certificate, result in zip(
@@ -334,11 +337,11 @@ def _summarise(fitted: Fit, output: str, read: float, seconds: float) -> None:
             click.echo(f"{prefix}{result.reason} after {result.passes} passes of {result.solver}")
     click.echo(
         f"{output}: {model.parameters['passes']} passes of {model.parameters['solver']}, "
-        f"{seconds:.1f} s ({read:.1f} s to read)"
+        f"{seconds:.1f} s ({read_seconds:.1f} s to read)"
     )
 
 
-def _as_json(fitted: Fit, output: str, read: float, seconds: float) -> dict[str, Any]:
+def _as_json(fitted: Fit, output: str, read_seconds: float, seconds: float) -> dict[str, Any]:
     return {
         "model": output,
         "met": fitted.met,
@@ -347,5 +350,5 @@ def _as_json(fitted: Fit, output: str, read: float, seconds: float) -> dict[str,
         "reasons": [result.reason for result in fitted.results],
         "solver": fitted.model.parameters["solver"],
         "seconds": seconds,
-        "seconds_to_read": read,
+        "seconds_to_read": read_seconds,
     }

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from certsvm.cli.app import NOT_MET, REFUTED, put_json
-from certsvm.cli.inputs import blocks, kind_of
-from certsvm.cli.models import load_model, options_like_training
+from certsvm.cli.models import blocks_for, load_model
 from certsvm.cli.options import DataOptions, as_json_option, data_options
 
 if TYPE_CHECKING:
@@ -20,43 +19,41 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @data_options
 @as_json_option
-def command(
-    model: str, file: str, options: DataOptions, as_json: bool,
-) -> None:  # fmt: skip
+def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     """Recompute MODEL's certificate from FILE, the data it was trained on.
 
-    J is computed from the weights, on another path than in training. If there is a witness beside
-    the model (`certsvm train --witness`), L is computed from it, too, and nothing needs to be
-    believed; otherwise the dual bound remains a claim.
+    J is recomputed from the weights by other code than in training. If there is a witness beside
+    the model (`certsvm train --witness`), L is recomputed from it; without one, the dual bound
+    remains a claim.
 
-    Say about FILE what was said to `certsvm train` (--zero-based, --weight, ...).
+    FILE needs the same options as in training (--zero-based, --weight, ...).
 
-    Exit codes: 0 both halves were recomputed and agree; 3 the primal half agrees, and the dual one
-    could not be checked; 1 something disagrees; 2 bad usage or input.
+    Exit codes: 0 J and L were recomputed and agree; 3 J agrees, and L could not be checked; 1
+    something disagrees; 2 bad usage or input.
     """
     from certsvm.certificates.verification import verify_model
 
     trained = load_model(model, with_witness=True)
-    if kind_of(file) == "text":
-        options = options_like_training(options, trained)
-    report = verify_model(trained, blocks(file, options, trained.n_features, trained.feature_names))
+    report = verify_model(trained, blocks_for(trained, file, options))
     if as_json:
         put_json(_as_json(report))
     else:
-        _say(report)
+        _print(report)
     if not report.ok:
         raise SystemExit(REFUTED)
     if not report.dual_verified:
         raise SystemExit(NOT_MET)
 
 
-def _say(report: VerificationReport) -> None:
+def _print(report: VerificationReport) -> None:
     click.echo(str(report))
     if not report.ok:
         verdict = "REFUTED"
         if report.same_data is False:
-            verdict += ": these are not the data that the model was trained on (or not in their "
-            verdict += "order, which a witness with a number for each row needs)"
+            verdict += (
+                ": these are not the data that the model was trained on (or not in their order, "
+                "which a witness with a number for each row needs)"
+            )
     elif report.dual_verified:
         verdict = "confirmed: both halves were recomputed from the data"
     else:

@@ -1,17 +1,16 @@
-"""Files in the format of libsvm and SVMlight: read fast, exactly and strictly, and written.
+"""Readers and a writer for files in the format of libsvm and SVMlight.
 
-Text is cut at line ends into pieces, which threads parse straight into arrays. A plain file is read
-a piece at a time (``plain_file``), anything else from front to back (``texts``); the whole text is
+Text is cut at line ends into pieces, which threads parse straight into arrays. Plain files are read
+a piece at a time (``plain_file``), all others from front to back (``lines``). The whole text is
 never in memory.
 """
 
-from certsvm.data.libsvm.blocks import LibsvmBlock, LibsvmBlocks
+from certsvm.data.libsvm.blocks import LibsvmBlocks
 from certsvm.data.libsvm.errors import LibsvmError
 from certsvm.data.libsvm.reader import LibsvmFile, load_libsvm, read_libsvm
 from certsvm.data.libsvm.writer import save_libsvm
 
 __all__ = [
-    "LibsvmBlock",
     "LibsvmBlocks",
     "LibsvmError",
     "LibsvmFile",

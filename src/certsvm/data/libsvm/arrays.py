@@ -1,4 +1,4 @@
-"""Rows being put together in arrays that several threads fill."""
+"""Arrays of a CSR matrix and its labels, which several threads fill."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.data.batch import csr
 from certsvm.kernels.libsvm import Report
 
 
 @dataclass
 class Arrays:
-    """Labels and rows as in a CSR matrix; the pieces' parts may have gaps between them."""
+    """Labels and rows as in a CSR matrix; there may be gaps between the parts of the pieces."""
 
     values: NDArray[Any]
     indices: NDArray[Any]
-    indptr: NDArray[np.int64]
+    indptr: NDArray[Any]
     labels: NDArray[np.float64]
 
     @classmethod
     def empty(cls, rows: int, values: int, dtype: Any, index_dtype: Any) -> Arrays:
-        """Room for so many rows and values."""
+        """Uninitialised arrays of these sizes."""
         indptr = np.empty(rows + 1, dtype=np.int64)
         indptr[0] = 0
         return cls(np.empty(values, dtype), np.empty(values, index_dtype), indptr, np.empty(rows))
 
     def close_gaps(self, firsts: list[tuple[int, int]], reports: list[Report]) -> None:
-        """Move the parts together; ``firsts`` are the first row and value of each."""
+        """Move the parts together; ``firsts`` holds the first row and value of each."""
         row, value = 0, 0
         for (old_row, old_value), report in zip(firsts, reports, strict=True):
             if (row, value) != (old_row, old_value):
@@ -45,9 +46,19 @@ class Arrays:
         self.values, self.indices = _shorten(self.values, value), _shorten(self.indices, value)
         self.labels, self.indptr = _shorten(self.labels, row), _shorten(self.indptr, row + 1)
 
+    def matrix(self, n_columns: int) -> Any:
+        """The rows as a CSR matrix; its indices have 32 bits if that is enough."""
+        narrow = max(self.values.size, n_columns) <= np.iinfo(np.int32).max
+        dtype = np.int32 if narrow else np.int64
+        indices, indptr = (a.astype(dtype, copy=False) for a in (self.indices, self.indptr))
+        X = csr(self.values, indices, indptr, (self.labels.size, n_columns))
+        # The parser has checked it; SciPy would check again.
+        X.has_sorted_indices = X.has_canonical_format = True
+        return X
+
 
 def sums(counts: Iterable[int], first: int = 0) -> list[int]:
-    """Sums of the first 0, 1, 2, ... counts, all of them last."""
+    """``first`` plus the sum of the first 0, 1, 2, ... counts."""
     return list(itertools.accumulate(counts, initial=first))
 
 
@@ -57,5 +68,5 @@ def _move(array: NDArray[Any], old: int, new: int, size: int) -> None:
 
 
 def _shorten(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """The first entries; copied if holding on to the others would waste much memory."""
+    """The first entries; copied if a view would keep much unused memory alive."""
     return array[:size].copy() if size < array.size - array.size // 8 else array[:size]

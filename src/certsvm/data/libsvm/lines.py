@@ -21,11 +21,11 @@ def whole_lines(source: ByteSource, block_bytes: int) -> Iterator[tuple[NDArray[
     Yields
     ------
     buffer : ndarray
-        Is used again for what comes next.
+        Overwritten when the next one is asked for.
     end : int
-        Where the whole lines in the buffer end.
+        Where the last whole line in the buffer ends.
     """
-    # There must be room for what a byte order mark might have been.
+    # The buffer must hold at least a byte order mark.
     least = max(block_bytes, len(BYTE_ORDER_MARK)) + PADDING
     buffer = np.empty(least, dtype=np.uint8)
     filled, at_end, damage = _skip_mark(source, buffer)
@@ -38,12 +38,12 @@ def whole_lines(source: ByteSource, block_bytes: int) -> Iterator[tuple[NDArray[
             buffer[filled : filled + PADDING] = ord("\n")
             yield buffer, cut
         if damage is not None:
-            # What came before is judged first, so that the verdict is that of any block size.
+            # Errors in the text before the damage come first, whatever the block size.
             raise damage
         if at_end:
             return
         rest = buffer[cut:filled]
-        # A line longer than the buffer doubles it, until the line is over.
+        # A line longer than the buffer doubles it until the line fits.
         size = 2 * buffer.size if cut == 0 else max(least, rest.size + PADDING + 1)
         buffer = np.empty(size, dtype=np.uint8) if size != buffer.size else buffer
         buffer[: rest.size] = rest.copy()
@@ -53,9 +53,8 @@ def whole_lines(source: ByteSource, block_bytes: int) -> Iterator[tuple[NDArray[
 def _skip_mark(
     source: ByteSource, buffer: NDArray[np.uint8]
 ) -> tuple[int, bool, DamagedFileError | None]:
-    """Read as much as a byte order mark takes, and forget it if it is one."""
-    size = len(BYTE_ORDER_MARK)
-    filled, at_end, damage = _fill(source, buffer, 0, size)
+    """Read the first bytes, and drop them if they are a byte order mark."""
+    filled, at_end, damage = _fill(source, buffer, 0, len(BYTE_ORDER_MARK))
     if bytes(buffer[:filled]) == BYTE_ORDER_MARK:
         filled = 0
     return filled, at_end, damage
@@ -64,9 +63,9 @@ def _skip_mark(
 def _fill(
     source: ByteSource, buffer: NDArray[np.uint8], filled: int, size: int
 ) -> tuple[int, bool, DamagedFileError | None]:
-    """Read until ``size`` bytes are there.
+    """Read until the buffer holds ``size`` bytes.
 
-    Returns how many are, whether the text ends there, and why if it should not.
+    Returns how many it holds, whether the text has ended, and the damage that ended it, if any.
     """
     while filled < size:
         try:

@@ -1,4 +1,4 @@
-"""Numbers that the kernel leaves to us: those too close to halfway between two floats."""
+"""Decimal numbers so close to halfway between two floats that the kernel defers them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def nearest(number: bytes, dtype: np.dtype[Any]) -> float:
     near, far = _finite(narrow), _finite(other)
     if 0.5 * (near + far) != double:
         return float(narrow)
-    # The double is halfway: what rounding to it has hidden decides.
+    # The double is halfway: the digits that were lost in rounding to it decide.
     exact, halfway = Decimal(number.decode()), Decimal(double)
     towards_other = exact > halfway if far > near else exact < halfway
     return float(other if towards_other else narrow)

@@ -1,28 +1,79 @@
 """From pieces of text to arrays.
 
-The kernel settles nearly everything; what it defers, and its complaints, are dealt with here.
+The kernel settles nearly everything. The numbers it defers and the errors it reports are dealt with
+here.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.data.libsvm.arrays import Arrays, sums
-from certsvm.data.libsvm.diagnosis import Complaint, token_at
-from certsvm.data.libsvm.errors import LibsvmError, changed
+from certsvm.data.libsvm.errors import Diagnosis, LibsvmError, changed, token_at
 from certsvm.data.libsvm.nearest import nearest
+from certsvm.data.libsvm.options import ParseOptions
 from certsvm.data.libsvm.pieces import Piece
-from certsvm.data.libsvm.settings import Settings
-from certsvm.data.libsvm.totals import Totals
-from certsvm.data.libsvm.workers import Workers
 from certsvm.kernels import libsvm as kernels
 from certsvm.kernels.decimal import decimal_tables
-from certsvm.kernels.libsvm import Report
+from certsvm.kernels.libsvm import LARGEST_INDEX, Report
+from certsvm.parallel import Team
 
 _LEAST_DEFERRED = 256
+
+
+@dataclass
+class Totals:
+    """Counts and extremes of the text parsed so far.
+
+    Attributes
+    ----------
+    rows, values, lines, queries : int
+        Counts; queries are lines with a qid.
+    smallest, largest : int
+        Index, as in the file; ``LARGEST_INDEX`` and -1 before there is one.
+    suspect : LibsvmError or None
+        The first index that is out of range if the file is zero-based.
+    notes : list of str
+        Remarks for the user, known at the end.
+    """
+
+    rows: int = 0
+    values: int = 0
+    lines: int = 0
+    queries: int = 0
+    smallest: int = LARGEST_INDEX
+    largest: int = -1
+    suspect: LibsvmError | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, report: Report, suspect: LibsvmError | None) -> None:
+        """Add the report of a piece."""
+        self.rows += report.rows
+        self.values += report.values
+        self.queries += report.queries
+        self.smallest = min(self.smallest, report.smallest)
+        self.largest = max(self.largest, report.largest)
+        self.suspect = self.suspect or suspect
+
+    def finish(self, options: ParseOptions) -> bool:
+        """Whether the file is zero-based; raises if it is empty or an index is out of range."""
+        if self.rows == 0:
+            raise LibsvmError("there are no rows in this file", options.file)
+        zero_based = options.zero_based
+        if zero_based is None:
+            zero_based = self.smallest == 0
+            if zero_based:
+                self.notes.append("indices count from zero")
+                if self.suspect is not None:
+                    raise self.suspect
+        if self.queries:
+            lines = "1 line" if self.queries == 1 else f"{self.queries} lines"
+            self.notes.append(f"qid ignored on {lines}")
+        return zero_based
 
 
 class _WideIndexError(Exception):
@@ -30,12 +81,12 @@ class _WideIndexError(Exception):
 
 
 class Parser:
-    """Parses pieces of one file, in threads."""
+    """Parses the pieces of one file, in threads."""
 
-    def __init__(self, settings: Settings, base: int, workers: Workers) -> None:
-        self._settings = settings
-        self._rules = settings.rules(base)
-        self._workers = workers
+    def __init__(self, options: ParseOptions, base: int, team: Team) -> None:
+        self._options = options
+        self._rules = options.rules(base)
+        self._team = team
         self.totals = Totals()
 
     def parse(self, pieces: list[Piece]) -> Arrays:
@@ -48,15 +99,11 @@ class Parser:
         lines = sums((piece.lines for piece in pieces), self.totals.lines)
         firsts = list(zip(rows[:-1], values[:-1], strict=True))
         for index_dtype in (np.int32, np.int64):
-            arrays = Arrays.empty(rows[-1], values[-1], self._settings.dtype, index_dtype)
-
-            def parse_piece(
-                piece: Piece, first: tuple[int, int], lines: int, arrays: Arrays = arrays
-            ) -> tuple[Report, LibsvmError | None]:
-                return self._parse_piece(piece, first, lines, arrays)
-
+            arrays = Arrays.empty(rows[-1], values[-1], self._options.dtype, index_dtype)
             try:
-                results = self._workers.map(parse_piece, pieces, firsts, lines[:-1])
+                results = self._team.map(
+                    self._parse_piece, pieces, firsts, lines[:-1], [arrays] * len(pieces)
+                )
                 break
             except _WideIndexError:
                 continue
@@ -76,25 +123,26 @@ class Parser:
         labels = arrays.labels[row : row + piece.most_rows]
         row_ends = arrays.indptr[row + 1 : row + piece.most_rows + 1]
         report, deferred = self._run_kernel(text, end, values, indices, labels, row_ends, value)
-        wrong = Complaint(text, end, lines, self._settings, self._rules)
+        diagnosis = Diagnosis(text, end, lines, self._options, self._rules)
         for slot, position in deferred.tolist():
             number = token_at(text, position, end)
             if slot < 0:
                 labels[-1 - slot] = settled = float(number)
                 code = kernels.LABEL_TOO_LARGE
             else:
-                values[slot] = settled = nearest(number, self._settings.dtype)
+                values[slot] = settled = nearest(number, self._options.dtype)
                 code = kernels.VALUE_TOO_LARGE
             if np.isinf(settled):
-                raise wrong.error(code, position)
+                raise diagnosis.error(code, position)
         if report.code == kernels.WIDE_INDEX:
             raise _WideIndexError
         if report.code in (kernels.NO_ROOM, kernels.BAD_BUFFER):
-            raise changed(self._settings.file)
+            raise changed(self._options.file)
         if report.code != kernels.PARSED:
-            raise wrong.error(report.code, report.position)
-        suspect = wrong.error(kernels.BAD_INDEX, report.notable) if report.notable >= 0 else None
-        return report, suspect
+            raise diagnosis.error(report.code, report.position)
+        if report.notable < 0:
+            return report, None
+        return report, diagnosis.error(kernels.BAD_INDEX, report.notable)
 
     def _run_kernel(
         self, text: NDArray[np.uint8], end: int, values: NDArray[Any], indices: NDArray[Any],

@@ -26,7 +26,7 @@ class Piece:
     fetch : callable
         Returns an array that begins with the text, and the length of the text.
     lines, colons : int
-        How many line feeds and colons there are.
+        Numbers of line feeds and colons.
     unterminated : bool
         Whether the last line may end without a line feed.
     """
@@ -43,18 +43,18 @@ class Piece:
 
 
 def step_between(size: int, n_jobs: int) -> int:
-    """How far apart to look for line ends in a file of this size."""
+    """Distance between the positions at which line ends are looked for."""
     share = size // (2 * n_jobs) + 1
     return max(1, _PIECE_BYTES // 8, min(_PIECE_BYTES, share))
 
 
 def needs_threads(size: int) -> bool:
-    """Whether a file of this size is worth starting threads for."""
+    """Whether a file of this size is worth starting threads for: it has several pieces."""
     return size > _PIECE_BYTES
 
 
 def cut(text: NDArray[np.uint8], end: int, n_jobs: int) -> list[Piece]:
-    """Cut text in memory, which ends at ``end``, at line ends."""
+    """Cut ``text[:end]`` at line ends."""
     count = max(1, min(n_jobs, end // _PIECE_BYTES))
     cuts = [0]
     for i in range(1, count):

@@ -1,7 +1,7 @@
-"""A regular file on disk, read twice: once to count what is in it, and once to parse it.
+"""A regular file on disk, read twice: once to count lines and values, once to parse them.
 
-Text is always in memory of our own: a file that somebody truncates while it is read is an error,
-whereas reading it through a memory map would end the process.
+It is read into buffers, not mapped: truncating the file meanwhile is then an error, whereas with a
+memory map it would end the process.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from numpy.typing import NDArray
 
 from certsvm.data.compressed import compression_of
 from certsvm.data.libsvm.errors import changed
+from certsvm.data.libsvm.options import ParseOptions
 from certsvm.data.libsvm.pieces import Piece, step_between
-from certsvm.data.libsvm.settings import Settings
-from certsvm.data.libsvm.sources import BYTE_ORDER_MARK, Source, is_path
-from certsvm.data.libsvm.workers import Workers
+from certsvm.data.libsvm.sources import BYTE_ORDER_MARK, TextSource, is_path
 from certsvm.kernels import libsvm as kernels
 from certsvm.kernels.decimal import PADDING
+from certsvm.parallel import Team
 
 
 class PlainFile:
     """A file read a part at a time, by several threads at once."""
 
-    def __init__(self, file: Any, settings: Settings) -> None:
+    def __init__(self, file: Any, options: ParseOptions) -> None:
         self._file = file
-        self._settings = settings
+        self._options = options
         self._lock = threading.Lock()
         self._buffers = threading.local()
         self._status = os.fstat(file.fileno())
         self.size = self._status.st_size
 
-    def pieces(self, workers: Workers, first: int) -> list[Piece]:
-        """Cut the text from position ``first`` on at line ends, and count what is in the pieces."""
-        step = step_between(self.size, self._settings.n_jobs)
+    def pieces(self, team: Team, first: int) -> list[Piece]:
+        """Cut the text from position ``first`` on at line ends, and count lines and colons."""
+        step = step_between(self.size, self._options.n_jobs)
         begins = range(first, self.size, step)
-        found = workers.map(lambda begin: self._survey(begin, begin + step), begins)
+        surveys = team.map(lambda begin: self._survey(begin, begin + step), begins)
         cuts, counts = [first], [[0, 0]]
-        for begin, (line_end, head, tail) in zip(begins, found, strict=True):
+        for begin, (line_end, head, tail) in zip(begins, surveys, strict=True):
             counts[-1][0] += head[0]
             counts[-1][1] += head[1]
             if line_end:
@@ -56,11 +56,11 @@ class PlainFile:
         ]
 
     def refuse_changed(self) -> None:
-        """Raise if somebody wrote to the file meanwhile."""
+        """Raise if the file was written to meanwhile."""
         now = os.fstat(self._file.fileno())
         before = self._status
         if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-            raise changed(self._settings.file)
+            raise changed(self._options.file)
 
     def _survey(self, begin: int, end: int) -> tuple[int, tuple[int, int], tuple[int, int]]:
         text, length = self._read(begin, min(end, self.size))
@@ -69,7 +69,7 @@ class PlainFile:
         return line_end, kernels.survey(head), kernels.survey(text[head.size : length])
 
     def _read(self, begin: int, end: int) -> tuple[NDArray[np.uint8], int]:
-        """Bytes of the file, in a buffer of this thread."""
+        """Bytes of the file, in a buffer of the calling thread."""
         length = end - begin
         buffer: NDArray[np.uint8] | None = getattr(self._buffers, "buffer", None)
         if buffer is None or buffer.size < length + PADDING:
@@ -79,7 +79,7 @@ class PlainFile:
         while done < length:
             count = self._read_at(view[done:length], begin + done)
             if count == 0:
-                raise changed(self._settings.file)
+                raise changed(self._options.file)
             done += count
         buffer[length : length + PADDING] = ord("\n")
         return buffer, length
@@ -92,12 +92,12 @@ class PlainFile:
             return int(self._file.readinto(view))
 
 
-def first_of_plain_file(file: Any, source: Source) -> int | None:
+def first_of_plain_file(file: Any, source: TextSource) -> int | None:
     """Where the text of a plain file begins; None if it has to be read from front to back."""
     if not is_path(source):
         return None
     status = os.fstat(file.fileno())
-    # Files that the system makes up as they are read have no size.
+    # Files in /proc and the like have no size.
     if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
         return None
     first = file.read(8)

@@ -1,4 +1,4 @@
-"""What text is read from: a path, or a binary file object."""
+"""Sources of text: a path, or a binary file object."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-Source = Any
+TextSource = Any
 """A path, or a binary file object."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-"""May stand before the text, and is skipped."""
+"""Skipped at the beginning of a text."""
 
 
 @contextmanager
-def opened(source: Source) -> Iterator[Any]:
-    """The file to read; what was opened here is closed again."""
+def opened(source: TextSource) -> Iterator[Any]:
+    """The binary file to read; it is closed at the end if it was opened here."""
     if is_path(source):
         with open(source, "rb", buffering=0) as file:
             yield file
@@ -26,14 +26,14 @@ def opened(source: Source) -> Iterator[Any]:
         raise TypeError(f"expected a path or a binary file, got {type(source).__name__}")
 
 
-def name_of(source: Source) -> str:
-    """What messages call it."""
+def name_of(source: TextSource) -> str:
+    """The name of a source in messages."""
     if is_path(source):
         return os.fsdecode(source)
     name = getattr(source, "name", None)
     return name if isinstance(name, str) else "<input>"
 
 
-def is_path(source: Source) -> bool:
-    """Whether this names a file."""
+def is_path(source: TextSource) -> bool:
+    """Whether the source is a path."""
     return isinstance(source, str | bytes | os.PathLike)

@@ -1,7 +1,7 @@
 """Writing files in the format of libsvm and SVMlight.
 
-Every number is written with as few digits as read back to the same float. A file appears under its
-name only when all of it is on disk.
+Every number is written with the fewest digits that read back to the same float. Files are written
+atomically.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) 
         A file at this path is replaced once the new one is complete; if anything fails, it
         stays as it is. Pipes and devices are written to directly.
     X : array or SciPy sparse matrix of shape (n_rows, n_features)
-        Zeros that are stored in a sparse matrix are written as ``index:0``; those of an array
-        are left out. Float32 values take only as many digits as float32 needs: read them back
-        with ``dtype=np.float32``.
+        Zeros stored in a sparse matrix are written as ``index:0``; zeros of an array are left out.
+        Float32 values are written with the digits that float32 needs: read them back with
+        ``dtype=np.float32``.
     y : array-like of shape (n_rows,)
         The labels.
     zero_based : bool, default=False
-        Count columns from zero. If no row uses the first column, the file does not show it: read
-        it back with ``zero_based=True``.
+        Whether columns count from zero. If no row uses the first column, the file does not show
+        it: read it back with ``zero_based=True``.
 
     Raises
     ------
     ValueError
-        If there is something that the format cannot hold.
+        If the data contain something that the format cannot represent.
     WriteError
         An OSError: the file could not be written.
 
@@ -81,7 +81,7 @@ def _csr(X: Any) -> Any:
 
 
 def _floats(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """The values as float32 or float64, none of them changed, all of them finite."""
+    """The values as float32 or float64, unchanged; raises if they are not finite."""
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers, got dtype {values.dtype}")
     floats = values
@@ -106,7 +106,7 @@ def _labels(y: Any, n_rows: int) -> NDArray[np.float64]:
 
 
 def _texts(values: NDArray[Any]) -> list[str]:
-    """The shortest texts that read back to the same values."""
+    """The shortest decimals that read back to the same values."""
     if values.dtype == np.float64:
         texts = map(repr, values.tolist())
     else:
@@ -115,7 +115,7 @@ def _texts(values: NDArray[Any]) -> list[str]:
 
 
 def _chunks(rows: Any, labels: NDArray[np.float64], base: int) -> Iterator[bytes]:
-    """The text, many values at a time."""
+    """The text, in chunks of many values."""
     indptr = rows.indptr
     first = 0
     while first < labels.size:
@@ -134,7 +134,7 @@ def _chunks(rows: Any, labels: NDArray[np.float64], base: int) -> Iterator[bytes
 
 
 def _write_all(file: Any, data: bytes) -> None:
-    """Write everything, also to files that take a part at a time."""
+    """Write everything, also to files that accept only a part at a time."""
     view = memoryview(data)
     while view:
         written = file.write(view)
@@ -144,7 +144,7 @@ def _write_all(file: Any, data: bytes) -> None:
 
 
 def _is_special(path: str) -> bool:
-    """Whether this is a pipe or a device, which is not to be replaced by a file."""
+    """Whether this is a pipe or a device, which must not be replaced by a file."""
     try:
         mode = os.stat(path).st_mode
     except OSError:

@@ -1,4 +1,4 @@
-"""What to do when rounding is large beside the gap: compute anew, or scale w a little."""
+"""Remedies if rounding is large beside the gap: recompute, or scale w."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _LENGTHENING = 0.1
 
 
 def too_rounded(rounding: float, best: BestValues) -> bool:
-    """Whether rounding takes too much of the gap, so that a fresh computation is worthwhile."""
+    """Whether rounding is so large beside the gap that recomputing is worthwhile."""
     return rounding > _ROUNDING * best.gap
 
 
 def lengthening(primal: Bound, best: BestValues, target: float) -> float | None:
-    """A factor by which to scale w, if that may let more be claimed.
+    """A factor by which to scale w, if that may give a lower bound on J with its rounding.
 
-    Rows on the margin may have a loss of a rounding error each, times C. Scaling w by
-    1 + target / 10 moves them off the margin, where they certainly have none. That is worth trying
-    once the target is met but for rounding.
+    Each row on the margin may have a loss of a rounding error, times C. Scaling w by
+    1 + target / 10 moves these rows off the margin, where their loss is certainly zero. This is
+    worth trying once the target is met up to rounding.
     """
     matters = primal.rounding > _ROUNDING * (target * best.dual)
     return 1.0 + _LENGTHENING * target if matters and best.relative_gap <= target else None

@@ -1,4 +1,4 @@
-"""The Hessian of a smooth problem, I + sum_k weights_k y_k y_k', and a step with it."""
+"""The Hessian of a smooth problem, I + sum_k weights_k y_k y_k', and Newton's direction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from certsvm.solvers.base import Solver, require
 
 # Fewer products are not worth sharing among threads.
 _LEAST_SHARED_PRODUCTS = 2_000_000
-# Rows of a dense block, and what an entry of a dense product costs relative to one of a sparse.
+# Rows of a dense block, and the cost of an entry of a dense product relative to a sparse one.
 _ROWS_AT_ONCE, _DENSE_COST = 2048, 0.07
 
 
@@ -26,7 +26,7 @@ def require_few_columns(problem: BaseProblem, most: int, solver: Solver) -> None
         problem.dimension <= most,
         solver,
         f"X has {problem.dimension} columns (the intercept included), more than "
-        f"max_columns = {most}: a square matrix of that size would be too dear. "
+        f"max_columns = {most}: a square matrix of that size would be too expensive. "
         "Use another solver, such as 'working-set' (or 'sgd-s' from a stream), or raise "
         "max_columns.",
     )
@@ -38,14 +38,14 @@ def newton_direction(G: NDArray[np.float64], gradient: Vector) -> Vector:
     try:
         factor = scipy.linalg.cho_factor(G, lower=True, overwrite_a=True, check_finite=False)
     except scipy.linalg.LinAlgError:
-        # Rounding made it indefinite; the gradient is a direction of descent in any case.
+        # Rounding made it indefinite; minus the gradient is always a direction of descent.
         return -gradient
     solution: Vector = scipy.linalg.cho_solve(factor, gradient, check_finite=False)
     return -solution
 
 
 def symmetric_product(G: NDArray[np.float64], v: Vector) -> Vector:
-    """G v for a symmetric matrix of which the lower triangle is known."""
+    """G v for a symmetric matrix, given its lower triangle."""
     product: Vector = np.tril(G) @ v + np.tril(G, -1).T @ v
     return product
 
@@ -67,13 +67,13 @@ def sum_of_rows(part: Part, which: NDArray[np.int64], team: Team) -> Vector:
 
 
 def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> NDArray[np.float64]:
-    """sum_k weights_k y_k y_k' over the rows ``which``: the lower triangle, at least."""
+    """sum_k weights_k y_k y_k' over the rows ``which``; at least the lower triangle is set."""
     rows = part.rows
     d = rows.dimension
     per_row = rows.n_stored / max(1, rows.n_rows)
     sparse = rows.arrays if isinstance(rows.arrays, CsrRows) else None
     if per_row + _DENSE_COST * d**2 < 0.5 * per_row**2:
-        # Not sparse enough.
+        # Rows are not sparse enough.
         sparse = None
     ascending = sparse is not None and rows.ascending
 
@@ -92,7 +92,7 @@ def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> N
 
     work = which.size * (min(0.5 * per_row**2, _DENSE_COST * d**2) + per_row)
     if work < max(4 * team.n_jobs * d**2, _LEAST_SHARED_PRODUCTS):
-        # Few rows are not worth a matrix for each thread.
+        # Few rows do not justify a matrix per thread.
         return gram_of(0, which.size)
     parts = team.share(gram_of, which.size)
     total: NDArray[np.float64] = parts[0]

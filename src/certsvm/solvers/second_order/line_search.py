@@ -1,8 +1,8 @@
-"""The minimum of a smooth function along a direction: where its slope, which rises, is zero.
+"""The minimum of a convex function along a direction: the zero of its increasing slope.
 
 The slope is linear between kinks, where rows become free support vectors or cease to be. In memory
-it costs little at one point after another (``zero_of_slope``). Where a look at the rows costs a
-pass or a wait for the device, one look gives it at all of ``STEPS`` (``best_step``).
+it is evaluated point by point (``zero_of_slope``). If an evaluation costs a pass, or a wait for the
+device, one evaluation gives it at all of ``STEPS`` (``best_step``).
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 
 from certsvm.kernels.rows import Vector
 
-# Where many rows are at the edge of the box, the best step may be tiny.
+# If many rows are at the edge of the box, the best step may be tiny.
 STEPS = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 21), [1.5, 2.5, 5.0, 10.0]])
-# A step of one is taken if the slope there, relative to that at the beginning, is at most this.
+# A step of 1 is taken if the slope there is at most this, relative to the slope at 0.
 _FLAT = 0.3
-# The same where slopes cost little, at a step of one and elsewhere.
+# The same if slopes are cheap, at a step of 1 and elsewhere.
 _FLAT_AT_ONE, _FLAT_ELSEWHERE = 0.1, 0.02
 _LONGEST, _TRIALS = 64.0, 30
 
 
 def best_step(slopes: Vector) -> float | None:
-    """Where the slope becomes zero, given at ``STEPS``; None if a step of one is as good.
+    """The zero of a slope given at ``STEPS``; None if a step of 1 is as good.
 
-    Zero if it is not negative at the beginning.
+    The step is 0 if the slope at 0 is not negative.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def best_step(slopes: Vector) -> float | None:
 
 
 def zero_of_slope(slope: Callable[[float], float]) -> float:
-    """About where the slope becomes zero; zero if it is not negative at the beginning.
+    """The approximate zero of the slope; 0 if the slope at 0 is not negative.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def zero_of_slope(slope: Callable[[float], float]) -> float:
     if at_high <= 0.0 or abs(at_high) <= _FLAT_AT_ONE * abs(first):
         return high
     for _ in range(_TRIALS):
-        # Regula falsi, kept away from the ends, since the slope has kinks.
+        # Regula falsi, away from the ends, since the slope has kinks.
         share = min(max(-at_low / (at_high - at_low), 0.1), 0.9)
         t = low + share * (high - low)
         at_t = slope(t)

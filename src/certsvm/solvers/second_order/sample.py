@@ -1,24 +1,25 @@
-"""How many rows to begin on, before all of them."""
+"""The size of the sample on which a run begins."""
 
 from __future__ import annotations
 
-# A sample has this share of the rows, and no fewer than so many for each column, nor in all.
+# A sample has this share of the rows, but at least so many per column, and in all.
 _SHARE, _PER_COLUMN, _FEWEST = 1 / 12, 20, 1000
-# It is worth taking from a number of rows that is larger by this factor.
+# It is worthwhile if there are so many times more rows.
 _WORTHWHILE = 3
-# A sample whose weight is so much less than its size suggests lacks the rows that matter.
+# A sample lacks the rows that matter if its share of the weight is less than this part of its share
+# of the rows.
 _LEAST_WEIGHT = 0.1
 # The run on a sample ends at this relative gap, or after so many steps.
 SAMPLE_GAP, SAMPLE_STEPS = 0.03, 30
 
-# Of parts, the first one serves: this share of the rows where that can be chosen, within limits of
-# rows for each column; and so many for each column, or it is not worth taking.
+# If rows come in parts, the first rows are the sample: this share of the rows, within limits per
+# column. With fewer rows per column than the last number, it is not worthwhile.
 _FIRST_SHARE, _FIRST_LIMITS, _FIRST_PER_COLUMN = 1 / 64, (100, 1000), 10
 FIRST_ROWS_GAP, FIRST_ROWS_STEPS = 0.01, 60
 
 
 def sample_size(m: int, columns: int, most: int | None = None) -> int | None:
-    """Rows of a random sample of ``m``, at most ``most``; None if it is not worth taking.
+    """The size of a random sample of ``m`` rows, at most ``most``; None if it is not worthwhile.
 
     Examples
     --------
@@ -32,15 +33,15 @@ def sample_size(m: int, columns: int, most: int | None = None) -> int | None:
 
 
 def has_enough_weight(weight_share: float, size: int, m: int) -> bool:
-    """Whether ``size`` of ``m`` rows, with this share of all weight, can stand for all.
+    """Whether a sample of ``size`` of ``m`` rows, with this share of the weight, is useful.
 
-    Where few rows have most of the weight, a sample may have none of them.
+    If a few rows have most of the weight, a sample may contain none of them.
     """
     return weight_share >= _LEAST_WEIGHT * size / m
 
 
 def first_rows(n_rows: int, columns: int) -> int:
-    """How many of the first rows to ask for.
+    """The number of first rows to use as a sample.
 
     Examples
     --------
@@ -52,5 +53,5 @@ def first_rows(n_rows: int, columns: int) -> int:
 
 
 def first_rows_suffice(rows: int, columns: int) -> bool:
-    """Whether so many rows say enough of the others."""
+    """Whether so many rows are a useful sample."""
     return rows >= _FIRST_PER_COLUMN * columns

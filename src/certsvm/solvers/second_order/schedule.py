@@ -17,20 +17,20 @@ Since J(w) - L(alpha(w)) = |grad|^2 / 2 + what smoothing costs, a smooth problem
 * Smoothing: alpha_hat is the middle of the box, so that the hinge's kink is rounded off over
   C / (2 sigma) to both sides, and sigma grows. This leads near the optimum from anywhere.
 * Multipliers: alpha_hat <- alpha(w), the method of multipliers. sigma need not grow without bound,
-  so this goes on to high accuracy. It takes a number for each row.
+  so this reaches high accuracy. It takes a number per row.
 
-If hardly any row is short of its margin, smoothing about the middle of the box makes w too long,
-and each sigma undoes what the last one achieved. So if the alpha of the first smooth problem add up
-to little of what the boxes hold, the multipliers begin at once, from alpha_hat = 0.
+If hardly any row is below the margin, smoothing about the middle of the box makes w too long, and
+each sigma undoes the progress of the last one. So if sum_k alpha_k of the first smooth problem is
+small beside C sum_k s_k, the multipliers begin at once, from alpha_hat = 0.
 
 A form without multipliers stays in the first phase. sigma then grows faster after problems that
 took few steps and more slowly after problems that took many. If a problem takes too many, the
 method goes back to the last one that was solved and grows sigma by less; it ends when sigma can
 grow no further.
 
-Most steps are spent on coming near, and for that a part of the rows is as good as all: where there
+Most steps are spent far from the optimum, where a part of the rows serves as well as all: if there
 are many more rows than columns, the method first runs on a sample (``sample``). Its w and sigma
-start the run on all rows. If sigma proves too steep there, the first sigma is taken instead.
+start the run on all rows. If that sigma is too steep, the first sigma is taken instead.
 
 References: O. Chapelle, Training a Support Vector Machine in the Primal, Neural Computation 19
 (2007), for the smoothed hinge; R. T. Rockafellar, Augmented Lagrangians and Applications of the
@@ -51,41 +51,39 @@ from certsvm.storage.state import State, Stateful
 FIRST_SIGMA, LARGEST_SIGMA = 0.45, 1e12
 # Smoothing ends at this relative gap, or after so many stages.
 _NEAR, _SMOOTHING_STAGES = 0.02, 3
-# The classes are nearly separable if the alpha fill less than this share of the boxes.
+# The classes are nearly separable if sum_k alpha_k is less than this share of C sum_k s_k.
 _NEARLY_SEPARABLE = 0.02
 # Growth of sigma from one smooth problem to the next, in the two phases.
 _SMOOTHING_GROWTH, _MULTIPLIER_GROWTH = 4.0, 3.0
-# Where free support vectors limit the growth: the least growth, and so few steps that the limit is
-# waived.
+# If free support vectors limit the growth: the least growth, and the number of steps up to which
+# there is no limit.
 _LEAST_LIMITED_GROWTH, _EASY = 1.5, 1
 # Without multipliers: the limits within which growth is adapted, the numbers of steps that are few
 # and many, and the growth at which the method ends.
 _GROWTH_LIMITS, _FEW, _MANY, _NO_GROWTH = (2.0, 16.0), 2, 6, 1.01
-# J on all rows, relative to that on the sample, from which on the sample's answer is misleading.
+# The sample is misleading if J on all rows exceeds J on the sample by this factor.
 _MISLEADING = 1.5
-# A warm start begins with this share of the sigma at which the last run ended, since the problem is
-# a different one.
+# A warm start begins with this share of the last sigma, since the problem is different.
 _WARM = 0.1
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What differs between the forms of the method.
+    """The parameters in which the forms of the method differ.
 
     Attributes
     ----------
     accuracy : float
         A smooth problem is solved when |grad|^2 / 2 is at most this share of the gap.
     most_steps : int
-        Steps on one smooth problem after which it is left unsolved.
+        Number of steps after which a smooth problem is given up.
     steep_steps : int
-        Steps after which a smooth problem that began from a larger sigma than the first counts as
-        too steep.
+        Number of steps after which a smooth problem with more than the first sigma is too steep.
     multipliers : bool, default=True
-        Whether there is a number for each row, hence a phase of multipliers.
+        Whether there is a phase of multipliers.
     free_per_column : float, default=None
-        Free support vectors for each column that a growth of sigma should leave; None means that
-        growth does not depend on them.
+        Number of free support vectors per column that should remain when sigma grows; None does not
+        limit the growth.
     """
 
     accuracy: float
@@ -101,14 +99,14 @@ TENSORS = Rules(accuracy=0.2, most_steps=25, steep_steps=10, free_per_column=1.5
 
 
 class Move(Enum):
-    """What comes next."""
+    """The next move of the method."""
 
     STEP = auto()
     """A step on the same smooth problem."""
     STEEPER = auto()
     """A new problem with the same alpha_hat and a larger sigma."""
     SMOOTHER = auto()
-    """A new problem with the same alpha_hat and the first sigma, from the present w."""
+    """A new problem with the same alpha_hat and the first sigma, from the current w."""
     MULTIPLIERS = auto()
     """A new problem with alpha_hat <- alpha(w)."""
     FROM_ZERO = auto()
@@ -120,25 +118,16 @@ class Move(Enum):
 class Schedule(Stateful):
     """The stages of one run.
 
-    Parameters
-    ----------
-    rules : Rules
-        Those of the form.
-    sigma : float, default=FIRST_SIGMA
-        To begin with, relative to C.
-    smoothing : bool, default=True
-        Whether to begin with the phase of smoothing; the phase of multipliers otherwise.
-    sample_primal : float, default=None
-        J at the w to begin with, on the sample it was found on.
+    ``sample_primal`` is J at the initial w on the sample that gave it, if one did.
 
     Attributes
     ----------
     sigma : float
-        Relative to C.
+        The slope sigma of the current smooth problem, divided by C.
     smoothing : bool
-        Whether this is the phase of smoothing.
+        Whether the phase is smoothing, rather than multipliers.
     steps : int
-        Steps on the present smooth problem.
+        Number of steps on the current smooth problem.
 
     Examples
     --------
@@ -178,17 +167,17 @@ class Schedule(Stateful):
         self._growth = _SMOOTHING_GROWTH
         self._solved_sigma = sigma
         self._sample_primal = sample_primal
-        # Without multipliers sigma grows on and on: only a sample's can be too steep to begin with.
+        # Without multipliers sigma must keep growing: only the sigma of a sample can be too steep.
         self._may_be_too_steep = rules.multipliers or sample_primal is not None
 
     @classmethod
     def warm(cls, rules: Rules, sigma: float | None, *, smoothing: bool) -> Schedule:
-        """Begin at a start, given the sigma at which the run that found it ended, if known."""
+        """The schedule for a warm start, given the last sigma of the earlier run, if known."""
         first = FIRST_SIGMA if sigma is None else max(FIRST_SIGMA, _WARM * sigma)
         return cls(rules, sigma=first, smoothing=smoothing)
 
     def on_all_rows(self, filled: float) -> Schedule:
-        """The schedule for all rows, if this one ended on a sample with the boxes so ``filled``."""
+        """The schedule for all rows after this one on a sample; for ``filled``, see ``judge``."""
         return Schedule(self._rules, sigma=self.sigma, smoothing=filled >= _NEARLY_SEPARABLE)
 
     @property
@@ -204,18 +193,10 @@ class Schedule(Stateful):
         filled: float = 1.0,
         free_per_column: float = math.inf,
     ) -> Move:
-        """Decide what comes next, and set ``sigma`` and ``smoothing`` for it.
+        """Decide on the next move, and set ``sigma`` and ``smoothing`` for it.
 
-        Parameters
-        ----------
-        squared_gradient : float
-            |grad|^2 at the present w.
-        best : BestValues
-            The best J and L so far.
-        filled : float, default=1.0
-            sum_k alpha_k / (C sum_k s_k).
-        free_per_column : float, default=inf
-            Free support vectors for each column.
+        ``squared_gradient`` is |grad|^2 at the current w, ``filled`` sum_k alpha_k / (C sum_k s_k),
+        ``free_per_column`` the number of free support vectors per column.
         """
         if self._is_misled(best):
             return self._smoother()
@@ -230,7 +211,7 @@ class Schedule(Stateful):
         return self._back()
 
     def _is_misled(self, best: BestValues) -> bool:
-        """Whether the first look at all rows shows that the sample's answer is far off."""
+        """Whether the first J on all rows shows that the w of the sample is far off."""
         expected, self._sample_primal = self._sample_primal, None
         return expected is not None and best.primal > _MISLEADING * expected
 
@@ -267,7 +248,7 @@ class Schedule(Stateful):
         return Move.FROM_ZERO if from_zero else Move.MULTIPLIERS
 
     def _next_growth(self, free_per_column: float) -> float:
-        """By how much sigma grows, in view of the steps that the last problem took."""
+        """The factor by which sigma grows, given the steps that the last problem took."""
         rules = self._rules
         if not rules.multipliers:
             least, most = _GROWTH_LIMITS
@@ -280,7 +261,7 @@ class Schedule(Stateful):
             return _SMOOTHING_GROWTH
         if rules.free_per_column is None or self.steps <= _EASY:
             return _MULTIPLIER_GROWTH
-        # As sigma grows, free support vectors become fewer. With fewer than columns, they say too
-        # little of where to go, and steps become short; unless they were few anyway.
+        # As sigma grows, there are fewer free support vectors. With fewer than columns, the Hessian
+        # says too little, and steps become short.
         most = free_per_column / rules.free_per_column
         return min(max(most, _LEAST_LIMITED_GROWTH), _MULTIPLIER_GROWTH)

@@ -1,4 +1,4 @@
-"""The smoothed loss's alpha, as a function of w, and sums of it along a direction.
+"""The alpha of the smoothed loss as a function of w, and sums over it along a direction.
 
 For the hinge, alpha_k(w) = clip(alpha_hat_k + sigma s_k (1 - w.y_k), 0, C s_k).
 """
@@ -17,7 +17,7 @@ from certsvm.kernels.rows import Vector
 def free_support_vectors(
     loss: Loss, unclipped: Vector, weights: Vector, C: float, out: NDArray[np.int64]
 ) -> int:
-    """Which rows have unclipped_k strictly inside the box, into the front of ``out``; how many."""
+    """Write the rows whose alpha is strictly inside the box to the front of ``out``; count them."""
     n = 0
     for k in range(unclipped.size):
         out[n] = k
@@ -36,7 +36,7 @@ def smoothed_alpha(
     unclipped: Vector,
     alpha: Vector,
 ) -> None:
-    """The response to the products w.y_k, as it is and clipped to the box."""
+    """Write alpha(w), given the products w.y_k, before and after clipping to the box."""
     for k in range(alpha.size):
         value = response(loss, products[k], alpha_hat[k], sigma, C, weights[k])
         unclipped[k] = value
@@ -53,7 +53,7 @@ def clipped_sum(
     products: Vector,
     t: float,
 ) -> float:
-    """sum_k alpha_k products_k, after a step t along a direction with these products."""
+    """sum_k alpha_k products_k after a step t along a direction with these products."""
     total = 0.0
     step = t * response_slope(loss, sigma, C)
     for k in range(unclipped.size):
@@ -73,7 +73,7 @@ def clipped_sums(
     steps: Vector,
     out: Vector,
 ) -> None:
-    """Add to ``out``, for each of the steps t, what ``clipped_sum`` gives; in one pass."""
+    """Add ``clipped_sum`` of each of the ``steps`` to ``out``, in one pass."""
     slope = response_slope(loss, sigma, C)
     for k in range(unclipped.size):
         product, box = products[k], box_end(loss, C, weights[k])

@@ -1,7 +1,7 @@
-"""Cutting planes: the risk's lower envelope, and the small problem over it.
+"""Cutting planes: the lower envelope of the risk, and the master problem over it.
 
 The risk r(w) = sum_k s_k max(0, 1 - w.y_k) is convex, so each subgradient bounds it from below.
-With c_k = 1 for the rows with v.y_k < 1 at some v, and 0 for the others,
+Given v, let c_k = 1 for the rows with v.y_k < 1, and 0 for the others. Then
 
     r(w) >= g - w.h,     g = sum_k s_k c_k,   h = sum_k s_k c_k y_k         for all w: a cut.
 
@@ -13,27 +13,27 @@ The master problem replaces r by the largest of the cuts so far, and zero:
 alpha_k = s_k sum_i beta_i c_ik lies in the box 0 <= alpha_k <= C s_k, so the master's dual value is
 L(alpha): a cutting-plane method certifies.
 
-The dual is solved by steps on pairs, as in SMO: mass moves from one coordinate to another (the
-slack C - sum beta is one of them) such that the gain is largest, until the master's own duality gap
-is a fraction of the gap that is to be closed. Where such steps zigzag, a Newton step on the
-coordinates that have mass is put between. That is some eighty lines, started from the last
-solution; benchmarks/master.py compares it with libraries.
+The dual is solved by steps on pairs, as in SMO: mass moves between the two coordinates that gain
+most (the slack C - sum beta is a coordinate), until the master's duality gap is a fraction of the
+gap to be closed. If such steps zigzag, Newton steps on the coordinates with mass alternate with
+them. The solver starts from the last solution; benchmarks/master.py compares it with QP libraries.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificates.dual import DualPoint, dual_point, mixed_point, shares_within
+from certsvm.certificates.primal import multiply
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.objective import margins
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
+from certsvm.solvers.base import Options, Run
 from certsvm.storage.fields import array
 from certsvm.storage.state import Scope, State, Stateful
 
@@ -42,16 +42,10 @@ _MOST_FACES = 50
 
 
 class Master(Stateful):
-    """The cuts, and the solution of the problem over them.
+    """The cuts, and the solution ``beta`` of the problem over them.
 
-    Parameters
-    ----------
-    problem : Problem
-        Whose risk is cut.
-    idle_rounds : int
-        A cut that had no weight for so many solutions is dropped.
-    keep_alpha : bool
-        Whether to keep, for each cut, which rows are in it (one bit for each).
+    A cut without weight in ``idle_rounds`` solutions is dropped. With ``keep_alpha``, each cut
+    keeps a bit per row: whether c_k is 1.
     """
 
     STATE = State(
@@ -69,7 +63,7 @@ class Master(Stateful):
         self._idle_rounds = idle_rounds
         self._keep_alpha = keep_alpha
         self._bits: list[NDArray[np.uint8]] = []
-        # The cuts' vectors, in a buffer that grows by doubling.
+        # The vectors h of the cuts, in a buffer that grows by doubling.
         self._buffer = np.empty((8, problem.rows.dimension))
         self.g = np.empty(0)
         self._rounding = np.empty(0)
@@ -79,7 +73,7 @@ class Master(Stateful):
 
     @property
     def h(self) -> NDArray[np.float64]:
-        """The cuts' vectors, one in each row."""
+        """The vectors of the cuts, one per row."""
         return self._buffer[: self.g.size]
 
     @h.setter
@@ -88,7 +82,7 @@ class Master(Stateful):
 
     @property
     def packed_rows(self) -> NDArray[np.uint8]:
-        """The rows in each cut, eight to a byte, if alpha is kept."""
+        """The c_k of each cut, eight to a byte; empty unless alpha is kept."""
         shape = len(self._bits), -(-self._problem.n_rows // 8)
         return np.array(self._bits, dtype=np.uint8).reshape(shape)
 
@@ -97,7 +91,7 @@ class Master(Stateful):
         self._bits = list(packed)
 
     def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """There is a cut, its vector has a length, and its rows are there if alpha is kept."""
+        """Require a cut, squared lengths >= 0, and the c_k if alpha is kept."""
         cuts = state["g"].size
         packed = (cuts if self._keep_alpha else 0, -(-self._problem.n_rows // 8))
         if cuts == 0 or (np.diag(state["gram"]) < 0.0).any():
@@ -107,16 +101,15 @@ class Master(Stateful):
 
     def margins(self, w: Vector) -> Vector:
         """w.y_k for all rows."""
-        products = np.empty(self._problem.rows.n_rows)
-        rows = self._problem.rows
-        margins(rows.arrays, self._problem.signed_weights, w, 0, rows.n_rows, products)
+        products = np.empty(self._problem.n_rows)
+        multiply(self._problem, w, products)
         return products
 
     def add_cut(self, products: Vector) -> None:
-        """Add the cut of the rows whose product, v.y_k, is less than one."""
+        """Add the cut at v, given its products v.y_k."""
         problem = self._problem
         inside = products < 1.0
-        # A feasible point where C is 1.
+        # For C = 1 this alpha is feasible.
         cut = dual_point(problem, np.where(inside, problem.weights, 0.0), "cut")
         h = cut.w
         row = self.h @ h
@@ -141,12 +134,12 @@ class Master(Stateful):
         return self.beta @ self.h
 
     def risk(self, w: Vector) -> float:
-        """The lower envelope at ``w``: the largest cut, or zero."""
+        """The lower envelope of the risk at ``w``."""
         return max(0.0, float((self.g - self.h @ w).max()))
 
     def dual(self, source: str) -> DualPoint:
         """The dual point of the last solution."""
-        # The pairs of steps preserve the sum up to rounding; the box must hold exactly.
+        # Steps on pairs preserve the sum only up to rounding; the box must hold exactly.
         beta = shares_within(self.beta.copy(), self._problem.C)
         bits = list(self._bits)
 
@@ -174,6 +167,25 @@ class Master(Stateful):
             self._bits = [bits for bits, kept in zip(self._bits, keep, strict=True) if kept]
 
 
+class CuttingPlaneRun(Run):
+    """A run that keeps cuts, a weight vector, and the dual point of the last round."""
+
+    def __init__(self, problem: Problem, options: Options, *, idle_rounds: int) -> None:
+        self._problem = problem
+        self._rounds = 0
+        self._master = Master(problem, idle_rounds=idle_rounds, keep_alpha=options.keep_alpha)
+        self._w = options.first_w(problem)
+        self._point: DualPoint | None = None
+
+    def candidates(self) -> Iterator[Vector]:
+        """The weight vector."""
+        yield self._w
+
+    def dual(self) -> DualPoint | None:
+        """The dual point of the master problem, after a complete round."""
+        return self._point
+
+
 def maximise(gram: NDArray[np.float64], g: Vector, C: float, accuracy: float, beta: Vector) -> int:
     """Maximise beta.g - 1/2 beta.gram.beta over beta >= 0, sum beta <= C, in place.
 
@@ -198,15 +210,15 @@ def maximise(gram: NDArray[np.float64], g: Vector, C: float, accuracy: float, be
 
 
 def _maximise_on_face(gram: NDArray[np.float64], linear: Vector, mass: Vector) -> None:
-    """Newton's method on the coordinates that have mass, dropping those it drives to zero.
+    """Newton's method on the coordinates with mass, dropping those that become zero.
 
-    Where cuts are nearly alike, steps on pairs zigzag; this goes straight.
+    If cuts are nearly parallel, steps on pairs zigzag; Newton steps do not.
     """
     while True:
         face = np.flatnonzero(mass > 0.0)
         H = gram[np.ix_(face, face)]
         gradient = linear[face] - gram[face] @ mass
-        # The mass on the face is constant. A trace of ridge makes H invertible.
+        # The total mass is constant. A small ridge makes H invertible.
         bordered = np.ones((face.size + 1, face.size + 1))
         bordered[:-1, :-1] = H + 1e-13 * max(H.max(), 1e-300) * np.eye(face.size)
         bordered[-1, -1] = 0.0
@@ -234,10 +246,10 @@ def move_mass(
     mass: Vector,
     gradient: Vector,
 ) -> int:
-    """Move mass between pairs of coordinates, each time where it gains most."""
+    """Move mass between pairs of coordinates, always with the largest gain; return the steps."""
     n = mass.size
     for step in range(most_steps):
-        # To the coordinate with the largest gradient; the gap is what all mass could gain.
+        # Mass moves to the coordinate with the largest gradient. The gap is the gain if all did.
         to = 0
         gap = 0.0
         for i in range(n):

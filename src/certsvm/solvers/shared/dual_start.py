@@ -1,13 +1,12 @@
-"""A feasible alpha to begin with: a given one, or one read off the margins of a given w.
+"""A feasible alpha for a warm start: a given one, or one computed from the margins of w.
 
-For a w near the optimum, what a slightly smoothed loss answers its margins with is feasible and
-nearly optimal. For the hinge, whose optimal alpha_k is C s_k where w.y_k < 1, zero where w.y_k > 1,
-and anything between on the margin, that is
+If w is near the optimum, the derivative of a slightly smoothed loss at its margins gives an alpha
+that is feasible and nearly optimal. For the hinge, the optimal alpha_k is C s_k if w.y_k < 1, zero
+if w.y_k > 1, and between these on the margin. Smoothed over a width delta on both sides, this is
 
-    alpha_k = C s_k clip((1 + delta - w.y_k) / (2 delta), 0, 1)
+    alpha_k = C s_k clip((1 + delta - w.y_k) / (2 delta), 0, 1).
 
-with a small delta: its kink is rounded off over a width of delta. Which delta is best is found by
-trying.
+The best of several delta is taken.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from certsvm.certificates.dual import dual_bound, dual_point
+from certsvm.certificates.primal import multiply
 from certsvm.kernels.losses import box_end, response, smoothing_centre
-from certsvm.kernels.objective import margins
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Start
@@ -25,22 +24,23 @@ _WIDTHS = tuple(4.0**-i for i in range(6))
 
 
 def starting_alpha(problem: Problem, start: Start | None) -> Vector:
-    """Alpha to begin with: zero, what ``start`` brings, or what its w suggests."""
+    """The alpha of ``start``, clipped to the box, or one from the margins of its w; or zero."""
     if start is None:
         return np.zeros(problem.rows.n_rows)
     if start.alpha is not None:
-        box = box_end(problem.loss, problem.C, problem.weights)
-        feasible: Vector = np.clip(start.alpha, 0.0, box)
+        feasible: Vector = np.clip(
+            start.alpha, 0.0, box_end(problem.loss, problem.C, problem.weights)
+        )
         return feasible
     return alpha_from_margins(problem, start.w)
 
 
 def alpha_from_margins(problem: Problem, w: Vector) -> Vector:
-    """The best feasible alpha of the family above, already scaled."""
+    """The alpha with the largest dual bound, over all widths delta and multiples of alpha."""
     loss, C, weights = problem.loss, problem.C, problem.weights
     box, centre = box_end(loss, C, weights), smoothing_centre(loss, C, weights)
     products = np.empty(problem.rows.n_rows)
-    margins(problem.rows.arrays, problem.signed_weights, w, 0, problem.rows.n_rows, products)
+    multiply(problem, w, products)
     best, best_alpha = -np.inf, np.zeros(problem.rows.n_rows)
     for delta in _WIDTHS:
         unclipped = response(loss, products, centre, C / (2.0 * delta), C, weights)

@@ -4,23 +4,23 @@ The step of plain SGD with learning rate 1/(t+1) is
 
     w <- t/(t+1) w,   plus  s_k y_k / (lambda (t+1))  if  w.y_k <= 1,        lambda = 1/(C m).
 
-Put w = a / (lambda t). Then shrinking costs nothing, it is the counter:
+Let w = a / (lambda t). Then the factor t/(t+1) costs nothing:
 
     a <- a + s_k y_k   if   a.y_k <= lambda t;        t <- t + 1 in any case.
 
-A presentation that changes a is a margin error. With ``<=`` the tie is one, everywhere.
+A presentation that changes a is a margin error. Ties are margin errors, everywhere.
 
 Proposition 1 of the paper bounds |a_t|^2 by R^2 t + lambda t (t - 1), so no projection is
 needed. With weights of at most S, each margin error adds at most S^2 R^2 + 2 S lambda t, and
-the bound is S^2 R^2 t + S lambda t (t - 1). Here it bounds the rounding in a.
+the bound is S^2 R^2 t + S lambda t (t - 1). It serves to bound the rounding in a.
 
 Proposition 3: of ell presentations of one row in a row, with P = a.y_k - lambda t before them,
 
     0                                                                  if P > (ell - 1) lambda
     min(ell, floor(((ell - 1) lambda - P) / max(s_k |y_k|^2, lambda)) + 1)     otherwise
 
-are margin errors: a margin error raises P by s_k |y_k|^2 - lambda, the others lower it by
-lambda. One inner product serves all ell.
+are margin errors: a margin error raises P by s_k |y_k|^2 - lambda, any other presentation lowers
+it by lambda. One inner product serves all ell.
 
 Reference: C. Panagiotakopoulos and P. Tsampouka, The Stochastic Gradient Descent for the
 Primal L1-SVM Optimization Revisited, ECML-PKDD 2013, Section 2.
@@ -46,11 +46,11 @@ from certsvm.storage.state import Scope, State, Stateful
 
 
 class PassSums(NamedTuple):
-    """What ``present`` counts.
+    """Sums over the presentations of a pass.
 
-    ``error_mass`` is the sum of s_k over all margin errors (M, when there are no weights),
-    ``updates`` the number of additions to a, ``loss`` the weighted hinge sum collected from
-    the inner products before each update.
+    ``error_mass`` is the sum of s_k over all margin errors (without weights, their number),
+    ``updates`` the number of additions to a, ``loss`` the weighted hinge sum from the inner
+    products before each update.
     """
 
     margin_errors: int
@@ -60,35 +60,20 @@ class PassSums(NamedTuple):
 
 
 class GrowingMargin(Stateful):
-    """The state (a, t) and the sums over everything presented so far.
-
-    Parameters
-    ----------
-    problem : PartedProblem
-        Whose rows are presented.
-    w : ndarray of shape (dimension,), default=None
-        Where to begin; None means at zero.
-    t : int, default=0
-        How many presentations ``w`` stands for.
-    keep_counts : bool, default=False
-        Whether to count margin errors by row.
-    dtype : type, default=float64
-        Of a.
+    """The state (a, t) and the sums over all presentations, beginning with w after t of them.
 
     Attributes
     ----------
     a : ndarray of shape (dimension,)
-        lambda t w.
-    t : int
-        The number of presentations, those that the start stands for included.
+        lambda t w, of the given ``dtype``.
+    t, t_start : int
+        The number of presentations, including those before the start, and its initial value.
     error_mass : float
         sum_k s_k I_k, where row k was a margin error I_k times. Without weights this is M.
-    t_start : int
-        The presentations that the start stands for.
     updates : int
         The number of additions to a.
     counts : ndarray of shape (n_rows,) or (0,)
-        I_k, if they are kept.
+        I_k, with ``keep_counts``.
     """
 
     STATE = State(
@@ -122,14 +107,14 @@ class GrowingMargin(Stateful):
         self._squared_norm_start = self._squared_length()
 
     def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """At most as many updates as presentations, which began at ``t_start``."""
+        """Require at most as many updates as presentations since the start."""
         if state["updates"] > state["t"] - state["t_start"]:
             scope.fail("has more updates than presentations")
 
     def present(self, order: NDArray[np.int64], ell: int = 1, part: Part | None = None) -> PassSums:
         """Present the rows of ``order``, each ``ell`` times in a row.
 
-        They are rows of ``part``, which may be left out if the problem is in memory.
+        ``order`` indexes the rows of ``part``, by default those of a problem in memory.
         """
         if part is None:
             assert isinstance(self.problem, Part)
@@ -137,19 +122,12 @@ class GrowingMargin(Stateful):
         counts = self.counts[part.span] if self.counts.size else self.counts
         margin_errors, updates = 0, 0
         error_mass, loss = 0.0, 0.0
-        for some in part.slices(order):
+        for piece in part.slices(order):
             sums = present(
-                part.rows.arrays,
-                part.signed_weights,
-                part.rows.squared_norms,
-                some,
-                self.problem.lambda_,
-                self.t,
-                ell,
-                self.a,
-                counts,
-            )
-            self.t += ell * some.size
+                part.rows.arrays, part.signed_weights, part.rows.squared_norms, piece,
+                self.problem.lambda_, self.t, ell, self.a, counts,
+            )  # fmt: skip
+            self.t += ell * piece.size
             margin_errors += sums[0]
             error_mass += sums[1]
             updates += sums[2]
@@ -185,9 +163,9 @@ class GrowingMargin(Stateful):
         )
 
     def rounding_since(self, updates: int) -> float:
-        """A bound, in norm, on the rounding in a since it had seen ``updates`` updates."""
+        """A bound, in norm, on the rounding in a after the first ``updates`` updates."""
         longest = self.largest_norm()
-        # A step leads from one place within that length to another.
+        # A step connects two points of at most that norm.
         return updates_rounding(self.updates - updates, longest, 2.0 * longest)
 
 
@@ -219,7 +197,7 @@ def present(
     a: NDArray[Any],
     counts: NDArray[np.int64],
 ) -> tuple[int, float, int, float]:
-    """Present the rows of ``order``, each ``ell`` times; see ``PassSums`` for what is returned.
+    """Present the rows of ``order``, each ``ell`` times; return the fields of ``PassSums``.
 
     Writes ``a`` and, unless it is empty, ``counts``.
     """

@@ -1,10 +1,10 @@
-"""In which order to visit rows.
+"""The order in which rows are visited.
 
-A random order is what converges best, and what memory likes least: for data beyond the caches,
-rows in the order of memory are read several times faster. So rows that lie together are visited
-together, in blocks of some tens whose order is random: still a permutation of the rows. Where
-neighbours are alike (data sorted by class, say) blocks converge badly; a sample tells,
-and then the order is random throughout. No copy of the data is made in any case.
+A random order converges best. But if the data exceed the caches, rows in memory order are read
+several times faster. So neighbouring rows are visited together, in blocks whose order is random:
+still a permutation of the rows. If neighbours are alike, as in data sorted by class, blocks
+converge badly; a sample shows this, and then the order is random throughout. The data are never
+copied.
 """
 
 from __future__ import annotations
@@ -19,31 +19,19 @@ from certsvm.storage.fields import flag
 from certsvm.storage.state import State, Stateful
 
 _BLOCK = 32
-# Up to this size, in bytes, any order is as fast, and the most random one converges best.
+# Up to this size of the data, in bytes, all orders are equally fast, so a random one is best.
 _SMALL = 8_000_000
-# Up to this size a prefetch is as good as the right order: the data is in some cache.
+# Up to this size the data are in a cache, and prefetching makes up for a random order.
 _CACHE = 32_000_000
-# Neighbours count as alike when their mean cosine exceeds that of random pairs by this.
+# Neighbours are alike if their mean cosine exceeds that of random pairs by this; number of pairs.
 _ALIKE, _PAIRS = 0.25, 256
 
 
 class Order(Stateful):
-    """Permutations of rows, random in a way that suits the data.
+    """Random permutations of the rows of ``part``.
 
-    Parameters
-    ----------
-    part : Part
-        Whose rows are visited.
-    rng : Generator
-        The source of randomness.
-    shuffled : bool, default=None
-        Whether neighbouring rows are as unlike as any two, so that they may be visited
-        together. None looks at a sample.
-
-    Attributes
-    ----------
-    in_order : bool
-        Whether rows need not be waited for: they come as they lie, or are in a cache.
+    ``shuffled`` says that neighbouring rows are no more alike than random pairs, so that they may
+    be visited together; None decides from a sample.
     """
 
     STATE = State(shuffled=flag())
@@ -59,16 +47,16 @@ class Order(Stateful):
 
     @property
     def in_order(self) -> bool:
-        """Whether rows need not be waited for: they come as they lie, or are in a cache."""
+        """Whether rows are read in memory order, or from a cache."""
         return self._shuffled or self._size <= _CACHE
 
     def permuted(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """A permutation of ``rows``, which ascend."""
+        """A random permutation of ``rows``, which are in ascending order."""
         return in_blocks(rows, _BLOCK if self._shuffled else 1, self._rng)
 
 
 def in_blocks(rows: NDArray[np.int64], block: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The rows in blocks of neighbours, the blocks in random order, what is left over last.
+    """The rows in blocks of neighbours, in random order, with an incomplete block at the end.
 
     Examples
     --------
@@ -83,17 +71,17 @@ def in_blocks(rows: NDArray[np.int64], block: int, rng: np.random.Generator) -> 
 
 
 def neighbours_are_alike(part: Part, rng: np.random.Generator) -> bool:
-    """Whether y_k.y_(k+1) / (|y_k| |y_(k+1)|) is, on average, much larger than for random pairs."""
+    """Whether the mean cosine of y_k and y_(k+1) is much larger than that of random pairs."""
     active = part.active
     if active.size < 4:
         return False
     first = active[rng.integers(active.size - 1, size=_PAIRS)]
     second = active[np.searchsorted(active, first) + 1]
-    some, others = active[rng.integers(active.size, size=(2, _PAIRS))]
+    left, right = active[rng.integers(active.size, size=(2, _PAIRS))]
     scratch = np.zeros(part.rows.dimension)
     arguments = part.rows.arrays, part.signed_weights, part.rows.norms
     near = sum_of_cosines(*arguments, first, second, scratch)
-    far = sum_of_cosines(*arguments, some, others, scratch)
+    far = sum_of_cosines(*arguments, left, right, scratch)
     return near - far > _ALIKE * _PAIRS
 
 
@@ -102,14 +90,14 @@ def sum_of_cosines(
     rows: RowArrays,
     signed_weights: Vector,
     norms: Vector,
-    some: NDArray[np.int64],
-    others: NDArray[np.int64],
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
     scratch: Vector,
 ) -> float:
-    """Over the pairs of rows, labels reflected into them; ``scratch`` is zero before and after."""
+    """The sum over pairs of the cosines of y_k; ``scratch`` is zero before and after."""
     total = 0.0
-    for i in range(some.size):
-        k, other = some[i], others[i]
+    for i in range(left.size):
+        k, other = left[i], right[i]
         size = norms[k] * norms[other]
         if size > 0.0:
             add(rows, k, 1.0, scratch)

@@ -1,15 +1,14 @@
 """The best combination of two weight vectors.
 
-Dual methods have a good alpha long before w_alpha is good: a row on the margin that is short of
-it by a little costs C times that little, one that is beyond it costs nothing. Among the
-combinations a u + b v of the best vector so far and the latest one there is often a much better
-one, and with the products of both with all rows it takes no reading of the data to find it:
+Dual methods have a good alpha long before w_alpha is good: a row slightly below the margin costs C
+times the difference, a row slightly above it costs nothing. Often a combination a u + b v of the
+best vector so far and the latest one is much better than both. Given the products of both with all
+rows, it is found without reading the data, as the minimum of
 
     f(a, b) = 1/2 |a u + b v|^2 + C sum_k s_k loss(a u.y_k + b v.y_k).
 
-Newton's method on f with its kinks rounded off over a width that shrinks with each step that is a
-success; early steps that are none are halved. The best point met on the way, by f itself, is the
-answer.
+The method is Newton's, on f with smoothed kinks. The width of the smoothing shrinks after each step
+that decreases f; other steps are halved. The result is the best point met on the way, by f itself.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from certsvm.problem.memory import Problem
 
 _STEPS = 16
 _WIDTH, _SHRINK, _NARROWEST = 0.25, 0.6, 1e-6
-# After so many steps, one that gains less than this share of f is the last.
+# After so many steps, the search ends when a step gains less than this share of f.
 _PATIENCE, _GAIN = 6, 1e-4
 _RIDGE = 1e-9
 
@@ -52,18 +51,18 @@ def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float,
         if gain > 0.0:
             best, best_value = (a, b), now
         if step < 0:
-            # That was u alone; the search begins at v.
+            # This was u; the search starts at v.
             a, b = 0.0, 1.0
             continue
         if step >= _PATIENCE and gain <= _GAIN * abs(now):
             break
         if gain < 0.0 and step > 0:
-            # Too far: half of it, with the same width.
+            # The step was too long: halve it, with the same width.
             a, b = 0.5 * (a + best[0]), 0.5 * (b + best[1])
             continue
         g0, g1 = a * uu + b * uv - g0, a * uv + b * vv - g1
         h00, h01, h11 = uu + h00, uv + h01, vv + h11
-        # u and v may be parallel, or zero.
+        # Without the ridge, the Hessian is singular if u and v are parallel.
         ridge = _RIDGE * (h00 + h11)
         h00, h11 = h00 + ridge, h11 + ridge
         determinant = h00 * h11 - h01 * h01
@@ -88,8 +87,8 @@ def smoothed_losses(
     sigma: float,
     C: float,
 ) -> tuple[float, float, float, float, float, float]:
-    """The loss at a u + b v; of C times the smoothed loss, minus the gradient, and the Hessian."""
-    # All for a unit of weight, to which they are proportional.
+    """The loss at a u + b v; minus the gradient and the Hessian of C times the smoothed loss."""
+    # For a weight of 1; both are proportional to the weight.
     centre, box = smoothing_centre(loss, C, 1.0), box_end(loss, C, 1.0)
     total, g0, g1, h00, h01, h11 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(u.size):

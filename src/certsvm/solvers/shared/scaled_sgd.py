@@ -1,11 +1,11 @@
-"""SGD with any learning rate, on w = scale times v; and how to find a rate.
+"""SGD with any learning rate, on w = scale times v, and a search for the rate.
 
 A step with the rate eta on row k, for  lambda/2 |w|^2 + 1/m sum_k s_k max(0, margin - w.y_k),  is
 
-    w <- (1 - eta lambda) w,   plus  eta s_k y_k  if w.y_k falls short of the margin.
+    w <- (1 - eta lambda) w,   plus  eta s_k y_k  if w.y_k <= margin.
 
-Shrinking only touches the scale, which is folded into v before it gets too small. The rates of
-NORMA and SvmSgd are cases of
+The first factor changes only the scale, which is folded into v before it gets too small. The rates
+of NORMA and SvmSgd are cases of
 
     eta_t = eta_0 / (1 + decay t)^power.
 """
@@ -13,7 +13,7 @@ NORMA and SvmSgd are cases of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +23,12 @@ from numpy.typing import NDArray
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.memory import Problem
+from certsvm.solvers.base import Solver, require
 from certsvm.storage.fields import array, count, number, positive, record
 from certsvm.storage.state import Scope, State, Stateful
+
+TRIAL_ROWS = 1000
+"""The number of rows on which a rate is tried."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class ScaledSGD(Stateful):
     )
 
     def __init__(
-        self, problem: Problem, rate: Rate, *, w: Vector | None = None, t: int = 0,
+        self, problem: Problem, rate: Rate, w: Vector, t: int = 0, *,
         nu: float = math.nan, dtype: type[np.floating[Any]] = np.float64,
     ) -> None:  # fmt: skip
         self.problem = problem
@@ -57,12 +61,10 @@ class ScaledSGD(Stateful):
         self.nu = nu
         self.margin = 1.0
         self.scale = 1.0
-        self.v: NDArray[Any] = np.zeros(problem.rows.dimension, dtype=dtype)
-        if w is not None:
-            self.v[:] = w
+        self.v: NDArray[Any] = w.astype(dtype)
 
     def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """The rate is one that does not turn w around."""
+        """Require a rate that does not reverse w."""
         if not state["rate"]["eta_0"] * self.problem.lambda_ < 1.0:
             scope.fail("has a rate beyond 1/lambda")
 
@@ -72,19 +74,10 @@ class ScaledSGD(Stateful):
         errors, loss = 0, 0.0
         for part in problem.slices(order):
             self.scale, self.margin, part_errors, part_loss = scaled_steps(
-                problem.rows.arrays,
-                problem.signed_weights,
-                part,
-                problem.lambda_,
-                rate.eta_0,
-                rate.decay,
-                rate.power,
-                self.nu,
-                self.t,
-                self.scale,
-                self.margin,
+                problem.rows.arrays, problem.signed_weights, part, problem.lambda_,
+                rate.eta_0, rate.decay, rate.power, self.nu, self.t, self.scale, self.margin,
                 self.v,
-            )
+            )  # fmt: skip
             self.t += part.size
             errors += part_errors
             loss += part_loss
@@ -92,29 +85,25 @@ class ScaledSGD(Stateful):
 
     @property
     def w(self) -> Vector:
-        """The weight vector, for the margin one; the margin must be positive."""
+        """The weight vector, scaled to the margin 1; the margin must be positive."""
         return (self.scale / self.margin) * self.v.astype(np.float64)
 
 
 def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
-    """A constant rate that makes the most of one pass over ``rows``.
+    """The constant rate that gives the least objective after one pass over ``rows``.
 
-    Tries 1, then goes on doubling, or halving, while that improves the objective on these rows.
-    A rate beyond 1/lambda would turn w around and is not tried.
+    Tries 1, then doubles or halves the rate while that improves the objective on these rows. A rate
+    above 1/lambda would reverse w and is not tried.
     """
     most = 0.5 / problem.lambda_
 
     def cost(eta: float) -> float:
-        state = ScaledSGD(problem, Rate(eta))
+        state = ScaledSGD(problem, Rate(eta), np.zeros(problem.dimension))
         state.present(rows)
-        w = state.w
-        return mean_objective(problem, rows, w)
+        return mean_objective(problem, rows, state.w)
 
-    return _best_of_doubling(cost, min(1.0, most), most)
-
-
-def _best_of_doubling(cost: Callable[[float], float], first: float, most: float) -> float:
-    best, best_cost = first, cost(first)
+    best = min(1.0, most)
+    best_cost = cost(best)
     for factor in (2.0, 0.5):
         eta = best * factor
         while eta <= most and eta > 1e-300:
@@ -126,8 +115,18 @@ def _best_of_doubling(cost: Callable[[float], float], first: float, most: float)
     return best
 
 
+def require_stable(solver: Solver, problem: Problem, eta_0: float) -> None:
+    """Raise a ValueError if the first step would reverse w."""
+    require(
+        eta_0 * problem.lambda_ < 1,
+        solver,
+        f"eta_0 = {eta_0:g} is beyond 1/lambda = C m = {1 / problem.lambda_:g}: the first step "
+        "would reverse w. Choose a smaller one.",
+    )
+
+
 def mean_objective(problem: Problem, rows: NDArray[np.int64], w: Vector) -> float:
-    """Mean objective over some rows."""
+    """The objective lambda/2 |w|^2 plus the mean weighted hinge loss of ``rows``."""
     loss = float(partial_hinge(problem.rows.arrays, problem.signed_weights, rows, w))
     return 0.5 * problem.lambda_ * float(w @ w) + loss / rows.size
 
@@ -160,12 +159,11 @@ def scaled_steps(
     target: float,
     v: NDArray[np.floating[Any]],
 ) -> tuple[float, float, int, float]:
-    """Steps on the rows of ``order``, the first with the rate of time ``t``; writes ``v``.
+    """Make steps on the rows of ``order``, the first with the rate at ``t``; write ``v``.
 
-    ``target`` is the margin; if ``nu`` is not NaN it moves, down by eta s_k (1 - nu) at a margin
-    error and up by eta s_k nu otherwise. Returns scale, target, margin errors and the weighted
-    hinge sum of w / target, the w that belongs to the margin one; while the target is not
-    positive, a margin error counts as one.
+    ``target`` is the margin. If ``nu`` is not NaN, a margin error lowers it by eta s_k (1 - nu),
+    any other row raises it by eta s_k nu. Returns scale, target, margin errors and the weighted
+    hinge sum of w / target. While the target is not positive, a margin error counts as a loss of 1.
     """
     errors = 0
     loss = 0.0

@@ -1,15 +1,15 @@
-"""Windowed certificates: what any run of complete passes proves.
+"""Windowed certificates: dual points from consecutive complete passes.
 
-Between a snapshot (T0, mass0, a0) and now (T, mass, a), each row was presented T - T0 times
-and was a margin error I_k - I0_k <= T - T0 times. So
+Between a snapshot (T0, mass0, a0) and the current state (T, mass, a), each row was presented T - T0
+times and was a margin error I_k - I0_k <= T - T0 times. So
 
     alpha_k = C s_k (I_k - I0_k) / (T - T0)      lies in the box  [0, C s_k],
     sum_k alpha_k     = C (mass - mass0) / (T - T0),
     sum_k alpha_k y_k = C (a - a0) / (T - T0),
 
-and Proposition 2 is the case of a snapshot at the start. The first passes make many margin
-errors that the answer does not need; they stay in the average over all passes for ever,
-while a window forgets them. A few snapshots at geometrically spaced times are enough.
+and Proposition 2 is the case of a snapshot at the start. The first passes make many margin errors
+that the optimum does not have; the average over all passes retains them, a window does not. A few
+snapshots at geometrically spaced times are enough.
 """
 
 from __future__ import annotations
@@ -42,16 +42,10 @@ class Snapshot:
 
 
 class Windows(Stateful):
-    """Dual points from the passes since a few snapshots.
+    """Dual points from the passes since each of a few snapshots of ``state``.
 
-    Parameters
-    ----------
-    state : GrowingMargin
-        The state at the beginning, from which the first window starts.
-    size : int
-        The number of snapshots besides the one at the beginning; zero gives Proposition 2.
-    spacing : float
-        How much larger T is at a snapshot than at the one before.
+    The first snapshot is taken now. ``size`` more are kept, at times T in the ratio ``spacing``; a
+    size of zero gives Proposition 2.
     """
 
     STATE = State(
@@ -76,26 +70,26 @@ class Windows(Stateful):
         self._snapshots = [self._snapshot(self.T_start)]
 
     def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """There are as many snapshots as are kept, or fewer."""
+        """Require no more snapshots than are kept."""
         if len(state["snapshots"]) > self._size + 1:
             scope.fail("has too many snapshots")
 
     @property
     def T_start(self) -> int:
-        """How many epochs the start stands for."""
+        """The number of epochs before the start."""
         return self._state.t_start // self._state.problem.m
 
     def best(self, T: int) -> tuple[Snapshot, float]:
-        """The snapshot since which the bound is largest, after T epochs, and the bound's value.
+        """The snapshot since which the bound is largest, after T epochs, and that bound.
 
-        The value is for choosing by; ``point`` computes the chosen one with its rounding.
+        The bound here ignores rounding; ``point`` includes it.
         """
         values = [self._value(since, T) for since in self._snapshots]
         i = int(np.argmax(values))
         return self._snapshots[i], values[i]
 
     def observe(self, T: int) -> None:
-        """Take a snapshot after T epochs if it is time for one."""
+        """Take a snapshot after T epochs if one is due."""
         if self._size == 0 or T - self.T_start < self._next:
             return
         self._next = max(self._next + 1.0, self._spacing * (T - self.T_start))
@@ -110,7 +104,7 @@ class Windows(Stateful):
         return average
 
     def scale(self, since: Snapshot, T: int) -> float:
-        """The factor by which the window's dual point is best multiplied."""
+        """The best multiple of the window's dual point."""
         return best_scale(*self._sums(since, T))
 
     def point(self, since: Snapshot, T: int) -> DualPoint:
@@ -125,7 +119,7 @@ class Windows(Stateful):
             return np.minimum(per_count * problem.weights * (state.counts - since.counts), box)
 
         if state.a.dtype != np.float64:
-            # a has rounded too much to prove anything; the counts have not.
+            # The rounding in a is too large to prove a bound; the counts are exact.
             return dual_point(problem, alpha(), source)
         a = state.a - since.a
         mass = grown_sum(since.error_mass, state.error_mass, state.updates - since.updates)

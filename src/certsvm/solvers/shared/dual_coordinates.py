@@ -1,0 +1,78 @@
+"""The state of dual coordinate descent: alpha, and w = sum_k alpha_k y_k with its rounding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.certificates.dual import DualPoint, dual_point, point_of
+from certsvm.certificates.rounding import updates_rounding
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Vector
+from certsvm.solvers.base import Options, Run
+from certsvm.solvers.shared.dual_start import starting_alpha
+
+
+class DualCoordinateRun(Run):
+    """A run that moves alpha one coordinate at a time, and w with it.
+
+    A pass sets ``_complete`` to False and, at its end, back to True: in between, w may not belong
+    to alpha.
+    """
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        self._problem = problem
+        self._rng = options.rng
+        self._team = options.team
+        self._keep_alpha = options.keep_alpha
+        self._passes = 0
+        self._alpha = starting_alpha(problem, options.start)
+        self._compute_w()
+        self._complete = True
+
+    def _compute_w(self) -> None:
+        """Compute w from alpha, which resets its rounding."""
+        point = dual_point(self._problem, self._alpha, "start", self._team)
+        self._w, self._rounding = point.w, point.w_rounding
+
+    def _visit(
+        self, order: NDArray[np.int64], steps: Callable[..., Any], *parameters: float
+    ) -> tuple[NDArray[np.int64], list[Any]]:
+        """Call the kernel ``steps`` on the rows of ``order``, in pieces.
+
+        The kernel moves the rows that stay active to the front of its piece, and returns their
+        number, the number of updates, sums of its own, and sum |step| |y_k|. Returns the rows that
+        stay active, and what the kernel returned for each piece.
+        """
+        problem = self._problem
+        length = math.sqrt(float(self._w @ self._w))
+        kept, sums = 0, []
+        for piece in problem.slices(order):
+            result = steps(
+                problem.loss, problem.rows.arrays, problem.signed_weights,
+                problem.rows.squared_norms, problem.C, *parameters, piece, self._alpha, self._w,
+            )  # fmt: skip
+            order[kept : kept + result[0]] = piece[: result[0]]
+            kept += result[0]
+            sums.append(result)
+        # Neither w nor a step was ever longer.
+        reach = length + sum(result[-1] for result in sums)
+        self._rounding += updates_rounding(sum(result[1] for result in sums), reach, reach)
+        return order[:kept], sums
+
+    def candidates(self) -> Iterator[Vector]:
+        """The weight vector w of alpha."""
+        yield self._w
+
+    def dual(self) -> DualPoint | None:
+        """The point alpha, after a complete pass."""
+        if not self._complete:
+            return None
+        return point_of(
+            self._problem, self._alpha, self._w, self._rounding, "dual coordinates",
+            keep_alpha=self._keep_alpha,
+        )  # fmt: skip

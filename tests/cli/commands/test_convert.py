@@ -1,0 +1,41 @@
+"""Converting from the shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from certsvm.data import load_libsvm
+from certsvm.data.block_file import BlockFile
+from tests.cli.running import run, write
+
+
+def test_a_converted_file_gives_the_same_rows_and_a_certificate(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=400)
+    assert run("convert", "data", "data.arrow", "--memory", "600M", cwd=tmp_path).code == 0
+    X, _ = load_libsvm(tmp_path / "data")
+    summary = BlockFile(tmp_path / "data.arrow").summary
+    assert (summary.n_rows, summary.n_columns, summary.n_values) == (*X.shape, X.nnz)
+    trained = run("train", "data.arrow", "--tol", 1e-3, "-o", "m", "--json", cwd=tmp_path)
+    assert trained.json["met"]
+    # The order of the rows is another one; J is not.
+    verified = run("verify", "m", "data", "--json", cwd=tmp_path)
+    assert verified.code == 3
+    assert verified.json["ok"]
+    assert verified.json["same_data"] is False
+
+
+def test_the_output_must_not_be_the_input(tmp_path: Path) -> None:
+    before = write(tmp_path / "data").read_bytes()
+    refused = run("convert", "data", "data", cwd=tmp_path)
+    assert refused.code == 2
+    assert "would be overwritten" in refused.err
+    assert (tmp_path / "data").read_bytes() == before
+
+
+def test_a_converted_file_is_not_converted_again(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    assert run("convert", "data", "a.arrow", "--keep-order", "-q", cwd=tmp_path).code == 0
+    assert not BlockFile(tmp_path / "a.arrow").summary.shuffled
+    refused = run("convert", "a.arrow", "b.arrow", cwd=tmp_path)
+    assert refused.code == 2
+    assert "Arrow file already" in refused.err

@@ -1,0 +1,33 @@
+"""Exporting models to liblinear."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.running import run, write
+
+
+def test_liblinear_models(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    run("train", "data", "-q", cwd=tmp_path)
+    assert run("export", "data.model", "text", cwd=tmp_path).code == 0
+    assert (tmp_path / "text").read_text().startswith("solver_type L2R_L1LOSS_SVC_DUAL")
+    assert run("import", "text", "back", cwd=tmp_path).code == 0
+    first, *others = (
+        run("predict", model, "data", "-q", cwd=tmp_path).out
+        for model in ("data.model", "text", "back")
+    )
+    assert others == [first, first]
+    refused = run("verify", "back", "data", cwd=tmp_path)
+    assert refused.code == 2
+    assert "no certificate" in refused.err
+
+
+def test_a_model_is_not_overwritten(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    run("train", "data", "-q", cwd=tmp_path)
+    before = (tmp_path / "data.model").read_bytes()
+    refused = run("export", "data.model", "data.model", cwd=tmp_path)
+    assert refused.code == 2
+    assert "would be overwritten" in refused.err
+    assert (tmp_path / "data.model").read_bytes() == before

@@ -1,0 +1,167 @@
+"""Training from the shell."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from certsvm import LinearSVC, Model, verify_model
+from certsvm.data import load_libsvm
+from tests.cli.running import run, write
+
+
+def test_the_full_round(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=400)
+    write(tmp_path / "new", seed=1)
+    trained = run("train", "data", "-c", 2, "--tol", 1e-4, "--witness", "-B", 1, cwd=tmp_path)
+    assert trained.code == 0
+    assert "proved" in trained.out
+    assert "data.model" in trained.out
+    model = Model.load(tmp_path / "data.model", witness=True)
+    X, y = load_libsvm(tmp_path / "data")
+    reference = LinearSVC(C=2, tol=1e-9, random_state=0).fit(X, y)
+    gap = model.certificates[0].primal / reference.certificate_.primal - 1
+    assert -1e-9 <= gap <= 1e-4
+    assert model.intercept_scaling == 1
+    assert verify_model(model, [(X, y, None)]).dual_verified
+
+    verified = run("verify", "data.model", "data", cwd=tmp_path)
+    assert (verified.code, verified.out.splitlines()[-1][:9]) == (0, "confirmed")
+
+    predicted = run("predict", "data.model", "new", "-o", "out.txt", cwd=tmp_path)
+    assert predicted.code == 0
+    X_new, y_new = load_libsvm(tmp_path / "new")
+    labels = (tmp_path / "out.txt").read_text().splitlines()
+    assert labels == [f"{label:g}" for label in model.predict(X_new)]
+    right = int((model.predict(X_new) == y_new).sum())
+    assert f"({right} of {y_new.size})" in predicted.err
+
+    evaluated = run("evaluate", "data.model", "new", "--json", cwd=tmp_path)
+    assert evaluated.json["accuracy"] == pytest.approx(right / y_new.size)
+    assert evaluated.json["rows"] == y_new.size
+
+    assert run("info", "data.model", "--json", cwd=tmp_path).json["features"] == X.shape[1]
+    about = run("info", "data", "--json", cwd=tmp_path).json
+    assert (about["rows"], about["columns"], about["values"]) == (*X.shape, X.nnz)
+
+
+def test_streaming_is_certified_like_memory(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=4000, n_columns=30)
+    run("convert", "data", "data.arrow", "--block-size", "100k", "-q", cwd=tmp_path)
+    optimum = run("train", "data", "--tol", 1e-9, "--json", "-o", "m", cwd=tmp_path).json
+    for solver in ("auto", "sgd-s", "sgd-m", "newton"):
+        streamed = run(
+            "train", "data.arrow", "--stream", "--solver", solver, "--tol", 0.02, "--json",
+            "--witness", cwd=tmp_path,
+        )  # fmt: skip
+        certificate = streamed.json["certificates"][0]
+        assert streamed.json["met"]
+        primal, dual = optimum["certificates"][0]["primal"], optimum["certificates"][0]["dual"]
+        assert certificate["dual"] <= primal * (1 + 1e-12)
+        assert dual <= certificate["primal"] * (1 + 1e-12)
+        assert run("verify", "data.arrow.model", "data.arrow", cwd=tmp_path).code == 0
+
+
+def test_several_classes(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_classes=3)
+    trained = run("train", "data", "--witness", "--json", cwd=tmp_path)
+    assert trained.code == 0
+    assert [c["class"] for c in trained.json["certificates"]] == [0, 1, 2]
+    assert run("verify", "data.model", "data", cwd=tmp_path).code == 0
+    scored = run("predict", "data.model", "data", "--scores", cwd=tmp_path)
+    X, _ = load_libsvm(tmp_path / "data")
+    scores = np.array([line.split()[1:] for line in scored.out.splitlines()], dtype=float)
+    np.testing.assert_array_equal(scores, Model.load(tmp_path / "data.model").decision_function(X))
+
+
+def test_a_target_that_is_not_reached(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=3000, n_columns=50)
+    ended = run(
+        "train", "data", "--solver", "sgd-s", "--max-iter", 2, "-c", 100, "--tol", 1e-6,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert ended.code == 3
+    assert "not met" in ended.out
+    assert "max_iter reached after 2 passes" in ended.out
+    assert not Model.load(tmp_path / "data.model").certificates[0].met
+
+
+def test_tables(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    names = np.where(X[:, 0] + 0.3 * rng.standard_normal(200) > 0, "spam", "ham")
+    lines = [",".join([*map(repr, row.tolist()), name]) for row, name in zip(X, names, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,c,kind", *lines]) + "\n")
+    assert run("train", "t.csv", "-B", 1, "--witness", "-q", cwd=tmp_path).code == 0
+    model = Model.load(tmp_path / "t.csv.model")
+    assert model.feature_names == ("a", "b", "c")
+    assert model.classes.tolist() == ["ham", "spam"]
+    assert run("verify", "t.csv.model", "t.csv", cwd=tmp_path).code == 0
+    out = run("predict", "t.csv.model", "t.csv", cwd=tmp_path)
+    assert out.out.splitlines() == model.predict(X).tolist()
+    wrong = run("train", "t.csv", "--label", "a", cwd=tmp_path)
+    assert wrong.code == 2
+    assert "'kind' holds string" in wrong.err
+
+
+def test_letters_of_liblinear(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    ours = run("train", "data", "-c", 3, "-e", 0.001, "-w1", 2, "-w-1", 0.5, "-B", 1, "-s", 3,
+               "-q", "-o", "a", cwd=tmp_path)  # fmt: skip
+    assert ours.code == 0
+    run("train", "data", "--C", 3, "--tol", 0.001, "--class-weight", "1=2", "--class-weight",
+        "-1=0.5", "--bias", 1, "-q", "-o", "b", cwd=tmp_path)  # fmt: skip
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert Model.load(tmp_path / "a").class_weight.tolist() == [0.5, 2.0]
+    for letter, word in (("-s", "--solver"), ("-v", "cross_val_score"), ("-m", "--n-jobs")):
+        refused = run("train", "data", letter, 5, cwd=tmp_path)
+        assert refused.code == 2
+        assert word in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "missing"], "does not exist"),
+        (["train", "data", "-c", "-1"], "C must be"),
+        (["train", "data", "-c", "nan"], "C must be"),
+        (["train", "data", "--tol", "-1"], "tol must be"),
+        (["train", "data", "--solver", "magic"], "unknown solver"),
+        (["train", "data", "-o", "no/where/model"], "there is no folder"),
+        (["train", "data", "--memory", "much"], "not a size"),
+        (["train", "data", "--label", "x"], "--label is for tables"),
+        (["train", "data", "--class-weight", "7=2"], "there is no class 7"),
+        (["train", "data", "--witness", "--solver", "pegasos"], "needs a solver with a dual"),
+        (["train", "data", "data"], "would be overwritten"),
+        (["train", "data.witness", "-o", "data"], "would be overwritten"),
+    ],
+)
+def test_bad_usage(words: list[str], message: str, tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    write(tmp_path / "data.witness")
+    refused = run(*words, cwd=tmp_path)
+    assert refused.code == 2
+    assert message in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    (tmp_path / "locked").mkdir(mode=0o500)
+    if os.access(tmp_path / "locked", os.W_OK):
+        pytest.skip("whoever runs this may write anywhere")
+    refused = run("train", "data", "-o", "locked/model", cwd=tmp_path)
+    assert refused.code == 2
+    assert "cannot be written to" in refused.err
+
+
+def test_a_place_for_checkpoints_is_looked_for_first(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    (tmp_path / "taken").write_text("a file")
+    refused = run("train", "data", "--checkpoint", "taken/state", cwd=tmp_path)
+    assert refused.code == 2
+    assert "no checkpoints can be kept there" in refused.err
+    assert not (tmp_path / "data.model").exists()

@@ -1,0 +1,94 @@
+"""Start-up, exit codes and messages."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from certsvm.cli.app import Commands, app, put_json
+from tests.cli.running import arguments, run, write
+
+
+def test_what_is_not_needed_is_not_imported(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    code = (
+        "import sys; from certsvm.cli import main\n"
+        "try: main()\nexcept SystemExit as end: assert not end.code\n"
+        "print([m for m in ('sklearn', 'pyarrow', 'numba') if m in sys.modules])"
+    )
+
+    def imported(*words: str) -> str:
+        done = subprocess.run([sys.executable, "-c", code, *words], cwd=tmp_path,
+                              capture_output=True, text=True, check=True)  # fmt: skip
+        return done.stdout.splitlines()[-1]
+
+    assert imported("--help") == "[]"
+    assert imported("train", "--help") == "[]"
+    assert imported("train", "data", "-q") == "['numba']"
+
+
+def test_a_closed_pipe_is_no_refutation(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    run("train", "data", "--witness", "-q", cwd=tmp_path)
+    words = " ".join([*map(str, arguments("verify", "data.model", "data"))])
+    done = subprocess.run(
+        ["bash", "-c", f"{words} | true; exit ${{PIPESTATUS[0]}}"], cwd=tmp_path, check=False,
+        capture_output=True,
+    )  # fmt: skip
+    assert done.returncode in (0, 141)
+
+
+def test_an_unknown_command(tmp_path: Path) -> None:
+    refused = run("frobnicate", cwd=tmp_path)
+    assert refused.code == 2
+    assert "No such command" in refused.err
+
+
+def test_every_command_of_the_list_exists() -> None:
+    context = click.Context(app)
+    for name in app.list_commands(context):
+        command = app.get_command(context, name)
+        assert command is not None
+        assert command.help
+    assert app.get_command(context, "frobnicate") is None
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ValueError("C must be positive"), "C must be positive"),
+        (FileNotFoundError(2, "No such file", "rows.txt"), "rows.txt: No such file"),
+        (ModuleNotFoundError("no rich", name="rich.progress"), "needs the package rich:"),
+        (MemoryError(), "out of memory"),
+    ],
+)
+def test_foreseeable_errors_become_messages(error: Exception, message: str) -> None:
+    group = Commands("group")
+
+    @group.command("fail")
+    def fail() -> None:
+        raise error
+
+    group.get_command = lambda ctx, name: fail  # type: ignore[method-assign]
+    old = signal.getsignal(signal.SIGTERM), warnings.showwarning
+    try:
+        result = CliRunner().invoke(group, ["fail"])
+    finally:
+        signal.signal(signal.SIGTERM, old[0])
+        warnings.showwarning = old[1]
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_numbers_that_json_does_not_have(capsys: pytest.CaptureFixture[str]) -> None:
+    put_json({"a": [math.inf, 1.5], "b": {"c": math.nan}})
+    assert json.loads(capsys.readouterr().out) == {"a": [None, 1.5], "b": {"c": None}}

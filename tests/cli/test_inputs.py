@@ -1,0 +1,123 @@
+"""Data files of all kinds, right and wrong."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from certsvm.cli.app import BadInput
+from certsvm.cli.inputs import blocks, kind_of, load, require_other_file, too_large
+from certsvm.cli.options import DataOptions
+from certsvm.data.batch import joined
+from certsvm.data.block_file import BlockFile
+from certsvm.data.convert import convert
+from tests.cli.running import noisy, run, write
+
+
+def test_standard_input_and_output(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    text = (tmp_path / "data").read_bytes()
+    assert run("train", "-", "-o", "m", "-q", cwd=tmp_path, stdin=text).code == 0
+    assert run("train", "data", "-o", "same", "-q", cwd=tmp_path).code == 0
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "same").read_bytes()
+    out = run("predict", "m", "-", "-q", cwd=tmp_path, stdin=gzip.compress(text))
+    assert len(out.out.splitlines()) == 300
+    assert not out.err
+    assert run("verify", "m", "-", cwd=tmp_path, stdin=text).code == 3
+    assert run("convert", "-", "a.arrow", "-q", cwd=tmp_path, stdin=text).code == 0
+    assert BlockFile(tmp_path / "a.arrow").summary.n_rows == 300
+
+
+BAD = {
+    "nan": (b"1 1:nan\n-1 1:1\n", "line 1, column 5"),
+    "one class": (b"1 1:1\n1 2:1\n", "only one class"),
+    "empty": (b"", "no rows"),
+    "descending": (b"1 1:1\n-1 3:1 2:1\n", "line 2, column 8"),
+    "garbage": (b"1 1:1\n-1 hello\n", 'line 2, column 4: expected index:value, found "hello"'),
+    "overflow": (b"1 1:1e999\n-1 1:1\n", "line 1, column 5"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_files(kind: str, tmp_path: Path) -> None:
+    text, message = BAD[kind]
+    (tmp_path / "data").write_bytes(text)
+    (tmp_path / "data.model").write_text("precious")
+    refused = run("train", "data", cwd=tmp_path)
+    assert refused.code == 2
+    assert message.split(":")[0] in refused.err
+    assert "Traceback" not in refused.err
+    assert (tmp_path / "data.model").read_text() == "precious"
+
+
+@pytest.mark.parametrize("path", ["data", "link", "-"])
+def test_an_output_that_is_an_input(path: str, tmp_path: Path, monkeypatch: Any) -> None:
+    data = write(tmp_path / "data")
+    (tmp_path / "link").symlink_to(data)
+    monkeypatch.chdir(tmp_path)
+    with data.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with pytest.raises(BadInput, match="would be overwritten"):
+            require_other_file("data", path)
+        require_other_file("other", path)
+        require_other_file("-", path)
+
+
+def test_a_file_in_an_input_folder_is_an_input(tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    require_other_file(str(folder / "new"), str(folder))
+    write(folder / "part")
+    write(tmp_path / "other")
+    with pytest.raises(BadInput, match="would be overwritten"):
+        require_other_file(str(folder / "part"), str(folder))
+    require_other_file(str(tmp_path / "other"), str(folder))
+
+
+@pytest.mark.parametrize("kind", ["text", "blocks", "table"])
+def test_loading_and_batches_give_the_same_rows(kind: str, tmp_path: Path) -> None:
+    X, y = noisy(n_rows=50, n_columns=4)
+    path = tmp_path / "data.csv"
+    if kind == "table":
+        lines = [",".join(map(repr, [*row, label])) for row, label in
+                 zip(X.toarray().tolist(), y.tolist(), strict=True)]  # fmt: skip
+        path.write_text("\n".join(["a,b,c,d,label", *lines]) + "\n")
+    else:
+        path = write(tmp_path / "data", n_rows=50, n_columns=4)
+    if kind == "blocks":
+        convert(path, tmp_path / "data.arrow", shuffle=False)
+        path = tmp_path / "data.arrow"
+    assert kind_of(str(path)) == kind
+    data = load(str(path), DataOptions())
+    rows = joined(list(blocks(str(path), DataOptions(), 4)))
+    for matrix in (data.X, rows.X):
+        dense = matrix if kind == "table" else matrix.toarray()
+        np.testing.assert_array_equal(dense, X.toarray())
+    np.testing.assert_array_equal(data.y, y)
+    np.testing.assert_array_equal(rows.y, y)
+    assert data.zero_based is (None if kind == "table" else False)
+    assert data.feature_names == (list("abcd") if kind == "table" else None)
+
+
+def test_rows_wider_than_the_model_are_refused_with_their_number(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_text("1 1:1\n-1 2:1\n1 1:1 5:1\n")
+    with pytest.raises(BadInput, match="row 3 has feature 5; the model has 2"):
+        list(blocks(str(path), DataOptions(), 2))
+    with pytest.raises(BadInput, match="row 2 has feature 2; the model has 2"):
+        list(blocks(str(path), DataOptions(zero_based=True), 2))
+
+
+def test_what_may_be_too_large(tmp_path: Path) -> None:
+    path = str(write(tmp_path / "data"))
+    assert not too_large(path, 10**9, certain=True)
+    assert too_large(path, 10**8, certain=False)
+    (tmp_path / "data.gz").write_bytes(gzip.compress(b"1 1:1\n"))
+    for unknown in ("-", str(tmp_path / "data.gz")):
+        assert too_large(unknown, 10**12, certain=True)
+        assert not too_large(unknown, 10**12, certain=False)

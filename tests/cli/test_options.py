@@ -1,0 +1,51 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from certsvm.cli.app import BadInput
+from certsvm.cli.options import DataOptions, data_options, problem_options, size
+
+
+def test_options_that_do_not_apply_are_refused() -> None:
+    with pytest.raises(BadInput, match="--label is for tables"):
+        DataOptions(label="y").for_text()
+    with pytest.raises(BadInput, match="--zero-based is for libsvm text"):
+        DataOptions(zero_based=False).for_table()
+    for options in (DataOptions(float32=True), DataOptions(features=3), DataOptions(weight="w")):
+        with pytest.raises(BadInput, match="is for text and tables"):
+            options.for_blocks()
+    DataOptions().for_blocks()
+
+
+def test_arguments_for_the_readers() -> None:
+    text = DataOptions(zero_based=True, features=7, float32=True).for_text()
+    assert text == {"zero_based": True, "n_features": 7, "dtype": np.float32}
+    table = DataOptions(label="y", weight="w").for_table()
+    assert table == {"label": "y", "weight": "w"}
+
+
+def test_parsing() -> None:
+    parsed: dict[str, Any] = {}
+
+    @click.command()
+    @problem_options
+    @data_options
+    @click.option("--memory", callback=size)
+    def command(**values: Any) -> None:
+        parsed.update(values)
+
+    words = ["-c", "2", "-e", "1e-3", "-B", "1", "--one-based", "--float32", "--memory", "1.5G"]
+    assert CliRunner().invoke(command, words).exit_code == 0
+    assert parsed["options"] == DataOptions(zero_based=False, float32=True)
+    assert (parsed["C"], parsed["tol"], parsed["bias"]) == (2.0, 1e-3, 1.0)
+    assert parsed["memory"] == 1_500_000_000
+    assert CliRunner().invoke(command, []).exit_code == 0
+    assert (parsed["options"], parsed["memory"]) == (DataOptions(), None)
+    assert CliRunner().invoke(command, ["--memory", "much"]).exit_code == 2

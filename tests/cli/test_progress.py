@@ -1,0 +1,65 @@
+"""Progress on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.cli.progress import TimeEstimate, counting, training_progress
+from tests.cli.running import arguments, write
+
+
+@given(st.floats(0.05, 5.0), st.floats(1e-6, 1e-2), st.integers(4, 30))
+def test_a_steady_decrease_is_extrapolated(rate: float, target: float, n: int) -> None:
+    estimate = TimeEstimate(target, None)
+    for second in range(1, n):
+        gap = 2.0 ** (-rate * second)
+        left = estimate.seconds_left(float(second), gap)
+        if gap <= target:
+            assert left == 0.0
+            return
+    expected = max(0.0, -math.log2(target) / rate - (n - 1))
+    assert left == pytest.approx(expected, abs=0.1 + 1e-6 * expected)
+
+
+def test_the_limit_bounds_the_estimate() -> None:
+    estimate = TimeEstimate(1e-9, 10.0)
+    assert estimate.seconds_left(1.0, float("inf")) == 9.0
+    assert [estimate.seconds_left(s, 0.5**s) for s in (1.0, 2.0, 4.0)] == [9.0, 8.0, 6.0]
+    assert estimate.seconds_left(12.0, 0.5**12) == 0.0
+    assert TimeEstimate(0.0, None).seconds_left(1.0, 0.1) is None
+
+
+def test_without_a_terminal_rows_are_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    with counting("reading", quiet=False) as count:
+        count("read", 10)
+    with training_progress(0.01, None, 1, quiet=True):
+        pass
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no terminals here")
+def test_a_live_line_on_a_terminal(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    terminal, line = os.openpty()
+    process = subprocess.Popen(
+        arguments("train", "data", "--solver", "sgd-s", "--tol", "1e-9", "--max-iter", "50"),
+        cwd=tmp_path, stderr=line, stdout=subprocess.PIPE, env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(line)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(terminal, 1 << 16)
+        except OSError:
+            break
+    process.communicate(timeout=60)
+    os.close(terminal)
+    assert process.returncode in (0, 3)
+    assert b"passes/s" in shown

@@ -1,0 +1,206 @@
+"""Blocks on the workers, from data of any kind."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from dask import delayed
+from distributed import Client
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from certsvm.dask import LinearSVC
+from certsvm.dask.blocks import distinct, load, loading, part_of, signed_weights_of, summarise
+from certsvm.data.convert import convert
+from certsvm.data.streams import DataChangedError
+from tests.dask.problems import SOLVERS, agrees, cut, data
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_dense_arrays(client: Client, solver: str, intercept: bool) -> None:
+    X, y = data()
+    clf = LinearSVC(0.1, solver=solver, fit_intercept=intercept, random_state=0, tol=1e-3)
+    clf.fit(da.from_array(X, chunks=(150, -1)), da.from_array(y, chunks=150))
+    agrees(clf, X, y)
+    assert clf.solver_ == solver
+    assert clf.n_features_in_ == 12
+    assert len(clf.history_) == clf.n_iter_
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_sparse_chunks_and_many_columns(client: Client, solver: str) -> None:
+    X = sp.random(400, 900, density=0.02, format="csr", random_state=0)
+    y = np.where(X @ np.random.default_rng(1).standard_normal(900) > 0, 1, -1)
+    blocks = [da.from_delayed(delayed(b), b.shape, X.dtype) for b in cut(X, 90, 220)]
+    labels = da.from_array(y, chunks=((90, 130, 180),))
+    clf = LinearSVC(1.0, solver=solver, fit_intercept=False, random_state=0, tol=1e-3)
+    clf.fit(da.concatenate(blocks), labels)
+    agrees(clf, X, y)
+
+
+def test_data_frames(client: Client) -> None:
+    X, y = data()
+    frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(12)])
+    clf = LinearSVC(0.1, random_state=0)
+    clf.fit(dd.from_pandas(frame, npartitions=3), dd.from_pandas(pd.Series(y), npartitions=3))
+    agrees(clf, X, y)
+    assert clf.feature_names_in_.tolist() == frame.columns.tolist()
+    predicted = clf.predict(dd.from_pandas(frame, npartitions=3))
+    np.testing.assert_array_equal(predicted.compute(), clf.predict(frame))
+
+
+def test_chunks_of_unknown_size(client: Client) -> None:
+    X, y = data()
+    x = da.from_array(X, chunks=(200, -1))
+    labels = da.from_array(y, chunks=200)
+    keep = labels != "maybe"
+    clf = LinearSVC(0.1, random_state=0).fit(x[keep], labels[keep])
+    agrees(clf, X, y)
+    assert all(math.isnan(size) for size in x[keep].chunks[0])
+    assert clf.predict(x[keep]).compute().shape == (600,)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_lists_of_blocks_of_all_kinds(client: Client, solver: str) -> None:
+    """Delayed or not, sparse or dense, in both precisions, empty, of one class, uneven."""
+    X, y = data()
+    order = np.argsort(y, kind="stable")
+    X, y = X[order].astype(np.float32).astype(np.float64), y[order]
+    parts, labels = cut(X, 7, 7, 300, 590), cut(y, 7, 7, 300, 590)
+    blocks = [
+        parts[0].astype(np.float32),
+        parts[1],
+        delayed(sp.csr_matrix)(parts[2]),
+        delayed(parts[3].astype(np.float32)),
+        parts[4],
+    ]
+    clf = LinearSVC(0.1, solver=solver, random_state=0).fit(blocks, labels)
+    agrees(clf, X, y)
+
+
+def test_a_folder_of_files(client: Client, tmp_path: Path) -> None:
+    X, y = data()
+    whole = np.column_stack([X, np.where(y == "yes", 1, 0)])
+    (tmp_path / "blocks").mkdir()
+    for i, part in enumerate(cut(whole, 250)):
+        table = tmp_path / f"part-{i}.csv"
+        names = [*(f"c{j}" for j in range(12)), "label"]
+        pd.DataFrame(part, columns=names).to_csv(table, index=False)
+        convert(table, tmp_path / "blocks" / f"part-{i}.arrow", label="label", memory=2**26)
+    clf = LinearSVC(0.1, random_state=0).fit(tmp_path / "blocks")
+    agrees(clf, X, np.where(y == "yes", 1, 0))
+    with pytest.raises(ValueError, match="no block files"):
+        LinearSVC().fit(tmp_path)
+    with pytest.raises(ValueError, match="pass y=None"):
+        LinearSVC().fit(tmp_path / "blocks", y)
+
+
+def frame(columns: str = "abcd", rows: int = 200) -> tuple[pd.DataFrame, pd.Series]:
+    X, y = data(rows, columns=len(columns))
+    return pd.DataFrame(X, columns=list(columns)), pd.Series(y)
+
+
+def test_columns_are_known_by_their_names(client: Client, tmp_path: Path) -> None:
+    X, y = frame()
+    clf = LinearSVC(0.1, random_state=0)
+    with pytest.raises(ValueError, match=r"different columns.*in block 2"):
+        clf.fit([X[:100], X[100:][["b", "a", "c", "d"]]], [y[:100], y[100:]])
+    clf.fit([X[:100], X[100:]], [y[:100], y[100:]])
+    assert clf.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    other = dd.from_pandas(X[["d", "c", "b", "a"]], npartitions=2)
+    with pytest.raises(ValueError, match="in the same order"):
+        clf.predict(other)
+    for name, columns in (("one", "ab"), ("two", "ba")):
+        table = X[list(columns)].assign(label=y)
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+        convert(str(tmp_path / f"{name}.csv"), str(tmp_path / f"{name}.arrow"), label="label")
+    with pytest.raises(ValueError, match="has other columns than"):
+        clf.fit(str(tmp_path))
+
+
+def test_frames_of_several_types_and_none(client: Client) -> None:
+    X, y = frame()
+    X["d"] = X["d"] > 0
+    empty = pd.DataFrame({name: [] for name in "abcd"}, dtype=object)
+    clf = LinearSVC(0.1, random_state=0, tol=1e-3)
+    clf.fit([X[:100], empty, X[100:]], [y[:100], y[:0], y[100:]])
+    agrees(clf, X.astype(float), y)
+
+
+LABELS = st.one_of(
+    arrays(np.int64, st.integers(1, 40), elements=st.integers(-3, 3)),
+    arrays(np.float64, st.integers(1, 40), elements=st.integers(-20, 20).map(float)),
+    arrays(np.bool_, st.integers(1, 40)),
+    arrays("U2", st.integers(1, 40), elements=st.sampled_from(["a", "b", "cc"])),
+)
+
+
+@given(LABELS)
+def test_distinct_labels_are_those_of_numpy(y: Any) -> None:
+    labels, codes = distinct(y)
+    expected_labels, expected_codes = np.unique(y, return_inverse=True)
+    np.testing.assert_array_equal(labels, expected_labels)
+    np.testing.assert_array_equal(codes, expected_codes)
+
+
+def loaded(scale: float = 1.0) -> Any:
+    X = scale * np.arange(1.0, 9.0).reshape(4, 2)
+    return load(X, np.array(["b", "a", "b", "b"]), np.array([1.0, 2.0, 0.0, 3.0]), 2.0, 0)
+
+
+def test_a_summary_counts_rows_and_weights() -> None:
+    summary = summarise(loaded())
+    assert (summary.n_rows, summary.n_columns, summary.n_stored) == (4, 2, 8)
+    # The largest norm with the intercept's column, of a row of positive weight.
+    assert pytest.approx(math.sqrt(7.0**2 + 8.0**2 + 2.0**2)) == summary.R
+    assert summary.classes["b"].n_rows == 3
+    assert summary.classes["b"].n_active == 2
+    assert summary.classes["b"].weight_sum == 4.0
+    assert summary.classes["a"].weight_sum == 2.0
+
+
+def test_an_empty_block_has_an_empty_summary() -> None:
+    summary = summarise(load(np.ones((0, 3)), np.array([]), None, 0.0, 0))
+    assert (summary.n_rows, summary.classes) == (0, {})
+
+
+def test_signed_weights_and_parts() -> None:
+    block = loaded()
+    classes, weights = np.array(["a", "b", "c"]), np.array([-0.5, 2.0, -1.0])
+    signed = signed_weights_of(block, block.digest, classes, weights)
+    assert signed.tolist() == [2.0, -1.0, 0.0, 6.0]
+    part = part_of(block, signed, block.digest, 10)
+    assert part.span == slice(10, 14)
+    with pytest.raises(ValueError, match="cannot be compared"):
+        signed_weights_of(block, block.digest, np.array(["a", "c"]), weights)
+
+
+def test_a_block_that_has_changed_is_refused() -> None:
+    digest, changed = loaded().digest, loaded(scale=2.0)
+    with pytest.raises(DataChangedError, match="has changed"):
+        signed_weights_of(changed, digest, np.array(["a", "b"]), np.ones(2))
+    with pytest.raises(DataChangedError, match="has changed"):
+        part_of(changed, np.ones(4), digest, 0)
+
+
+def test_vectors_in_memory_are_cut_like_the_rows() -> None:
+    X, y = data()
+    tasks = loading(da.from_array(X, chunks=(250, -1)), y, np.ones(600), 0.0).tasks
+    assert len(tasks) == 3
+    for bad, error, message in (
+        (None, ValueError, "y is missing"),
+        (y[:-1], ValueError, "y has 599 entries"),
+        (y[:, None], TypeError, "must come in blocks"),
+    ):
+        with pytest.raises(error, match=message):
+            loading(da.from_array(X, chunks=(250, -1)), bad, None, 0.0)

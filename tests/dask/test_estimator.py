@@ -1,0 +1,133 @@
+"""Training on a cluster: the same optimum as on one machine, from whatever the data comes in."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+from dask import delayed
+from distributed import Client, LocalCluster
+from sklearn.base import clone
+
+import certsvm
+from certsvm.dask import Cocoa, LinearSVC
+from certsvm.solvers import SmoothedNewton
+from tests.dask.problems import SOLVERS, agrees, cut, data
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_weights_of_rows_and_classes(client: Client, solver: str) -> None:
+    X, y = data()
+    weights = np.random.default_rng(2).integers(0, 4, 600).astype(float)
+    clf = LinearSVC(0.05, solver=solver, class_weight="balanced", random_state=0)
+    clf.fit(cut(X, 100, 350), cut(y, 100, 350), cut(weights, 100, 350))
+    agrees(clf, X, y, weights)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_several_classes(client: Client, solver: str) -> None:
+    X, y = data(classes=4)
+    clf = LinearSVC(0.1, solver=solver, random_state=0).fit(cut(X, 300), cut(y, 300))
+    agrees(clf, X, y)
+    assert clf.coef_.shape == (4, 12)
+    x = da.from_array(X, chunks=(200, -1))
+    np.testing.assert_allclose(clf.decision_function(x).compute(), clf.decision_function(X))
+    assert clf.decision_function(x).shape == (600, 4)
+    right = clf.score(x, da.from_array(y, chunks=200))
+    assert not isinstance(right, float)
+    assert float(right.compute()) == pytest.approx(clf.score(X, y))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_dual_point_can_be_kept_and_checked(client: Client, solver: str) -> None:
+    X, y = data()
+    clf = LinearSVC(0.1, solver=solver, store_dual=True, random_state=0)
+    clf.fit(cut(X, 100, 350), cut(y, 100, 350))
+    assert clf.dual_coef_.shape == (1, 600)
+    report = certsvm.verify(clf, X, y)
+    assert report.ok, str(report)
+    assert all(checked.dual is not None for checked in report)
+
+
+def test_arguments_that_will_not_do(client: Client) -> None:
+    X, y = data()
+    with pytest.raises(ValueError, match="rows must be whole"):
+        LinearSVC().fit(da.from_array(X, chunks=(200, 6)), da.from_array(y, chunks=200))
+    with pytest.raises(TypeError, match=r"use certsvm\.LinearSVC"):
+        LinearSVC().fit(X, y)
+    with pytest.raises(ValueError, match="does not run on a cluster"):
+        LinearSVC(solver=certsvm.solvers.DCD()).fit(cut(X, 300), cut(y, 300))
+    with pytest.raises(ValueError, match="solver"):
+        LinearSVC(solver="dcd").fit(cut(X, 300), cut(y, 300))
+    problem = certsvm.Problem(certsvm.Rows(X), np.where(y == "yes", 1.0, -1.0))
+    with pytest.raises(ValueError, match="rows on a cluster"):
+        certsvm.train(problem, Cocoa())
+
+
+def test_without_a_client() -> None:
+    X, y = data()
+    with pytest.raises(ValueError, match="there is no Dask client"):
+        LinearSVC().fit(cut(X, 300), cut(y, 300))
+
+
+def test_a_client_that_is_given(cluster: LocalCluster) -> None:
+    X, y = data()
+    with Client(cluster, set_as_default=False) as client:
+        clf = LinearSVC(0.1, solver=SmoothedNewton(), client=client).fit(cut(X, 300), cut(y, 300))
+    assert clf.certificate_.met
+
+
+def test_scores_of_labels_in_a_column(client: Client) -> None:
+    X, y = data()
+    rows, labels = da.from_array(X, chunks=(200, -1)), da.from_array(y, chunks=200)
+    clf = LinearSVC(random_state=0).fit(rows, labels)
+    assert clf.score(rows, labels[:, None]).compute() == clf.score(X, y)
+
+
+def test_copies_of_the_estimator(client: Client) -> None:
+    X, y = data()
+    clf = LinearSVC(0.5, client=client, random_state=0).fit(cut(X, 300), cut(y, 300))
+    other = clone(clf)
+    assert other.client is client
+    assert other.C == 0.5
+    loaded = pickle.loads(pickle.dumps(clf))
+    assert loaded.client is None
+    np.testing.assert_array_equal(loaded.predict(X), clf.predict(X))
+    with pytest.raises(AttributeError, match="no partial_fit"):
+        clf.partial_fit(X, y)
+    with pytest.raises(TypeError, match="for each block"):
+        clf.predict([delayed(X)])
+
+
+def test_what_came_of_each_class_is_printed(
+    client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X, y = data(classes=3)
+    LinearSVC(0.1, random_state=0, verbose=1).fit(cut(X, 300), cut(y, 300))
+    lines = capsys.readouterr().err.splitlines()
+    for label in range(3):
+        assert any(line.startswith(f"class {label}: ") and "proved" in line for line in lines)
+
+
+def test_callbacks_are_given_the_weights(client: Client) -> None:
+    pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
+    seen = []
+
+    class Recorder:
+        def setup(self, estimator: Any, context: Any) -> None: ...
+
+        def teardown(self, estimator: Any, context: Any) -> None: ...
+
+        def on_fit_task_begin(self, estimator: Any, context: Any, *, metadata: Any) -> None:
+            seen.append(metadata)
+
+        def on_fit_task_end(self, estimator: Any, context: Any) -> None: ...
+
+    X, y = data()
+    weights = cut(np.linspace(0.5, 2.0, len(y)), 300)
+    clf = LinearSVC(0.1, random_state=0).set_callbacks(Recorder())
+    clf.fit(cut(X, 300), cut(y, 300), sample_weight=weights)
+    assert seen[0] == {"sample_weight": weights}

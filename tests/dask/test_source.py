@@ -1,0 +1,130 @@
+"""The source of labelled rows on a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client
+from sklearn.exceptions import ConvergenceWarning
+
+import certsvm
+import certsvm.dask.source as source_module
+from certsvm.dask import ClusterLostError, ClusterSource, Cocoa, LinearSVC
+from certsvm.dask.cluster import Cluster
+from certsvm.estimators.sklearn_callbacks import FitTasks
+from certsvm.fitting.sources import MemorySource
+from certsvm.solvers import SmoothedNewton
+from tests.dask.problems import blocks, cut, data
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([[np.ones((2, 3)), np.ones((2, 4))]], [["a", "b"], ["a", "b"]], "numbers of columns"),
+        ([[np.ones((2, 3))]], [["a", "a"]], "class"),
+        ([[np.ones((2, 3))]], [["a", "b"], ["a"]], "cut alike"),
+        ([[np.full((2, 3), np.nan)]], [["a", "b"]], "block 1 of the data.*NaN"),
+        ([[np.ones((2, 3)), np.ones((2, 3))]], [["a", "b"], [1, 2]], "text in some blocks"),
+        ([[np.ones((2, 3))]], [["a", "b", "a"]], "a label for each row"),
+        ([[np.ones((0, 3))]], [[]], "no rows"),
+        ([[]], [], "no blocks"),
+        ([[np.array([["x", "y"]])]], [["a"]], "not numbers"),
+    ],
+)
+def test_data_that_will_not_do(client: Client, X: Any, y: Any, message: str) -> None:
+    clf = LinearSVC(random_state=0)
+    with pytest.raises(ValueError, match=message):
+        clf.fit(X[0], [np.array(labels) for labels in y])
+    assert not hasattr(clf, "coef_")
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.array([0, 1, np.nan, None] * 50, dtype=object), "without a label"),
+        (np.array(["a", "b", np.nan, "a"] * 50, dtype=object), "without a label"),
+        (np.random.default_rng(0).standard_normal(200), "Unknown label type"),
+    ],
+)
+def test_labels_that_are_none(client: Client, labels: Any, message: str) -> None:
+    X, _ = data(200)
+    with pytest.raises(ValueError, match=message):
+        LinearSVC().fit(cut(X, 100), cut(labels, 100))
+
+
+def test_labels_that_a_common_type_would_merge(client: Client) -> None:
+    X, _ = data(200)
+    whole = np.where(X[:100, 0] > 0, 2**53 + 1, 0)
+    parts = np.where(X[100:, 0] > 0, 2.0**53, 0.0)
+    with pytest.raises(ValueError, match="cannot be told apart"):
+        LinearSVC().fit(cut(X, 100), [whole, parts])
+
+
+def test_an_interrupt_keeps_the_classes_before(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = data(classes=3)
+
+    def begin(self: Any, i: int, label: Any, problem: Any) -> Any:
+        if i == 1:
+            raise KeyboardInterrupt
+        return ()
+
+    monkeypatch.setattr(ClusterSource, "at_once", lambda *_: 1)
+    monkeypatch.setattr(FitTasks, "begin", begin)
+    with pytest.warns(ConvergenceWarning, match="2 of 3 classes"):
+        clf = LinearSVC(0.1, random_state=0).fit(cut(X, 300), cut(y, 300))
+    assert clf.coef_[0].any()
+    assert not clf.coef_[1:].any()
+    assert certsvm.verify(clf, X, y).ok
+
+
+def test_a_cluster_lost_during_the_second_look(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y, parts, labels = blocks()
+
+    def lost(*_: Any) -> Any:
+        raise ClusterLostError("gone")
+
+    monkeypatch.setattr(source_module, "recheck", lost)
+    with pytest.raises(ClusterLostError, match="gone") as caught:
+        LinearSVC(0.1, random_state=0, client=client).fit(parts, labels)
+    assert certsvm.verify(caught.value.model, X, y).ok
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0, 1: 1.0, 2: 0.5}])
+def test_it_is_the_source_in_memory(client: Client, class_weight: Any) -> None:
+    X, y = data(300, classes=3)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 300)
+    ours = ClusterSource(
+        Cluster(client, 20.0), cut(X, 80, 200), cut(y, 80, 200), cut(weights, 80, 200),
+        class_weight=class_weight, intercept_scaling=1.0,
+    )  # fmt: skip
+    theirs = MemorySource(X, y, weights, class_weight=class_weight, intercept_scaling=1.0)
+    assert (ours.n_rows, ours.n_columns, ours.labels) == (300, 12, theirs.labels)
+    np.testing.assert_allclose(ours.factors, theirs.factors)
+    assert ours.weight_sum == pytest.approx(theirs.weight_sum)
+    assert ours.problem(1, 0.5).m == 300
+    assert (ours.shape.rows, ours.shape.stored, ours.shape.columns) == (300, 3600, 13)
+
+
+def test_classes_at_once(client: Client) -> None:
+    X, y = data(300, columns=20, classes=20)
+    source = ClusterSource(Cluster(client, 20.0), cut(X, 100), cut(y, 100))
+    assert source.at_once(Cocoa(), 1) == 16
+    assert source.at_once(SmoothedNewton(), 1) == 16
+    source.n_columns = 3000
+    assert source.at_once(SmoothedNewton(), 1) == 1
+    assert source.solver("newton") == SmoothedNewton()
+
+
+def test_the_identity_is_that_of_the_rows(client: Client) -> None:
+    X, y = data(100)
+    cluster = Cluster(client, 20.0)
+    source, same, other = (
+        ClusterSource(cluster, cut(rows, 40), cut(y, 40)).identity for rows in (X, X, 2.0 * X)
+    )
+    assert source == same != other

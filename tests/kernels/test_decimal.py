@@ -1,0 +1,157 @@
+"""Decimal numbers against Python's float."""
+
+from __future__ import annotations
+
+import math
+import struct
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from certsvm.kernels.decimal import (
+    MALFORMED,
+    PADDING,
+    SETTLED,
+    TOO_LARGE,
+    UNSETTLED,
+    decimal_tables,
+    digits_value,
+    leading_digits,
+    read_number,
+    read_short_number,
+)
+from tests.data.libsvm.reading import nearest_float32
+
+
+def text_of(number: str) -> np.ndarray:
+    return np.frombuffer(number.encode() + b"\n" * PADDING, dtype=np.uint8)
+
+
+def check(number: str, *, settled: bool = False) -> int:
+    """Compare with Python's float; return the status."""
+    value, end, status = read_number(text_of(number), 0, decimal_tables())
+    expected = float(number)
+    assert end == len(number)
+    if status == TOO_LARGE:
+        assert math.isinf(expected), number
+    elif status == SETTLED:
+        assert struct.pack("d", value) == struct.pack("d", expected), number
+    else:
+        assert status == UNSETTLED
+        assert not settled, number
+    return int(status)
+
+
+doubles = st.floats(allow_nan=False, allow_infinity=False)
+
+
+digit_strings = st.text("0123456789", min_size=1, max_size=40)
+
+
+def test_the_table_holds_the_powers_of_ten_rounded_down() -> None:
+    powers = decimal_tables().powers
+    for q, (high, low) in zip(range(-342, 309), powers.tolist(), strict=True):
+        exponent = (217706 * q) >> 16
+        power = Fraction(10) ** q
+        assert Fraction(2) ** exponent <= power < Fraction(2) ** (exponent + 1)
+        assert (high << 64 | low) == math.floor(power * Fraction(2) ** (127 - exponent))
+
+
+@pytest.mark.parametrize("n", range(9))
+def test_digits_of_a_word(n: int) -> None:
+    word = b"97531864"[:n] + b":/;\x00\xb0\xff x"[n:]
+    number = np.frombuffer(word, dtype="<u8")[0]
+    assert leading_digits(number) == n
+    assert digits_value(number, n) == int(word[:n] or b"0")
+
+
+@pytest.mark.parametrize("other", [c for c in range(256) if not chr(c).isdigit() or c > 127])
+def test_no_other_byte_is_a_digit(other: int) -> None:
+    for n in range(8):
+        word = b"1" * n + bytes([other]) + b"1" * (7 - n)
+        assert leading_digits(np.frombuffer(word, dtype="<u8")[0]) == n
+
+
+@given(doubles)
+def test_what_repr_writes(value: float) -> None:
+    check(repr(value), settled=abs(value) > 1e-300)
+    check(f"{value:.16e}")
+    check(f"{value:.17g}")
+
+
+@given(digit_strings, digit_strings, st.integers(-400, 400), st.sampled_from(["", "+", "-"]))
+@example("0", "0" * 30, -500, "-")
+@example("9" * 19, "9" * 19, 289, "")
+@example("17976931348623158", "0", 292, "")
+def test_any_digits_and_exponent(whole: str, parts: str, e: int, sign: str) -> None:
+    check(f"{sign}{whole}.{parts}e{e}")
+    check(f"{sign}{whole}{parts}")
+    check(f"{sign}.{parts}E{e:+d}")
+    check(f"{sign}{whole}.")
+
+
+@given(doubles, st.sampled_from([-1, 0, 1]), st.integers(0, 5))
+@example(5e-324, 0, 0)
+@example(1.7976931348623157e308, 0, 0)
+@example(2.2250738585072009e-308, 0, 0)
+def test_halfway_between_two_doubles(value: float, nudge: int, zeros: int) -> None:
+    """The middle has hundreds of digits; a last digit more or less tips the balance."""
+    value = abs(value)
+    above = math.nextafter(value, math.inf)
+    top = Fraction(2) ** 1024 if math.isinf(above) else Fraction(above)
+    middle = (Fraction(value) + top) / 2
+    scale = middle.denominator.bit_length() - 1
+    whole = middle.numerator * 5**scale * 10 ** (zeros + 1) + nudge
+    check(f"{whole}e{-scale - zeros - 1}")
+
+
+@given(st.integers(2**53, 2**64 - 1), st.integers(-5, 25))
+def test_integers_that_doubles_skip(m: int, e: int) -> None:
+    """Ties are met here; those of whole numbers up to 19 digits are settled."""
+    check(f"{m}e{e}", settled=e >= 0 and m < 10**19)
+
+
+@given(st.integers(0, 10**7), st.integers(0, 7), st.sampled_from(["", "-", "+"]))
+def test_short_numbers(m: int, places: int, sign: str) -> None:
+    digits = str(m).zfill(places + 1)
+    number = sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
+    value, end = read_short_number(text_of(number), 0, decimal_tables())
+    if end >= 0:
+        assert end == len(number)
+        assert struct.pack("d", value) == struct.pack("d", float(number))
+        assert float(np.float32(value)) == nearest_float32(number)
+    else:
+        assert len(digits) - places >= 8
+
+
+@pytest.mark.parametrize("number", ["", "-", ".", "+.", ".e5", "e5", "1e", "1e+", "nan", "inf"])
+def test_what_is_no_number(number: str) -> None:
+    assert read_number(text_of(number), 0, decimal_tables())[2] == MALFORMED
+    if "e" not in number:
+        assert read_short_number(text_of(number), 0, decimal_tables())[1] == -1
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [
+        ("1e309", TOO_LARGE),
+        ("1e999999999999999999999999", TOO_LARGE),
+        ("0e999999999999999999999999", SETTLED),
+        ("1e-999999999999999999999999", SETTLED),
+        ("0." + "0" * 3000 + "1e3001", SETTLED),
+        ("1" + "0" * 3000 + "e-3000", SETTLED),
+        ("1" + "0" * 3000 + "1e-3000", SETTLED),
+        ("1.7976931348623157e308", SETTLED),
+        ("1.7976931348623159e308", TOO_LARGE),
+        ("5e-324", SETTLED),
+        ("-0", SETTLED),
+        ("9007199254740993", SETTLED),
+        ("9007199254740995", SETTLED),
+        ("9007199254740993.000000000000000001", UNSETTLED),
+    ],
+)
+def test_extremes(number: str, status: int) -> None:
+    assert check(number) == status

@@ -1,0 +1,67 @@
+"""A problem on a stream is the problem of all its rows."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.certificates.primal import primal_bound
+from certsvm.data.streams import BlockStream
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
+from certsvm.problem.streamed import StreamedProblem
+
+row = st.tuples(
+    st.lists(st.integers(-2, 2), min_size=2, max_size=2),
+    st.integers(0, 2),
+    st.sampled_from([0.0, 0.5, 1.0, 3.0]),
+)
+
+
+@given(
+    st.lists(row, min_size=3, max_size=12),
+    st.lists(st.integers(1, 11), max_size=3),
+    st.integers(0, 2),
+    st.booleans(),
+)
+def test_it_agrees_with_the_problem_in_memory(
+    data: list[Any], cuts: list[int], positive: int, weighted: bool
+) -> None:
+    X = np.array([x for x, _, _ in data], dtype=np.float64)
+    y = np.array([label for _, label, _ in data])
+    # Every class and a positive weight must occur.
+    y[:3] = 0, 1, 2
+    s = np.array([weight for _, _, weight in data]) if weighted else np.ones(len(y))
+    s[0] = 1.0
+    factors = np.array([1.0, 0.5, 2.0])
+    edges = sorted({0, *(cut for cut in cuts if cut < len(y)), len(y)})
+    blocks = [
+        (X[a:b], y[a:b], s[a:b]) if weighted else (X[a:b], y[a:b])
+        for a, b in itertools.pairwise(edges)
+    ]
+    stream = BlockStream(lambda: blocks, intercept_scaling=0.5, read_ahead=False)
+    streamed = StreamedProblem(stream, positive, C=2.0, class_factors=factors)
+    labels, weights = np.where(y == positive, 1, -1), s * factors[y]
+    whole = Problem(Rows(X, intercept_scaling=0.5), labels, C=2.0, weights=weights)
+    for name in ("n_rows", "m", "dimension", "C", "lambda_", "R", "largest_weight"):
+        assert getattr(streamed, name) == getattr(whole, name), name
+    assert streamed.weight_sum == pytest.approx(whole.weight_sum)
+    np.testing.assert_array_equal(streamed.weights, whole.weights)
+    parts = list(streamed.parts())
+    assert [part.span for part in parts] == [slice(a, b) for a, b in itertools.pairwise(edges)]
+    np.testing.assert_array_equal(
+        np.concatenate([part.signed_weights for part in parts]), whole.signed_weights
+    )
+    w = np.array([0.5, -1.0, 0.25])
+    ours, theirs = primal_bound(streamed, w), primal_bound(whole, w)
+    assert ours.low <= theirs.high
+    assert theirs.low <= ours.high
+
+
+def test_without_factors_all_classes_weigh_the_same() -> None:
+    stream = BlockStream(lambda: [(np.eye(3), np.array(["a", "b", "c"]))], read_ahead=False)
+    (part,) = StreamedProblem(stream, 1).parts()
+    assert part.signed_weights.tolist() == [-1.0, 1.0, -1.0]

@@ -1,0 +1,41 @@
+"""Plots hold what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from certsvm import compare
+from certsvm.report.plots import plot_comparison
+from tests.cli.running import noisy
+
+pytest.importorskip("matplotlib")
+
+
+def test_lines_are_accuracies_and_proved_gaps(tmp_path: Path) -> None:
+    X, y = noisy()
+    result = compare(X, y, solvers=["dcd", "pegasos"], max_iter=20, random_state=0)
+    path = tmp_path / "plot.png"
+    figure = plot_comparison(result.histories, result.dual, 0.01, path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert [axis.get_xlabel() for axis in figure.axes] == ["seconds", "passes"]
+    _, passes = figure.axes
+    lines = {line.get_label(): line for line in passes.lines}
+    for name in ("dcd", "pegasos"):
+        history = result.histories[name]
+        computed = np.isfinite(history["primal"])
+        np.testing.assert_array_equal(lines[name].get_xdata(), history["passes"][computed])
+        accuracy = lines[name].get_ydata()
+        assert (np.diff(accuracy) <= 0).all()
+        assert accuracy[-1] == np.nanmin(history["primal"]) / result.dual - 1
+    dashed = [line for line in passes.lines if line.get_linestyle() == "--"]
+    assert max(len(line.get_xdata()) for line in dashed) > 0
+
+
+def test_without_a_positive_bound_only_gaps_are_drawn() -> None:
+    X, y = noisy()
+    result = compare(X, y, solvers=["dcd"], max_iter=5, random_state=0)
+    figure = plot_comparison(result.histories, 0.0, 0.01)
+    assert [line.get_linestyle() for line in figure.axes[0].lines] == ["--", "-"]

@@ -1,0 +1,50 @@
+"""An alpha for a warm start: feasible, and good near the optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.certificates.dual import dual_bound, dual_point
+from certsvm.solvers import DCD, Start
+from certsvm.solvers.shared.dual_start import alpha_from_margins, starting_alpha
+from certsvm.training.loop import train
+from tests.problems import Case, cases, noisy, optimum
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@given(case=cases(), seed=seeds, size=st.sampled_from([0.0, 1.0, 1e3, 1e100]))
+def test_alpha_from_margins_is_feasible(case: Case, seed: int, size: float) -> None:
+    problem = case.problem()
+    w = size * np.random.default_rng(seed).standard_normal(problem.dimension)
+    alpha = alpha_from_margins(problem, w)
+    assert (alpha >= 0).all()
+    assert (alpha <= case.C * case.row_weights()).all()
+    bound, scale = dual_bound(dual_point(problem, alpha, "a test"))
+    assert bound.low <= optimum(case)[1]
+    # It is scaled already, unless nothing is better than zero.
+    assert scale >= 1 - 1e-9 or not alpha.any()
+
+
+def test_alpha_from_margins_is_nearly_optimal_at_the_optimum() -> None:
+    problem = noisy(C=1.0)
+    good = train(problem, DCD(), tol=1e-4, seed=0, max_iter=50_000)
+    alpha = starting_alpha(problem, Start(good.w))
+    bound, _ = dual_bound(dual_point(problem, alpha, "a test"))
+    assert bound.value > 0.9 * good.certificate.dual
+
+
+@given(case=cases(), seed=seeds)
+def test_a_given_alpha_is_clipped_to_the_box(case: Case, seed: int) -> None:
+    problem = case.problem()
+    box = case.C * case.row_weights()
+    given_alpha = 2 * box * np.random.default_rng(seed).standard_normal(box.size)
+    start = Start(np.zeros(problem.dimension), alpha=given_alpha)
+    alpha = starting_alpha(problem, start)
+    np.testing.assert_array_equal(alpha, np.minimum(np.maximum(given_alpha, 0), box))
+
+
+def test_without_a_start_alpha_is_zero() -> None:
+    assert not starting_alpha(noisy(), None).any()
