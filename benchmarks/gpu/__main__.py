@@ -15,16 +15,17 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
+from sklearn.base import clone
 
 from benchmarks import machine
 from benchmarks.gpu.optimisers import lbfgs, race, sgd
 from benchmarks.gpu.problems import generated
 from benchmarks.markdown import Records, measured_on, of_records
 from certsvm import LinearSVC, fit_path
-from certsvm.torch import ProblemGroup, TensorNewton, TensorProblem, TensorRows, rows
-from certsvm.training.loop import train
+from certsvm.torch import TensorRows, TensorSource, rows
 
 REPEATS = 7
 # Limit in seconds for each of PyTorch's optimisers.
@@ -137,50 +138,34 @@ def certified(rates: dict[str, Any], shapes: list[tuple[int, int, torch.dtype]])
 
 
 def variations(n: int, d: int) -> Records:
-    """Several C, several classes, warm starts, data on the host: to 1e-4."""
+    """Several C, several classes in lockstep or not, data on the host: to 1e-4."""
     table: Records = []
 
-    def note(what: str, seconds: float, model: Any) -> None:
+    def note(what: str, fit: Callable[[], Any], repeats: int = 3) -> None:
+        seconds, _, model = clock(fit, repeats)
         worst = max(c.proved_gap for c in model.certificates_)
         table.append({"what": what, "seconds": round(seconds, 3), "proved": f"{worst:.1e}"})
         print(table[-1], flush=True)
 
     X, y = generated(n, d)
-    base = LinearSVC(tol=1e-4, random_state=0)
+    base, on_card = LinearSVC(tol=1e-4, random_state=0), LinearSVC(tol=1e-4, device="cuda")
     Cs = [0.1, 0.3, 1.0, 3.0, 10.0]
-    seconds, _, models = clock(lambda: fit_path(base, X, y, Cs), 3)
-    note(f"{len(Cs)} C at once", seconds, models[-1])
-    seconds, _, models = clock(
-        lambda: [LinearSVC(C, tol=1e-4, random_state=0).fit(X, y) for C in Cs], 3
-    )
-    note(f"{len(Cs)} C one after the other", seconds, models[-1])
-
-    def warm() -> LinearSVC:
-        clf = LinearSVC(tol=1e-4, random_state=0, warm_start=True)
-        for C in Cs:
-            clf.set_params(C=C).fit(X, y)
-        return clf
-
-    seconds, _, model = clock(warm, 3)
-    note(f"{len(Cs)} C, each from the one before", seconds, model)
+    note("5 C, each from zero", lambda: [clone(base).set_params(C=C).fit(X, y) for C in Cs][-1])
+    note("5 C by fit_path, each from the last", lambda: fit_path(base, X, y, Cs)[-1])
     array, labels = X.cpu().numpy(), y.cpu().numpy()
-    seconds, _, model = clock(lambda: LinearSVC(tol=1e-4, device="cuda").fit(array, labels), 3)
-    note("from a NumPy array, moved to the card", seconds, model)
-
-    def in_blocks() -> Any:
-        source = TensorRows(torch.from_numpy(array), device="cuda", memory=array.nbytes // 8)
-        problem = TensorProblem(source, 2.0 * y.double() - 1.0)
-        ProblemGroup([problem])
-        return train(problem, TensorNewton(), tol=1e-4, seed=0)
-
-    seconds, _, result = clock(in_blocks, 1)
-    table.append(
-        {"what": "the same, as if it did not fit: in blocks, at each reading",
-         "seconds": round(seconds, 3), "proved": f"{result.certificate.proved_gap:.1e}"}
-    )  # fmt: skip
+    note("from a NumPy array, moved to the card", lambda: on_card.fit(array, labels))
     many = generated(n, d, classes=10)
-    seconds, _, model = clock(lambda: LinearSVC(tol=1e-4, random_state=0).fit(*many), 3)
-    note("10 classes at once", seconds, model)
+    one_by_one = mock.patch.object(TensorSource, "_at_once", return_value=1)
+    note("10 classes in lockstep", lambda: base.fit(*many))
+    with one_by_one:
+        note("10 classes, one after the other", lambda: base.fit(*many))
+    # As if the rows did not fit on the card.
+    several = [tensor.cpu().numpy() for tensor in generated(n, d, classes=4)]
+    with mock.patch.object(rows, "_room_for", return_value=array.nbytes // 8):
+        note("in blocks, moved in each pass", lambda: on_card.fit(array, labels), 1)
+        note("the same, 4 classes in lockstep", lambda: on_card.fit(*several), 1)
+        with one_by_one:
+            note("the same, 4 classes, one after the other", lambda: on_card.fit(*several), 1)
     return table
 
 
