@@ -17,7 +17,8 @@ from benchmarks.store import Store
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import make_solver
-from certsvm.training.loop import INTERRUPTED, train
+from certsvm.training.loop import train
+from certsvm.training.result import INTERRUPTED
 
 Array = NDArray[np.float64]
 NO_LIMIT = 10**9

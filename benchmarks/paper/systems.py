@@ -39,7 +39,8 @@ from certsvm.solvers import (
     SvmSgd,
 )
 from certsvm.solvers.base import Epoch, Options, Run
-from certsvm.training.loop import INTERRUPTED, Progress, Result, train
+from certsvm.training.loop import train
+from certsvm.training.result import INTERRUPTED, Progress, Result
 
 SEED = 0
 ACCURACY = 0.01

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -11,6 +12,7 @@ import pytest
 from dask import delayed
 from distributed import Client, LocalCluster
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
 from certsvm.dask import Cocoa, LinearSVC
@@ -131,3 +133,16 @@ def test_callbacks_are_given_the_weights(client: Client) -> None:
     clf = LinearSVC(0.1, random_state=0).set_callbacks(Recorder())
     clf.fit(cut(X, 300), cut(y, 300), sample_weight=weights)
     assert seen[0] == {"sample_weight": weights}
+
+
+def test_checkpoints(client: Client, tmp_path: Path) -> None:
+    X, y = data()
+    how: dict[str, Any] = {"C": 0.1, "random_state": 0, "tol": 1e-6, "checkpoint": tmp_path}
+    with pytest.warns(ConvergenceWarning):
+        LinearSVC(solver="smoothed-newton", max_iter=4, **how).fit(cut(X, 300), cut(y, 300))
+    clf = LinearSVC(solver="smoothed-newton", **how).fit(cut(X, 300), cut(y, 300))
+    agrees(clf, X, y)
+    with pytest.raises(ValueError, match="cannot be saved"):
+        LinearSVC(solver="cocoa", **how | {"checkpoint": tmp_path / "other"}).fit(
+            cut(X, 300), cut(y, 300)
+        )

@@ -28,7 +28,8 @@ from certsvm.data.streams import BlockStream, DataChangedError
 from certsvm.problem.memory import Problem
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import SOLVERS, make_solver
-from certsvm.training.loop import INTERRUPTED, Result, train
+from certsvm.training.loop import train
+from certsvm.training.result import INTERRUPTED, Result
 from tests.problems import Case, cases, exact_dual, exact_objective, optimum
 
 STREAMING = ["sgd-s", "sgd-m", "newton", "smoothed-newton", "auto"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+import warnings
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.svm import LinearSVC as LiblinearSVC
 
 from certsvm import Certificate, History, LinearSVC
 from certsvm.solvers import SGDm, SGDs
+from certsvm.training.checkpoints import CheckpointError
 
 
 @pytest.fixture(scope="module")
@@ -515,3 +517,17 @@ def test_alpha_is_not_kept_unless_it_is_asked_for() -> None:
     y = X[:, 0] + rng.standard_normal(30_000) > 0
     assert LinearSVC(C=0.01, random_state=0).fit(X, y)._warm.alphas == (None,)
     assert LinearSVC(C=0.01, random_state=0, warm_start=True).fit(X, y)._warm.alphas[0] is not None
+
+
+def test_a_fit_continues_from_its_checkpoint(several: Any, tmp_path: Any) -> None:
+    X, y = several
+    how: dict[str, Any] = {"solver": "sgd-s", "tol": 1e-12, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        whole = LinearSVC(max_iter=20, **how).fit(X, y)
+        LinearSVC(max_iter=8, checkpoint=tmp_path, **how).fit(X, y)
+        again = LinearSVC(max_iter=20, checkpoint=str(tmp_path), **how).fit(X, y)
+        with pytest.raises(CheckpointError, match="C = "):
+            LinearSVC(C=2.0, max_iter=20, checkpoint=tmp_path, **how).fit(X, y)
+    assert again.coef_.tobytes() == whole.coef_.tobytes()
+    assert again.certificates_ == whole.certificates_

@@ -16,7 +16,7 @@ from certsvm.fitting.fit_model import fit_model
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.solvers.base import RunLostError, Start
-from certsvm.training.loop import INTERRUPTED, LOST
+from certsvm.training.result import INTERRUPTED, LOST
 
 KINDS = ["memory", "stream"]
 

@@ -23,7 +23,7 @@ from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.models.model import Model
 from certsvm.models.witness import WeightsWitness, Witness
 from certsvm.training.checkpoints import CheckpointError
-from certsvm.training.loop import INTERRUPTED
+from certsvm.training.result import INTERRUPTED
 
 
 def rows(

@@ -9,7 +9,8 @@ from certsvm.certificates.dual import dual_bound
 from certsvm.solvers import DCD, Options, Start
 from certsvm.solvers.dcd import descend
 from certsvm.storage.state import StateError
-from certsvm.training.loop import SOLVER_FINISHED, train
+from certsvm.training.loop import train
+from certsvm.training.result import SOLVER_FINISHED
 from tests.problems import Case, cases, noisy
 
 

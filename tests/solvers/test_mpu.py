@@ -11,7 +11,8 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import MPU, Options
 from certsvm.solvers.mpu import MPURun, learn_and_unlearn
-from certsvm.training.loop import SOLVER_FINISHED, train
+from certsvm.training.loop import train
+from certsvm.training.result import SOLVER_FINISHED
 from tests.problems import Case, cases, optimum
 
 seeds = st.integers(0, 2**32 - 1)

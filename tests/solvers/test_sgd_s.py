@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from certsvm.certificates.dual import dual_bound
 from certsvm.solvers import Options, SGDm, SGDs, Start
-from certsvm.training.loop import SOLVER_FINISHED, TARGET_MET, train
+from certsvm.training.loop import train
+from certsvm.training.result import SOLVER_FINISHED, TARGET_MET
 from tests.problems import Case, cases, noisy
 
 seeds = st.integers(0, 2**32 - 1)

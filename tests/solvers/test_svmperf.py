@@ -8,7 +8,8 @@ import pytest
 from hypothesis import strategies as st
 
 from certsvm.solvers import OCAS, SVMperf
-from certsvm.training.loop import SOLVER_FINISHED, train
+from certsvm.training.loop import train
+from certsvm.training.result import SOLVER_FINISHED
 from tests.problems import noisy
 
 seeds = st.integers(0, 2**32 - 1)

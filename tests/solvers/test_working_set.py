@@ -93,7 +93,7 @@ def test_rounding_is_cleared_before_it_matters() -> None:
     assert run._rounding < 1e-6
 
 
-def test_a_warm_start_goes_on_from_alpha() -> None:
+def test_a_warm_start_warm_starts_from_alpha() -> None:
     problem = text(C=1.0)
     cold = train(problem, WorkingSet(), tol=1e-4, seed=0, keep_alpha=True)
     warm = train(problem, WorkingSet(), tol=1e-4, seed=0, start=Start(cold.w, 1, cold.alpha))

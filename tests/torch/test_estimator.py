@@ -372,3 +372,8 @@ def test_arrays_of_cupy() -> None:
     assert isinstance(clf.predict(rows), cupy.ndarray)
     assert isinstance(clf.decision_function(rows), cupy.ndarray)
     assert clf.score(rows, labels) == clf.score(X, y)
+
+
+def test_there_are_no_checkpoints(tmp_path: Any) -> None:
+    with pytest.raises(ValueError, match="cannot be checkpointed"):
+        LinearSVC(checkpoint=tmp_path).fit(*data())

@@ -3,8 +3,8 @@ import io
 import numpy as np
 
 from certsvm.training.history import Record
-from certsvm.training.loop import Progress
 from certsvm.training.progress import PrintProgress
+from certsvm.training.result import Progress
 
 
 def test_lines_come_at_intervals() -> None:

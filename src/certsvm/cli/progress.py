@@ -13,7 +13,7 @@ from certsvm.certificates.certificate import tidy
 if TYPE_CHECKING:
     from certsvm.fitting.fit_classes import Observer
     from certsvm.problem.base import BaseProblem
-    from certsvm.training.loop import Callback, Progress
+    from certsvm.training.result import Callback, Progress
 
 _SECONDS_BETWEEN_LINES = 5.0
 

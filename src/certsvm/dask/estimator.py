@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from certsvm.dask.source import ClusterSource
 from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
 from certsvm.estimators.rollback import rollback
 from certsvm.solvers import Solver
-from certsvm.training.loop import LOST
+from certsvm.training.result import LOST
 
 
 class LinearSVC(LocalLinearSVC):
@@ -38,6 +39,8 @@ class LinearSVC(LocalLinearSVC):
         predicted cost (``certsvm.dask.costs``).
     store_dual : bool, default=False
         Whether to bring ``dual_coef_``, a number for each row, to the client.
+    checkpoint : path, default=None
+        A folder in which ``fit`` keeps the state of training; not for ``"cocoa"``.
     client : distributed.Client, default=None
         The client of the cluster; None means the current default client.
     deadline : float, default=60.0
@@ -101,6 +104,7 @@ class LinearSVC(LocalLinearSVC):
         max_time: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         store_dual: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
         verbose: int = 0,
         client: Client | None = None,
         deadline: float = 60.0,
@@ -109,7 +113,8 @@ class LinearSVC(LocalLinearSVC):
         super().__init__(
             C, tol=tol, solver=solver, fit_intercept=fit_intercept,
             intercept_scaling=intercept_scaling, class_weight=class_weight, max_iter=max_iter,
-            max_time=max_time, random_state=random_state, store_dual=store_dual, verbose=verbose,
+            max_time=max_time, random_state=random_state, store_dual=store_dual,
+            checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip
         self.client = client
         self.deadline = deadline

@@ -25,7 +25,7 @@ from certsvm.kernels.losses import Loss
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
-from certsvm.training.loop import Result
+from certsvm.training.result import Result
 
 # Rows at a time.
 _SLICE = 8192

@@ -23,7 +23,7 @@ from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.sources import Source
 from certsvm.problem.base import BaseProblem
 from certsvm.solvers import Solver
-from certsvm.training.loop import LOST, Result
+from certsvm.training.result import LOST, Result
 
 # Limits for training at the same time: classes, and bytes of all their matrices.
 _MOST_CLASSES, _MOST_BYTES = 16, 2.0**27

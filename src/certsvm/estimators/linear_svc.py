@@ -6,6 +6,8 @@ import threading
 import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,21 +35,21 @@ from certsvm.fitting.sources import MemorySource, Source
 from certsvm.problem.rows import Rows, split
 from certsvm.solvers import SOLVERS, Solver
 from certsvm.training.history import History
-from certsvm.training.loop import Result
+from certsvm.training.result import Result
 
 
 class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classifier that proves how close to the optimum it is.
 
-    Minimises, with labels reflected into the rows,
+    Minimises the hinge loss with an L2 penalty,
 
-        J(w) = 1/2 |w|^2 + C * sum_k s_k * max(0, 1 - w.y_k),     y_k = +-[x_k, intercept_scaling]
+        J(w) = 1/2 |w|^2 + C * sum_k s_k * max(0, 1 - w.y_k),     y_k = +-[x_k, intercept_scaling],
 
-    (the hinge loss with an L2 penalty) and stops when it has a proof that
-    ``J(w) <= (1 + tol) * J_opt``. The proof is kept in ``certificate_``.
+    where the sign of y_k is the label of row k. Training stops when ``J(w) <= (1 + tol) * J_opt``
+    is proved. The proof is kept in ``certificate_``.
 
-    The intercept is regularised, as liblinear's is: it is the weight of a constant column of
-    height ``intercept_scaling``. A larger height regularises it less, and slows training.
+    The intercept is regularised, as in liblinear: it is the weight of a constant column of
+    height ``intercept_scaling``. A larger height regularises it less and slows training.
 
     Prefer ``sklearn.svm.LinearSVC`` for the squared hinge or an L1 penalty, and
     ``sklearn.linear_model.SGDClassifier`` for other losses.
@@ -58,18 +60,19 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Weight of the loss against the penalty; larger means less regularisation.
     tol : float, default=0.01
         Relative accuracy to be proved: training ends when ``J(w) / J_opt - 1 <= tol`` is
-        certain. It has no unit and is relative to the optimal objective value, so 0.01 means
-        one per cent for any data, any scaling and any C.
+        certain. It is relative to the optimal objective value, so 0.01 means one per cent for
+        any data, any scaling and any C.
     solver : str or Solver, default="auto"
         A name from ``certsvm.solvers.SOLVERS``. Of these, ``"working-set"``, ``"newton"``,
         ``"smoothed-newton"``, ``"dcd"``, ``"mpu"``, ``"ocas"``, ``"svmperf"``, ``"sgd-s"`` and
         ``"sgd-m"`` certify;
         ``"sgd-r"``, ``"pegasos"``, ``"norma"``, ``"svmsgd"`` and ``"sgd-qn"`` have no dual bound,
-        so they cannot tell when ``tol`` is reached, and run until a limit (``certsvm.bound``
-        certifies their answer afterwards). Or a configured object such as
-        ``certsvm.solvers.SGDs(published=True)``.
-        ``"auto"`` takes "working-set" or "newton", or the one after the other, by what they are
-        expected to cost; ``solver_`` tells. It solves small problems to machine precision.
+        so they cannot tell when ``tol`` is reached and run until a limit; ``certsvm.bound``
+        certifies their answer afterwards. A configured object, such as
+        ``certsvm.solvers.SGDs(published=True)``, is accepted too.
+        ``"auto"`` chooses between "working-set" and "newton" by their predicted cost and may
+        switch once; ``solver_`` records the choice. It solves small problems to machine
+        precision.
     fit_intercept : bool, default=True
         Whether to learn an intercept.
     intercept_scaling : float, default=1.0
@@ -77,30 +80,35 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         False.
     class_weight : dict or "balanced", default=None
         Factors for the weights of each class's rows, in every binary problem. "balanced"
-        makes all classes weigh the same in total.
+        gives all classes the same total weight.
     max_iter : int, default=1000
         Limit on passes over the data, for each binary problem.
     max_time : float, default=None
-        Limit in seconds, for each binary problem; looked at after each pass.
+        Limit in seconds, for each binary problem; checked after each pass.
     n_jobs : int, default=None
-        Threads: for several classes at once, or inside one fit ("newton" shares most of its
-        work among them, the others only the computation of the objective). None means 1
-        unless in a ``joblib.parallel_config`` context, -1 all processors. BLAS is held to one
-        thread during a fit. On tensors it does not matter: PyTorch has its own threads.
+        Number of threads, for several classes at once or inside one fit ("newton" shares most
+        of its work among them, other solvers only the computation of the objective). None means
+        1 unless in a ``joblib.parallel_config`` context, -1 all processors. BLAS is held to one
+        thread during a fit. Ignored for tensors: PyTorch has its own threads.
     random_state : int, RandomState instance or None, default=None
-        Of the order in which rows are presented. An int gives the same bits each time, for the
-        same number of threads.
+        Seed of the order in which rows are presented; each class has a random stream of its
+        own. An int gives the same bits each time, for the same number of threads.
     device : str or torch.device, default=None
-        Where ``fit`` trains: ``"cuda"`` moves NumPy arrays there, block by block and in each
-        pass if they do not fit. None means where the data are: on the CPU for NumPy arrays and
-        sparse matrices, on the tensors' device for tensors, which are never moved to the host.
+        Where ``fit`` trains. ``"cuda"`` moves NumPy arrays there, block by block in each pass if
+        they do not fit. None means where the data are: the CPU for NumPy arrays and sparse
+        matrices, the tensors' device for tensors, which are never moved to the host.
     warm_start : bool, default=False
-        Whether ``fit`` goes on from the previous solution, if the shapes still agree.
+        Whether ``fit`` starts from the previous solution, if the shapes still agree.
     store_dual : bool, default=False
         Whether to keep ``dual_coef_``, the dual point behind the certificate, so that
         ``certsvm.verify`` can check it too.
+    checkpoint : path, default=None
+        A folder in which ``fit`` keeps the state of training, every ten seconds or so. After a
+        crash, the same ``fit`` continues from there with the same bits; a different one is
+        refused. Not for tensors.
     verbose : int, default=0
-        1 prints a line each second, more prints one for each pass.
+        1 prints a line each second, larger values a line for each pass. The certificate of each
+        class is printed when its training ends.
 
     Attributes
     ----------
@@ -111,7 +119,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     certificate_ : Certificate
-        What is proved; for several classes, the certificate with the largest gap. None after
+        The certificate; for several classes, the one with the largest gap. None after
         ``partial_fit``.
     certificates_ : list of Certificate
         One for each row of ``coef_``.
@@ -120,12 +128,11 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     n_iter_ : int
         Passes over the data; the largest number for several classes.
     solver_ : str
-        The solver's name; with "auto", what it used (for several classes, the longest way that
-        one of them took).
+        Name of the solver; with "auto", of the solvers it used.
     dual_coef_ : ndarray of shape (1, n_samples) or (n_classes, n_samples)
         alpha, with 0 <= alpha_k <= C s_k. Only with ``store_dual=True``.
     class_weight_ : ndarray of shape (n_classes,)
-        The factors that ``class_weight`` stands for.
+        The factor of each class's weights.
     t_ : int
         Presentations of rows so far.
     n_samples_seen_ : int
@@ -147,10 +154,11 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     Data of type float32 or float64, CSR or C-ordered dense, is used in place. All sums are
     accumulated in float64.
 
-    If the target is missed, ``fit`` warns with the gap that was reached (solvers without a dual
-    bound excepted). Ctrl-C ends ``fit`` early with the best model so far and its certificate;
-    before the first pass is complete it raises KeyboardInterrupt as usual. In a search or a
-    loop, each Ctrl-C so ends one fit.
+    If the target is missed, ``fit`` warns with the gap reached, except for solvers without a
+    dual bound. Ctrl-C ends ``fit`` early and keeps the best model so far with its certificate.
+    Classes whose training had not begun have zero weights and prove nothing. Before the first
+    pass is complete, KeyboardInterrupt is raised as usual. In a search or a loop, each Ctrl-C
+    ends one fit.
 
     References
     ----------
@@ -186,6 +194,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
         "store_dual": ["boolean"],
+        "checkpoint": [str, PathLike, None],
         "verbose": ["verbose"],
     }
 
@@ -219,6 +228,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
         store_dual: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
         verbose: int = 0,
     ) -> None:
         self.C = C
@@ -234,6 +244,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.warm_start = warm_start
         self.store_dual = store_dual
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
@@ -302,7 +313,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             max_time=self.max_time,
             seed=self._seed(),
             n_jobs=effective_n_jobs(self.n_jobs),
-            keep_alpha=self.store_dual or (self.warm_start and solver.goes_on_from_alpha),
+            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+            keep_alpha=self.store_dual or (self.warm_start and solver.warm_starts_from_alpha),
         )
         tasks = FitTasks(self, source, given)
         observers: list[Observer] = [tasks]

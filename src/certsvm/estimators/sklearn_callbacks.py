@@ -14,7 +14,7 @@ import numpy as np
 from certsvm.fitting.fit_classes import Observer
 from certsvm.fitting.sources import Source
 from certsvm.problem.base import BaseProblem
-from certsvm.training.loop import Callback, Progress, Result
+from certsvm.training.result import Callback, Progress, Result
 
 __all__ = ["CallbackSupportMixin", "FitTasks"]
 

@@ -64,8 +64,8 @@ def scores_of_tensors(model: LinearSVC, X: Any) -> Tensor:
     coef, intercept = as_tensor(model.coef_, rows.device), as_tensor(model.intercept_, rows.device)
     scores = torch.empty((rows.shape[0], len(coef)), dtype=torch.float64, device=rows.device)
     for first in range(0, rows.shape[0], _ROWS_AT_ONCE):
-        some = slice(first, first + _ROWS_AT_ONCE)
-        scores[some] = rows[some].double() @ coef.T + intercept
+        part = slice(first, first + _ROWS_AT_ONCE)
+        scores[part] = rows[part].double() @ coef.T + intercept
     if not bool(torch.isfinite(scores).all()):
         raise ValueError("Input X contains NaN, or infinity, or values too large to add up")
     return scores[:, 0] if len(coef) == 1 else scores
@@ -78,8 +78,8 @@ def decide(model: LinearSVC, X: Any) -> Any:
     from certsvm.torch.data import as_tensor, like
 
     scores = scores_of_tensors(model, X)
-    own = as_tensor(X).dtype
-    return like(X, scores if own in (torch.float64, torch.int64) else scores.float())
+    dtype = as_tensor(X).dtype
+    return like(X, scores if dtype in (torch.float64, torch.int64) else scores.float())
 
 
 def predict(model: LinearSVC, X: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from certsvm.fitting.sources import Source
 from certsvm.problem.rows import join
 from certsvm.solvers import Start
-from certsvm.training.loop import Result
+from certsvm.training.result import Result
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class WarmState:
 
 
 def warm_starts(clf: Any, source: Source) -> list[Start] | None:
-    """Where each problem begins; None if there is nothing, or nothing that fits, to go on from."""
+    """The start of each problem; None if there is no previous solution of the same shape."""
     state: WarmState | None = getattr(clf, "_warm", None)
     if not clf.warm_start or state is None or state.epochs == 0:
         return None

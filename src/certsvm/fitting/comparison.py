@@ -20,7 +20,7 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Solver, make_solver
 from certsvm.training.history import History
-from certsvm.training.loop import Result
+from certsvm.training.result import Result
 
 _TRIAL_ROWS = 16
 

@@ -1,9 +1,9 @@
 """The loop over classes. There is one, for all kinds of data.
 
-Each class against all others is a binary problem, with a random stream of its own. Problems are
-trained one after the other, or several at a time in threads. Ctrl-C ends the training of those at
-work after their pass and keeps what was proved; problems whose turn had not come have zero weights
-and prove nothing. If nothing is known of any problem yet, the interrupt is raised.
+Each class against all others is a binary problem with a random stream of its own. Problems are
+trained one after the other, or several at a time in threads. Ctrl-C stops the running problems
+after their current pass and keeps what is proved; problems that had not started have zero weights
+and prove nothing. If no problem has completed a pass, the interrupt is raised.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from certsvm.problem.base import BaseProblem
 from certsvm.solvers.base import RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.history import History
-from certsvm.training.loop import INTERRUPTED, LOST, Callback, Result, train
+from certsvm.training.loop import train
+from certsvm.training.result import INTERRUPTED, LOST, Callback, Result
 
 
 class Observer:
-    """Whoever watches; each method may be overridden. Several threads may call at once."""
+    """Receives the progress of training. Methods may be called from several threads at once."""
 
     def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
-        """The training of problem ``i`` is about to begin; return callbacks for its passes."""
+        """Return callbacks for the passes of problem ``i``, whose training is about to begin."""
         return ()
 
     def end(self, i: int, label: Any, result: Result) -> None:
@@ -56,7 +57,7 @@ class Observers(Observer):
 
 
 Finish = Callable[[int, BaseProblem, Result], Result]
-"""Called with a problem that has been trained; returns what is to be told of it."""
+"""Called with a trained problem and its result; returns the result to report."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Task:
     label : object
         The class on its positive side, or another name.
     untrained : callable
-        Returns what there is of it if its turn does not come.
+        Returns the result if the problem is never trained.
     start : Start, default=None
         Where to begin; None means at zero.
     checkpoint : Checkpoint, default=None
@@ -199,7 +200,7 @@ def train_all(
 
 
 class _Training:
-    """Tasks at work."""
+    """The training of several tasks."""
 
     def __init__(
         self,
@@ -213,7 +214,7 @@ class _Training:
         self._tasks, self._settings, self._workers = tasks, settings, workers
         self._observer, self._finish = observer, finish
         self._stop = stop
-        # What kept tasks from their first pass.
+        # The errors that kept tasks from completing a first pass.
         self._errors: list[BaseException] = []
 
     def results(self) -> list[Result]:
@@ -231,7 +232,7 @@ class _Training:
             try:
                 wait(futures)
             except KeyboardInterrupt:
-                # Those at work finish their pass.
+                # Running tasks finish their pass.
                 self._stop.set()
                 wait(futures)
             return [future.result() for future in futures]
@@ -289,7 +290,7 @@ def untrained(
     tol: float,
     solver: Solver,
 ) -> Result:
-    """What there is of a problem whose turn did not come: zero, which proves nothing."""
+    """The result of a problem that was never trained: zero, which proves nothing."""
     zero = zero_bound(C, weight_sum)
     certificate = Certificate(
         primal=zero.value,

@@ -17,7 +17,7 @@ from certsvm.fitting.witnesses import Witnesses, needs_alpha
 from certsvm.models.model import Model
 from certsvm.models.witness import WeightsWitness, Witness
 from certsvm.solvers import make_solver
-from certsvm.training.loop import INTERRUPTED, Result
+from certsvm.training.result import INTERRUPTED, Result
 
 
 @dataclass(frozen=True)

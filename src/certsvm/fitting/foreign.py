@@ -195,8 +195,8 @@ def certify(
             certificate.gap, tol * certificate.primal
         )
         if (epoch.primal_estimate or np.inf) <= worth_it:
-            own = primal_bound(problem, next(run.candidates()))
-            if own.high <= worth_it:
+            reached = primal_bound(problem, next(run.candidates()))
+            if reached.high <= worth_it:
                 break
     return ledger.certificate()
 

@@ -10,8 +10,8 @@ from typing import Any
 from certsvm.certificates.certificate import tidy
 from certsvm.fitting.fit_classes import Observer
 from certsvm.problem.base import BaseProblem
-from certsvm.training.loop import Callback, Result
 from certsvm.training.progress import PrintProgress
+from certsvm.training.result import Callback, Result
 
 
 class PrintedProgress(Observer):

@@ -1,4 +1,4 @@
-"""Where labelled rows come from: what the loop over classes needs to know of them.
+"""Sources of labelled rows: what the loop over classes needs to know of the data.
 
 A source knows its classes and their weights, the shape of the data and what identifies it, and
 makes the binary problem of each class at a given C. Rows in memory and streams are here; clusters
@@ -31,7 +31,7 @@ from certsvm.problem.rows import Rows, Vector
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import Solver, Start, make_solver
 from certsvm.storage.fingerprint import Fingerprint
-from certsvm.training.loop import Result
+from certsvm.training.result import Result
 
 
 class Source(ABC):
@@ -107,7 +107,7 @@ class Source(ABC):
     def start(
         self, w: Vector, epochs: int, alpha: Any = None, smoothing: float | None = None
     ) -> Start:
-        """Where to go on from what an earlier fit, perhaps on another kind of data, ended with."""
+        """A warm start from the end of an earlier fit, perhaps on another kind of data."""
         fits = isinstance(alpha, np.ndarray) and alpha.shape == (self.n_rows,)
         return Start(w, epochs, alpha if fits else None, smoothing)
 
@@ -120,7 +120,7 @@ class Source(ABC):
         return 1
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
-        """Called when a problem has been trained; returns what is to be told of it."""
+        """Called with a trained problem and its result; returns the result to report."""
         return result
 
     @property

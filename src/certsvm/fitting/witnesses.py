@@ -13,7 +13,7 @@ from certsvm.models.witness import WeightsWitness, Witness
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.solvers import Auto, Newton, SmoothedNewton, Solver
-from certsvm.training.loop import Result
+from certsvm.training.result import Result
 
 # A witness may cost this much of the gap, relative to it, where the target is not met anyway.
 _WITNESS_COST = 0.05

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.rollback import fitted_attributes
-from certsvm.training.loop import Result
+from certsvm.training.result import Result
 
 
 def fit_path(

@@ -77,7 +77,7 @@ class Auto(Solver):
     """
 
     name: ClassVar[str] = "auto"
-    goes_on_from_alpha: ClassVar[bool] = True
+    warm_starts_from_alpha: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = SummableProblem
 
     shuffled: bool | None = None

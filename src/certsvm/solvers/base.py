@@ -196,7 +196,7 @@ class Solver(ABC):
     certifies: ClassVar[bool] = True
     """Whether runs have dual points; otherwise certificates are primal only."""
 
-    goes_on_from_alpha: ClassVar[bool] = False
+    warm_starts_from_alpha: ClassVar[bool] = False
     """Whether a warm start goes on from the alpha of a result, which then has to be kept."""
 
     problem_type: ClassVar[type[Any]] = Problem

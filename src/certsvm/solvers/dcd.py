@@ -68,7 +68,7 @@ class DCD(Solver):
     """
 
     name: ClassVar[str] = "dcd"
-    goes_on_from_alpha: ClassVar[bool] = True
+    warm_starts_from_alpha: ClassVar[bool] = True
 
     shrinking: bool = True
     eps: float | None = None

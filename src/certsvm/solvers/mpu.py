@@ -71,7 +71,7 @@ class MPU(Solver):
     """
 
     name: ClassVar[str] = "mpu"
-    goes_on_from_alpha: ClassVar[bool] = True
+    warm_starts_from_alpha: ClassVar[bool] = True
 
     delta: float | None = None
     delta_stop: float | None = None

@@ -82,7 +82,7 @@ class Newton(Solver):
     """
 
     name: ClassVar[str] = "newton"
-    goes_on_from_alpha: ClassVar[bool] = True
+    warm_starts_from_alpha: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = SummableProblem
 
     max_columns: int = 5000

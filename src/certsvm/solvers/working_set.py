@@ -102,7 +102,7 @@ class WorkingSet(Solver):
     """
 
     name: ClassVar[str] = "working-set"
-    goes_on_from_alpha: ClassVar[bool] = True
+    warm_starts_from_alpha: ClassVar[bool] = True
 
     omega: float = 1.2
     shrink_margin: float = 0.1

@@ -17,7 +17,7 @@ from certsvm.torch.data import as_tensor, encoded, float_rows, labels_of, weight
 from certsvm.torch.newton import TensorNewton
 from certsvm.torch.problems import ProblemGroup, TensorProblem, sizes_of
 from certsvm.torch.rows import TensorRows
-from certsvm.training.loop import Result
+from certsvm.training.result import Result
 
 # Bytes that a problem needs for each row, and that the problems trained in lockstep may take
 # together: a share of the free memory of a GPU, or a fixed amount.

@@ -25,24 +25,9 @@ from certsvm.training.result import (
     STOPPED,
     TARGET_MET,
     Callback,
-    Progress,
     Result,
 )
 from certsvm.training.trainer import Trainer
-
-__all__ = [
-    "INTERRUPTED",
-    "LOST",
-    "OUT_OF_PASSES",
-    "OUT_OF_TIME",
-    "SOLVER_FINISHED",
-    "STOPPED",
-    "TARGET_MET",
-    "Callback",
-    "Progress",
-    "Result",
-    "train",
-]
 
 
 def train(
