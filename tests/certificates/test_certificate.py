@@ -52,3 +52,10 @@ def test_percentages_are_never_rounded_down(fraction: float) -> None:
     shown = float(percent(fraction).removesuffix(" %"))
     assert shown >= fraction * 100 * (1 - 1e-15)
     assert shown <= fraction * 100 * 1.011
+
+
+def test_a_contradiction_is_called_one() -> None:
+    certificate = Certificate(primal=1.0, dual=2.0, target=0.01, bound="a test")
+    assert not certificate.met
+    assert "a contradiction" in str(certificate)
+    assert "proved" not in str(certificate)

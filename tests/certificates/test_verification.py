@@ -209,3 +209,10 @@ def test_no_certificate() -> None:
 def test_verification_does_without_numba() -> None:
     code = "import sys, certsvm.certificates.verification; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_weights_that_are_no_numbers_confirm_nothing() -> None:
+    X, y = make_classification(random_state=0)
+    clf = LinearSVC(C=0.1, store_dual=True, random_state=0).fit(X, y)
+    clf.coef_ = np.full_like(clf.coef_, np.nan)
+    assert not verify(clf, X, y).ok

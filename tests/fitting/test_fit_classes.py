@@ -215,3 +215,18 @@ def test_observers_are_all_told() -> None:
     fit_classes(MemorySource(*several()), SLOW, observer=Observers(one, other))
     assert one.passes == other.passes == [1, 2, 3, 4] * 3
     assert one.labels == other.labels == ["a", "b", "c"]
+
+
+def test_an_error_in_one_class_stops_the_others() -> None:
+    passes = []
+
+    class Failing(Observer):
+        def begin(self, i: int, label: Any, problem: Any) -> Sequence[Any]:
+            if label == "a":
+                raise ValueError("no")
+            return [lambda progress: passes.append(progress.record.passes)]
+
+    settings = Settings(solver="sgd-s", tol=0.0, max_iter=100_000, n_jobs=2)
+    with pytest.raises(ValueError, match="no"):
+        fit_classes(MemorySource(*several()), settings, observer=Failing())
+    assert len(passes) < 100_000

@@ -18,6 +18,9 @@ from certsvm.fitting.settings import Settings
         ({"tol": -1.0}, "tol must be"),
         ({"tol": np.nan}, "tol must be"),
         ({"n_jobs": 0}, "n_jobs must be"),
+        ({"max_iter": 0}, "max_iter must be"),
+        ({"max_time": -1.0}, "max_time not negative"),
+        ({"max_time": np.nan}, "max_time not negative"),
         ({"seed": -1}, "seed not negative"),
     ],
 )

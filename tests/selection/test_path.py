@@ -81,6 +81,22 @@ def test_after_an_interruption_none_goes_on(monkeypatch: pytest.MonkeyPatch) -> 
         assert verify(model, X, y == 1).ok
 
 
+def test_an_interruption_before_a_first_pass_keeps_the_models_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def begin(self: Any, i: int, label: Any, problem: Any) -> list[Any]:
+        if problem.C == 0.1:
+            raise KeyboardInterrupt
+        return []
+
+    monkeypatch.setattr(FitTasks, "begin", begin)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        models = fit_path(LinearSVC(random_state=0), X, y == 1, [0.01, 0.1, 1.0])
+    assert [bool(model.coef_.any()) for model in models] == [True, False, False]
+    with pytest.raises(KeyboardInterrupt):
+        fit_path(LinearSVC(random_state=0), X, y == 1, [0.1, 1.0])
+
+
 @pytest.mark.parametrize("Cs", [[], [0.0], [1.0, np.nan], [-1.0], [np.inf]])
 def test_values_that_make_no_sense(Cs: list[float]) -> None:
     with pytest.raises(ValueError, match="Cs must be finite numbers > 0"):

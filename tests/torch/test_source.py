@@ -112,6 +112,13 @@ def test_classes_go_in_lockstep(monkeypatch: pytest.MonkeyPatch) -> None:
     agrees(together, host(X), host(y))
 
 
+def test_other_class_weights_make_other_problems() -> None:
+    source = TensorSource(*data(200, classes=3))
+    assert source.problem(0, 1.0).row_weights is None
+    source.set_class_weight({0: 5.0, 1: 1.0, 2: 1.0})
+    assert source.problem(1, 1.0).row_weights is not None
+
+
 def test_another_C_is_another_group() -> None:
     source = TensorSource(*data(200, classes=3))
     one, other = source.problem(1, 1.0), source.problem(1, 2.0)

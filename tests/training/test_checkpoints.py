@@ -456,3 +456,18 @@ def test_a_run_without_a_state_takes_no_checkpoint(tmp_path: Path) -> None:
 
     with pytest.raises(CheckpointError, match="cannot be saved"):
         train(problem_in_memory(), Stateless(), checkpoint=Checkpoint(tmp_path / "run", {}))
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, 1.001])
+def test_products_of_another_weight_vector_are_refused(factor: float, tmp_path: Path) -> None:
+    problem, solver = problem_in_memory(), make_solver("newton")
+    options: dict[str, Any] = {"tol": 1e-9, "seed": 5, "max_iter": 4}
+    checkpoint = Remembered(tmp_path / "run", {}, interval=0.0)
+    train(problem, solver, checkpoint=checkpoint, **options)
+    state = checkpoint.state
+    other = changed(state, ("run", "products", "w"), factor * state["run"]["products"]["w"])
+    with pytest.raises(CheckpointError, match="do not belong to its weight vector"):
+        checkpoint.resumed(problem, solver, other, **options)
+    other = changed(state, ("run", "products", "error"), 0.0)
+    with pytest.raises(CheckpointError, match="do not belong to its weight vector"):
+        checkpoint.resumed(problem, solver, other, **options)

@@ -87,6 +87,8 @@ class Certificate:
         numbers = f"primal {self.primal:.6g}, dual {self.dual:.6g}"
         if math.isinf(self.proved_gap):
             return f"{numbers}: nothing is proved about the distance to the optimum ({self.bound})"
+        if self.proved_gap < 0.0:
+            return f"{numbers}: a contradiction, the lower bound exceeds the upper ({self.bound})"
         verdict = "met" if self.met else "not met"
         return (
             f"{numbers}: within {percent(self.proved_gap)} of the optimum, proved "

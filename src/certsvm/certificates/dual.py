@@ -297,6 +297,9 @@ def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
     With A = sum alpha and B = |w_alpha|^2, every s in [0, 1] keeps s alpha in the box, and
     L(s alpha) = s A - s^2 B / 2 is largest at s = min(1, A / B), where it is never negative.
     ``scaled=False`` takes s = 1. For a concave ``dual_value`` this is a lower bound on L(s alpha).
+
+    alpha is feasible for C s_k as rounded. Clipping it to the exact box lowers L by a unit roundoff
+    of s A at most, for which the four units of s A below have room.
     """
     A = point.alpha_sum
     B = float(point.w @ point.w)

@@ -7,9 +7,10 @@ certificate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.storage.fields import array, number
-from certsvm.storage.state import State, Stateful
+from certsvm.storage.state import Scope, State, Stateful
 
 # A pass over fewer stored values is not worth sharing among threads.
 _LEAST_SHARED = 2_000_000
@@ -127,6 +128,16 @@ class Products(Stateful):
         self.w = w
         self.values = np.empty(problem.rows.n_rows)
         self.compute(team)
+
+    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
+        """Raise unless the products are those of w, within their stated error."""
+        w, error = state["w"], state["error"]
+        values = np.empty(self.values.size)
+        multiply(self._problem, w.copy(), values)
+        # Computed from scratch or combined from others, products are never less exact than this.
+        slack = per_size(error + product_error(w)) * self._problem.rows.product_roundings
+        if not (np.abs(values - state["values"]) <= slack).all() or not error >= length(w):
+            scope.fail("has products that do not belong to its weight vector")
 
     def compute(self, team: Team = ALONE) -> None:
         """Compute the products with the current w, in one pass."""

@@ -98,7 +98,8 @@ class Verification:
         tolerance = RECOMPUTATION_TOLERANCE * max(abs(c.primal), abs(c.dual))
         if max(c.primal_rounding, c.dual_rounding) > LARGEST_ALLOWANCE * abs(c.primal):
             return False
-        if abs(self.primal - c.primal) > c.primal_rounding + tolerance:
+        # Written so that a J that is not a number does not pass.
+        if not abs(self.primal - c.primal) <= c.primal_rounding + tolerance:
             return False
         if self.dual is None:
             # Weak duality: no J may lie below a true dual bound.

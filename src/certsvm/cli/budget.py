@@ -54,8 +54,9 @@ def _warm_up(source: StreamSource, settings: Settings) -> bool:
     from certsvm.fitting.fit_classes import fit_classes
     from certsvm.fitting.sources import StreamSource
 
-    X = next(iter(source.stream.source()))[0][:_TRIAL_ROWS]
-    y = np.arange(X.shape[0]) % 2
+    X = next(iter(source.stream.source()))[0]
+    # The same row several times, if there is only one.
+    X, y = X[np.arange(_TRIAL_ROWS) % X.shape[0]], np.arange(_TRIAL_ROWS) % 2
     sample = BlockStream(lambda: [(X, y)], intercept_scaling=source.intercept_scaling)
     trial = replace(settings, max_iter=3, tol=0.0, C=1.0, checkpoint=None)
     (result,) = fit_classes(StreamSource(sample), trial)

@@ -20,7 +20,7 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Solver, make_solver
 from certsvm.training.history import History
-from certsvm.training.result import Result
+from certsvm.training.result import INTERRUPTED, Result
 
 _TRIAL_ROWS = 16
 
@@ -200,7 +200,9 @@ def compare(
     # With as large a C m as the whole has, lest a rate be refused that is not too large.
     C_few = C * problem.m / trial.size
     few = Problem(rows.take(trial), signs[trial], C=C_few)
-    train_all(tasks(few), replace(settings, max_iter=3, max_time=None))
+    compiled = train_all(tasks(few), replace(settings, max_iter=3, max_time=None))
+    if any(result.reason == INTERRUPTED for result in compiled):
+        raise KeyboardInterrupt
     results = dict(zip(made, train_all(tasks(problem), settings, observer=observer), strict=True))
     best = min(results.values(), key=lambda result: result.certificate.primal)
     dual = max(r.certificate.dual - r.certificate.dual_rounding for r in results.values())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -230,9 +230,11 @@ class _Training:
                 executor.submit(self._one, i) for i in range(len(self._tasks))
             ]
             try:
-                wait(futures)
+                pending = wait(futures, return_when=FIRST_EXCEPTION).not_done
             except KeyboardInterrupt:
-                # Running tasks finish their pass.
+                pending = set(futures)
+            if pending:
+                # Running tasks finish their pass, the others do not begin.
                 self._stop.set()
                 wait(futures)
             return [future.result() for future in futures]

@@ -16,6 +16,7 @@ from certsvm.fitting.sources import Source, StreamSource
 from certsvm.fitting.witnesses import Witnesses, needs_alpha
 from certsvm.models.model import Model
 from certsvm.models.witness import WeightsWitness, Witness
+from certsvm.problem.base import SummableProblem
 from certsvm.solvers import make_solver
 from certsvm.training.result import INTERRUPTED, Result
 
@@ -88,6 +89,8 @@ def fit_model(
             raise ValueError(
                 f"a witness needs a solver with a dual point, and {solver.name!r} has none"
             )
+        if not issubclass(source.problem_type, SummableProblem):
+            raise ValueError(f"a witness cannot be kept for {source.problem_type.where}")
         keep = needs_alpha(solver, source.problem_type, source.dimension)
         settings = replace(settings, keep_alpha=keep)
     results = fit_classes(

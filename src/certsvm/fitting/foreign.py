@@ -175,30 +175,30 @@ def certify(
     problem: Problem, w: Vector, tol: float = 0.01, max_iter: int = 100, seed: int | None = 0
 ) -> Certificate:
     """``bound`` for a problem and a weight vector that are at hand."""
-    ledger = BestBounds(problem, tol)
-    ledger.offer_primal(w, primal_bound(problem, w))
+    best = BestBounds(problem, tol)
+    best.offer_primal(w, primal_bound(problem, w))
     alpha = alpha_from_margins(problem, w)
-    ledger.offer_dual(dual_point(problem, alpha, "margins"))
+    best.offer_dual(dual_point(problem, alpha, "margins"))
     options = Options(np.random.default_rng(seed), tol, Start(w, alpha=alpha))
     run = DCD().start(problem, options)
     for _ in range(max_iter):
-        certificate = ledger.certificate()
+        certificate = best.certificate()
         if certificate.met:
             break
         epoch = run.epoch()
         point = run.dual()
         assert point is not None
-        ledger.offer_dual(point)
+        best.offer_dual(point)
         # L can at most rise to J_opt, which J at the pass's own w bounds from above. The guess at
         # that J tells when to compute it.
-        worth_it = ledger.dual.bound.value + _WORTH_IT * min(
+        worth_it = best.dual.bound.value + _WORTH_IT * min(
             certificate.gap, tol * certificate.primal
         )
         if (epoch.primal_estimate or np.inf) <= worth_it:
             reached = primal_bound(problem, next(run.candidates()))
             if reached.high <= worth_it:
                 break
-    return ledger.certificate()
+    return best.certificate()
 
 
 def _warn_of_other_loss(model: Any, loss: Loss) -> None:

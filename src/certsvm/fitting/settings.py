@@ -61,5 +61,7 @@ class Settings:
         object.__setattr__(self, "C", positive_C(self.C))
         if not self.tol >= 0:
             raise ValueError(f"tol must be a number >= 0, got {self.tol!r}")
+        if self.max_iter < 1 or not (self.max_time is None or self.max_time >= 0):
+            raise ValueError("max_iter must be at least 1, and max_time not negative")
         if self.n_jobs < 1 or (self.seed is not None and self.seed < 0):
             raise ValueError("n_jobs must be at least 1, and seed not negative")

@@ -20,7 +20,8 @@ def fit_path(
     """Train the same model for several C.
 
     They are trained one after the other, in ascending order, each beginning where the last one
-    ended. The data are checked, and moved to a ``device``, once.
+    ended. The data are checked, and moved to a ``device``, once. Ctrl-C keeps the models that were
+    trained; the others have zero weights and prove nothing.
 
     Parameters
     ----------
@@ -65,7 +66,14 @@ def fit_path(
     for i in np.argsort(values).tolist():
         model = clone(estimator).set_params(C=values[i], warm_start=True)
         vars(model).update(fitted_attributes(before))
-        fitted[i] = model, model._fit_source(source, solver, given, stop)
+        try:
+            results = model._fit_source(source, solver, given, stop)
+        except KeyboardInterrupt:
+            if not fitted:
+                raise
+            stop.set()
+            results = model._fit_source(source, solver, given, stop)
+        fitted[i] = model, results
         before = model
     models = []
     for model, results in (fitted[i] for i in range(len(values))):

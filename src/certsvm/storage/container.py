@@ -139,7 +139,10 @@ def read_container(path: str | os.PathLike[str], kind: str) -> Container:
     except (SafetensorError, ValueError, KeyError, OverflowError) as error:
         raise ModelFileError(f"{name} is truncated or damaged: {error}") from None
     claimed = document.pop("digest")
-    little = {key: array.astype(array.dtype.newbyteorder("<")) for key, array in arrays.items()}
+    little = {
+        key: array.astype(array.dtype.newbyteorder("<"), copy=False)
+        for key, array in arrays.items()
+    }
     if _digest(document, little) != claimed:
         raise ModelFileError(
             f"{name} is damaged: its digest is not that of its content. Take another copy."

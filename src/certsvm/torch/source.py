@@ -72,12 +72,12 @@ class TensorSource(Source):
             self._sample_weight = weights_of(sample_weight, self.n_rows, self.rows.device)
         totals = self._codes.bincount(self._sample_weight, minlength=len(classes))
         super().__init__(classes, totals.double().cpu().numpy(), class_weight)
-        # The problems that are being trained in lockstep.
-        self._group: ProblemGroup | None = None
 
     def set_class_weight(self, class_weight: ClassWeight) -> None:
         """Set the class weights, and with them the row weights."""
         super().set_class_weight(class_weight)
+        # The problems that are being trained in lockstep, all with the present weights.
+        self._group: ProblemGroup | None = None
         self._weights = self._sample_weight
         if (self.factors != 1.0).any():
             factors = as_tensor(self.factors, self.rows.device)[self._codes]
