@@ -90,8 +90,9 @@ def test_an_interruption_before_a_first_pass_keeps_the_models_before(
         return []
 
     monkeypatch.setattr(FitTasks, "begin", begin)
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
+    with pytest.warns(ConvergenceWarning, match="interrupted") as warned:
         models = fit_path(LinearSVC(random_state=0), X, y == 1, [0.01, 0.1, 1.0])
+    assert {warning.filename for warning in warned} == {__file__}
     assert [bool(model.coef_.any()) for model in models] == [True, False, False]
     with pytest.raises(KeyboardInterrupt):
         fit_path(LinearSVC(random_state=0), X, y == 1, [0.1, 1.0])

@@ -549,7 +549,9 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _warn_if_missed(self, results: Sequence[Result], solver: Solver) -> None:
+    def _warn_if_missed(
+        self, results: Sequence[Result], solver: Solver, stacklevel: int = 4
+    ) -> None:
         missed = [r for r in results if not r.certificate.met]
         if not (missed and solver.certifies):
             return
@@ -568,5 +570,5 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             f"{percent(certificate.proved_gap)} (tol asks for {percent(self.tol)}). The model is "
             f"valid and certificate_ states its accuracy. {advice}",
             ConvergenceWarning,
-            stacklevel=4,  # past fit and its wrapper, to the caller of fit
+            stacklevel=stacklevel,  # past fit and its wrapper, to the caller of fit
         )

@@ -80,5 +80,5 @@ def fit_path(
         models.append(model.set_params(warm_start=estimator.warm_start))
         if not estimator.warm_start:
             model._warm = model._warm.without_alphas()
-        model._warn_if_missed(results, solver)
+        model._warn_if_missed(results, solver, stacklevel=3)
     return models
