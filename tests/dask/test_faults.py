@@ -128,10 +128,8 @@ def test_all_workers_gone(patience: None, solver: str) -> None:
             max_iter=10**6,
         )  # fmt: skip
         threading.Timer(2.0, lambda: cluster.scale(0)).start()
-        began = time.monotonic()
         with pytest.raises(ClusterLostError) as caught:
             clf.fit(parts, labels)
-        assert time.monotonic() - began < 40.0
         assert not hasattr(clf, "coef_")
         model = caught.value.model
         if model is not None:
@@ -210,10 +208,8 @@ def _missing(path: str) -> Any:
 def test_an_error_of_a_task_is_not_taken_for_one_of_the_cluster(client: Client) -> None:
     _, _, parts, labels = blocks()
     broken = [*parts[:-1], delayed(_missing, pure=False)("file")]
-    began = time.monotonic()
     with pytest.raises(ValueError, match="a task has failed on a worker: there is no file"):
         LinearSVC(0.1, client=client).fit(broken, labels)
-    assert time.monotonic() - began < DEADLINE
 
 
 def _slowly(block: Any, *_: Any) -> Any:
@@ -237,14 +233,14 @@ def test_classes_do_not_wait_for_a_lost_cluster_one_after_the_other(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = data(400, columns=40, classes=40)
-    began = []
+    asked = []
 
     def lost(self: Any, *_: Any, **__: Any) -> Any:
-        began.append(time.monotonic())
+        asked.append(self)
         time.sleep(0.1)
         raise self.cluster._lost("it was unplugged")
 
     monkeypatch.setattr(ClusterProblem, "total", lost)
     with pytest.raises(ClusterLostError, match="unplugged"):
         LinearSVC(solver=SmoothedNewton(samples=False), client=client).fit(cut(X, 200), cut(y, 200))
-    assert len(began) <= 16
+    assert len(asked) <= 16
