@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
+from certsvm.training.result import Result
 
 Array = NDArray[np.float64]
 
@@ -154,6 +155,18 @@ def exact_dual(case: Case, alpha: list[Fraction]) -> Fraction:
     for x, label, a in zip(rows, case.labels, alpha, strict=True):
         w = [v + int(label) * a * b for v, b in zip(w, x, strict=True)]
     return sum(alpha, Fraction(0)) - sum((v * v for v in w), Fraction(0)) / 2
+
+
+def require_proof(case: Case, result: Result) -> None:
+    """Assert that the alpha of a result is feasible and has the dual value of its certificate."""
+    alpha, certificate = result.alpha, result.certificate
+    assert alpha is not None
+    assert (alpha >= 0).all()
+    assert (alpha <= case.C * case.row_weights()).all()
+    error = abs(exact_dual(case, [exact(a) for a in alpha]) - exact(certificate.dual))
+    # alpha itself is rounded to float64 in the end, once per row.
+    sizes = abs(exact(certificate.dual)) + 20 * exact(alpha.sum())
+    assert error <= exact(certificate.dual_rounding) + Fraction(1, 10**13) * sizes
 
 
 def _exact_rows(case: Case) -> list[list[Fraction]]:

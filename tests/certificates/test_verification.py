@@ -87,6 +87,17 @@ def test_changed_coefficients(fitted: Any) -> None:
     assert "DOES NOT MATCH" in str(report)
 
 
+def test_an_intercept_that_the_problem_does_not_have() -> None:
+    """J may then lie anywhere below the optimum: here, between L and the J of training."""
+    X, y = data()
+    clf = LinearSVC(C=0.1, fit_intercept=False, store_dual=True, random_state=0).fit(X, y)
+    clf.intercept_ = np.array([1e-3])
+    losses = np.maximum(0.0, 1.0 - np.where(y == 1, 1.0, -1.0) * clf.decision_function(X))
+    primal = 0.5 * float(clf.coef_[0] @ clf.coef_[0]) + 0.1 * losses.sum()
+    clf.certificates_[0] = replace(clf.certificates_[0], primal=primal)
+    assert not verify(clf, X, y).ok
+
+
 def test_alpha_outside_its_box(fitted: Any) -> None:
     clf, X, y = fitted
     k = int(np.argmax(clf.dual_coef_[0]))

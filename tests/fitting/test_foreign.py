@@ -114,3 +114,12 @@ def test_one_row_of_coefficients_is_a_weight_vector() -> None:
 def test_errors(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_an_intercept_that_the_problem_does_not_have() -> None:
+    X, y = make_classification(random_state=0)
+    clf = LiblinearSVC(C=0.1, loss="hinge", fit_intercept=False).fit(X, y)
+    assert bound(clf, X, y).met
+    clf.intercept_ = np.array([0.5])
+    with pytest.raises(ValueError, match=r"an intercept, 0\.5, but fit_intercept=False"):
+        bound(clf, X, y)

@@ -17,7 +17,7 @@ from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton, Options, Start
 from certsvm.torch import TensorNewton
 from certsvm.training.loop import train
-from tests.problems import Case, cases, exact_dual, exact_objective, optimum
+from tests.problems import Case, cases, exact_objective, optimum, require_proof
 from tests.solvers.test_newton import degenerate
 from tests.torch.problems import (
     DEVICE,
@@ -65,15 +65,7 @@ def test_alpha_lies_in_the_box_and_gives_the_bound(
     case, X = in_tensors(case, dtype)
     problem = tensor_problem(case, X)
     result = train(problem, SOLVER, tol=0.0, max_iter=passes, seed=seed, keep_alpha=True)
-    assert result.alpha is not None
-    assert (result.alpha >= 0).all()
-    assert (result.alpha <= case.C * case.row_weights()).all()
-    exact = exact_dual(case, [Fraction(float(a)) for a in result.alpha])
-    claimed = Fraction(result.certificate.dual)
-    allowance = Fraction(result.certificate.dual_rounding) + Fraction(1, 10**13) * (
-        abs(claimed) + Fraction(float(result.alpha.sum())) * 20
-    )
-    assert abs(exact - claimed) <= allowance
+    require_proof(case, result)
 
 
 @given(case=cases(), dtype=dtypes, seed=seeds, passes=st.integers(1, 20))

@@ -290,7 +290,11 @@ class _Recount:
     def verification(self, label: Any) -> Verification:
         """J and L of all blocks, beside the claims."""
         rho, dual = self.claimed.intercept_scaling, None
-        bias_weight = self._intercept / rho if rho > 0 else 0.0
+        if rho > 0:
+            bias_weight = self._intercept / rho
+        else:
+            # Without a constant column, no weight vector of the problem has an intercept.
+            bias_weight = 0.0 if self._intercept == 0.0 else math.inf
         squared_norm = float(self.coef @ self.coef) + bias_weight**2
         primal = 0.5 * squared_norm + self.claimed.C * math.fsum(self._losses)
         if self._source is not None:

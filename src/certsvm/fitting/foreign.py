@@ -116,6 +116,11 @@ def bound(
             raise ValueError(f"X has {rows.n_columns} columns, the weights {coef.shape}")
         if not (np.isfinite(coef).all() and np.isfinite(b)):
             raise ValueError("the weights must be finite")
+        if b != 0.0 and rho == 0.0:
+            raise ValueError(
+                f"the classifier has an intercept, {b:g}, but fit_intercept=False. Set "
+                "fit_intercept=True to measure it with the intercept."
+            )
         signs = np.where(labels == positive, 1.0, -1.0)
         problem = Problem(rows, signs, C=C, weights=weights, loss=HINGE)
         w = problem.weight_vector(coef.astype(np.float64), b)
