@@ -531,3 +531,19 @@ def test_a_fit_continues_from_its_checkpoint(several: Any, tmp_path: Any) -> Non
             LinearSVC(C=2.0, max_iter=20, checkpoint=tmp_path, **how).fit(X, y)
     assert again.coef_.tobytes() == whole.coef_.tobytes()
     assert again.certificates_ == whole.certificates_
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"random_state": None}, "needs an integer random_state"),
+        ({"random_state": np.random.RandomState(0)}, "needs an integer random_state"),
+        ({"random_state": 0, "warm_start": True}, "warm starts"),
+    ],
+)
+def test_runs_that_no_checkpoint_could_continue(
+    several: Any, tmp_path: Any, how: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        LinearSVC(checkpoint=tmp_path, **how).fit(*several)
+    assert not list(tmp_path.iterdir())

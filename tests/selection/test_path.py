@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -107,3 +108,9 @@ def test_values_that_make_no_sense(Cs: list[float]) -> None:
 def test_parameters_are_checked() -> None:
     with pytest.raises(ValueError, match="tol"):
         fit_path(LinearSVC(tol=-1.0), X, y, [1.0])
+
+
+def test_a_path_has_no_checkpoint(tmp_path: Path) -> None:
+    X, y = make_classification(random_state=0)
+    with pytest.raises(ValueError, match="fit_path"):
+        fit_path(LinearSVC(random_state=0, checkpoint=tmp_path), X, y, [0.1, 1.0])

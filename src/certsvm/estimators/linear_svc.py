@@ -105,7 +105,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     checkpoint : path, default=None
         A folder in which ``fit`` keeps the state of training, every ten seconds or so. After a
         crash, the same ``fit`` continues from there with the same bits; a different one is
-        refused. Not for tensors.
+        refused. Needs an integer ``random_state``; not for tensors or warm starts.
     verbose : int, default=0
         1 prints a line each second, larger values a line for each pass. The certificate of each
         class is printed when its training ends.
@@ -305,6 +305,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 f"store_dual=True needs a solver with a dual point, and {solver.name!r} has none. "
                 "Use certsvm.bound on the fitted model, or another solver."
             )
+        self._check_checkpoint()
         settings = Settings(
             C=float(self.C),
             tol=self.tol,
@@ -479,6 +480,21 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _rho(self) -> float:
         """Height of the constant column behind the intercept; zero if there is none."""
         return float(self.intercept_scaling) if self.fit_intercept else 0.0
+
+    def _check_checkpoint(self) -> None:
+        """Raise if the run could not be continued by the same ``fit`` in another process."""
+        if self.checkpoint is None:
+            return
+        if not isinstance(self.random_state, Integral):
+            raise ValueError(
+                "checkpoint needs an integer random_state, since a run continues with its own seed "
+                f"only. Got random_state={self.random_state!r}."
+            )
+        if self.warm_start:
+            raise ValueError(
+                "checkpoint cannot be combined with warm starts (warm_start=True, fit_path): it "
+                "would replace the solution to start from."
+            )
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral):
