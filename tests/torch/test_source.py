@@ -13,7 +13,7 @@ import certsvm.torch.newton as newton_module
 import certsvm.torch.rows as rows_module
 from certsvm import LinearSVC
 from certsvm.fitting.sources import MemorySource
-from certsvm.solvers import DCD, Start
+from certsvm.solvers import DCD, Newton, Start
 from certsvm.torch import TensorNewton, TensorSource
 from tests.torch.problems import DEVICE, agrees, data, host
 
@@ -63,8 +63,8 @@ def test_solvers() -> None:
     assert source.solver("auto") == source.solver("newton") == TensorNewton()
     solver = TensorNewton(corrections=1)
     assert source.solver(solver) is solver
-    for other in ("dcd", DCD()):
-        with pytest.raises(ValueError, match="'dcd' needs NumPy arrays"):
+    for other, name in (("dcd", "'dcd'"), (DCD(), "DCD"), (Newton(), "Newton")):
+        with pytest.raises(ValueError, match=f"solver {name} does not run on tensors"):
             source.solver(other)
 
 

@@ -93,10 +93,10 @@ class TensorSource(Source):
         if isinstance(solver, TensorNewton):
             return solver
         if solver not in ("auto", "newton"):
-            name = solver if isinstance(solver, str) else solver.name
+            name = repr(solver) if isinstance(solver, str) else type(solver).__name__
             raise ValueError(
-                f"on tensors, the solver is 'newton' (or 'auto', which is the same): {name!r} "
-                "needs NumPy arrays, such as X.cpu().numpy()"
+                f"solver {name} does not run on tensors: use 'newton' (or 'auto', which is the "
+                "same), an instance of TensorNewton, or NumPy arrays, such as X.cpu().numpy()"
             )
         return TensorNewton()
 
