@@ -151,12 +151,38 @@ def test_a_dual_bound_above_the_objective_is_refuted_even_without_alpha() -> Non
         {"primal": 2.0, "primal_rounding": 20.0},
         {"dual_rounding": -1.0},
         {"primal": np.inf},
+        {"C": np.nan},
+        {"intercept_scaling": np.inf},
+        {"intercept_scaling": 1e-300},
     ],
 )
 def test_absurd_claims_are_refused(fitted: Any, false: dict[str, float]) -> None:
     clf, X, y = fitted
     for name, value in false.items():
         object.__setattr__(clf.certificates_[0], name, value)
+    assert not verify(clf, X, y).ok
+
+
+def test_a_dual_bound_far_below_the_objective_is_still_compared_with_alpha() -> None:
+    """At w = -1e5 J is 1e10 times the optimum, and so small a part of J is ten times L."""
+    X, y = np.array([[1.0], [-1.0]]), np.array([1, 0])
+    how: dict[str, Any] = {"fit_intercept": False, "store_dual": True, "random_state": 0}
+    clf = LinearSVC(C=1.0, **how).fit(X, y)
+    clf.coef_ = np.array([[-1e5]])
+    primal = 0.5e10 + 2.0 * (1.0 + 1e5)
+    true = replace(clf.certificates_[0], primal=primal)
+    clf.certificates_[0] = true
+    assert verify(clf, X, y).ok
+    clf.certificates_[0] = replace(true, dual=5.0)
+    assert not verify(clf, X, y).ok
+
+
+def test_an_allowance_does_not_excuse_a_dual_bound_above_the_objective(fitted: Any) -> None:
+    clf, X, y = fitted
+    true, excess = clf.certificates_[0], 0.0099 * clf.certificates_[0].primal
+    false = replace(true, dual=true.dual + excess, dual_rounding=excess)
+    assert false.dual > false.primal
+    clf.certificates_[0] = false
     assert not verify(clf, X, y).ok
 
 

@@ -90,20 +90,25 @@ class Verification:
         about the target.
         """
         c = self.claimed
-        sane = all(map(math.isfinite, (c.primal, c.dual, c.primal_rounding, c.dual_rounding)))
-        if not (sane and c.primal_rounding >= 0 and c.dual_rounding >= 0):
+        numbers = (
+            c.primal, c.dual, c.primal_rounding, c.dual_rounding, c.C, c.intercept_scaling
+        )  # fmt: skip
+        if not (all(map(math.isfinite, numbers)) and min(numbers[2:]) >= 0):
             return False
-        # The claims are J <= primal + rounding and L >= dual - rounding, and that both values are
-        # those of this model on these data.
-        tolerance = RECOMPUTATION_TOLERANCE * max(abs(c.primal), abs(c.dual))
         if max(c.primal_rounding, c.dual_rounding) > LARGEST_ALLOWANCE * abs(c.primal):
             return False
-        # Written so that a J that is not a number does not pass.
+        # The claims are J <= primal + rounding and L >= dual - rounding, and that both values are
+        # those of this model on these data. Conditions are written so that NaN does not pass.
+        tolerance = RECOMPUTATION_TOLERANCE * abs(c.primal)
         if not abs(self.primal - c.primal) <= c.primal_rounding + tolerance:
             return False
+        # Weak duality: no true dual bound lies above J.
+        if not c.dual <= c.primal + tolerance:
+            return False
         if self.dual is None:
-            # Weak duality: no J may lie below a true dual bound.
-            return self.primal >= c.dual - c.dual_rounding - tolerance
+            return True
+        # Relative to L, which may be far below J.
+        tolerance = RECOMPUTATION_TOLERANCE * abs(self.dual)
         agrees = abs(self.dual - c.dual) <= c.dual_rounding + tolerance
         return self.box_violation == 0.0 and agrees
 
@@ -279,13 +284,14 @@ class _Recount:
             return
         alpha = self._source.alpha_of(self._i, self.claimed, X, signs, weights, first)
         excess = np.maximum(-alpha, alpha - self.claimed.C * weights)
-        finite = bool(np.isfinite(alpha).all())
-        worst = float(np.max(excess, initial=0.0)) if finite else math.inf
-        self._violation = max(self._violation, worst)
+        if not np.isfinite(excess).all():
+            self._violation = math.inf
+            return
+        self._violation = max(self._violation, float(np.max(excess, initial=0.0)))
         signed = signs * alpha
         self._w += X.T @ signed
         self._signed_sums.append(float(signed.sum()))
-        self._alpha_sums.append(math.fsum(alpha))
+        self._alpha_sums.append(float(alpha.sum()))
 
     def verification(self, label: Any) -> Verification:
         """J and L of all blocks, beside the claims."""
@@ -295,11 +301,11 @@ class _Recount:
         else:
             # Without a constant column, no weight vector of the problem has an intercept.
             bias_weight = 0.0 if self._intercept == 0.0 else math.inf
-        squared_norm = float(self.coef @ self.coef) + bias_weight**2
+        squared_norm = float(self.coef @ self.coef) + bias_weight * bias_weight
         primal = 0.5 * squared_norm + self.claimed.C * math.fsum(self._losses)
         if self._source is not None:
             bias_weight = rho * math.fsum(self._signed_sums)
-            squared_norm = float(self._w @ self._w) + bias_weight**2
+            squared_norm = float(self._w @ self._w) + bias_weight * bias_weight
             dual = math.fsum(self._alpha_sums) - 0.5 * squared_norm
         return Verification(self.claimed, primal, dual, self._violation, label)
 
