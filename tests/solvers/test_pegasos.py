@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,12 +15,13 @@ from tests.problems import Case, cases, noisy
 seeds = st.integers(0, 2**32 - 1)
 
 
-@given(case=cases(), seed=seeds, project=st.booleans())
-def test_pegasos(case: Case, seed: int, project: bool) -> None:
+@given(case=cases(), seed=seeds, project=st.booleans(), first_t=st.integers(1, 3))
+def test_pegasos(case: Case, seed: int, project: bool, first_t: int) -> None:
     problem = case.problem()
-    run = Pegasos(project=project).start(problem, Options(np.random.default_rng(seed)))
+    solver = Pegasos(project=project, first_t=first_t)
+    run = solver.start(problem, Options(np.random.default_rng(seed)))
     rng = np.random.default_rng(seed)
-    w, t = np.zeros(problem.rows.dimension), 0
+    w, t = np.zeros(problem.rows.dimension), first_t - 1
     patterns, s = case.patterns(), case.row_weights()
     radius = math.sqrt(case.C * s.sum())
     for _ in range(3):
@@ -55,3 +57,8 @@ def test_the_first_step_forgets_its_start() -> None:
     first = [run.epoch().margin_errors for run in runs]
     assert first[0] == first[1]
     np.testing.assert_array_equal(*(next(run.candidates()) for run in runs))
+
+
+def test_bad_parameters() -> None:
+    with pytest.raises(ValueError, match="Pegasos: first_t must be > 0, got 0"):
+        Pegasos(first_t=0)

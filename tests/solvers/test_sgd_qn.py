@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, SGDQN, Options
 from certsvm.training.loop import train
 from tests.problems import Case, cases, noisy
@@ -18,15 +19,17 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def quasi_newton(
-    case: Case, problem: Problem, order: Any, t0: float, skip: int, passes: int
+    case: Case, problem: Problem, order: Any, skip: int, *, restart: bool, clip: bool
 ) -> Any:
-    """SGD-QN as its header says, in NumPy."""
+    """Four passes of SGD-QN as its header says, in NumPy; None where rounding decides."""
     patterns, s, lambda_ = case.patterns(), case.row_weights(), problem.lambda_
     w = np.zeros(problem.rows.dimension)
-    B = np.full_like(w, 1 / (lambda_ * t0))
+    B = np.full_like(w, 1 / (lambda_ * 10.0))
     before, due, since, left = w.copy(), False, 0, skip
     touched = np.zeros(w.size, dtype=bool)
-    for _ in range(passes):
+    for _ in range(4):
+        if restart:
+            left, due = skip, False
         for k in order:
             y = patterns[k]
             since += 1
@@ -43,40 +46,76 @@ def quasi_newton(
                         if touched[j] and abs(moved) < 1e-9:
                             # It depends on rounding whether this is zero, and on which side.
                             return None
-                        ratio = lambda_ + s[k] * dd * y[j] / moved if moved else np.inf
-                        b[j] = np.clip(ratio, 0.1 * lambda_, 100 * lambda_)
+                        b[j] = 101 * lambda_
+                        if moved:
+                            b[j] = lambda_ + s[k] * dd * y[j] / moved
+                            b[j] = np.clip(b[j], 0.1 * lambda_, 100 * lambda_)
                     B = 1 / (1 / B + since * b)
                     since = 0
-            if margin < 1:
-                w = w + s[k] * B * y
-                touched |= y != 0
             left -= 1
             if left == 0:
                 left, due, before = skip, True, w.copy()
-                w = w - np.minimum(1, skip * lambda_ * B) * w
+                decay = skip * lambda_ * B
+                w = w - (np.minimum(1, decay) if clip else decay) * w
+            if margin < 1:
+                w = w + s[k] * B * y
+                touched |= y != 0
+            if not np.abs(w).max(initial=0.0) < 1e9:
+                # It diverges, and rounding errors grow with it.
+                return None
     return w
 
 
-@given(case=cases(), seed=seeds, skip=st.integers(1, 25))
-def test_sgd_qn(case: Case, seed: int, skip: int) -> None:
+@given(case=cases(), seed=seeds, skip=st.integers(1, 25), restart=st.booleans(), clip=st.booleans())
+def test_steps_are_those_of_the_header(
+    case: Case, seed: int, skip: int, restart: bool, clip: bool
+) -> None:
     problem = case.problem()
-    run = SGDQN(t0=10.0, skip=skip).start(problem, Options(np.random.default_rng(seed)))
+    solver = SGDQN(t0=10.0, skip=skip, restart_decay=restart, clip_decay=clip)
+    run = solver.start(problem, Options(np.random.default_rng(seed)))
     order = problem.active.copy()
     np.random.default_rng(seed).shuffle(order)
+    expected = quasi_newton(case, problem, order, skip, restart=restart, clip=clip)
+    if expected is None:
+        return
     for _ in range(4):
         run.epoch()
-    expected = quasi_newton(case, problem, order, 10.0, skip, 4)
-    if expected is not None:
-        np.testing.assert_allclose(next(run.candidates()), expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(next(run.candidates()), expected, rtol=1e-6, atol=1e-9)
 
 
-def test_sgd_qn_regularises_though_skip_exceeds_the_rows() -> None:
-    """The defect of the published program: its counter started anew with each pass."""
+def test_a_secant_sees_the_update_as_well_as_the_decay() -> None:
+    """By hand: with C = 1 and two rows, lambda = 1/2; t0 = 4 gives rates of 1/2, skip = 1.
+
+    Row 0 is (1, 0) and makes w = (1/2, 0). On row 1, which is (1, 1), both w = (1/2, 0) and w1 = 0
+    are margin errors, so the rates stay. w decays to (3/8, 0) and becomes (7/8, 1/2). In the second
+    pass, row 0 has w.y = 7/8 and w1.y = 1/2, both errors. w decays to (21/32, 3/8) and becomes
+    (37/32, 3/8). Row 1 has w.y = 49/32 and w1.y = 44/32, no errors. w decays to (111/128, 9/32).
+    """
+    problem = Problem(Rows(np.array([[1.0, 0.0], [1.0, 1.0]])), np.ones(2), C=1.0)
+    run = SGDQN(t0=4.0, skip=1, shuffle=False).start(problem, Options(np.random.default_rng(0)))
+    run.epoch()
+    np.testing.assert_allclose(next(run.candidates()), [7 / 8, 1 / 2], rtol=1e-12)
+    run.epoch()
+    np.testing.assert_allclose(next(run.candidates()), [111 / 128, 9 / 32], rtol=1e-12)
+    # Row 0: w.y = 111/128 is an error, w1.y = 37/32 is not: dd = 1. w1 - w = (37/128, 3/32), so
+    # b_0 = 1/2 + 128/37, and b_1 = 1/2. Five rows have passed: 1/B = 2 + 5 b.
+    run.epoch()
+    np.testing.assert_allclose(
+        run._state._rates, [1 / (2 + 5 * (0.5 + 128 / 37)), 1 / 4.5], rtol=1e-12
+    )
+
+
+def test_w_decays_though_skip_exceeds_the_rows() -> None:
+    """The published program, whose count starts anew in each pass, does not let it."""
     problem = noisy(100, C=1.0)
-    run = SGDQN(t0=1e3, skip=250).start(problem, Options(np.random.default_rng(0)))
+    options = Options(np.random.default_rng(0))
+    ours = SGDQN(t0=1e3, skip=250).start(problem, options)
+    theirs = SGDQN(t0=1e3, skip=250, restart_decay=True).start(problem, options)
     for _ in range(3):
-        run.epoch()
-    assert run._state._before.any()
+        ours.epoch()
+        theirs.epoch()
+    assert ours._state._before.any()
+    assert not theirs._state._before.any()
     best = train(problem, DCD(), tol=1e-6, seed=0, max_iter=50_000).certificate
     result = train(problem, SGDQN(skip=250, t0=1e3), max_iter=1000, seed=0)
     assert result.certificate.primal <= 1.02 * best.primal

@@ -92,7 +92,7 @@ def test_the_published_rule_stops_on_the_latest_values_of_one_w() -> None:
     np.testing.assert_array_equal(computed, worth_it)
 
 
-@pytest.mark.parametrize("solver", [SGDs(T_max=7), SGDm(T_max=21)], ids=repr)
+@pytest.mark.parametrize("solver", [SGDs(T_max=7), SGDm(T_max=21), SGDm(T_max=7)], ids=repr)
 def test_t_max(solver: SGDs) -> None:
     result = train(noisy(), solver, tol=0.0, seed=0)
     assert result.reason == SOLVER_FINISHED

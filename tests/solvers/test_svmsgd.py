@@ -15,13 +15,15 @@ from tests.problems import Case, cases
 seeds = st.integers(0, 2**32 - 1)
 
 
-@given(case=cases(), seed=seeds)
-def test_svmsgd(case: Case, seed: int) -> None:
+@given(case=cases(), seed=seeds, shuffle=st.booleans())
+def test_svmsgd(case: Case, seed: int, shuffle: bool) -> None:
     problem = case.problem()
     eta_0 = 0.3 / problem.lambda_
-    run = SvmSgd(eta_0=eta_0).start(problem, Options(np.random.default_rng(seed)))
+    solver = SvmSgd(eta_0=eta_0, shuffle=shuffle)
+    run = solver.start(problem, Options(np.random.default_rng(seed)))
     order = problem.active.copy()
-    np.random.default_rng(seed).shuffle(order)
+    if shuffle:
+        np.random.default_rng(seed).shuffle(order)
     w, t = np.zeros(problem.rows.dimension), 0
     patterns, s = case.patterns(), case.row_weights()
     for _ in range(3):

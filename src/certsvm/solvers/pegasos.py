@@ -2,17 +2,18 @@
 
 Minimises    lambda/2 |w|^2 + 1/m sum_k s_k max(0, 1 - w.y_k),     lambda = 1/(C m)     (J / (C m))
 
-with one row at a time, drawn at random with replacement. At step t = 1, 2, ...
+with one row at a time, drawn at random with replacement. At step t = first_t, first_t + 1, ...
 
     w <- (1 - 1/t) w,   plus  s_k y_k / (lambda t)  if w.y_k < 1 before the shrinking;
     then, optionally, w <- w min(1, radius / |w|),   radius = sqrt(C sum_k s_k),
 
 the projection to a ball that contains the optimum (without weights, its radius is 1/sqrt(lambda)).
 
-Given:      C, s, the rows, whether to project.
+Given:      C, s, the rows, whether to project, first_t.
 Result:     the last w. Rows are not drawn equally often, so there is no dual point: primal only.
-Difference: w is stored as scale times v. The published program never folds the scale into v; with
-            long rows or large C the scale underflows and w becomes NaN. Here it is folded in.
+Difference: the article begins at t = 1, the published program at t = 2 (``first_t=2``). w is stored
+            as scale times v. The published program never folds the scale into v; with long rows or
+            large C the scale underflows and w becomes NaN. Here it is folded in.
 
 Reference: S. Shalev-Shwartz, Y. Singer, N. Srebro and A. Cotter, Pegasos: Primal Estimated
 sub-GrAdient SOlver for SVM, Mathematical Programming 127 (2011); one row at a time (k = 1).
@@ -31,7 +32,7 @@ from numpy.typing import NDArray
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Run, Solver
+from certsvm.solvers.base import Epoch, Options, Run, Solver, require_positive
 from certsvm.storage.fields import array, count, positive
 from certsvm.storage.state import State
 
@@ -44,6 +45,8 @@ class Pegasos(Solver):
     ----------
     project : bool, default=True
         Whether to project to the ball that contains the optimum.
+    first_t : int, default=1
+        t of the first step: 1 in the article, 2 in the published program.
     published : bool, default=False
         Whether to return the last w, as published, instead of the best w whose J was computed.
 
@@ -57,7 +60,11 @@ class Pegasos(Solver):
     certifies: ClassVar[bool] = False
 
     project: bool = True
+    first_t: int = 1
     published: bool = False
+
+    def __post_init__(self) -> None:
+        require_positive(self, "first_t")
 
     def start(self, problem: Problem, options: Options) -> PegasosRun:
         """Begin a run."""
@@ -73,6 +80,7 @@ class PegasosRun(Run):
         self._problem = problem
         self._rng = options.rng
         self._radius = math.sqrt(problem.C * problem.weight_sum) if solver.project else math.inf
+        self._steps_before = solver.first_t - 1
         self._t = options.first_t(problem)
         self._v = options.first_w(problem)
         self._scale = 1.0
@@ -84,7 +92,7 @@ class PegasosRun(Run):
         for part in problem.slices(problem.active[self._rng.integers(problem.m, size=problem.m)]):
             self._scale, part_errors, part_loss = pegasos_steps(
                 problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, part,
-                problem.lambda_, self._radius, self._t, self._scale, self._v,
+                problem.lambda_, self._radius, self._steps_before + self._t, self._scale, self._v,
             )  # fmt: skip
             self._t += part.size
             errors += part_errors

@@ -5,7 +5,8 @@ once otherwise. By Proposition 3 (``growing_margin.errors_among``), one inner pr
 of the five are margin errors, so a multiple pass costs no more than a single one. Within a pass all
 rows are presented equally often: the pass counts as ell epochs in T, and Proposition 2 holds.
 
-The paper writes "in the T-th epoch"; we read it as the T-th pass.
+The paper writes "in the T-th epoch"; we read it as the T-th pass. If fewer epochs are left up to
+T_max, a multiple pass presents the rows only that often.
 
 Reference: Panagiotakopoulos and Tsampouka (2013), Section 3 (SGD-m).
 """

@@ -2,31 +2,32 @@
 
 Minimises    lambda/2 |w|^2 + 1/m sum_k s_k max(0, 1 - w.y_k),     lambda = 1/(C m)     (J / (C m))
 
-with a rate B_j for each coordinate, at first 1 / (lambda t0):
+with a rate B_j for each coordinate, at first 1 / (lambda t0). At each row, with its margin w.y_k,
 
-    at each row           w_j <- w_j + s_k B_j y_kj              if w.y_k < 1;
-    every ``skip`` rows   w1 = w,  then  w_j <- w_j - skip lambda B_j w_j;
-    at the row after that, if just one of w, w1 is a margin error on it:
+    1. at the row after a decay, if just one of w, w1 is a margin error on it:
                           B_j <- 1 / (1/B_j + n b_j),    n = rows since B was last changed,
                           b_j = clip(lambda + s_k dd y_kj / (w1 - w)_j, 0.1 lambda, 100 lambda),
-                          dd = [w.y_k < 1] - [w1.y_k < 1]     (b_j = lambda where y_kj = 0),
+                          dd = [w.y_k < 1] - [w1.y_k < 1],
+                          b_j = lambda where y_kj = 0, and 101 lambda where only w1_j = w_j;
+    2. every ``skip`` rows, the decay:   w1 = w,  then  w_j <- w_j - skip lambda B_j w_j;
+    3. if the margin was below 1:        w_j <- w_j + s_k B_j y_kj.
 
-a secant estimate of the curvature: the difference of the gradients at w1 and w over w1 - w.
-``skip`` is 16 d m / nonzeros, so that the dense operations cost about as much as the sparse ones.
-The rows are shuffled once. t0 is the power of ten that gives the least objective after a pass over
-a tenth of them.
+Step 1 is a secant estimate of the curvature, the difference of the gradients at w1 and w over
+w1 - w, where w differs from w1 by a decay and an update. ``skip`` is 16 d m / nonzeros, so that the
+dense operations cost about as much as the sparse ones. t0 is the power of ten that gives the least
+objective after five passes over a tenth of the rows.
 
-Given:      C, s, the rows; t0, skip, the precision.
+Given:      C, s, the rows; t0, skip, the precision, whether to shuffle the rows.
 Result:     the last w. Primal only.
-Difference: the published program restarts the count of rows up to ``skip`` in each pass. With more
-            columns than 1/16 of the nonzeros, skip exceeds m, and the regulariser never acts. Here
-            the count continues across passes. The rates change only if just one of w, w1 is a
-            margin error, which is our reading of the correction (its program was not available).
-            The regulariser never changes the sign of a coordinate, and where w1 = w the largest
-            b_j is used.
+Difference: two corrections. The published program restarts the count up to ``skip`` in each pass;
+            where columns are many, skip exceeds m and w never decays. Here the count continues,
+            unless ``restart_decay``. A decay by more than w_j itself would change its sign; here
+            it ends at zero, unless ``clip_decay=False``. Where only w1_j = w_j, the published
+            program writes its 101 lambda to another coordinate. It makes as many trial passes as
+            passes are asked for, by default five.
 
 Reference: A. Bordes, L. Bottou and P. Gallinari, SGD-QN: Careful Quasi-Newton Stochastic Gradient
-Descent, JMLR 10 (2009), with the erratum of 2010.
+Descent, JMLR 10 (2009), with the erratum of 2010; svmsgdqn in L. Bottou's sgd 2.0.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ from certsvm.solvers.shared.scaled_sgd import mean_objective
 from certsvm.storage.fields import array, count, nested, row_indices
 from certsvm.storage.state import State, Stateful
 
-_TRIAL_T0 = tuple(10.0**power for power in range(1, 10))
+_TRIAL_T0 = tuple(10.0**power for power in range(11))
+_TRIAL_PASSES = 5
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,13 @@ class SGDQN(Solver):
     t0 : float, default=None
         The first rates are 1 / (lambda t0). None finds a power of ten by trial.
     skip : int, default=None
-        Number of rows between dense operations. None means 16 d m / nonzeros.
+        Number of rows between decays. None means 16 d m / nonzeros.
+    restart_decay : bool, default=False
+        Whether to count up to ``skip`` anew in each pass.
+    clip_decay : bool, default=True
+        Whether a decay ends at zero instead of changing the sign of a coordinate.
+    shuffle : bool, default=True
+        Whether to shuffle the rows once. The published program leaves this to its user.
     precision : {"double", "single"}, default="double"
         Precision of w and the rates. Certificates are always computed in double precision.
     published : bool, default=False
@@ -76,6 +84,9 @@ class SGDQN(Solver):
 
     t0: float | None = None
     skip: int | None = None
+    restart_decay: bool = False
+    clip_decay: bool = True
+    shuffle: bool = True
     precision: Literal["double", "single"] = "double"
     published: bool = False
 
@@ -98,25 +109,29 @@ class QuasiNewtonSGD(Stateful):
         counters=array(3, dtype=np.int64, low=0, high="_largest_counters"),
     )
 
-    def __init__(self, problem: Problem, w: NDArray[Any], t0: float, skip: int) -> None:
+    def __init__(
+        self, problem: Problem, w: NDArray[Any], t0: float, *, skip: int, restart: bool, clip: bool
+    ) -> None:
         self._problem = problem
-        self._skip = skip
+        self._skip, self._restart, self._clip = skip, restart, clip
         self.w = w
         self._before = np.zeros_like(self.w)
         self._change = np.zeros_like(self.w)
         self._rates = np.full_like(self.w, 1.0 / (problem.lambda_ * t0))
-        # Rows until the regulariser acts; rows since the rates changed; whether to compare w, w1.
+        # Rows until the next decay; rows since the rates changed; whether to compare w and w1.
         self._counters = np.array([skip, 0, 0], dtype=np.int64)
         self._largest_counters = np.array([skip, 2**62, 1])
 
     def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
         """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
+        if self._restart:
+            self._counters[0], self._counters[2] = self._skip, 0
         errors, loss = 0, 0.0
         for part in self._problem.slices(order):
             part_errors, part_loss = quasi_newton_steps(
                 self._problem.rows.arrays, self._problem.signed_weights, part,
-                self._problem.lambda_, self._skip, self._counters, self._rates, self._before,
-                self._change, self.w,
+                self._problem.lambda_, self._skip, 1.0 if self._clip else math.inf,
+                self._counters, self._rates, self._before, self._change, self.w,
             )  # fmt: skip
             errors += part_errors
             loss += part_loss
@@ -132,22 +147,31 @@ class SGDQNRun(Run):
         self._problem = problem
         self._passes = 0
         self._order = problem.active.copy()
-        options.rng.shuffle(self._order)
-        stored_per_row = max(1.0, problem.rows.n_stored / problem.rows.n_rows)
-        skip = solver.skip or max(1, int(16 * problem.rows.dimension / stored_per_row))
+        if solver.shuffle:
+            options.rng.shuffle(self._order)
         w = options.first_w(problem).astype(float_type(solver, solver.precision, problem))
         # A resumed run loads its rates.
-        t0 = solver.t0 or (1.0 if options.resumed else self._search(skip, w.dtype))
-        self._state = QuasiNewtonSGD(problem, w, t0 + options.first_t(problem), skip)
+        t0 = solver.t0 or (1.0 if options.resumed else self._search(solver, w.dtype))
+        self._state = self._begin(solver, w, t0 + options.first_t(problem))
 
-    def _search(self, skip: int, dtype: np.dtype[Any]) -> float:
-        """The t0 with the least objective after a pass over a tenth of the rows."""
+    def _begin(self, solver: SGDQN, w: NDArray[Any], t0: float) -> QuasiNewtonSGD:
+        rows = self._problem.rows
+        stored_per_row = max(1.0, rows.n_stored / rows.n_rows)
+        return QuasiNewtonSGD(
+            self._problem, w, t0,
+            skip=solver.skip or max(1, int(16 * rows.dimension / stored_per_row)),
+            restart=solver.restart_decay,
+            clip=solver.clip_decay,
+        )  # fmt: skip
+
+    def _search(self, solver: SGDQN, dtype: np.dtype[Any]) -> float:
+        """The t0 with the least objective after five passes over a tenth of the rows."""
         trial = self._order[: max(1, self._order.size // 10)]
 
         def cost(t0: float) -> float:
-            w = np.zeros(self._problem.dimension, dtype)
-            state = QuasiNewtonSGD(self._problem, w, t0, skip)
-            state.present(trial)
+            state = self._begin(solver, np.zeros(self._problem.dimension, dtype), t0)
+            for _ in range(_TRIAL_PASSES):
+                state.present(trial)
             objective = mean_objective(self._problem, trial, state.w.astype(np.float64))
             return objective if math.isfinite(objective) else math.inf
 
@@ -177,16 +201,16 @@ def quasi_newton_steps(
     order: NDArray[np.int64],
     lambda_: float,
     skip: int,
+    largest_decay: float,
     counters: NDArray[np.int64],
     rates: NDArray[np.floating[Any]],
     before: NDArray[np.floating[Any]],
     change: NDArray[np.floating[Any]],
     w: NDArray[np.floating[Any]],
 ) -> tuple[int, float]:
-    """Make steps on the rows of ``order``; write all arrays after ``skip``.
+    """Make steps on the rows of ``order``; write ``counters`` and all arrays after it.
 
-    ``before`` is w1, the w before the last action of the regulariser. ``change`` is zero between
-    calls.
+    ``before`` is w1, the w before the last decay. ``change`` is zero between calls.
     """
     errors = 0
     loss = 0.0
@@ -208,22 +232,21 @@ def quasi_newton_steps(
                     b = lambda_
                     if change[j] != 0.0:
                         moved = before[j] - w[j]
-                        b = 100.0 * lambda_
+                        b = 101.0 * lambda_
                         if moved != 0.0:
                             b = lambda_ + change[j] / moved
                             b = min(max(b, 0.1 * lambda_), 100.0 * lambda_)
                         change[j] = 0.0
                     rates[j] = 1.0 / (1.0 / rates[j] + n * b)
-        if margin < 1.0:
-            errors += 1
-            loss += weight * (1.0 - margin)
-            add_scaled(rows, k, label * weight, rates, w)
         counters[0] -= 1
         if counters[0] <= 0:
             counters[0] = skip
             counters[2] = 1
             for j in range(w.size):
                 before[j] = w[j]
-                # At most to zero, even if skip lambda B_j exceeds 1.
-                w[j] -= min(1.0, skip * lambda_ * rates[j]) * w[j]
+                w[j] -= min(largest_decay, skip * lambda_ * rates[j]) * w[j]
+        if margin < 1.0:
+            errors += 1
+            loss += weight * (1.0 - margin)
+            add_scaled(rows, k, label * weight, rates, w)
     return errors, loss

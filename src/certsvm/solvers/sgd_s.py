@@ -28,6 +28,7 @@ Reference: Panagiotakopoulos and Tsampouka (2013), Sections 2 and 3 (SGD-s).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -164,6 +165,10 @@ class SGDsRun(Run):
         self._best = None
         self._passes += 1
         ell = self._solver.ell(self._passes)
+        left = math.inf
+        if self._solver.T_max is not None:
+            left = self._solver.T_max - (self._T - self._windows.T_start)
+            ell = min(ell, left)
         margin_errors, loss = 0, 0.0
         for part in self._problem.parts():
             order = self._order or self._order_in(part)
@@ -172,13 +177,12 @@ class SGDsRun(Run):
             loss += sums.loss
         self._best, dual = self._windows.best(self._T)
         self._windows.observe(self._T)
-        T_max = self._solver.T_max
         return Epoch(
             epochs=self._T,
             margin_errors=margin_errors,
             primal_estimate=0.5 * self._state.squared_norm + self._problem.C * loss,
             dual_estimate=dual if self._solver.precision == "single" else None,
-            finished=T_max is not None and self._T - self._windows.T_start >= T_max,
+            finished=ell >= left,
         )
 
     def _order_in(self, part: Part) -> Order:

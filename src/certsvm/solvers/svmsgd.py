@@ -10,7 +10,7 @@ with eta_t = eta_0 / (1 + lambda eta_0 t). The rows are shuffled once and visite
 in every pass. eta_0 is the constant rate that gives the least objective after one pass over the
 first thousand rows: 1, doubled or halved while that helps.
 
-Given:      C, s, the rows; eta_0, the precision.
+Given:      C, s, the rows; eta_0, the precision, whether to shuffle the rows.
 Result:     the last w. Primal only.
 Difference: to our knowledge, when the search of the published program halves the rate, it ends
             with half of the best rate; here it ends with the best, and tries at most 1/(2 lambda).
@@ -48,6 +48,8 @@ class SvmSgd(Solver):
     ----------
     eta_0 : float, default=None
         The first rate; None finds one by trial.
+    shuffle : bool, default=True
+        Whether to shuffle the rows once. The published program leaves this to its user.
     precision : {"double", "single"}, default="double"
         Precision of w. Certificates are always computed in double precision.
     published : bool, default=False
@@ -63,6 +65,7 @@ class SvmSgd(Solver):
     certifies: ClassVar[bool] = False
 
     eta_0: float | None = None
+    shuffle: bool = True
     precision: Literal["double", "single"] = "double"
     published: bool = False
 
@@ -83,7 +86,8 @@ class SvmSgdRun(Run):
     def __init__(self, solver: SvmSgd, problem: Problem, options: Options) -> None:
         self._problem = problem
         self._order = problem.active.copy()
-        options.rng.shuffle(self._order)
+        if solver.shuffle:
+            options.rng.shuffle(self._order)
         self._state = ScaledSGD(
             problem,
             Rate(0.0) if options.resumed else self._rate(solver),
