@@ -43,6 +43,17 @@ def test_several_classes(client: Client, solver: str) -> None:
     assert float(right.compute()) == pytest.approx(clf.score(X, y))
 
 
+def test_sparse_weights(client: Client) -> None:
+    X, y = data(classes=3)
+    clf = LinearSVC(0.1, random_state=0).fit(cut(X, 300), cut(y, 300))
+    expected = clf.decision_function(X)
+    clf.sparsify()
+    x = da.from_array(X, chunks=(200, -1))
+    np.testing.assert_allclose(clf.decision_function(x).compute(), expected)
+    np.testing.assert_array_equal(clf.predict(x).compute(), clf.classes_[expected.argmax(axis=1)])
+    assert certsvm.verify(clf, X, y).ok
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_dual_point_can_be_kept_and_checked(client: Client, solver: str) -> None:
     X, y = data()

@@ -47,6 +47,14 @@ def test_a_good_model_is_proved_good() -> None:
     assert certificate.met
 
 
+def test_sparse_weights_are_weights() -> None:
+    clf = SGDClassifier(alpha=1 / (C * len(y)), fit_intercept=False, random_state=0).fit(X, y)
+    certificate = bound(clf, X, y, C=C)
+    clf.sparsify()
+    assert bound(clf, X, y, C=C) == certificate
+    assert bound(clf.coef_, X, y, C=C) == certificate
+
+
 def test_a_bad_model_is_proved_bad() -> None:
     good = LinearSVC(C=C, tol=1e-5, fit_intercept=False, random_state=0).fit(X, y)
     certificate = bound(2 * good.coef_[0], X, y, C=C)

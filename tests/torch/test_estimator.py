@@ -64,6 +64,17 @@ def test_answers_are_tensors(dtype: str) -> None:
     assert clf.score(X, y, weights) == pytest.approx(clf.score(wide, host(y), host(weights)))
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_answers_with_sparse_weights(classes: int) -> None:
+    X, y = data(classes=classes)
+    clf = LinearSVC(warm_start=True, random_state=0).fit(X, y)
+    scores, labels = clf.decision_function(X), clf.predict(X)
+    clf.sparsify()
+    assert torch.equal(clf.decision_function(X), scores)
+    assert torch.equal(clf.predict(X), labels)
+    agrees(clf.fit(X, y), host(X), host(y))
+
+
 def test_many_classes_answer_in_columns() -> None:
     X, y = data(classes=3)
     clf = LinearSVC().fit(X, y)

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate, percent, tidy
+from certsvm.certificates.weights import dense
 from certsvm.storage.fingerprint import FingerprintBuilder
 
 # The recomputation rounds, too, by about 1e-13 of the bound. A lost or doubled block of rows, or a
@@ -211,7 +212,7 @@ def verify(
     source = None if alphas is None else _StoredAlphas(alphas)
     if source is not None and source.n_rows != n_rows:
         raise ValueError(f"the model keeps {source.n_rows} dual variables, X has {n_rows} rows")
-    recounts = _recounts(clf.coef_, clf.intercept_, certificates, source)
+    recounts = _recounts(dense(clf.coef_), clf.intercept_, certificates, source)
     return _recompute(recounts, clf.classes_, clf.class_weight_, [(X, labels, weights)])
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
@@ -21,10 +22,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from certsvm.certificates.certificate import Certificate, percent
+from certsvm.certificates.weights import dense
 from certsvm.estimators import tensors
 from certsvm.estimators.rollback import rollback
 from certsvm.estimators.scores import scores_of
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
+from certsvm.estimators.sparse_coef import SparseCoefMixin
 from certsvm.estimators.warm_start import WarmState, warm_starts
 from certsvm.fitting.class_weights import positive_classes
 from certsvm.fitting.fit_classes import Observer, Observers, fit_classes
@@ -38,7 +41,7 @@ from certsvm.training.history import History
 from certsvm.training.result import Result
 
 
-class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classifier that proves how close to the optimum it is.
 
     Minimises the hinge loss with an L2 penalty,
@@ -113,7 +116,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights of the columns; one row for two classes, else one per class.
+        Weights of the columns; one row for two classes, else one per class. A CSR matrix after
+        ``sparsify``.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts; zero if ``fit_intercept`` is False.
     classes_ : ndarray of shape (n_classes,)
@@ -198,7 +202,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    coef_: NDArray[np.float64]
+    coef_: NDArray[np.float64] | sp.csr_matrix
     intercept_: NDArray[np.float64]
     classes_: NDArray[Any]
     class_weight_: NDArray[np.float64]
@@ -401,7 +405,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         rows = Rows(X, intercept_scaling=self._rho())
         self.n_samples_seen_ += rows.n_rows
         total = self.n_samples_seen_ if total_samples is None else total_samples
-        model = OnlineModel(self.classes_, self.coef_, self.intercept_, self.t_)
+        model = OnlineModel(self.classes_, dense(self.coef_), self.intercept_, self.t_)
         self.class_weight_ = model.present(rows, y, weights, self.class_weight, self.C * total)
         self.coef_, self.intercept_, self.t_ = model.coef, model.intercept, model.t
         self.n_iter_ = 1

@@ -14,7 +14,7 @@ from certsvm.problem.rows import refuse_broken
 _ROWS_AT_ONCE = 8192
 
 
-def scores_of(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+def scores_of(X: Any, coef: NDArray[np.float64] | sp.csr_matrix) -> NDArray[np.float64]:
     """``X @ coef.T``; float32 is widened a block of rows at a time, not all at once."""
     if sp.issparse(X):
         refuse_broken(X, X.indptr.astype(np.int64), X.indices)
@@ -24,5 +24,6 @@ def scores_of(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
     scores = np.empty((X.shape[0], coef.shape[0]))
     for start in range(0, X.shape[0], _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
-        scores[part] = X[part].astype(np.float64) @ coef.T
+        wide = X[part].astype(np.float64)
+        scores[part] = safe_sparse_dot(wide, coef.T, dense_output=True)
     return scores

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from certsvm.certificates.weights import dense
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -61,7 +63,8 @@ def scores_of_tensors(model: LinearSVC, X: Any) -> Tensor:
             f"X has shape {tuple(rows.shape)}, but LinearSVC is expecting "
             f"{model.n_features_in_} features as input"
         )
-    coef, intercept = as_tensor(model.coef_, rows.device), as_tensor(model.intercept_, rows.device)
+    coef = as_tensor(dense(model.coef_), rows.device)
+    intercept = as_tensor(model.intercept_, rows.device)
     scores = torch.empty((rows.shape[0], len(coef)), dtype=torch.float64, device=rows.device)
     for first in range(0, rows.shape[0], _ROWS_AT_ONCE):
         part = slice(first, first + _ROWS_AT_ONCE)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from certsvm.certificates.weights import dense
 from certsvm.fitting.sources import Source
 from certsvm.problem.rows import join
 from certsvm.solvers import Start
@@ -71,6 +72,6 @@ def warm_starts(clf: Any, source: Source) -> list[Start] | None:
             smoothing,
         )
         for coef, intercept, alpha, smoothing in zip(
-            clf.coef_, clf.intercept_, state.alphas, state.smoothings, strict=True
+            dense(clf.coef_), clf.intercept_, state.alphas, state.smoothings, strict=True
         )
     ]

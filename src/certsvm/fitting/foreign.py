@@ -12,6 +12,7 @@ from certsvm.certificates.best import BestBounds
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
+from certsvm.certificates.weights import dense
 from certsvm.kernels.losses import HINGE, Loss
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows, Vector
@@ -137,7 +138,7 @@ def _functions_of(model: Any, labels: NDArray[Any]) -> list[Function]:
     _warn_of_other_loss(model, HINGE)
     classes = model.classes_
     positive = classes[1:] if len(classes) == 2 else classes
-    coefs = np.atleast_2d(model.coef_)
+    coefs = np.atleast_2d(dense(model.coef_))
     if len(coefs) != len(positive) or hasattr(model, "n_support_"):
         raise ValueError(
             f"{type(model).__name__} is not one linear function per class against the rest"
@@ -171,7 +172,7 @@ def _function_of_vector(model: Any, labels: NDArray[Any], intercept: float) -> l
     classes = np.unique(labels)
     if classes.size != 2:
         raise ValueError(f"a weight vector separates two classes, y has {classes.size}")
-    w = np.asarray(model, dtype=np.float64)
+    w = dense(model).astype(np.float64)
     # One row of a classifier's coef_ is welcome as it is.
     return [(classes[1], w[0] if w.shape[:-1] == (1,) else w, intercept)]
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from certsvm._version import __version__
 from certsvm.certificates.certificate import Certificate, tidy
+from certsvm.certificates.weights import dense
 from certsvm.models.checks import check_certificate, checked_labels, is_finite, listing, read_only
 from certsvm.models.scores import linear_scores
 from certsvm.models.witness import WeightsWitness, Witness, load_witness, save_witness
@@ -178,7 +179,7 @@ class Model:
         names = getattr(clf, "feature_names_in_", None)
         certificates = tuple(getattr(clf, "certificates_", None) or ())
         return cls(
-            coef=np.array(clf.coef_, dtype=np.float64),
+            coef=np.array(dense(clf.coef_), dtype=np.float64),
             intercept=np.array(clf.intercept_, dtype=np.float64),
             classes=np.array(clf.classes_),
             class_weight=np.array(clf.class_weight_, dtype=np.float64),

@@ -1,0 +1,151 @@
+"""What a model can do while its weights are a sparse matrix: the same as before."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from certsvm import LinearSVC, Model, bound, fit_path, verify
+
+
+def hashed(classes: int, dtype: str = "f8") -> tuple[sp.csr_matrix, np.ndarray]:
+    """Rows with values in a twentieth of the columns only."""
+    rng = np.random.default_rng(classes)
+    y = rng.integers(classes, size=300)
+    X = np.zeros((300, 400), dtype=dtype)
+    X[:, ::20] = rng.standard_normal((300, 20)) + 0.7 * (y[:, None] == np.arange(20) % classes)
+    return sp.csr_matrix(X), y
+
+
+def fitted(classes: int = 2, **parameters: Any) -> LinearSVC:
+    return LinearSVC(**({"C": 0.1, "random_state": 0} | parameters)).fit(*hashed(classes))
+
+
+CLASSES = pytest.mark.parametrize("classes", [2, 3])
+
+
+@CLASSES
+def test_there_and_back(classes: int) -> None:
+    clf = fitted(classes)
+    coef = clf.coef_
+    assert clf.sparsify() is clf
+    assert sp.issparse(clf.coef_)
+    assert clf.coef_.format == "csr"
+    assert clf.coef_.shape == coef.shape
+    # Only the columns that occur.
+    assert 0 < clf.coef_.nnz <= coef.size / 20
+    sparse = clf.coef_
+    np.testing.assert_array_equal(clf.sparsify().coef_.toarray(), sparse.toarray())
+    assert clf.densify() is clf
+    assert type(clf.coef_) is np.ndarray
+    np.testing.assert_array_equal(clf.coef_, coef)
+    np.testing.assert_array_equal(clf.densify().coef_, coef)
+
+
+@pytest.mark.parametrize("method", ["sparsify", "densify"])
+def test_without_weights_there_is_nothing_to_convert(method: str) -> None:
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        getattr(LinearSVC(), method)()
+
+
+@CLASSES
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csr_array, lambda X: X.toarray()])
+def test_predictions(classes: int, dtype: str, form: Any) -> None:
+    X, y = hashed(classes, dtype)
+    clf, X = fitted(classes), form(X)
+    scores, labels, score = clf.decision_function(X), clf.predict(X), clf.score(X, y)
+    clf.sparsify()
+    assert type(clf.decision_function(X)) is np.ndarray
+    np.testing.assert_allclose(clf.decision_function(X), scores, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(clf.predict(X), labels)
+    assert clf.score(X, y) == score
+
+
+@CLASSES
+def test_certificates(classes: int) -> None:
+    X, y = hashed(classes)
+    clf = fitted(classes, store_dual=True)
+    before, theirs = clf.certificate_, bound(clf, X, y)
+    clf.sparsify()
+    assert clf.certificate_ == before
+    report = verify(clf, X, y)
+    assert report.ok
+    assert report.dual_verified
+    assert bound(clf, X, y) == theirs
+    # Of other weights, the certificate is as untrue as ever.
+    clf.coef_ = 1.5 * clf.coef_
+    assert not verify(clf, X, y).ok
+
+
+@CLASSES
+def test_files(classes: int, tmp_path: Path) -> None:
+    X, _ = hashed(classes)
+    clf = fitted(classes)
+    coef = clf.coef_
+    model = Model.from_estimator(clf.sparsify())
+    np.testing.assert_array_equal(model.coef, coef)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(Model.load(tmp_path / "model").coef, coef)
+    np.testing.assert_array_equal(model.to_sklearn().predict(X), clf.predict(X))
+
+
+@CLASSES
+def test_learning_goes_on(classes: int) -> None:
+    X, y = hashed(classes)
+    for how in ({"warm_start": True, "solver": "dcd"}, {}):
+        one, other = fitted(classes, **how), fitted(classes, **how).sparsify()
+        np.testing.assert_array_equal(other.fit(X, y).coef_, one.fit(X, y).coef_)
+        assert other.n_iter_ == one.n_iter_
+
+
+@CLASSES
+def test_streams_go_on(classes: int) -> None:
+    X, y = hashed(classes)
+    one, other = fitted(classes), fitted(classes).sparsify()
+    np.testing.assert_array_equal(other.partial_fit(X, y).coef_, one.partial_fit(X, y).coef_)
+    assert other.t_ == one.t_
+
+
+def test_a_failed_fit_leaves_sparse_weights() -> None:
+    X, y = hashed(2)
+    clf = fitted().sparsify()
+    before = clf.coef_
+    for learn in (clf.fit, clf.partial_fit):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            learn(X, y[:9])
+        assert clf.coef_ is before
+
+
+def test_paths() -> None:
+    X, y = hashed(2)
+    clf = fitted()
+    expected = [model.coef_ for model in fit_path(clf, X, y, [0.1, 1.0])]
+    for model, coef in zip(fit_path(clf.sparsify(), X, y, [0.1, 1.0]), expected, strict=True):
+        np.testing.assert_array_equal(model.coef_, coef)
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda clf: pickle.loads(pickle.dumps(clf))], ids=["copy", "pickle"]
+)
+def test_copies(copied: Any) -> None:
+    X, _ = hashed(2)
+    clf = fitted(warm_start=True).sparsify()
+    other = copied(clf)
+    assert sp.issparse(other.coef_)
+    np.testing.assert_array_equal(other.predict(X), clf.predict(X))
+
+
+def test_display() -> None:
+    clf = fitted().sparsify()
+    assert repr(clf) == "LinearSVC(C=0.1, random_state=0)"
+    assert "LinearSVC" in clf._repr_html_()
+    assert not hasattr(clone(clf), "coef_")
