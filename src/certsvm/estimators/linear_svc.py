@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -254,7 +256,8 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.array_api_support = True
+        # array_api_support would promise more than answers in kind: attributes on the device of X,
+        # and no answers elsewhere. Ours are on the host, for verification, files and other data.
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -429,7 +432,10 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         if tensors.are_tensors(X):
             return tensors.decide(self, X)
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        with _to_numpy():
+            X = validate_data(
+                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+            )
         scores = scores_of(X, self.coef_) + self.intercept_
         return scores.ravel() if scores.shape[1] == 1 else scores
 
@@ -509,19 +515,20 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None]:
         # Rows checks that all values are finite, while it computes their norms.
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=False,
-            reset=reset,
-        )
-        if sample_weight is None:
-            return X, y, None
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        with _to_numpy():
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+                reset=reset,
+            )
+            if sample_weight is None:
+                return X, y, None
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         if (weights < 0).any():
             raise ValueError("sample_weight must not be negative")
         return X, y, weights
@@ -592,3 +599,9 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
             ConvergenceWarning,
             stacklevel=stacklevel,  # past fit and its wrapper, to the caller of fit
         )
+
+
+def _to_numpy() -> AbstractContextManager[None]:
+    """Where scikit-learn converts all arrays to NumPy's, whatever ``array_api_dispatch`` says."""
+    context: AbstractContextManager[None] = config_context(array_api_dispatch=False)
+    return context

@@ -1,0 +1,65 @@
+"""Arrays of other libraries, with scikit-learn's ``array_api_dispatch``.
+
+SciPy must be configured before it is imported, so this takes processes of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+
+def run(program: str) -> str:
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, timeout=300, env=environment, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_the_tags_promise_is_kept() -> None:
+    """scikit-learn's checks of array_api_support, or of NumPy's arrays if it is not promised."""
+    program = """
+from unittest import SkipTest
+from sklearn.utils.estimator_checks import estimator_checks_generator
+from certsvm import LinearSVC
+for estimator, check in estimator_checks_generator(LinearSVC()):
+    if check.func.__name__.startswith("check_array_api"):
+        try:
+            check(estimator)
+            print("passed")
+        except SkipTest as reason:
+            print("skipped:", reason)
+"""
+    assert "passed" in run(program)
+
+
+def test_arrays_on_the_host_are_taken_as_numpys() -> None:
+    program = """
+import array_api_strict as xp
+import numpy as np
+import sklearn
+from sklearn.datasets import make_classification
+from certsvm import LinearSVC
+
+X, y = make_classification(n_samples=200, random_state=0)
+w = np.random.default_rng(0).random(200)
+for dtype in ("float32", "float64"):
+    ours = X.astype(dtype)
+    theirs, labels, weights = xp.asarray(ours), xp.asarray(y), xp.asarray(w)
+    one = LinearSVC(random_state=0).fit(ours, y, w)
+    stream = LinearSVC().partial_fit(ours, y, [0, 1], w)
+    with sklearn.config_context(array_api_dispatch=True):
+        other = LinearSVC(random_state=0).fit(theirs, labels, weights)
+        np.testing.assert_array_equal(other.coef_, one.coef_)
+        np.testing.assert_array_equal(other.decision_function(theirs), one.decision_function(ours))
+        np.testing.assert_array_equal(other.predict(theirs), one.predict(ours))
+        assert other.score(theirs, labels, weights) == one.score(ours, y, w)
+        other = LinearSVC().partial_fit(theirs, labels, [0, 1], weights)
+        np.testing.assert_array_equal(other.coef_, stream.coef_)
+        assert other.score(ours, y) == stream.score(ours, y)
+"""
+    run(program)
