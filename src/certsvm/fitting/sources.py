@@ -27,7 +27,7 @@ from certsvm.fitting.class_weights import (
 )
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.memory import Problem
-from certsvm.problem.rows import Rows, Vector
+from certsvm.problem.rows import Rows, Vector, dimension_of
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import Solver, Start, make_solver
 from certsvm.storage.fingerprint import Fingerprint
@@ -93,7 +93,7 @@ class Source(ABC):
     @property
     def dimension(self) -> int:
         """Length of weight vectors."""
-        return self.n_columns + (self.intercept_scaling > 0)
+        return dimension_of(self.n_columns, self.intercept_scaling)
 
     @property
     def weight_sum(self) -> float:

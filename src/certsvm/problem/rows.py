@@ -79,7 +79,7 @@ class Rows:
     @property
     def dimension(self) -> int:
         """Length of weight vectors: ``n_columns``, plus one if there is an intercept."""
-        return self.n_columns + (self.intercept_scaling > 0)
+        return dimension_of(self.n_columns, self.intercept_scaling)
 
     @property
     def n_stored(self) -> int:
@@ -195,6 +195,11 @@ class Rows:
             f"Row {k} of X has values so large that its squared norm overflows "
             f"(largest {np.abs(values).max(initial=0.0):g}). Rescale the columns."
         )
+
+
+def dimension_of(n_columns: int, intercept_scaling: float) -> int:
+    """Length of weight vectors: ``n_columns``, plus one if there is an intercept."""
+    return n_columns + (intercept_scaling > 0)
 
 
 def split(w: Vector, intercept_scaling: float) -> tuple[Vector, float]:

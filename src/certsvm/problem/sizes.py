@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from certsvm.problem.rows import Vector
+from certsvm.problem.rows import Vector, dimension_of
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Sizes:
     @property
     def dimension(self) -> int:
         """Length of weight vectors: ``n_columns``, plus one if there is an intercept."""
-        return self.n_columns + (self.intercept_scaling > 0)
+        return dimension_of(self.n_columns, self.intercept_scaling)
 
     def require_representable(self, C: float) -> None:
         """Raise unless products of C and these sizes, and their squares, fit into float64."""

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from certsvm.problem.rows import dimension_of
 from certsvm.torch import kernels
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -88,7 +89,7 @@ class TensorRows:
             raise ValueError(f"X must be of type float16, bfloat16, float32 or float64: {X.dtype}")
         self.intercept_scaling = float(intercept_scaling)
         self.n_rows, self.n_columns = X.shape
-        self.dimension = self.n_columns + (self.intercept_scaling > 0)
+        self.dimension = dimension_of(self.n_columns, self.intercept_scaling)
         self.device = X.device if device is None else _device(device)
         if X.stride(1) != 1:
             X = X.contiguous()
