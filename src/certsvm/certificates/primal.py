@@ -25,7 +25,7 @@ from certsvm.certificates.rounding import (
     rounding_slack,
     units,
 )
-from certsvm.kernels.losses import HINGE, Loss, loss_value
+from certsvm.kernels.losses import Loss, loss_value
 from certsvm.kernels.objective import loss_sums, loss_sums_of, margins, margins_of_two, mix
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import SummableProblem
@@ -49,7 +49,7 @@ def primal_bound(problem: SummableProblem, w: Vector, team: Team = ALONE) -> Bou
     return sums.primal(problem.C, w, length(w))
 
 
-def zero_bound(C: float, weight_sum: float, loss: Loss = HINGE) -> Bound:
+def zero_bound(C: float, weight_sum: float, loss: Loss) -> Bound:
     """J at w = 0: C sum_k s_k times the loss at zero.
 
     ``weight_sum`` is a pairwise sum (``dual.total``) over each part, or an upper bound on the sum.

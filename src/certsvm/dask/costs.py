@@ -70,23 +70,25 @@ def newton_round(shape: Shape, network: Network) -> float:
     return work + tasks + network.latency * (2 + shape.levels) + moved / network.bandwidth
 
 
-def cocoa_round(shape: Shape, network: Network, passes: int = _PASSES) -> float:
+def cocoa_round(shape: Shape, network: Network) -> float:
     """Seconds of a round of CoCoA."""
     m, n, d, G = shape.rows, shape.stored, shape.columns, shape.groups
-    work = (3.0 * n + passes * (2.0 * n + 15.0 * m)) * 1e-9 / G
+    work = (3.0 * n + _PASSES * (2.0 * n + 15.0 * m)) * 1e-9 / G
     tasks = 2.0 * network.per_task * G * (1.0 + 1.0 / 14.0)
     moved = 8.0 * d * G + 64.0 * d * (shape.levels + 1)
     return work + tasks + network.latency * (3 + shape.levels) + moved / network.bandwidth
 
 
-def newton_is_cheaper(shape: Shape, network: Network | None = None) -> bool:
+def newton_is_cheaper(shape: Shape) -> bool:
     """Whether the smoothed Newton method costs less: fewer rounds, but with a matrix each.
+
+    The network is a usual one.
 
     Examples
     --------
     >>> newton_is_cheaper(Shape(581_012, 7e6, 54, 2)), newton_is_cheaper(Shape(2e4, 9e6, 1.4e6, 2))
     (True, False)
     """
-    network = network or Network()
+    network = Network()
     newton = NEWTON_ROUNDS * newton_round(shape, network)
     return newton <= COCOA_ROUNDS * cocoa_round(shape, network)

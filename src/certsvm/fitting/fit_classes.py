@@ -21,6 +21,7 @@ from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.primal import zero_bound
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import Source
+from certsvm.kernels.losses import HINGE
 from certsvm.problem.base import BaseProblem
 from certsvm.solvers.base import RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint
@@ -95,7 +96,6 @@ def fit_classes(
     source: Source,
     settings: Settings,
     *,
-    C: float | None = None,
     start: Sequence[Start] | None = None,
     observer: Observer | None = None,
     finish: Finish | None = None,
@@ -109,8 +109,6 @@ def fit_classes(
         The data.
     settings : Settings
         How.
-    C : float, default=None
-        Instead of the settings' C.
     start : sequence of Start, default=None
         Where each problem begins; None means at zero.
     observer : Observer, default=None
@@ -132,22 +130,21 @@ def fit_classes(
     >>> [result.certificate.met for result in fit_classes(source, Settings(C=0.1))]
     [True]
     """
-    at_C = settings.C if C is None else C
     solver = source.solver(settings.solver)
     seeds = np.random.SeedSequence(settings.seed).spawn(len(source.labels))
 
     def task(i: int) -> Task:
         return Task(
-            problem=lambda: source.problem(i, at_C),
+            problem=lambda: source.problem(i, settings.C),
             solver=solver,
             seed=seeds[i],
             label=source.labels[i],
             untrained=lambda: untrained(
-                source.dimension, source.weight_sum, at_C, source.intercept_scaling, settings.tol,
-                solver,
+                source.dimension, source.weight_sum, settings.C, source.intercept_scaling,
+                settings.tol, solver,
             ),
             start=None if start is None else start[i],
-            checkpoint=_checkpoint(source, settings, solver, at_C, i),
+            checkpoint=_checkpoint(source, settings, solver, i),
         )  # fmt: skip
 
     def finish_both(i: int, problem: BaseProblem, result: Result) -> Result:
@@ -293,7 +290,7 @@ def untrained(
     solver: Solver,
 ) -> Result:
     """The result of a problem that was never trained: zero, which proves nothing."""
-    zero = zero_bound(C, weight_sum)
+    zero = zero_bound(C, weight_sum, HINGE)
     certificate = Certificate(
         primal=zero.value,
         dual=0.0,
@@ -314,14 +311,12 @@ def untrained(
     )
 
 
-def _checkpoint(
-    source: Source, settings: Settings, solver: Solver, C: float, i: int
-) -> Checkpoint | None:
+def _checkpoint(source: Source, settings: Settings, solver: Solver, i: int) -> Checkpoint | None:
     if settings.checkpoint is None:
         return None
     identity = {
         "data": source.identity,
-        "C": C,
+        "C": settings.C,
         "intercept_scaling": source.intercept_scaling,
         "tol": settings.tol,
         "solver": solver.label,

@@ -13,7 +13,7 @@ from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.weights import dense
-from certsvm.kernels.losses import HINGE, Loss
+from certsvm.kernels.losses import HINGE
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows, Vector
 from certsvm.solvers.base import Options, Start
@@ -135,7 +135,7 @@ Function: TypeAlias = tuple[Any, NDArray[Any], float]
 
 def _functions_of(model: Any, labels: NDArray[Any]) -> list[Function]:
     """The linear functions of a classifier, one for each class against the rest."""
-    _warn_of_other_loss(model, HINGE)
+    _warn_of_other_loss(model)
     classes = model.classes_
     positive = classes[1:] if len(classes) == 2 else classes
     coefs = np.atleast_2d(dense(model.coef_))
@@ -207,11 +207,11 @@ def certify(
     return best.certificate()
 
 
-def _warn_of_other_loss(model: Any, loss: Loss) -> None:
+def _warn_of_other_loss(model: Any) -> None:
     parameters = model.get_params() if hasattr(model, "get_params") else {}
-    if not hasattr(model, "certificates_") and parameters.get("loss") != loss.name:
+    if not hasattr(model, "certificates_") and parameters.get("loss") != HINGE.name:
         warnings.warn(
-            f"{type(model).__name__} was not trained on the {loss.name} loss. The certificate is "
+            f"{type(model).__name__} was not trained on the {HINGE.name} loss. The certificate is "
             "about that loss with an L2 penalty (the intercept's included), and so is the gap: a "
             "model may be optimal for its own loss and far from optimal for this one.",
             stacklevel=4,

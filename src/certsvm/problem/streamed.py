@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from certsvm.kernels.losses import HINGE, Loss
+from certsvm.kernels.losses import HINGE
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
@@ -28,8 +28,6 @@ class StreamedProblem(PartedProblem):
         Weight of the loss relative to the regulariser.
     class_factors : ndarray of shape (n_classes,), default=None
         Factors of the weights of each class's rows.
-    loss : Loss, default=HINGE
-        The loss of a row.
 
     Examples
     --------
@@ -50,7 +48,6 @@ class StreamedProblem(PartedProblem):
         *,
         C: float = 1.0,
         class_factors: Vector | None = None,
-        loss: Loss = HINGE,
     ) -> None:
         self.stream = stream
         factors = np.ones(stream.classes.size) if class_factors is None else class_factors
@@ -58,7 +55,7 @@ class StreamedProblem(PartedProblem):
         sizes = sizes_of_classes(
             stream.surveys, factors, stream.n_columns, stream.intercept_scaling, stream.R
         )
-        super().__init__(sizes, C, loss)
+        super().__init__(sizes, C, HINGE)
 
     @cached_property
     def weights(self) -> Vector:
