@@ -22,6 +22,10 @@ def test_options_that_do_not_apply_are_refused() -> None:
         with pytest.raises(BadInput, match="is for text and tables"):
             options.for_blocks()
     DataOptions().for_blocks()
+    for options in (DataOptions(zero_based=False), DataOptions(label="y"), DataOptions(weight="w")):
+        with pytest.raises(BadInput, match="is for data files"):
+            options.for_model()
+    DataOptions().for_model()
 
 
 def test_arguments_for_the_readers() -> None:

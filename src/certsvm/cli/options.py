@@ -61,9 +61,16 @@ class DataOptions:
 
     def for_blocks(self) -> None:
         """Raise if there are any options: a converted file needs none."""
+        self._refuse_all("text and tables")
+
+    def for_model(self) -> None:
+        """Raise if there are any options: a model is no data."""
+        self._refuse_all("data files")
+
+    def _refuse_all(self, what: str) -> None:
         self._refuse(
-            "text and tables", zero_based=self.zero_based, features=self.features,
-            label=self.label, weight=self.weight, float32=self.float32 or None,
+            what, zero_based=self.zero_based, features=self.features, label=self.label,
+            weight=self.weight, float32=self.float32 or None,
         )  # fmt: skip
 
     @staticmethod

@@ -39,3 +39,18 @@ def test_a_converted_file_is_not_converted_again(tmp_path: Path) -> None:
     refused = run("convert", "a.arrow", "b.arrow", cwd=tmp_path)
     assert refused.code == 2
     assert "Arrow file already" in refused.err
+
+
+def test_an_order_that_is_kept_has_no_seed(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    for seed in (0, 1):
+        words = ("convert", "data", f"{seed}.arrow", "--seed", seed, "-q")
+        refused = run(*words, "--keep-order", cwd=tmp_path)
+        assert refused.code == 2
+        assert "--seed does not go with --keep-order" in refused.err
+        assert not (tmp_path / f"{seed}.arrow").exists()
+        assert run(*words, cwd=tmp_path).code == 0
+    first = (tmp_path / "0.arrow").read_bytes()
+    assert first != (tmp_path / "1.arrow").read_bytes()
+    assert run("convert", "data", "default.arrow", "-q", cwd=tmp_path).code == 0
+    assert (tmp_path / "default.arrow").read_bytes() == first

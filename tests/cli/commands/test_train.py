@@ -135,6 +135,7 @@ def test_letters_of_liblinear(tmp_path: Path) -> None:
         (["train", "data", "--label", "x"], "--label is for tables"),
         (["train", "data", "--class-weight", "7=2"], "there is no class 7"),
         (["train", "data", "--witness", "--solver", "pegasos"], "needs a solver with a dual"),
+        (["train", "data", "--checkpoint-every", "5"], "goes with --checkpoint only"),
         (["train", "data", "data"], "would be overwritten"),
         (["train", "data.witness", "-o", "data"], "would be overwritten"),
     ],

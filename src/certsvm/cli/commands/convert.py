@@ -39,16 +39,14 @@ from certsvm.cli.progress import counting
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Seed of the order.",
+    help="Seed of the order; 0 by default.",
 )
 @data_options
 @as_json_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
 def command(
-    file: str, output: str, memory: int, block_size: int | None, keep_order: bool, seed: int,
-    options: DataOptions, as_json: bool, quiet: bool,
+    file: str, output: str, memory: int, block_size: int | None, keep_order: bool,
+    seed: int | None, options: DataOptions, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Convert FILE to OUTPUT, a file to train from in bounded memory.
 
@@ -63,6 +61,8 @@ def command(
     from certsvm.data.convert import convert
     from certsvm.data.memory import left_of
 
+    if keep_order and seed is not None:
+        raise click.UsageError("--seed does not go with --keep-order")
     kind = kind_of(file)
     if kind == "blocks":
         raise BadInput(f"{file} is an Arrow file already")
@@ -71,7 +71,8 @@ def command(
     with counting("converting", quiet=quiet or as_json) as count:
         summary, notes = convert(
             source_of(file), output, memory=left_of(memory), block_bytes=block_size,
-            shuffle=not keep_order, seed=seed, report=count, **{"dtype": options.dtype, **reading},
+            shuffle=not keep_order, seed=seed or 0, report=count,
+            **{"dtype": options.dtype, **reading},
         )  # fmt: skip
     if as_json:
         put_json(asdict(summary) | {"output": output, "notes": notes})

@@ -28,6 +28,7 @@ def command(file: str, options: DataOptions, as_json: bool) -> None:
     with open(file, "rb") as opened:
         start = opened.read(64)
     if is_container(start) or start.startswith(b"solver_type"):
+        options.for_model()
         model = load_model(file)
         if as_json:
             put_json(_model_as_json(model))
@@ -76,7 +77,7 @@ def _data_facts(file: str, options: DataOptions) -> dict[str, Any]:
     if kind == "text" and options.zero_based is None:
         # Only the whole text shows whether it is zero-based.
         options = replace(options, zero_based=_is_zero_based(file, options))
-    for batch in blocks(file, options):
+    for batch in blocks(file, options, options.features):
         rows += len(batch.y)
         columns = max(columns, batch.X.shape[1])
         values += batch.n_values

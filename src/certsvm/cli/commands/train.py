@@ -129,10 +129,8 @@ class TrainCommand(click.Command):
 @click.option(
     "--checkpoint-every",
     type=click.FloatRange(min=0),
-    default=10.0,
-    show_default=True,
     metavar="SECONDS",
-    help="Least time between checkpoints.",
+    help="With --checkpoint: least time between checkpoints; 10 by default.",
 )
 @click.option(
     "--dask",
@@ -157,7 +155,7 @@ def command(
     ctx: click.Context, file: str, model: str | None, output: str | None, C: float, tol: float,
     bias: float, weights: tuple[str, ...], solver: str, max_iter: int, max_time: float | None,
     seed: int, n_jobs: int | None, witness: bool, memory: int | None, stream: bool,
-    checkpoint: str | None, checkpoint_every: float, cluster: str | None,
+    checkpoint: str | None, checkpoint_every: float | None, cluster: str | None,
     deadline: float | None, options: DataOptions,
     as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
@@ -181,6 +179,10 @@ def command(
     from certsvm.parallel import available_processors
     from certsvm.solvers import make_solver
 
+    if checkpoint_every is None:
+        checkpoint_every = Settings.checkpoint_every
+    elif checkpoint is None:
+        raise click.UsageError("--checkpoint-every goes with --checkpoint only", ctx)
     output = _output(ctx, file, model, output)
     began = time.perf_counter()
     settings = Settings(
