@@ -13,6 +13,8 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
+# DLPack's numbers of CUDA, ROCm and CUDA's managed memory.
+_GPUS = (2, 10, 13)
 # Replacements for types that NumPy does not have, or that PyTorch cannot compare.
 _WIDER = {torch.bfloat16: torch.float32, torch.uint16: torch.int64, torch.uint32: torch.int64}
 
@@ -22,6 +24,8 @@ def as_tensor(values: Any, device: torch.device | None = None) -> Tensor:
     if isinstance(values, Tensor):
         tensor = values.detach()
     elif not _on_host(values):
+        if values.__dlpack_device__()[0] in _GPUS and not torch.cuda.is_available():
+            raise ValueError("the data are on a GPU, and PyTorch sees no GPU here")
         tensor = torch.from_dlpack(values)
     else:
         array = np.ascontiguousarray(values)
