@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from dask import delayed
 from distributed import Client, LocalCluster
+from sklearn.base import clone
 
 import certsvm
 from certsvm.dask import ClusterLostError, LinearSVC
@@ -77,15 +79,12 @@ class Killer:
         self.killed = 0
 
     def _work(self) -> None:
-        for _ in range(self._random.choice([1, 1, 2])):
-            if self._stop.wait(self._random.uniform(0.0, 1.2)):
-                return
-            try:
+        victims = self._random.choice([1, 1, 2])
+        while self.killed < victims and not self._stop.wait(self._random.uniform(0.0, 1.2)):
+            # It may have been killed already, or not be up again yet.
+            with contextlib.suppress(Exception):
                 os.kill(self._random.choice(processes(self._client)), signal.SIGKILL)
                 self.killed += 1
-            except Exception:
-                # It was being killed already, or is not up again yet.
-                continue
 
     def __enter__(self) -> Killer:
         self._thread.start()
@@ -103,9 +102,12 @@ def test_killed_workers_cost_nothing_but_time(mortals: Client, run: int) -> None
     clf = LinearSVC(
         0.01, tol=1e-3, solver=solver, random_state=run, client=mortals, deadline=DEADLINE
     )
-    with Killer(mortals, run):
+    with Killer(mortals, run) as killer:
         try:
-            clf.fit(parts, labels)
+            # A fit may be over before the first worker is killed.
+            while not killer.killed:
+                clf = clone(clf)
+                clf.fit(parts, labels)
         except ClusterLostError as error:
             # Allowed, if unlucky; but what it carries must be true.
             assert not hasattr(clf, "coef_")
