@@ -474,6 +474,25 @@ def test_partial_fit_learns_and_does_not_certify(several: Any) -> None:
     assert not hasattr(clf, "history_")
 
 
+def test_partial_fit_weighs_rows(several: Any) -> None:
+    X, y = several
+
+    def streamed(C: float, rows: slice, weights: Any = None) -> LinearSVC:
+        clf = LinearSVC(C=C)
+        return clf.partial_fit(X[rows], y[rows], [0, 1, 2, 3], weights, total_samples=500)
+
+    every = slice(None)
+    plain = streamed(0.1, every)
+    twice = streamed(0.1, every, np.full(500, 2.0))
+    np.testing.assert_allclose(twice.coef_, streamed(0.2, every).coef_)
+    assert not np.allclose(twice.coef_, plain.coef_)
+    # Rows of weight zero count as absent.
+    half = streamed(0.1, every, np.repeat([1.0, 0.0], 250))
+    np.testing.assert_allclose(half.coef_, streamed(0.1, slice(250)).coef_)
+    with pytest.raises(ValueError, match="must not be negative"):
+        streamed(0.1, every, np.full(500, -1.0))
+
+
 def test_partial_fit_errors(binary: Any) -> None:
     X, y = binary
     with pytest.raises(ValueError, match="classes must be passed on the first call"):

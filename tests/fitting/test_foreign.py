@@ -55,6 +55,15 @@ def test_sparse_weights_are_weights() -> None:
     assert bound(clf.coef_, X, y, C=C) == certificate
 
 
+def test_the_seed_decides_the_order_of_the_dual_passes() -> None:
+    w = np.zeros(X.shape[1])
+    duals = [
+        bound(w, X, y, C=C, tol=0.0, max_iter=1, random_state=seed).dual for seed in (0, 0, 1, 2)
+    ]
+    assert duals[0] == duals[1]
+    assert len(set(duals)) == 3
+
+
 def test_a_bad_model_is_proved_bad() -> None:
     good = LinearSVC(C=C, tol=1e-5, fit_intercept=False, random_state=0).fit(X, y)
     certificate = bound(2 * good.coef_[0], X, y, C=C)

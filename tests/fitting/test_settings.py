@@ -38,5 +38,5 @@ def test_numbers_of_numpy_become_plain() -> None:
 
 
 def test_a_number_of_passes_is_whole() -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
         Settings(max_iter=1.5)  # type: ignore[arg-type]

@@ -184,5 +184,5 @@ def test_writing_to_a_device() -> None:
 
 
 def test_writing_to_a_text_file_is_refused() -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="string argument expected"):
         save_libsvm(io.StringIO(), [[1.0]], [1])
