@@ -7,13 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certsvm.certificates.primal import primal_bound
+from certsvm.problem import part as part_module
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import MPU, Options
 from certsvm.solvers.mpu import MPURun, learn_and_unlearn
+from certsvm.storage.state import StateError
 from certsvm.training.loop import train
 from certsvm.training.result import SOLVER_FINISHED
-from tests.problems import Case, cases, optimum
+from tests.problems import Case, cases, noisy, optimum
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -32,7 +35,7 @@ def test_every_update_raises_the_potential(case: Case, seed: int) -> None:
     run = start(case, seed, delta=0.1)
     last = potential(run)
     for _ in range(8):
-        updates = run.epoch().margin_errors
+        updates = run.epoch().updates
         now = potential(run)
         assert now >= last - 1e-9 * abs(last)
         if updates:
@@ -85,11 +88,124 @@ def test_several_steps_at_once_are_steps_of_one(case: Case, seed: int) -> None:
                 break
             steps += 1
         learn_and_unlearn(
-            p.rows.arrays, p.signed_weights, p.rows.squared_norms, np.array([k]),
-            N, run._b, run._xi, counts, a,
+            p.rows.arrays, p.signed_weights, p.rows.squared_norms, N, run._b, run._xi,
+            np.array([k]), counts, a,
         )  # fmt: skip
         if steps < 10_000:
             assert int(counts[k]) == expected
+
+
+@given(case=cases(dyadic=True), seed=seeds)
+def test_a_plain_program_makes_the_same_updates(case: Case, seed: int) -> None:
+    run = start(case, seed, delta=2 / 3)
+    # xi is a power of two, and the estimate, which rounds, never says that the gap is small.
+    run._xi, run._near = 0.25, -1.0
+    rng = np.random.default_rng(seed)
+    patterns, weights = case.patterns(), case.row_weights()
+    b, N = run._b, run._N
+    counts = np.zeros(weights.size, dtype=np.int64)
+    everything = np.flatnonzero(weights > 0)
+    order, shorter = everything, 0
+    for _ in range(30):
+        shorter += order.size < everything.size
+        rng.shuffle(order := order.copy())
+        stay, updates = [], 0
+        for k in order:
+            margin = float(patterns[k] @ (patterns.T @ (weights * counts)))
+            q, before = float(weights[k] * patterns[k] @ patterns[k]), counts[k]
+            while margin <= b and counts[k] < N:
+                counts[k] += 1
+                margin += q
+            while margin >= 1.25 * b and counts[k] > 0 and counts[k] <= before:
+                counts[k] -= 1
+                margin -= q
+            updates += counts[k] != before
+            if counts[k] != before or 0 < counts[k] < N:
+                stay.append(k)
+        done = updates == 0 and order.size == everything.size
+        order = np.array(stay, dtype=np.int64)
+        if updates == 0 or shorter == 20:
+            order, shorter = everything, 0
+        epoch = run.epoch()
+        np.testing.assert_array_equal(run._counts, counts)
+        np.testing.assert_array_equal(run._order, order)
+        assert (epoch.updates, epoch.finished) == (updates, done)
+        if done:
+            break
+
+
+@given(case=cases(), seed=seeds, delta=st.sampled_from([0.1, 0.01]))
+def test_rows_that_left_are_at_an_end_of_their_box(case: Case, seed: int, delta: float) -> None:
+    run = start(case, seed, delta=delta)
+    in_succession = 0
+    for _ in range(60):
+        before = run._order.size
+        epoch = run.epoch()
+        left = np.setdiff1d(run._problem.active, run._order)
+        assert np.isin(run._counts[left], [0, run._N]).all()
+        in_succession = in_succession + 1 if left.size else 0
+        assert in_succession <= 20
+        if epoch.finished:
+            assert before == run._problem.m
+            break
+
+
+def test_most_passes_present_few_rows() -> None:
+    run = MPU(delta=1e-3).start(noisy(400, 6, C=1.0), Options(np.random.default_rng(0), target=0.0))
+    sizes, finished = [], False
+    while not finished:
+        sizes.append(run._order.size)
+        finished = run.epoch().finished
+    assert np.median(sizes) < 100
+    assert sizes.count(400) > 1
+    assert sizes[-1] == 400
+
+
+def test_a_pass_in_pieces_is_the_same_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, pieces = (
+        MPU().start(noisy(400, 6, C=1.0), Options(np.random.default_rng(0))) for _ in range(2)
+    )
+    for _ in range(10):
+        whole.epoch()
+    monkeypatch.setattr(part_module, "_VALUES_PER_CALL", 6 * 7)
+    for _ in range(10):
+        pieces.epoch()
+    assert 0 < whole._order.size < 400
+    np.testing.assert_array_equal(pieces._order, whole._order)
+    np.testing.assert_array_equal(pieces._counts, whole._counts)
+
+
+def test_a_small_estimate_of_the_gap_activates_all_rows() -> None:
+    run = MPU(delta_stop=0.1).start(noisy(400, 6, C=1.0), Options(np.random.default_rng(0)))
+    epoch = run.epoch()
+    while not epoch.finished:
+        point = run.dual()
+        assert point is not None
+        assert epoch.primal_estimate is not None
+        bound = point.alpha_sum - 0.5 * float(point.w @ point.w)
+        if bound > 0 and epoch.primal_estimate / bound - 1 <= 0.09:
+            assert run._order.size == 400
+        epoch = run.epoch()
+
+
+def test_the_estimate_counts_the_losses_of_rows_that_left() -> None:
+    problem = noisy(400, 6, C=1.0)
+    run = MPU(delta=1e-4).start(problem, Options(np.random.default_rng(0), target=0.0))
+    seen = 0
+    while not (epoch := run.epoch()).finished:
+        # The first passes move w too far for the losses of rows that left to stay true.
+        if run._active_passes > 2 and run._passes > 60:
+            seen += 1
+            J = primal_bound(problem, next(run.candidates())).value
+            assert epoch.primal_estimate == pytest.approx(J, rel=0.2)
+    assert seen > 10
+
+
+def test_a_state_without_active_rows_is_refused() -> None:
+    run = MPU().start(noisy(), Options(np.random.default_rng(0)))
+    state = run.state_dict() | {"order": np.empty(0, dtype=np.int64)}
+    with pytest.raises(StateError, match="has no active rows"):
+        run.load_state_dict(state)
 
 
 def test_delta_stop_ends_it_sooner() -> None:
