@@ -8,6 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from certsvm.solvers import OCAS, SVMperf
+from certsvm.solvers.svmperf import SVMperfRun
 from certsvm.training.loop import train
 from certsvm.training.result import SOLVER_FINISHED
 from tests.problems import noisy
@@ -20,7 +21,18 @@ def test_the_published_tolerance_bounds_the_objective() -> None:
     for eps in (0.1, 0.01, 0.001):
         result = train(noisy(), SVMperf(eps=eps), tol=0.0, seed=0)
         assert result.reason == SOLVER_FINISHED
-        assert result.certificate.primal - best.dual <= 0.1 * 400 * eps * 1.1
+        assert result.certificate.primal - best.dual <= 0.1 * 400 * eps
+        assert result.certificate.primal - result.certificate.dual <= 0.1 * 400 * eps * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("eps", [None, 0.001])
+def test_a_master_problem_solved_further_costs_rounds(
+    eps: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loose = train(noisy(n_columns=30, C=10.0), SVMperf(eps=eps), tol=1e-3, seed=0)
+    monkeypatch.setattr(SVMperfRun, "FRACTION", 0.001)
+    tight = train(noisy(n_columns=30, C=10.0), SVMperf(eps=eps), tol=1e-3, seed=0)
+    assert loose.epochs < 0.9 * tight.epochs
 
 
 @pytest.mark.parametrize("arguments", [{"eps": 0.0}, {"idle_rounds": 0}])

@@ -15,8 +15,10 @@ The first cut is made at w = 0, or at the w to start from. J(w_best) never rises
 Given:      C, s, the rows; mu.
 Result:     w_best, and alpha through the weights of the cuts.
 Difference: the published program ends when Q_P - Q_D <= tol |Q_P|, computed without bounds on
-            rounding; here the certificate decides. The master problem is solved to a fraction of
-            the gap only, and a cut without weight for ``idle_rounds`` rounds is dropped.
+            rounding; here the certificate decides. From the first round on, it solves the master
+            problem to tol |Q_D| / 2; here the duality gap of the master problem must fall to 0.1 of
+            the gap. It keeps all cuts; here a cut without weight for ``idle_rounds`` rounds is
+            dropped.
 
 Reference: V. Franc and S. Sonnenburg, Optimized Cutting Plane Algorithm for Support Vector
 Machines, ICML 2008.
@@ -72,6 +74,7 @@ class OCAS(Solver):
 class OCASRun(CuttingPlaneRun):
     """OCAS on one problem."""
 
+    FRACTION = 0.1
     STATE = State(
         rounds=count(),
         master=nested(),
@@ -98,7 +101,7 @@ class OCASRun(CuttingPlaneRun):
         self._rounds += 1
         self._point = None
         master = self._master
-        w_new = master.solve(self._primal - self._dual)
+        w_new = master.solve(self.FRACTION * (self._primal - self._dual))
         point = master.dual("cutting planes")
         self._dual = max(self._dual, point.alpha_sum - 0.5 * float(point.w @ point.w))
         products = master.margins(w_new)

@@ -2,16 +2,24 @@
 
 Minimises    J(w) = 1/2 |w|^2 + C r(w),    r(w) = sum_k s_k max(0, 1 - w.y_k)
 
-by cutting planes (``cutting_planes``). In each round the master problem over the cuts so far gives
-w and a lower bound L, and the next cut is made at w. Let xi be the largest cut so far at w, divided
-by sum_k s_k. The published rule ends when r(w) / sum_k s_k exceeds xi by no more than eps. Then
-J(w) - J_opt <= C eps sum_k s_k, plus the error of the master problem, which is at most a hundredth
-of that. This is an absolute accuracy; the parameter ``eps`` offers it besides the relative target.
+by cutting planes (``cutting_planes``). The first cut is made at w = 0, or at the w to start from.
+In each round the master problem over the cuts so far gives w and a lower bound L, and the next cut
+is made at w. Let xi be the largest cut so far at w, divided by sum_k s_k. The published rule ends
+when r(w) / sum_k s_k exceeds xi by no more than eps. If the master problem is solved exactly, this
+means
+
+    J(w) - L <= C eps sum_k s_k,
+
+an absolute accuracy. The parameter ``eps`` offers it besides the relative target.
 
 Given:      C, s, the rows; optionally eps.
 Result:     w, and alpha through the weights of the cuts.
-Difference: the master problem is solved by steps on pairs. A cut without weight for 50 rounds is
-            dropped, as in the published program.
+Difference: the published program solves the master problem until its optimality conditions hold to
+            half of the least excess of r(w) / sum_k s_k over xi so far. Here the duality gap of the
+            master problem must fall to 0.2 of the least J(w) - L so far. The rule for eps is the
+            inequality above, which counts the error of the master problem. By default, the
+            published program also skips rows that seem to stay on their side of the margin; here,
+            each round looks at all rows. Both drop a cut without weight for 50 rounds.
 
 Reference: T. Joachims, Training Linear SVMs in Linear Time, KDD 2006.
 """
@@ -37,8 +45,8 @@ class SVMperf(Solver):
     Parameters
     ----------
     eps : float, default=None
-        End when the risk exceeds the largest cut by no more than this, per unit of weight. With
-        None, only the gap and the limits end training.
+        End when J exceeds its lower bound by no more than C times this, per unit of weight. With
+        None, only the relative gap and the limits end training.
     idle_rounds : int, default=50
         A cut without weight for so many rounds is dropped.
 
@@ -64,6 +72,8 @@ class SVMperf(Solver):
 class SVMperfRun(CuttingPlaneRun):
     """SVM^perf on one problem."""
 
+    # 0.3 takes fewer rounds to a gap of 1e-3, but half as many again to 1e-5 on text.
+    FRACTION = 0.2
     STATE = State(rounds=count(), master=nested(), w=array("dimension"), gap=number(low=0.0))
 
     def __init__(self, solver: SVMperf, problem: Problem, options: Options) -> None:
@@ -77,22 +87,20 @@ class SVMperfRun(CuttingPlaneRun):
         self._rounds += 1
         problem, master = self._problem, self._master
         self._point = None
-        eps = self._eps
-        most = np.inf if eps is None else 0.01 * problem.C * eps * problem.weight_sum
-        self._w = master.solve(self._gap, most)
+        self._w = master.solve(self.FRACTION * self._gap)
         point = master.dual("cutting planes")
-        envelope = master.risk(self._w)
         products = master.margins(self._w)
         risk = float(problem.weights @ np.maximum(0.0, 1.0 - products))
         master.add_cut(products)
         squared_norm = float(self._w @ self._w)
         primal = 0.5 * squared_norm + problem.C * risk
-        self._gap = max(0.0, min(self._gap, primal - point.alpha_sum + 0.5 * squared_norm))
-        excess = (risk - envelope) / problem.weight_sum
+        gap = max(0.0, primal - point.alpha_sum + 0.5 * squared_norm)
+        self._gap = min(self._gap, gap)
         self._point = point
+        eps = self._eps
         return Epoch(
             epochs=self._rounds,
             margin_errors=int(np.count_nonzero(products < 1.0)),
             primal_estimate=primal,
-            finished=eps is not None and excess <= eps,
+            finished=eps is not None and gap <= problem.C * eps * problem.weight_sum,
         )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.solvers import Options, SVMperf
+from certsvm.solvers import OCAS, Options, SVMperf
 from certsvm.solvers.shared.cutting_planes import Master, maximise
-from tests.problems import Case, cases, noisy, objective
+from tests.problems import Array, Case, cases, noisy, objective
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -39,7 +40,38 @@ def test_cuts_bound_the_risk_from_below(case: Case, seed: int) -> None:
     for _ in range(5):
         w = rng.standard_normal(problem.rows.dimension)
         risk = (objective(case, w) - 0.5 * w @ w) / case.C
-        assert master.risk(w) <= risk * (1 + 1e-9) + 1e-9
+        assert (master.g - master.h @ w).max() <= risk * (1 + 1e-9) + 1e-9
+
+
+def gap(master: Master, C: float) -> float:
+    """The duality gap of the master problem at its last solution, with all cuts."""
+    w = master.beta @ master.h
+    return float(w @ w + C * max(0.0, (master.g - master.h @ w).max()) - master.beta @ master.g)
+
+
+@pytest.mark.parametrize("solver", [OCAS(), SVMperf(), SVMperf(eps=1e-6)], ids=lambda s: s.label)
+@given(case=cases(), seed=seeds)
+def test_the_master_problem_is_solved_to_a_fraction_of_the_gap(
+    solver: OCAS | SVMperf, case: Case, seed: int
+) -> None:
+    run = solver.start(case.problem(), Options(np.random.default_rng(seed)))
+    master, scale = run._master, case.C * run._problem.weight_sum
+    to_close, lower, solve = scale, 0.0, master.solve
+
+    def checked(accuracy: float) -> Array:
+        assert accuracy == pytest.approx(run.FRACTION * to_close, rel=1e-6, abs=1e-9 * scale)
+        # The last cut has made the gap of the master problem as large as the one to be closed.
+        assert gap(master, case.C) >= to_close - 1e-9 * scale
+        w = solve(accuracy)
+        assert gap(master, case.C) <= max(accuracy, 1e-9 * scale)
+        return w
+
+    master.solve = checked  # type: ignore[method-assign]
+    for _ in range(6):
+        run.epoch()
+        w = master.beta @ master.h
+        lower = max(lower, float(master.beta @ master.g - 0.5 * w @ w))
+        to_close = min(to_close, objective(case, next(run.candidates())) - lower)
 
 
 def test_mass_beyond_c_is_taken_back() -> None:

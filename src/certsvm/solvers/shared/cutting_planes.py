@@ -17,13 +17,18 @@ The dual is solved by steps on pairs, as in SMO: mass moves between the two coor
 most (the slack C - sum beta is a coordinate), until the master's duality gap is a fraction of the
 gap to be closed. If such steps zigzag, Newton steps on the coordinates with mass alternate with
 them. The solver starts from the last solution; benchmarks/master.py compares it with QP libraries.
+
+Any fraction below 1 makes progress: the newest cut raises the master's value at its last w to J of
+the best w or more, so that the master's gap becomes the gap to be closed, and mass must move.
+benchmarks/results/master.md has the rounds and times by fraction. A master problem solved further
+fits cuts that still bound the risk badly; without a line search, that costs rounds on most sets.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +42,6 @@ from certsvm.solvers.base import Options, Run
 from certsvm.storage.fields import array
 from certsvm.storage.state import Scope, State, Stateful
 
-_FRACTION_OF_GAP = 0.05
 _MOST_FACES = 50
 
 
@@ -125,17 +129,12 @@ class Master(Stateful):
         if self._keep_alpha:
             self._bits.append(np.packbits(inside))
 
-    def solve(self, gap: float, most: float = math.inf) -> Vector:
-        """Solve to a fraction of ``gap``, or to ``most`` if that is less; return w."""
+    def solve(self, accuracy: float) -> Vector:
+        """Solve until the duality gap of the master problem is at most ``accuracy``; return w."""
         least = 1e-14 * self._problem.C * float(self.g.max())
-        accuracy = max(min(_FRACTION_OF_GAP * gap, most), least)
-        maximise(self._gram, self.g, self._problem.C, accuracy, self.beta)
+        maximise(self._gram, self.g, self._problem.C, max(accuracy, least), self.beta)
         self._drop_idle()
         return self.beta @ self.h
-
-    def risk(self, w: Vector) -> float:
-        """The lower envelope of the risk at ``w``."""
-        return max(0.0, float((self.g - self.h @ w).max()))
 
     def dual(self, source: str) -> DualPoint:
         """The dual point of the last solution."""
@@ -168,7 +167,12 @@ class Master(Stateful):
 
 
 class CuttingPlaneRun(Run):
-    """A run that keeps cuts, a weight vector, and the dual point of the last round."""
+    """A run that keeps cuts, a weight vector, and the dual point of the last round.
+
+    The master problem is solved to ``FRACTION`` of the gap.
+    """
+
+    FRACTION: ClassVar[float]
 
     def __init__(self, problem: Problem, options: Options, *, idle_rounds: int) -> None:
         self._problem = problem
