@@ -25,7 +25,7 @@ def grid(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
 
 
 def _row(texts: Iterable[str]) -> str:
-    return "| " + " | ".join(texts) + " |"
+    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
 
 
 def of_records(records: Records) -> list[str]:

@@ -4,8 +4,9 @@
 
 * ``sets``: the paper's data sets by name, how to get them, what stands in for those not at hand;
 * ``systems``: the algorithms, each with the parameter that ends it and the search for its value;
-* ``tables``: which systems, at which C, make which table;
-* ``claims``: what the paper says about its tables, and whether ours say it too;
+* ``accurate``, ``lengths``, ``unfolded``: Table 1, bounds on w, Pegasos as its program computes;
+* ``tables``: which systems, at which C, make which table; ``runs``: the runs behind them;
+* ``claims``, ``verdicts``: what the paper says about its tables, and whether ours say it too;
 * ``report``, ``pictures``, ``page``: Markdown and JSON, plots, and docs/paper.md.
 
 C. Panagiotakopoulos and P. Tsampouka, The Stochastic Gradient Descent for the Primal L1-SVM

@@ -1,6 +1,6 @@
-"""Rerun the experiments of the paper: Tables 1 to 8, and a ninth for certified solvers.
+"""Rerun the experiments of the paper: Tables 1 to 8, certified solvers, and the length of w.
 
-Each cell is stored as soon as it is measured; a killed run resumes.
+Each run is stored as soon as it is measured; a killed command resumes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Any
 
 from benchmarks import machine
 from benchmarks.paper import page, pictures, report
-from benchmarks.paper.sets import GENERATED, RECIPES, Where, sets
-from benchmarks.paper.tables import TABLES, Bench, Settings, sources
+from benchmarks.paper.runs import Bench, Place, sources
+from benchmarks.paper.sets import GENERATED, RECIPES, Where
+from benchmarks.paper.tables import TABLES, Settings
 from benchmarks.store import Store
 
 CACHE = Path(".benchmark-cache")
-FULL = Settings(seconds=10.0, accurate_seconds=300.0, optimum_seconds=300.0, repeats=3)
-QUICK = Settings(seconds=1.5, accurate_seconds=10.0, optimum_seconds=30.0, repeats=1)
+FULL = Settings(seconds=10.0, accurate_seconds=900.0, optimum_seconds=300.0, repeats=3, seeds=3)
+QUICK = Settings(seconds=1.5, accurate_seconds=10.0, optimum_seconds=30.0, repeats=1, seeds=1)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -28,6 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     _require_known(parser, "set", asked.sets, RECIPES)
     _require_known(parser, "table", asked.tables, TABLES)
+    _require_known(parser, "system", asked.systems, {s for t in TABLES.values() for s in t.systems})
     names = asked.sets or (GENERATED if asked.quick else [*RECIPES])
     out = asked.out or (CACHE / "paper-quick" if asked.quick else page.RESULTS)
     given = {field.name: getattr(asked, field.name) for field in fields(Settings)}
@@ -59,50 +61,49 @@ def _parser() -> argparse.ArgumentParser:
         help="which (default: all)",
     )
     add("--sets", nargs="+", default=[], help=f"which: {', '.join(RECIPES)} (default: all)")
+    add("--systems", nargs="+", default=[], help="which systems (default: those of the tables)")
     add("--quick", action="store_true", help="generated data only, short limits: ten minutes")
     add("--seconds", type=float, help="limit of a run")
     add("--accurate-seconds", type=float, help="the same for Table 1")
     add("--optimum-seconds", type=float, help="for the optimum of a set and a C")
-    add("--repeats", type=int, help="runs of which the best counts")
+    add("--repeats", type=int, help="runs of a seed of which the best counts")
+    add("--seeds", type=int, help="seeds of a cell, which shows the median and the range")
+    add("--jobs", type=int, help="processes that measure at the same time (default: 1)")
     add("--no-pictures", action="store_true", help="tables only")
-    add("--fresh", action="store_true", help="ignore stored cells")
-    add("--cache", type=Path, default=CACHE, help="folder of stored cells")
+    add("--fresh", action="store_true", help="ignore stored runs")
+    add("--cache", type=Path, default=CACHE, help="folder of stored runs")
     add("--out", type=Path, help="folder for tables and pictures")
     add("--page", type=Path, help="file for the page (default: README.md beside the tables)")
     return parser
 
 
 def run(asked: argparse.Namespace, names: list[str], settings: Settings, out: Path) -> None:
-    """Measure all cells, set by set; the tables are written even if it is interrupted."""
+    """Measure all cells; the tables are written even if it is interrupted."""
     store = Store(asked.cache / "paper.json", fresh=asked.fresh)
-    where = Where(asked.data, asked.fetch)
+    bench = Bench(Place(Where(asked.data, asked.fetch), asked.cache), settings, store)
     out.mkdir(parents=True, exist_ok=True)
-    described: list[dict[str, Any]] = []
-    cells: dict[int, list[dict[str, Any]]] = {number: [] for number in asked.tables}
+    tables = [TABLES[number].limited_to(asked.systems) for number in asked.tables]
     try:
-        for recipe, data in sets(names, where, asked.cache):
-            bench = Bench(recipe, data, settings, store)
-            described.append(bench.describe())
-            for number in asked.tables:
-                cells[number] += bench.cells(TABLES[number])
+        for data in bench.measure(names, tables):
             picture = out / f"{data.name}.png"
             if not (asked.no_pictures or picture.exists()):
                 pictures.draw(data, settings.seconds, picture)
     except KeyboardInterrupt:
-        print("interrupted; finished cells are kept", file=sys.stderr)
+        print("interrupted; finished runs are kept", file=sys.stderr)
         raise SystemExit(130) from None
     finally:
-        for number, measured in cells.items():
+        measured = {table.number: bench.cells(table) for table in tables}
+        for number, cells in measured.items():
             results = {
                 "machine": machine.describe(),
                 "version": sources(),
                 "settings": asdict(settings),
-                "sets": [row for row in described if any(c["set"] == row["set"] for c in measured)],
-                "cells": measured,
+                "sets": [a for a in bench.described if any(c["set"] == a["set"] for c in cells)],
+                "cells": cells,
             }
-            if measured:
+            if cells:
                 report.write(number, results, out)
-        if any(cells.values()):
+        if any(measured.values()):
             page.write(out, (asked.page or out / "README.md").absolute())
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from benchmarks.markdown import grid, measured_on
-from benchmarks.paper.tables import TABLE_1, TABLES, Table
+from benchmarks.paper.tables import TABLES, Table
 
 MISSING = "–"
 MARKS = {"paper": "", "stand-in": " ¹", "generated": " ²"}
@@ -38,7 +39,7 @@ def markdown(table: Table, results: dict[str, Any]) -> str:
         f"{measured_on(results['machine'])}; certsvm {results['version']}. "
         + limits(table, results),
         "",
-        *(table_1(results) if table is TABLE_1 else timed(table, results)),
+        *_FORMS[table.kind](table, results),
         "",
     ]
     kinds = {row["of"] for row in results["sets"]}
@@ -49,34 +50,57 @@ def markdown(table: Table, results: dict[str, Any]) -> str:
 def limits(table: Table, results: dict[str, Any]) -> str:
     """The limits of a run."""
     settings = results["settings"]
-    if table is TABLE_1:
-        return f"At most {settings['accurate_seconds']:g} s."
+    at_once = f"; {settings['jobs']} runs at a time" if settings["jobs"] > 1 else ""
+    if table.kind == "gap":
+        return f"At most {settings['accurate_seconds']:g} s{at_once}."
+    if table.kind == "length":
+        return f"The largest of {settings['seeds']} seeds."
     return (
         f"At most {settings['seconds']:g} s for a run; the best of {settings['repeats']} counts, "
-        "for runs that are not long."
+        f"for runs that are not long. The median of {settings['seeds']} seeds, with the range"
+        f"{at_once}."
     )
 
 
-def table_1(results: dict[str, Any]) -> list[str]:
+def accurate(table: Table, results: dict[str, Any]) -> list[str]:
     """The rows of Table 1."""
     rows = []
     for about in results["sets"]:
         for cell in cells_of(results, about["set"]):
             reached = "failure" not in cell
+            published = "T by f" in cell
+            f = f"{cell['f']:g}" if cell.get("f") else "10 or more"
             rows.append(
                 [
                     named(about),
                     f"{about['rows']:,}",
                     f"{about['columns']:,}",
+                    cell["system"],
                     f"{cell['J']:.8g}",
                     f"{cell['L']:.8g}",
                     f"{cell['gap']:.1e}",
-                    f"{cell['T']:,}" if reached else f"more than {cell['T']:,}",
-                    f"{cell['f']:g}" if reached else MISSING,
+                    f"{cell['epochs']:,}" if reached else f"more than {cell['epochs']:,}",
+                    f if reached and published else MISSING,
                     f"{cell['seconds']:.3g}",
                 ]
             )
-    return grid(["data", "rows", "columns", "J", "L", "J/L - 1", "T", "f", "s"], rows)
+    titles = ["data", "rows", "columns", "", "J", "L", "J/L - 1", "T", "f", "s"]
+    return grid(titles, rows)
+
+
+def lengths(table: Table, results: dict[str, Any]) -> list[str]:
+    """|w| as a share of its bounds."""
+    names = {row["set"]: named(row) for row in results["sets"]}
+    keys = ("R / lambda", "proposition", "after one pass", "after ten passes")
+    rows = [
+        [names[cell["set"]], f"{cell['C']:g}", *(f"{cell[key]:.3g}" for key in keys)]
+        for cell in results["cells"]
+    ]
+    titles = [
+        "data", "C", "of R / lambda, at most", "of the proposition's bound, at most",
+        "of 1 / sqrt(lambda) after one pass", "after ten",
+    ]  # fmt: skip
+    return grid(titles, rows)
 
 
 def timed(table: Table, results: dict[str, Any]) -> list[str]:
@@ -102,13 +126,23 @@ def timed(table: Table, results: dict[str, Any]) -> list[str]:
 
 
 def timed_entries(cell: dict[str, Any] | None) -> list[str]:
-    """Seconds, T, parameter."""
+    """Seconds and T with their ranges, and the parameter of the median run."""
     if cell is None:
         return [MISSING] * 3
     if "failure" in cell:
         return [cell["failure"], MISSING, MISSING]
     value = f"{cell['value']:g}" if cell.get("value") is not None else MISSING
-    return [f"{cell['seconds']:.3g}", f"{cell['epochs']:,}", value]
+    missed = f", {cell['failures']} of {cell['seeds']} failed" if cell.get("failures") else ""
+    return [
+        f"{cell['seconds']:.3g}{_range(cell, 'seconds', '.2g')}{missed}",
+        f"{cell['epochs']:,}{_range(cell, 'epochs', ',')}",
+        value,
+    ]
+
+
+def _range(cell: dict[str, Any], key: str, form: str) -> str:
+    low, high = (format(value, form) for value in cell[f"{key} range"])
+    return f" ({low}–{high})" if low != high else ""
 
 
 def cells_of(results: dict[str, Any], name: str) -> list[dict[str, Any]]:
@@ -119,3 +153,8 @@ def cells_of(results: dict[str, Any], name: str) -> list[dict[str, Any]]:
 def named(about: dict[str, Any]) -> str:
     """The name of a set, marked if it is not the paper's."""
     return str(about["set"]) + MARKS[about["of"]]
+
+
+_FORMS: dict[str, Callable[[Table, dict[str, Any]], list[str]]] = {
+    "gap": accurate, "length": lengths, "accuracy": timed,
+}  # fmt: skip

@@ -1,55 +1,45 @@
-"""The tables: their systems and values of C, and the measurement of their cells."""
+"""The tables: their systems and values of C, and how the runs of several seeds make a cell."""
 
 from __future__ import annotations
 
-import hashlib
-import sys
-import time
-from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import Any
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-import numpy as np
-
-import certsvm
-from benchmarks.data import DataSet
-from benchmarks.paper import accurate, systems, unfolded
-from benchmarks.paper.sets import Recipe
-from benchmarks.paper.systems import SYSTEMS, Outcome, Task
-from benchmarks.reference import Reference, fingerprint, reference
-from benchmarks.store import Store
-from certsvm.problem.memory import Problem
-from certsvm.problem.rows import Rows
-
-# The optimum is computed a hundred times as accurately as this: to 1e-8.
-_OPTIMUM = 1e-6
-# Steps in which the scale of Pegasos vanishes, if it does.
-_UNFOLDED_STEPS = 20_000
+from benchmarks.paper import accurate
 
 
 @dataclass(frozen=True)
 class Table:
-    """Systems at some values of C, to a true accuracy of one per cent."""
+    """Systems at some values of C.
+
+    ``kind`` tells what is measured: the time to a true accuracy of one per cent, the epochs to a
+    proved gap, or the length of w.
+    """
 
     number: int
     title: str
     C: tuple[float, ...]
     systems: tuple[str, ...]
+    kind: Literal["accuracy", "gap", "length"] = "accuracy"
+
+    def limited_to(self, systems: Sequence[str]) -> Table:
+        """The table with these of its systems; all, if there are none."""
+        chosen = tuple(system for system in self.systems if system in systems)
+        return replace(self, systems=chosen) if systems else self
 
 
 _SGD = ("Pegasos", "SGD-r", "SGD-s", "SGD-m")
 _LINEAR = ("SVMperf", "OCAS", "DCD", "MPU")
 _SINGLE = (
-    "SvmSgd, single", "SGD-QN, single", "SGD-QN, single, never shrinking", "SGD-m, single",
-    "MPU, single",
+    "SvmSgd, single", "SGD-QN, single", "SGD-QN, single, corrected", "SGD-m, single", "MPU, single",
 )  # fmt: skip
 _BEYOND = ("SGD-s, windows", "SGD-m, windows", "Newton", "auto")
-TABLE_1 = Table(1, "SGD-s to a proved relative gap of 1e-5", (accurate.C,), ("SGD-s",))
 TABLES = {
     table.number: table
     for table in (
-        TABLE_1,
+        Table(1, "to a proved relative gap of 1e-5", (accurate.C,), (*accurate.SOLVERS,), "gap"),
         Table(2, "SGD algorithms to 1 %", (1.0,), _SGD),
         Table(3, "linear SVMs to 1 %", (1.0,), _LINEAR),
         Table(4, "SGD algorithms to 1 %", (10.0,), _SGD),
@@ -58,8 +48,10 @@ TABLES = {
         Table(7, "linear SVMs to 1 %", (0.05,), _LINEAR),
         Table(8, "single precision, to 1 %", (1.0,), _SINGLE),
         Table(9, "what the paper could not show, to a proved 1 %", (0.05, 1.0, 10.0), _BEYOND),
+        Table(10, "the length of w", (0.05, 1.0, 10.0), ("SGD-s",), "length"),
     )
 }
+TABLE_1 = TABLES[1]
 
 
 @dataclass(frozen=True)
@@ -73,110 +65,56 @@ class Settings:
     accurate_seconds, optimum_seconds : float
         The same, for Table 1, and for the optimum of a set and a C.
     repeats : int
-        Runs of which the best counts.
+        Runs of a seed of which the best counts.
+    seeds : int
+        The number of seeds; Table 1 has only the first.
+    jobs : int
+        Runs at a time.
     """
 
     seconds: float
     accurate_seconds: float
     optimum_seconds: float
     repeats: int
+    seeds: int
+    jobs: int = 1
 
 
-@dataclass
-class Bench:
-    """The cells of one data set; what has been measured before comes from the store."""
+def combined(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The run with the median time, the ranges, and how many seeds there were and failed.
 
-    recipe: Recipe
-    data: DataSet
-    settings: Settings
-    store: Store
-    _problems: dict[tuple[float, bool], Problem] = field(default_factory=dict)
+    A failure takes forever. Of an even number the slower run in the middle is taken, so that a cell
+    fails if half of its runs do.
+    """
+    by_time = sorted(runs, key=seconds)
+    cell = dict(by_time[len(runs) // 2]) | {"seeds": len(runs)}
+    reached = [run for run in runs if "failure" not in run]
+    for key in ("seconds", "epochs"):
+        values = [run[key] for run in reached if key in run]
+        if values:
+            cell[f"{key} range"] = [min(values), max(values)]
+    if len(reached) < len(runs):
+        cell["failures"] = len(runs) - len(reached)
+    for key in ("R / lambda", "proposition", "after one pass", "after ten passes"):
+        if key in cell:
+            cell[key] = max(run[key] for run in runs)
+    steps = [run["unfolded fails at step"] for run in runs if "unfolded fails at step" in run]
+    if steps:
+        cell["unfolded fails at step"] = steps
+    return cell
 
-    def __post_init__(self) -> None:
-        self._identity = f"{self.data.name} {fingerprint(self.data.X, self.data.y)}"
 
-    def cells(self, table: Table) -> list[dict[str, Any]]:
-        """All cells of a table."""
-        return [self._cell(table, C, name) for C in table.C for name in table.systems]
-
-    def describe(self) -> dict[str, Any]:
-        """The data set in figures."""
-        X = self.data.X
-        return {
-            "set": self.data.name,
-            "of": self.recipe.of,
-            "note": self.recipe.note,
-            "rows": X.shape[0],
-            "columns": X.shape[1],
-            "nonzeros": int(X.nnz),
-        }
-
-    def _cell(self, table: Table, C: float, system: str) -> dict[str, Any]:
-        first = table is TABLE_1
-        seconds = self.settings.accurate_seconds if first else self.settings.seconds
-        key = (
-            f"{self._identity} table={table.number if first else 'other'} C={C:g} {system} "
-            f"limit={seconds:g} repeats={self.settings.repeats}: {sources()}"
-        )
-        cell = self.store.get("cells", key)
-        if cell is None:
-            began = time.perf_counter()
-            measured = self._table_1(C) if first else self._measure(C, system)
-            cell = {"set": self.data.name, "C": C, "system": system} | measured
-            self.store.put("cells", key, cell)
-            took = time.perf_counter() - began
-            _say(f"{self.data.name}, C = {C:g}, {system}: {summary(cell)} (took {took:.1f} s)")
-        result: dict[str, Any] = cell
-        return result
-
-    def _table_1(self, C: float) -> dict[str, Any]:
-        return accurate.measure(self._problem(C, single=False), self.settings.accurate_seconds)
-
-    def _measure(self, C: float, name: str) -> dict[str, Any]:
-        system = SYSTEMS[name]
-        problem = self._problem(C, single=system.single)
-        optimum = self._optimum(C)
-        task = Task(problem, optimum, self.settings.seconds)
-        try:
-            outcome = system.measure(task, self.settings.repeats)
-        except ValueError as refusal:
-            outcome = Outcome(failure=str(refusal))
-        cell: dict[str, Any] = {"parameter": system.parameter, "optimum gap": optimum.gap}
-        cell |= outcome.describe()
-        if name == "Pegasos":
-            cell["unfolded fails at step"] = unfolded.steps_until_failure(
-                self.data.X, self.data.y, C, _UNFOLDED_STEPS
-            )
-        return cell
-
-    def _optimum(self, C: float) -> Reference:
-        return reference(self.data, C, _OPTIMUM, self.settings.optimum_seconds, self.store)
-
-    def _problem(self, C: float, *, single: bool) -> Problem:
-        if (C, single) not in self._problems:
-            X = self.data.X.astype(np.float32) if single else self.data.X
-            self._problems = {(C, single): Problem(Rows(X), self.data.y, C=C)}
-        return self._problems[C, single]
+def seconds(run: dict[str, Any]) -> float:
+    """The time of a run, or of a cell; infinite if it failed."""
+    return math.inf if "failure" in run else float(run.get("seconds", 0.0))
 
 
 def summary(cell: dict[str, Any]) -> str:
-    """A cell in one line."""
+    """A run or a cell in one line."""
     if "failure" in cell:
         return str(cell["failure"])
+    if "after one pass" in cell:
+        return f"|w| sqrt(lambda) = {cell['after one pass']:.3g} after one pass"
     value = f"{cell['parameter']} {cell['value']:g}, " if cell.get("value") else ""
     accuracy = f", accuracy {cell['accuracy']:.1e}" if "accuracy" in cell else ""
     return f"{value}{cell['seconds']:.3g} s{accuracy}"
-
-
-@cache
-def sources() -> str:
-    """Version and digest of everything measured: the library, and how systems are run."""
-    digest = hashlib.sha256()
-    files = sorted(Path(certsvm.__file__).parent.rglob("*.py"))
-    for path in [*files, Path(systems.__file__), Path(accurate.__file__), Path(unfolded.__file__)]:
-        digest.update(path.read_bytes())
-    return f"{certsvm.__version__}+{digest.hexdigest()[:8]}"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

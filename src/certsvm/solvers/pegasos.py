@@ -12,8 +12,9 @@ the projection to a ball that contains the optimum (without weights, its radius 
 Given:      C, s, the rows, whether to project, first_t.
 Result:     the last w. Rows are not drawn equally often, so there is no dual point: primal only.
 Difference: the article begins at t = 1, the published program at t = 2 (``first_t=2``). w is stored
-            as scale times v. The published program never folds the scale into v; with long rows or
-            large C the scale underflows and w becomes NaN. Here it is folded in.
+            as scale times v. The published program never folds the scale into v. With long rows or
+            large C, v overflows, |w| becomes NaN, and from then on w is not projected. Here the
+            scale is folded in.
 
 Reference: S. Shalev-Shwartz, Y. Singer, N. Srebro and A. Cotter, Pegasos: Primal Estimated
 sub-GrAdient SOlver for SVM, Mathematical Programming 127 (2011); one row at a time (k = 1).

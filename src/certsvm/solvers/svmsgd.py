@@ -12,10 +12,11 @@ first thousand rows: 1, doubled or halved while that helps.
 
 Given:      C, s, the rows; eta_0, the precision, whether to shuffle the rows.
 Result:     the last w. Primal only.
-Difference: to our knowledge, when the search of the published program halves the rate, it ends
-            with half of the best rate; here it ends with the best, and tries at most 1/(2 lambda).
-            The published intercept has a separate rate and is not regularised; here it is a column
-            like the others. Single precision is a parameter.
+Difference: when the search of the published program halves the rate, it ends with half of the best
+            rate; here it ends with the best, and tries at most 1/(2 lambda). The program divides
+            each row by its length, unless told not to, and does not shuffle. Its intercept has a
+            separate rate and is not regularised; here it is a column like the others. Single
+            precision is a parameter.
 
 Reference: L. Bottou, Stochastic Gradient Descent Examples, version 2.
 """
