@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from certsvm.data.block_file import BlockFile, BlockFileError, BlockFileWriter, Summary
 from certsvm.data.streams import BlockStream, DataChangedError
+from tests.data.hostile import hostile, write_blocks
+from tests.data.hostile import rows as rows_of_three
 
 
 def blocks(kind: str, n: int = 12, seed: int = 0) -> list[tuple[Any, Any, Any]]:
@@ -288,3 +290,11 @@ def test_any_bytes_in_the_middle(
     except BlockFileError:
         return
     assert found == expected
+
+
+def test_hostile_files_are_refused_before_anything_reads_them(tmp_path: Path) -> None:
+    for path, message in hostile(tmp_path).items():
+        with pytest.raises(BlockFileError, match=message):
+            list(BlockFile(path)())
+    good = write_blocks(tmp_path / "good.arrow", *rows_of_three())
+    assert sum(len(batch.y) for batch in BlockFile(good)()) == 40

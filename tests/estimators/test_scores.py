@@ -31,11 +31,3 @@ def test_scores_are_those_of_float64(
     assert isinstance(values, np.ndarray)
     assert values.dtype == np.float64
     np.testing.assert_allclose(values, X.astype(np.float64) @ coef.T, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("index", [-1, 4])
-def test_a_matrix_that_leads_outside_is_refused(index: int) -> None:
-    X = sp.csr_matrix(np.eye(4))
-    X.indices[2] = index
-    with pytest.raises(ValueError, match="broken CSR matrix"):
-        scores_of(X, np.ones((1, 4)))

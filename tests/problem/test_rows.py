@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.problem.rows import Rows, refuse_broken
+from certsvm.problem.rows import Rows, survey_csr
 from tests.problems import Case, cases
 
 
@@ -182,11 +182,11 @@ def test_the_first_index_out_of_range_is_named(rows: list[list[int]], before: in
     if outside:
         k, j = outside[0]
         with pytest.raises(ValueError, match=f"row {k} has column index {j}, but X has 5 columns"):
-            refuse_broken(X, indptr, indices)
+            survey_csr(X, indptr, indices)
     else:
         ascending = all(sorted(set(row)) == row for row in rows)
         repeating = any(len(set(row)) < len(row) for row in rows)
-        assert refuse_broken(X, indptr, indices) == (ascending, repeating)
+        assert survey_csr(X, indptr, indices) == (ascending, repeating)
 
 
 @pytest.mark.parametrize("form", ["csr", "coo"])

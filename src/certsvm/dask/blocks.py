@@ -21,6 +21,7 @@ from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
 from certsvm.data.streams import DataChangedError, block_digest, checked_block
+from certsvm.matrices import checked_csr, refuse_masked
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows, Vector, as_compiled_for
 from certsvm.problem.sizes import ClassSurvey
@@ -282,12 +283,13 @@ def _aligned(vector: Any, X: Any, name: str) -> Any:
 
 def _as_rows(X: Any) -> Any:
     """Rows as a SciPy matrix or an array of float32 or float64."""
-    if sp.issparse(X):
-        return X
     if hasattr(X, "to_scipy_sparse"):
-        return X.to_scipy_sparse()
-    if hasattr(X, "tocsr"):
-        return sp.csr_matrix(X.tocsr())
+        X = X.to_scipy_sparse()
+    elif hasattr(X, "tocsr") and not sp.issparse(X):
+        X = X.tocsr()
+    if sp.issparse(X):
+        return checked_csr(X)
+    refuse_masked(X)
     values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
     if len(values) == 0 or {kind.kind for kind in getattr(X, "dtypes", ())} <= set("fiub"):
         # An empty frame, or columns of numbers without a common type.

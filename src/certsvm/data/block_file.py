@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from certsvm.data.batch import Batch, csr
 from certsvm.data.streams import DataChangedError, block_digest
+from certsvm.matrices import refuse_broken
 from certsvm.problem.rows import Vector
 
 _KEY, _DIGEST_KEY = b"certsvm", b"certsvm-digest"
@@ -65,6 +66,17 @@ class Summary:
     feature_names: list[str] | None = None
     source: str = ""
     zero_based: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("n_rows", "n_columns", "n_values"):
+            value = getattr(self, name)
+            if type(value) is not int or not 0 <= value < 2**63:
+                raise ValueError(f"{name} cannot be {value!r}")
+        names = self.feature_names
+        if names is not None and not (
+            isinstance(names, list) and all(isinstance(name, str) for name in names)
+        ):
+            raise ValueError("feature_names must be strings")
 
 
 class BlockFileWriter:
@@ -153,8 +165,10 @@ class BlockFile:
                 )
             try:
                 self.summary = Summary(**header)
-            except TypeError:
-                raise BlockFileError(f"{self.path} is damaged: its header is incomplete") from None
+            except (TypeError, ValueError) as error:
+                raise BlockFileError(
+                    f"{self.path} is damaged: its header is incomplete or wrong: {error}"
+                ) from None
             self.n_blocks = reader.num_record_batches
 
     def __call__(self) -> Iterator[Batch]:
@@ -183,6 +197,7 @@ class BlockFile:
             batch.validate(full=True)
             place = self._parsed((metadata or {})[_KEY])
             block = _unpacked(batch, self.summary.n_columns)
+            _refuse_unsafe(block, self.summary.n_columns)
         except (pa.ArrowException, OSError, LookupError, TypeError, ValueError) as error:
             raise BlockFileError(
                 f"{self.path}: block {i + 1} of {self.n_blocks} cannot be read: {error}"
@@ -268,8 +283,25 @@ def _unpacked(batch: pa.RecordBatch, n_columns: int) -> Batch:
     if pa.types.is_fixed_size_list(row.type):
         values = row.flatten().to_numpy(zero_copy_only=True)
         return Batch(values.reshape(len(batch), row.type.list_size), y, weights)
+    if not (pa.types.is_list(row.type) and pa.types.is_struct(row.type.value_type)):
+        raise ValueError(f"its rows are of type {row.type}")
     offsets = row.offsets.to_numpy(zero_copy_only=True)
     inner = row.values
     indices = inner.field("index").to_numpy(zero_copy_only=True)
     values = inner.field("value").to_numpy(zero_copy_only=True)
     return Batch(csr(values, indices, offsets, (len(batch), n_columns)), y, weights)
+
+
+def _refuse_unsafe(block: Batch, n_columns: int) -> None:
+    """Raise ValueError if a block is not what ``BlockFileWriter`` could have written.
+
+    Whoever can compute a digest can write any block.
+    """
+    refuse_broken(block.X)
+    if block.X.shape[1] != n_columns or block.X.dtype not in (np.float32, np.float64):
+        raise ValueError(f"its rows are {block.X.shape[1]} values of type {block.X.dtype}")
+    w = block.weights
+    if w is not None and not (w.dtype == np.float64 and (np.isfinite(w) & (w >= 0.0)).all()):
+        raise ValueError("its weights must be finite numbers >= 0")
+    if block.y.dtype.kind == "f" and not np.isfinite(block.y).all():
+        raise ValueError("its labels must be finite")

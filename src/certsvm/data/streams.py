@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from certsvm.data.batch import Batch
 from certsvm.data.read_ahead import Reader
-from certsvm.problem.rows import Rows, Vector, to_csr
+from certsvm.matrices import checked_csr, refuse_masked
+from certsvm.problem.rows import Rows, Vector
 from certsvm.problem.sizes import ClassSurvey
 from certsvm.storage.fingerprint import FingerprintBuilder
 
@@ -214,7 +215,8 @@ def checked_block(block: Any) -> Batch:
             + (f" of length {len(block)}" if isinstance(block, tuple | list) else "")
         )
     X, y = block[0], np.asarray(block[1])
-    X = to_csr(X) if sp.issparse(X) else np.ascontiguousarray(X)
+    refuse_masked(X)
+    X = checked_csr(X) if sp.issparse(X) else np.ascontiguousarray(X)
     if X.ndim != 2 or y.shape != (X.shape[0],):
         raise ValueError(
             f"a block has X of shape {X.shape} and y of shape {y.shape}: there must be a label "

@@ -37,6 +37,7 @@ from certsvm.fitting.online import OnlineModel
 from certsvm.fitting.printed_progress import PrintedProgress
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source
+from certsvm.matrices import refuse_broken
 from certsvm.problem.rows import Rows, split
 from certsvm.solvers import SOLVERS, Solver
 from certsvm.training.history import History
@@ -432,6 +433,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         if tensors.are_tensors(X):
             return tensors.decide(self, X)
         check_is_fitted(self)
+        refuse_broken(X)
         with _to_numpy():
             X = validate_data(
                 self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
@@ -514,6 +516,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
     def _validate(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None]:
+        refuse_broken(X)
         # Rows checks that all values are finite, while it computes their norms.
         with _to_numpy():
             X, y = validate_data(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
+
+from certsvm.matrices import checked_matrix
 
 _ROWS_AT_ONCE = 8192
 
@@ -32,7 +33,7 @@ def linear_scores(
     scores : ndarray of shape (n_samples, n_problems)
         Finite; a ValueError names the first row whose scores are not.
     """
-    X = _matrix(X)
+    X = checked_matrix(X)
     n_rows, n_columns = X.shape
     n_features = coef.shape[1]
     if n_columns > n_features or (n_columns < n_features and not allow_fewer):
@@ -52,20 +53,3 @@ def linear_scores(
         k = int(np.argmin(np.isfinite(scores).all(axis=1)))
         raise ValueError(f"row {k} of X contains NaN, infinity, or values too large to add up")
     return scores
-
-
-def _matrix(X: Any) -> Any:
-    """X as a numeric array, or as CSR whose indices are all in range."""
-    if not sp.issparse(X):
-        X = np.asarray(X)
-        if X.dtype.kind not in "biuf":
-            X = X.astype(np.float64)
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, got {X.ndim}")
-    if not sp.issparse(X):
-        return X
-    X = X if X.format == "csr" else X.tocsr()
-    # check_format may change the index type of the matrix, so it gets a copy of X's structure.
-    checked = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
-    checked.check_format(full_check=True)
-    return checked

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from certsvm.kernels import checks
 from certsvm.kernels.objective import squared_norms
 from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, copy_rows
+from certsvm.matrices import checked_csr, refuse_masked
 
 _VALUES_PER_CHUNK = 1 << 16
 _MOST_CHUNKS = 1024
@@ -63,6 +64,7 @@ class Rows:
             )
         self.intercept_scaling = float(intercept_scaling)
         self.arrays: RowArrays
+        refuse_masked(X)
         X = X if sp.issparse(X) else np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"X must have two dimensions (rows, columns), got shape {X.shape}")
@@ -243,12 +245,13 @@ def _float_values(values: NDArray[Any]) -> NDArray[np.floating[Any]]:
 
 def _csr_rows(X: Any, intercept_scaling: float) -> tuple[CsrRows, bool]:
     """The arrays of a sparse matrix, and whether the columns of every row ascend."""
-    X = to_csr(X)
+    # Other formats are checked before SciPy converts them, and CSR below.
+    X = X if X.format == "csr" and X.indices.dtype.kind in "iu" else checked_csr(X)
     indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
     indices = np.ascontiguousarray(
         X.indices if X.indices.dtype in (np.int32, np.int64) else X.indices.astype(np.int64)
     )
-    ascending, repeating = refuse_broken(X, indptr, indices)
+    ascending, repeating = survey_csr(X, indptr, indices)
     if repeating:
         # Values stored twice are added up, in a copy, and in a type that can hold the sum.
         X = X.astype(np.float64)
@@ -264,18 +267,7 @@ def _csr_rows(X: Any, intercept_scaling: float) -> tuple[CsrRows, bool]:
     return rows, ascending
 
 
-def to_csr(X: Any) -> Any:
-    """A sparse matrix as CSR, with the same values."""
-    if X.format == "csr":
-        return X
-    if X.dtype.kind not in "biuf":
-        return X.tocsr()
-    # Conversion may add up values that are stored twice, and not every type can hold the sum.
-    rows = X.astype(np.float64).tocsr()
-    return rows.astype(X.dtype) if rows.nnz == X.nnz and X.dtype == np.float32 else rows
-
-
-def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> tuple[bool, bool]:
+def survey_csr(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> tuple[bool, bool]:
     """Raise a ValueError if an index of X is out of bounds.
 
     Returns
@@ -312,4 +304,4 @@ def refuse_broken(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> t
     return False, checks.repeats_column(indptr, unsigned, last_row_with)
 
 
-__all__ = ["Rows", "Vector", "as_compiled_for", "join", "refuse_broken", "split", "to_csr"]
+__all__ = ["Rows", "Vector", "as_compiled_for", "join", "split", "survey_csr"]

@@ -30,6 +30,8 @@ import scipy.sparse as sp
 import xxhash
 from numpy.typing import ArrayLike, NDArray
 
+from certsvm.matrices import checked_csr
+
 # Conversions stay in the processor's cache.
 _AT_ONCE = 1 << 16
 
@@ -203,15 +205,9 @@ def _numbers(labels: NDArray[Any]) -> memoryview:
 
 def _sparse(X: Any) -> Iterator[_Block]:
     """Lengths, columns and values of blocks of rows, sorted and without zeros."""
-    X = X if X.format == "csr" else X.tocsr()
+    X = checked_csr(X)
     indptr, indices, data = np.asarray(X.indptr, dtype=np.int64), X.indices, X.data
     n_rows, n_columns = X.shape
-    if indptr.size != n_rows + 1 or not 0 <= indptr[0] <= indptr[-1] <= min(
-        indices.size, data.size
-    ):
-        raise ValueError("X is a broken CSR matrix: its indptr does not fit its other arrays")
-    if (np.diff(indptr) < 0).any():
-        raise ValueError("X is a broken CSR matrix: its indptr descends")
     first = 0
     while first < n_rows:
         last = int(np.searchsorted(indptr, indptr[first] + _AT_ONCE, side="right")) - 1
@@ -227,8 +223,6 @@ def _sorted_rows(
 ) -> _Block:
     if columns.size == 0:
         return np.diff(starts), columns, values
-    if columns.min() < 0 or columns.max() >= n_columns:
-        raise ValueError("X is a broken CSR matrix: it has a column outside its shape")
     descents = columns[1:] <= columns[:-1]
     # Columns may descend from one row to the next.
     inner = starts[(starts > 0) & (starts < columns.size)]

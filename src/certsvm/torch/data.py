@@ -13,6 +13,8 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
+from certsvm.matrices import refuse_masked
+
 # DLPack's numbers of CUDA, ROCm and CUDA's managed memory.
 _GPUS = (2, 10, 13)
 # Replacements for types that NumPy does not have, or that PyTorch cannot compare.
@@ -50,6 +52,7 @@ def float_rows(X: Any) -> Tensor:
             "sparse matrices are trained on the CPU only: omit device, or make them dense"
         )
     if _on_host(X):
+        refuse_masked(X)
         X = np.asarray(X)
         if X.dtype.kind not in "fiub":
             raise ValueError(f"X must hold real numbers, got dtype {X.dtype}")

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from certsvm.matrices import checked_csr
 from certsvm.storage.atomic import atomic_write
 
 _VALUES_AT_ONCE = 1 << 16
@@ -72,8 +73,7 @@ def _csr(X: Any) -> Any:
         if X.ndim != 2:
             raise ValueError(f"X must have two dimensions, got shape {X.shape}")
         return sp.csr_matrix(_floats(X, "X"))
-    rows = X.tocsr()
-    rows.check_format(full_check=True)
+    rows = checked_csr(X)
     if not rows.has_canonical_format:
         rows = rows.copy() if rows is X else rows
         rows.sum_duplicates()

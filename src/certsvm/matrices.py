@@ -1,0 +1,137 @@
+"""Matrices from outside, checked before anything compiled reads them.
+
+SciPy's compiled functions and the kernels trust the indices of a sparse matrix: one that is out of
+range reads or writes memory that is not the matrix's. Every matrix that a caller or a file gives
+goes through ``checked_matrix``, ``checked_csr`` or ``refuse_broken`` first. The checks use NumPy
+alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+
+def checked_matrix(X: Any) -> Any:
+    """X as an array of real numbers, or as a CSR matrix that is safe to read.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_rows, n_columns)
+        From anywhere.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix
+        With the same values; not a copy if it was one of these.
+
+    Examples
+    --------
+    >>> broken = sp.csr_array(np.eye(2))
+    >>> broken.indices[0] = -1
+    >>> checked_matrix(broken)
+    Traceback (most recent call last):
+    ValueError: X is a broken CSR matrix: it has an index of -1 in 2 columns
+    """
+    if sp.issparse(X):
+        return checked_csr(X)
+    refuse_broken(X)
+    X = np.asarray(X)
+    if X.dtype.kind == "O":
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X must hold real numbers: {error}") from None
+    _refuse_unreal(X)
+    return X
+
+
+def checked_csr(X: Any) -> Any:
+    """A sparse matrix as CSR, with the same values; raises ValueError if it is broken."""
+    refuse_broken(X)
+    if X.format == "csr":
+        return X
+    # Conversion may add up values that are stored twice, and not every type can hold the sum.
+    rows = X.astype(np.float64).tocsr()
+    return rows.astype(X.dtype) if rows.nnz == X.nnz and X.dtype == np.float32 else rows
+
+
+def refuse_broken(X: Any) -> None:
+    """Raise ValueError for a masked array, and unless all indices of a sparse matrix are in range.
+
+    Anything else passes.
+    """
+    if not sp.issparse(X):
+        refuse_masked(X)
+        return
+    _refuse_unreal(X)
+    form = X.format
+    if form in ("csr", "csc", "bsr"):
+        height, width = X.blocksize if form == "bsr" else (1, 1)
+        majors, minors = X.shape[0] // height, X.shape[1] // width
+        if form == "csc":
+            majors, minors = minors, majors
+        if form == "bsr" and X.data.ndim != 3:
+            raise ValueError("X is a broken BSR matrix: its values are not in blocks")
+        _refuse_bad_offsets(X.indptr, majors, min(len(X.data), len(X.indices)), form)
+        used = X.indices[int(X.indptr[0]) : int(X.indptr[-1])]
+        _refuse_bad_indices(used, minors, form, "rows" if form == "csc" else "columns")
+        return
+    if form == "lil":
+        lists = X.rows.shape == X.data.shape == X.shape[:1]
+        if not (lists and all(len(a) == len(b) for a, b in zip(X.rows, X.data, strict=True))):
+            raise ValueError("X is a broken LIL matrix: its lists have different lengths")
+    elif form == "dia" and not (X.data.ndim == 2 and X.offsets.shape == X.data.shape[:1]):
+        raise ValueError("X is a broken DIA matrix: it has not as many offsets as diagonals")
+    # Other formats turn into lists of rows and columns.
+    try:
+        entries = X if form == "coo" else X.tocoo()
+    except ValueError as error:
+        raise ValueError(f"X is a broken {form.upper()} matrix: {error}") from None
+    if not entries.data.size == entries.row.size == entries.col.size:
+        raise ValueError("X is a broken sparse matrix: not every value has a row and a column")
+    _refuse_bad_indices(entries.row, X.shape[0], form, "rows")
+    _refuse_bad_indices(entries.col, X.shape[1], form, "columns")
+
+
+def refuse_masked(X: Any) -> None:
+    """Raise ValueError for a masked array: its mask would be ignored."""
+    if isinstance(X, np.ma.MaskedArray):
+        raise ValueError(
+            "masked arrays are not supported, since their mask would be ignored: fill in the "
+            "missing values, or remove their rows"
+        )
+
+
+def _refuse_unreal(X: Any) -> None:
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions (rows, columns), got shape {X.shape}")
+    if X.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X must hold real numbers")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold real numbers, got dtype {X.dtype}")
+
+
+def _refuse_bad_offsets(indptr: NDArray[Any], n_majors: int, stored: int, form: str) -> None:
+    what = f"X is a broken {form.upper()} matrix"
+    if indptr.ndim != 1 or indptr.dtype.kind not in "iu" or indptr.size != n_majors + 1:
+        raise ValueError(
+            f"{what}: indptr has {indptr.size} entries of type {indptr.dtype}, not {n_majors + 1} "
+            "integers"
+        )
+    if not (indptr[0] >= 0 and indptr[-1] <= stored and (indptr[1:] >= indptr[:-1]).all()):
+        raise ValueError(f"{what}: its indptr descends, or leaves the {stored} stored values")
+
+
+def _refuse_bad_indices(indices: NDArray[Any], size: int, form: str, what: str) -> None:
+    problem = None
+    if indices.ndim != 1 or indices.dtype.kind not in "iu":
+        problem = f"its indices are of type {indices.dtype}"
+    elif indices.size and not (indices.min() >= 0 and indices.max() < size):
+        wrong = indices[(indices < 0) | (indices >= size)][0]
+        problem = f"it has an index of {wrong} in {size} {what}"
+    if problem is not None:
+        raise ValueError(f"X is a broken {form.upper()} matrix: {problem}")

@@ -1,0 +1,152 @@
+"""No path reads a sparse matrix before its indices were checked."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import certsvm
+from certsvm import LinearSVC, Model, Rows, bound, compare, fit_stream, verify, verify_model
+from certsvm.data import save_libsvm
+from certsvm.matrices import checked_csr, checked_matrix, refuse_broken
+from certsvm.storage.fingerprint import Fingerprint
+
+FAR = 2**31 - 1
+SMALL = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [4.0, 0.0, 5.0], [0.0, 6.0, 0.0]])
+Y = np.array([1, -1, 1, -1])
+
+
+def with_changed(form: str, **arrays: Any) -> Any:
+    """A small matrix in a format, with an attribute's array changed at a place to a value."""
+    X = sp.csr_matrix(SMALL).asformat(form)
+    for name, change in arrays.items():
+        array = getattr(X, name)
+        if isinstance(change, tuple):
+            array[change[0]] = change[1]
+        else:
+            setattr(X, name, change(array))
+    return X
+
+
+def broken() -> dict[str, Any]:
+    cases: dict[str, Any] = {}
+    for form in ("csr", "csc", "bsr"):
+        for value in (-1, -FAR, 4, FAR):
+            cases[f"{form}, index {value}"] = with_changed(form, indices=(0, value))
+        for value in (-1, -FAR, 40, FAR):
+            cases[f"{form}, offset {value}"] = with_changed(form, indptr=(1, value))
+        cases[f"{form}, starts at -1"] = with_changed(form, indptr=(0, -1))
+        cases[f"{form}, ends too late"] = with_changed(form, indptr=(-1, 10**9))
+        cases[f"{form}, too few offsets"] = with_changed(form, indptr=lambda a: a[:-1])
+        cases[f"{form}, too few indices"] = with_changed(form, indices=lambda a: a[:-1])
+        cases[f"{form}, too few values"] = with_changed(form, data=lambda a: a[:-1])
+        cases[f"{form}, real indices"] = with_changed(form, indices=lambda a: a + 0.5)
+    for value in (-1, 4, FAR):
+        cases[f"coo, row {value}"] = with_changed("coo", row=(0, value))
+        cases[f"coo, column {value}"] = with_changed("coo", col=(0, value))
+    cases["coo, too few values"] = with_changed("coo", data=lambda a: a[:-1])
+    lil = sp.csr_matrix(SMALL).tolil()
+    lil.rows[0] = [0, FAR]
+    cases["lil, column"] = lil
+    lil = sp.csr_matrix(SMALL).tolil()
+    lil.data[0] = [1.0] * 100
+    cases["lil, lengths"] = lil
+    dia = sp.csr_matrix(SMALL).todia()
+    dia.offsets = np.append(dia.offsets, 1)
+    cases["dia, offsets"] = dia
+    return cases
+
+
+BROKEN = broken()
+FITTED = LinearSVC(random_state=0, store_dual=True).fit(SMALL, Y)
+MODEL = Model.from_estimator(FITTED)
+# The sparse formats that a compiled function would turn into CSR are of the same shape as these.
+PATHS: dict[str, Callable[[Any], object]] = {
+    "Rows": Rows,
+    "fit": lambda X: LinearSVC().fit(X, Y),
+    "partial_fit": lambda X: LinearSVC().partial_fit(X, Y, classes=[-1, 1]),
+    "predict": lambda X: FITTED.predict(X),
+    "verify": lambda X: verify(FITTED, X, Y),
+    "verify_model": lambda X: verify_model(MODEL, [(X, Y)]),
+    "Model.predict": MODEL.predict,
+    "bound": lambda X: bound(FITTED, X, Y),
+    "compare": lambda X: compare(X, Y, solvers=["dcd"]),
+    "fit_stream": lambda X: fit_stream(lambda: [(X, Y)]),
+    "Fingerprint": lambda X: Fingerprint.of(X, Y),
+    "save_libsvm": lambda X: save_libsvm(io.BytesIO(), X, Y),
+    "checked_matrix": checked_matrix,
+    "checked_csr": checked_csr,
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_broken_matrices_are_refused_on_every_path(path: str) -> None:
+    for X in BROKEN.values():
+        with pytest.raises(ValueError, match=r"broken \w+ matrix"):
+            PATHS[path](X)
+
+
+@pytest.mark.parametrize(
+    "path", ["Rows", "fit", "predict", "verify", "Model.predict", "fit_stream"]
+)
+def test_masked_arrays_are_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="masked arrays are not supported"):
+        PATHS[path](np.ma.MaskedArray(SMALL, SMALL > 4))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
+def test_whole_matrices_of_all_formats_pass(path: str, form: str) -> None:
+    PATHS[path](sp.csr_matrix(SMALL).asformat(form))
+
+
+@given(
+    st.lists(st.integers(-3, 6), min_size=1, max_size=5),
+    st.lists(st.integers(-2, 5), min_size=0, max_size=5),
+    st.integers(0, 5),
+    st.integers(0, 4),
+)
+def test_a_matrix_passes_if_and_only_if_it_is_whole(
+    indptr: list[int], indices: list[int], n_values: int, n_columns: int
+) -> None:
+    n_rows = 3
+    X = sp.csr_matrix((n_rows, n_columns))
+    X.indptr, X.indices = np.array(indptr), np.array(indices, dtype=np.int64)
+    X.data = np.ones(n_values)
+    whole = (
+        len(indptr) == n_rows + 1
+        and indptr[0] >= 0
+        and indptr == sorted(indptr)
+        and indptr[-1] <= min(len(indices), n_values)
+        and all(0 <= j < n_columns for j in indices[indptr[0] : indptr[-1]])
+    )
+    if whole:
+        refuse_broken(X)
+    else:
+        with pytest.raises(ValueError, match="broken CSR matrix"):
+            refuse_broken(X)
+
+
+def test_sparse_matrices_are_converted_in_one_place() -> None:
+    """Elsewhere, tocsr would read indices that nobody has checked."""
+    allowed = {
+        "matrices.py": "the place",
+        "dask/blocks.py": "of other libraries' matrices, checked right after",
+        "dask/cluster.py": "of rows that were checked",
+    }
+    source = Path(certsvm.__file__).parent
+    found = {
+        str(path.relative_to(source))
+        for path in source.rglob("*.py")
+        if re.search(r"\.tocsr\(|\.asformat\(|csr_(matrix|array)\(X\)", path.read_text())
+    }
+    assert found <= set(allowed)
