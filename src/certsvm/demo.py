@@ -83,7 +83,7 @@ def main() -> None:
     print("Verified from scratch, without compiled code:")
     report = verify(clf, X, y)
     print(f"  {report}")
-    print(f"  certificate {'confirmed' if report.ok and report.dual_verified else 'REFUTED'}\n")
+    print(f"  certificate {report.verdict}\n")
 
     print("The same problem with scikit-learn's default tolerances, measured against these bounds:")
     problem = Problem(Rows(X), y, C=C)
@@ -96,7 +96,7 @@ def main() -> None:
         objective = primal_bound(problem, np.ascontiguousarray(other.coef_[0])).value
         verdict = describe(objective, clf.certificate_)
         print(f"  {name:14s} {seconds:6.2f} s   objective {objective:.6g}: {verdict}", flush=True)
-    if not (report.ok and report.dual_verified and clf.certificate_.met):
+    if not (report.dual_verified and clf.certificate_.met):
         raise SystemExit(1)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 import tracemalloc
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC as LiblinearSVC
 
-from certsvm import Certificate, History, LinearSVC
+from certsvm import Certificate, History, LinearSVC, verify
+from certsvm.certificates.certificate import PRIMAL_ONLY
+from certsvm.fitting.fit_classes import fit_classes
 from certsvm.solvers import SGDm, SGDs
 from certsvm.training.checkpoints import CheckpointError
+from certsvm.training.result import Result
 
 
 @pytest.fixture(scope="module")
@@ -566,3 +570,29 @@ def test_runs_that_no_checkpoint_could_continue(
     with pytest.raises(ValueError, match=message):
         LinearSVC(checkpoint=tmp_path, **how).fit(*several)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_class_without_a_dual_point_keeps_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = make_classification(n_informative=5, n_classes=3, random_state=0)
+
+    def fit(*args: Any, **kwargs: Any) -> list[Result]:
+        first, *others = fit_classes(*args, **kwargs)
+        nothing = replace(first.certificate, dual=0.0, dual_rounding=0.0, bound=PRIMAL_ONLY)
+        return [replace(first, alpha=None, certificate=nothing), *others]
+
+    monkeypatch.setattr("certsvm.estimators.linear_svc.fit_classes", fit)
+    clf = LinearSVC(C=0.1, random_state=0, store_dual=True).fit(X, y)
+    assert clf.dual_coef_.shape == (3, len(y))
+    assert not clf.dual_coef_[0].any()
+    report = verify(clf, X, y)
+    assert report.verdict == "confirmed", str(report)
+    assert report[0].L == (0.0, 0.0)
+    # Rows that were shifted to other classes are an error, or prove nothing.
+    whole = clf.dual_coef_
+    for other in (whole[1:], whole[:0], np.empty(0)):
+        clf.dual_coef_ = other
+        with pytest.raises(ValueError, match=r"dual points of|no matrix"):
+            verify(clf, X, y)
+    clf.dual_coef_ = whole[[1, 2, 0]]
+    assert verify(clf, X, y).verdict == "refuted"

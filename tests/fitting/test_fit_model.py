@@ -166,8 +166,7 @@ def test_what_is_tampered_with_is_not_confirmed(kind: str) -> None:
     for name, value in [
         ("primal", first.primal * 0.9999), ("primal", first.primal * 1.0001),
         ("dual", first.dual * 1.0001), ("dual", first.dual * 0.9999),
-        ("dual", first.primal), ("dual", 0.0), ("dual_rounding", 0.1 * first.primal),
-        ("primal_rounding", 0.1 * first.primal),
+        ("dual", first.primal), ("dual", 0.0),
     ]:  # fmt: skip
         certificates = (replace(first, **{name: value}), *others)
         changed[f"{name} = {value}"] = replace(whole, certificates=certificates)

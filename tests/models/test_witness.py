@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.enclosures import RowBlock
 from certsvm.models import WeightsWitness, Witness, load_witness, save_witness
 from certsvm.storage.container import ModelFileError, read_container, write_container
 from certsvm.storage.fingerprint import Fingerprint
@@ -103,6 +105,11 @@ def test_alphas_from_weights_by_hand() -> None:
     assert flat.alpha(0, np.ones(1), np.array([1e300]), np.array([-1e300])).tolist() == [0.5]
 
 
+def block_of(X: NDArray[np.float64]) -> RowBlock:
+    rows, columns = np.indices(X.shape)
+    return RowBlock(X.ravel(), rows.ravel(), columns.ravel(), *X.shape)
+
+
 def claim(**numbers: float) -> Certificate:
     return Certificate(primal=1.0, dual=0.5, target=0.01, **numbers)
 
@@ -112,26 +119,35 @@ def test_quantised_alphas_of_blocks(bits: int, cut: int, data: st.DataObject) ->
     codes = data.draw(hnp.arrays(f"u{bits // 8}", (2, 5)))
     witness = Witness(codes, np.array([1.0, 0.3]))
     weights, nothing = np.array([1.0, 0.0, 2.0, 0.1, 3.0]), np.empty(0)
+    no_rows = block_of(np.empty((0, 1)))
     claimed = claim(C=0.7, scale=0.5)
     for i in range(2):
         parts = [
-            witness.alpha_of(i, claimed, None, nothing, weights[part], part.start)
+            witness.alpha_of(i, claimed, no_rows, nothing, weights[part], part.start)[0]
             for part in (slice(0, cut), slice(cut, 5))
         ]
         assert np.array_equal(np.concatenate(parts), witness.alpha(i, 0.7 * weights))
     with pytest.raises(ValueError, match="about 5 rows, the data has more"):
-        witness.alpha_of(0, claimed, None, nothing, weights, 1)
+        witness.alpha_of(0, claimed, no_rows, nothing, weights, 1)
 
 
 def test_alphas_of_blocks_from_weights_by_hand() -> None:
     witness = WeightsWitness(np.array([[9.0, 9.0], [1.0, 2.0]]), np.array([0.0, 0.25]))
-    X, signs, weights = np.array([[0.0], [1.0], [4.0]]), np.array([1.0, -1.0, 1.0]), np.ones(3)
+    rows = block_of(np.array([[0.0], [1.0], [4.0]]))
+    signs, weights = np.array([1.0, -1.0, 1.0]), np.ones(3)
     # The margins v.y_k are 1, -2 and 5, so alpha before its scale is 1/4, the box and 0.
     claimed = claim(C=0.5, scale=0.5, intercept_scaling=0.5)
-    assert witness.alpha_of(1, claimed, X, signs, weights, 7).tolist() == [0.125, 0.25, 0.0]
+    alpha, uncertainty = witness.alpha_of(1, claimed, rows, signs, weights, 7)
+    assert alpha.tolist() == [0.125, 0.25, 0.0]
+    assert (uncertainty < 1e-15).all()
+    # Beyond the lower end of the box, alpha is certain.
+    assert uncertainty[2] == 0.0 < uncertainty[0]
     flat = WeightsWitness(np.array([[1.0]]), np.array([0.25]))
     # Without an intercept the margins are 0, -1 and 4.
-    assert flat.alpha_of(0, claim(C=0.5), X, signs, weights, 0).tolist() == [0.5, 0.5, 0.0]
+    alpha, _ = flat.alpha_of(0, claim(C=0.5), rows, signs, weights, 0)
+    assert alpha.tolist() == [0.5, 0.5, 0.0]
+    with pytest.raises(ValueError, match="3 weights, the data 1 columns"):
+        WeightsWitness(np.ones((1, 3)), np.ones(1)).alpha_of(0, claim(), rows, signs, weights, 0)
     assert (Witness(np.zeros((1, 3), np.uint8), np.ones(1)).n_rows, flat.n_rows) == (3, None)
 
 

@@ -1,10 +1,16 @@
-"""Verification of a certificate from scratch, by code that training does not use.
+"""Verification of certificates from data, model and witness, by code that training does not use.
 
-Verification uses NumPy and SciPy on the data as given: no compiled code, no rows prepared for
-kernels. J is recomputed from the coefficients. If the model keeps its dual point alpha, or a
-witness that determines it, every alpha_k is checked against its box and L is recomputed from
-sum_k alpha_k y_k. Otherwise the dual bound is reported as claimed. The rows are read a block at a
-time, so they need not fit in memory.
+The arithmetic is in ``enclosures``, which yields intervals that contain the exact J and L; this
+module reads the data and compares. A certificate claims that J(w) and L(alpha) are the numbers
+in it, up to its allowances. The verdict about it is one of
+
+* confirmed: the intervals prove the claim, up to ``RECOMPUTATION_TOLERANCE``;
+* refuted: they contradict it;
+* undecided: they are too wide for either, as float64 cannot compute these numbers well enough.
+
+docs/verification.md has the proof that what is confirmed is true. If the model keeps neither its
+dual point alpha nor a witness that determines it, J alone is recomputed, and the dual bound is
+reported as claimed. The rows are read a block at a time, so they need not fit in memory.
 """
 
 from __future__ import annotations
@@ -12,40 +18,63 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from fractions import Fraction
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate, percent, tidy
+from certsvm.certificates.enclosures import (
+    DualObjective,
+    Interval,
+    Objective,
+    RowBlock,
+    Vector,
+)
 from certsvm.certificates.weights import dense
+from certsvm.matrices import checked_matrix, refuse_masked
 from certsvm.storage.fingerprint import FingerprintBuilder
 
-# The recomputation rounds, too, by about 1e-13 of the bound. A lost or doubled block of rows, or a
-# model of other data, changes the bound by far more than this fraction.
+# Relative to the claimed value. A model in a file differs from what was trained by a rounding of
+# its intercept and of alpha, which allowances do not cover. A lost or doubled block of rows, or a
+# model of other data, changes J and L by far more.
 RECOMPUTATION_TOLERANCE = 1e-9
-# Relative to J. Rounding never makes a larger allowance, and a larger one would excuse anything.
-LARGEST_ALLOWANCE = 0.01
+# Relative to J. A larger allowance does not make a claim false, but what it excuses beyond this is
+# not confirmed: the printed numbers would be far from the true ones.
+LARGEST_EXCUSE = 1e-3
 
-Vector: TypeAlias = NDArray[np.float64]
-Blocks: TypeAlias = Iterable[tuple[Any, ...]]
+CONFIRMED, HALF_CONFIRMED, UNDECIDED, REFUTED = VERDICTS = (
+    "confirmed", "half confirmed", "undecided", "refuted"
+)  # fmt: skip
+"""From best to worst. Half confirmed: J is confirmed, and L was not recomputed."""
+
+Blocks = Iterable[tuple[Any, ...]]
 """(X, labels) or (X, labels, weights) of consecutive rows."""
 
-_ROWS_AT_ONCE = 8192
+_VALUES_AT_ONCE = 1 << 17
 
 
 class AlphaSource(Protocol):
     """An object that determines the dual points of all problems, such as a witness."""
 
     @property
+    def n_problems(self) -> int:
+        """Number of problems."""
+
+    @property
     def n_rows(self) -> int | None:
         """Number of rows; None if it determines alpha for any number of rows."""
 
     def alpha_of(
-        self, i: int, claimed: Certificate, X: Any, signs: Vector, weights: Vector, first: int
-    ) -> Vector:
-        """Alpha of a block of rows in problem i; ``first`` is the number of its first row."""
+        self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
+        first: int,
+    ) -> tuple[Vector, Vector]:  # fmt: skip
+        """Alpha of a block of rows in problem i; ``first`` is the number of its first row.
+
+        The second array bounds the difference between alpha and what it would be without rounding.
+        """
 
 
 @dataclass(frozen=True)
@@ -56,10 +85,10 @@ class Verification:
     ----------
     claimed : Certificate
         The certificate in the model.
-    primal : float
-        J, recomputed.
-    dual : float or None
-        L, recomputed from alpha; None if the model does not keep it.
+    J : Interval
+        Contains J(w).
+    L : Interval or None
+        Contains L(alpha); None if the model does not keep alpha.
     box_violation : float
         The largest amount by which alpha leaves its box: zero for a feasible point.
     label : object
@@ -67,70 +96,107 @@ class Verification:
     """
 
     claimed: Certificate
-    primal: float
-    dual: float | None
+    J: Interval
+    L: Interval | None
     box_violation: float
     label: Any
 
     @property
-    def dual_verified(self) -> bool:
-        """Whether the dual bound was recomputed from a feasible alpha."""
-        return self.dual is not None and self.box_violation == 0.0
+    def primal(self) -> float:
+        """An upper bound on J(w), and so on the optimum."""
+        return self.J.high
 
     @property
-    def relative_gap(self) -> float:
-        """The recomputed J / L - 1, with the claimed L if there is no alpha."""
-        dual = self.claimed.dual if self.dual is None else self.dual
-        return self.primal / dual - 1.0 if dual > 0 else math.inf
+    def dual(self) -> float | None:
+        """A lower bound on L(alpha), and so on the optimum; None without a feasible alpha."""
+        return self.L.low if self.L is not None and self.box_violation == 0.0 else None
 
     @property
-    def ok(self) -> bool:
-        """Whether no recomputed value contradicts the certificate.
-
-        This says nothing about a dual bound that could not be recomputed (``dual_verified``), nor
-        about the target.
-        """
+    def verdict(self) -> str:
+        """One of ``VERDICTS``."""
         c = self.claimed
         numbers = (
             c.primal, c.dual, c.primal_rounding, c.dual_rounding, c.C, c.intercept_scaling
         )  # fmt: skip
-        if not (all(map(math.isfinite, numbers)) and min(numbers[2:]) >= 0):
-            return False
-        if max(c.primal_rounding, c.dual_rounding) > LARGEST_ALLOWANCE * abs(c.primal):
-            return False
-        # The claims are J <= primal + rounding and L >= dual - rounding, and that both values are
-        # those of this model on these data. Conditions are written so that NaN does not pass.
-        tolerance = RECOMPUTATION_TOLERANCE * abs(c.primal)
-        if not abs(self.primal - c.primal) <= c.primal_rounding + tolerance:
-            return False
-        # Weak duality: no true dual bound lies above J.
-        if not c.dual <= c.primal + tolerance:
-            return False
-        if self.dual is None:
-            return True
-        # Relative to L, which may be far below J.
-        tolerance = RECOMPUTATION_TOLERANCE * abs(self.dual)
-        agrees = abs(self.dual - c.dual) <= c.dual_rounding + tolerance
-        return self.box_violation == 0.0 and agrees
+        # Conditions are written so that NaN does not pass.
+        if not (all(map(math.isfinite, numbers)) and min(numbers[2:]) >= 0.0 and c.C > 0.0):
+            return REFUTED
+        primal, dual = Fraction(c.primal), Fraction(c.dual)
+        excuse = Fraction(LARGEST_EXCUSE) * abs(primal)
+        verdict = _compared(self.J, primal, Fraction(c.primal_rounding), excuse)
+        if self.L is not None:
+            feasible = self.box_violation == 0.0
+            of_dual = _compared(self.L, dual, Fraction(c.dual_rounding), excuse)
+            of_dual = of_dual if feasible else REFUTED
+        else:
+            # No true lower bound lies above J.
+            least = dual - Fraction(c.dual_rounding) - _tolerance(dual)
+            of_dual = HALF_CONFIRMED if least <= self.J.low else UNDECIDED
+            if least > self.J.high:
+                of_dual = REFUTED
+        return max(verdict, of_dual, key=VERDICTS.index)
+
+    @property
+    def ok(self) -> bool:
+        """Whether all that could be recomputed is confirmed.
+
+        This says nothing about a dual bound that could not be recomputed (``dual_verified``), nor
+        about the target.
+        """
+        return self.verdict in (CONFIRMED, HALF_CONFIRMED)
+
+    @property
+    def dual_verified(self) -> bool:
+        """Whether both J and L are confirmed, the latter from a feasible alpha."""
+        return self.verdict == CONFIRMED
+
+    @property
+    def relative_gap(self) -> float:
+        """The recomputed J / L - 1, an upper bound; with the claimed L if there is no alpha."""
+        c = self.claimed
+        dual = c.dual - c.dual_rounding if self.L is None else self.L.low
+        if not (dual > 0.0 and math.isfinite(dual) and math.isfinite(self.J.high)):
+            return math.inf
+        return Interval.around(Fraction(self.J.high) / Fraction(dual) - 1, Fraction(0)).high
 
     def __str__(self) -> str:
-        if self.dual is not None:
-            dual = f"dual {self.dual:.6g} recomputed from alpha"
-        elif self.claimed.bound == PRIMAL_ONLY:
+        claimed = self.claimed
+        if self.L is not None:
+            dual = f"dual {self.L.low:.6g} recomputed from alpha"
+        elif claimed.bound == PRIMAL_ONLY:
             dual = "no dual bound (certsvm.bound finds one)"
         else:
-            dual = f"dual {self.claimed.dual:.6g} claimed, not verified: that takes the dual point"
-        parts = [f"class {tidy(self.label)}: primal {self.primal:.6g} recomputed", dual]
+            dual = f"dual {claimed.dual:.6g} claimed, not verified: that takes the dual point"
+        parts = [f"class {tidy(self.label)}: primal {self.J.high:.6g} recomputed", dual]
         if self.box_violation > 0:
             parts.append(f"alpha leaves its box by {self.box_violation:.3g}")
-        if math.isfinite(self.relative_gap):
+        elif math.isfinite(self.relative_gap):
             parts.append(f"gap {percent(self.relative_gap)}")
-        if not self.ok:
+        claims = f"the certificate (primal {claimed.primal:.6g}, dual {claimed.dual:.6g})"
+        if self.verdict == REFUTED:
+            parts.append(f"DOES NOT MATCH {claims}: other data, other weights, or a changed model")
+        elif self.verdict == UNDECIDED:
+            of_dual = "" if self.L is None else f" and the dual {self.L}"
             parts.append(
-                f"DOES NOT MATCH the certificate (primal {self.claimed.primal:.6g}, dual "
-                f"{self.claimed.dual:.6g}): other data, other weights, or a changed model"
+                f"CANNOT BE CHECKED at this precision against {claims}: the primal is {self.J}"
+                + of_dual
             )
         return "; ".join(parts)
+
+
+def _tolerance(claimed: Fraction) -> Fraction:
+    return Fraction(RECOMPUTATION_TOLERANCE) * abs(claimed)
+
+
+def _compared(value: Interval, claimed: Fraction, allowance: Fraction, excuse: Fraction) -> str:
+    """The verdict on the claim that a number in ``value`` is the claimed one."""
+    near = min(allowance, excuse) + _tolerance(claimed)
+    if value.low >= claimed - near and value.high <= claimed + near:
+        return CONFIRMED
+    far = allowance + _tolerance(claimed)
+    if value.high < claimed - far or value.low > claimed + far:
+        return REFUTED
+    return UNDECIDED
 
 
 class VerificationReport(list[Verification]):
@@ -145,17 +211,28 @@ class VerificationReport(list[Verification]):
     same_data: bool | None = None
 
     @property
+    def verdict(self) -> str:
+        """The worst verdict about a certificate, one of ``VERDICTS``."""
+        return max((v.verdict for v in self), key=VERDICTS.index, default=UNDECIDED)
+
+    @property
     def ok(self) -> bool:
-        """Whether no recomputed value contradicts a certificate."""
-        return all(v.ok for v in self)
+        """Whether all that could be recomputed is confirmed."""
+        return self.verdict in (CONFIRMED, HALF_CONFIRMED)
 
     @property
     def dual_verified(self) -> bool:
-        """Whether every dual bound was recomputed from a feasible alpha."""
-        return all(v.dual_verified for v in self)
+        """Whether every J and L is confirmed, the latter from a feasible alpha."""
+        return self.verdict == CONFIRMED
 
     def __str__(self) -> str:
-        return "\n".join(str(v) for v in self)
+        lines = [str(v) for v in self]
+        if self.same_data is False:
+            lines.append(
+                "these are not the data that the model was trained on (or not in their order, "
+                "which a witness with a number for each row needs)"
+            )
+        return "\n".join(lines)
 
 
 def verify(
@@ -177,9 +254,10 @@ def verify(
     Returns
     -------
     report : VerificationReport
-        A list with one ``Verification`` per binary problem. ``report.ok`` says whether the
-        data confirm every certificate, ``report.dual_verified`` whether the dual bounds were
-        recomputed too, which needs a classifier fitted with ``store_dual=True``.
+        A list with one ``Verification`` per binary problem. ``report.verdict`` is "confirmed" if
+        every certificate is proved to be true, which needs a classifier fitted with
+        ``store_dual=True``; "half confirmed" if there is no dual point to check; "refuted" if a
+        certificate is proved to be false; "undecided" if float64 is too coarse to tell.
 
     Examples
     --------
@@ -187,9 +265,8 @@ def verify(
     >>> from certsvm import LinearSVC, verify
     >>> X, y = make_classification(random_state=0)
     >>> clf = LinearSVC(C=0.1, store_dual=True, random_state=0).fit(X, y)
-    >>> report = verify(clf, X, y)
-    >>> report.ok, report.dual_verified
-    (True, True)
+    >>> verify(clf, X, y).verdict
+    'confirmed'
     """
     certificates: list[Certificate] | None = getattr(clf, "certificates_", None)
     if not certificates:
@@ -198,9 +275,10 @@ def verify(
             "after fit (partial_fit does not certify); of a pipeline, its last step with the "
             "transformed X."
         )
-    X = X if sp.issparse(X) else np.asarray(X)
-    labels = np.asarray(y).ravel()
+    X = checked_matrix(X)
     n_rows = X.shape[0]
+    refuse_masked(y)
+    labels = np.asarray(y).ravel()
     if labels.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but y has {labels.size} labels")
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -212,8 +290,8 @@ def verify(
     source = None if alphas is None else _StoredAlphas(alphas)
     if source is not None and source.n_rows != n_rows:
         raise ValueError(f"the model keeps {source.n_rows} dual variables, X has {n_rows} rows")
-    recounts = _recounts(dense(clf.coef_), clf.intercept_, certificates, source)
-    return _recompute(recounts, clf.classes_, clf.class_weight_, [(X, labels, weights)])
+    problems = _Problems(dense(clf.coef_), clf.intercept_, certificates, source)
+    return problems.report(clf.classes_, clf.class_weight_, [(X, labels, weights)])
 
 
 def verify_model(model: Any, blocks: Blocks) -> VerificationReport:
@@ -237,9 +315,8 @@ def verify_model(model: Any, blocks: Blocks) -> VerificationReport:
     >>> from certsvm import LinearSVC, Model
     >>> X, y = make_classification(random_state=0)
     >>> model = Model.from_estimator(LinearSVC(C=0.1, random_state=0).fit(X, y))
-    >>> report = verify_model(model, [(X[:50], y[:50], None), (X[50:], y[50:], None)])
-    >>> report.ok, report.dual_verified
-    (True, False)
+    >>> verify_model(model, [(X[:50], y[:50], None), (X[50:], y[50:], None)]).verdict
+    'half confirmed'
     """
     if not model.certificates:
         raise ValueError("this model has no certificate to verify: nothing is proved about it")
@@ -250,8 +327,8 @@ def verify_model(model: Any, blocks: Blocks) -> VerificationReport:
             yield block
             builder.update(*block[:2])
 
-    recounts = _recounts(model.coef, model.intercept, model.certificates, model.witness)
-    report = _recompute(recounts, model.classes, model.class_weight, fingerprinted())
+    problems = _Problems(model.coef, model.intercept, model.certificates, model.witness)
+    report = problems.report(model.classes, model.class_weight, fingerprinted())
     fingerprint = builder.finish()
     if model.witness is not None and model.witness.n_rows not in (None, fingerprint.n_rows):
         raise ValueError(
@@ -262,104 +339,146 @@ def verify_model(model: Any, blocks: Blocks) -> VerificationReport:
     return report
 
 
-class _Recount:
-    """J and L of one problem, summed up block by block."""
-
-    def __init__(
-        self, i: int, coef: Vector, intercept: float, claimed: Certificate,
-        source: AlphaSource | None,
-    ) -> None:  # fmt: skip
-        self._i, self._source, self.claimed = i, source, claimed
-        self.coef, self._intercept = coef, intercept
-        self._w = np.zeros(coef.size)
-        self._losses: list[float] = []
-        self._alpha_sums: list[float] = []
-        self._signed_sums: list[float] = []
-        self._violation = 0.0
-
-    def add(self, X: Any, signs: Vector, weights: Vector, first: int) -> None:
-        """Add a block of rows, of which ``first`` is the number of the first."""
-        margins = signs * (X @ self.coef + self._intercept)
-        self._losses.append(float(weights @ np.maximum(0.0, 1.0 - margins)))
-        if self._source is None:
-            return
-        alpha = self._source.alpha_of(self._i, self.claimed, X, signs, weights, first)
-        excess = np.maximum(-alpha, alpha - self.claimed.C * weights)
-        if not np.isfinite(excess).all():
-            self._violation = math.inf
-            return
-        self._violation = max(self._violation, float(np.max(excess, initial=0.0)))
-        signed = signs * alpha
-        self._w += X.T @ signed
-        self._signed_sums.append(float(signed.sum()))
-        self._alpha_sums.append(float(alpha.sum()))
-
-    def verification(self, label: Any) -> Verification:
-        """J and L of all blocks, beside the claims."""
-        rho, dual = self.claimed.intercept_scaling, None
-        if rho > 0:
-            bias_weight = self._intercept / rho
-        else:
-            # Without a constant column, no weight vector of the problem has an intercept.
-            bias_weight = 0.0 if self._intercept == 0.0 else math.inf
-        squared_norm = float(self.coef @ self.coef) + bias_weight * bias_weight
-        primal = 0.5 * squared_norm + self.claimed.C * math.fsum(self._losses)
-        if self._source is not None:
-            bias_weight = rho * math.fsum(self._signed_sums)
-            squared_norm = float(self._w @ self._w) + bias_weight * bias_weight
-            dual = math.fsum(self._alpha_sums) - 0.5 * squared_norm
-        return Verification(self.claimed, primal, dual, self._violation, label)
-
-
 @dataclass(frozen=True)
 class _StoredAlphas:
     """The dual points that a fitted estimator stores."""
 
     alphas: Vector
 
+    def __post_init__(self) -> None:
+        alphas = np.asarray(self.alphas, dtype=np.float64)
+        if alphas.ndim != 2:
+            raise ValueError(f"dual_coef_ has shape {alphas.shape}, which is no matrix")
+        object.__setattr__(self, "alphas", alphas)
+
+    @property
+    def n_problems(self) -> int:
+        return int(self.alphas.shape[0])
+
     @property
     def n_rows(self) -> int:
         return int(self.alphas.shape[1])
 
     def alpha_of(
-        self, i: int, claimed: Certificate, X: Any, signs: Vector, weights: Vector, first: int
-    ) -> Vector:
-        return self.alphas[i, first : first + weights.size]
+        self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
+        first: int,
+    ) -> tuple[Vector, Vector]:  # fmt: skip
+        return self.alphas[i, first : first + weights.size], np.zeros(weights.size)
 
 
-def _recounts(
-    coef: Vector, intercept: Vector, claims: Sequence[Certificate], source: AlphaSource | None
-) -> list[_Recount]:
-    return [
-        _Recount(i, coef[i], float(intercept[i]), claimed, source)
-        for i, claimed in enumerate(claims)
-    ]
+class _Problems:
+    """J and L of all binary problems, summed up block by block."""
+
+    def __init__(
+        self, coef: Vector, intercept: Vector, claims: Sequence[Certificate],
+        source: AlphaSource | None,
+    ) -> None:  # fmt: skip
+        if coef.ndim != 2 or not coef.shape[0] == intercept.size == len(claims):
+            raise ValueError(
+                f"coef of shape {coef.shape} and {intercept.size} intercepts do not go with "
+                f"{len(claims)} certificates"
+            )
+        if source is not None and source.n_problems != len(claims):
+            raise ValueError(
+                f"there are dual points of {source.n_problems} problems, and {len(claims)} "
+                "certificates"
+            )
+        self._claims, self._source, self._n_columns = claims, source, coef.shape[1]
+        self._primals = [
+            Objective(w, float(b), c.C, c.intercept_scaling)
+            for w, b, c in zip(coef, intercept, claims, strict=True)
+        ]
+        self._duals = [
+            None if source is None else DualObjective(coef.shape[1], c.C, c.intercept_scaling)
+            for c in claims
+        ]
+
+    def report(
+        self, classes: NDArray[Any], class_weight: Vector, blocks: Blocks
+    ) -> VerificationReport:
+        """Recompute J and L of all problems in one pass over the blocks."""
+        positive_classes = [1] if classes.size == 2 else range(classes.size)
+        if len(positive_classes) != len(self._claims) or class_weight.shape != classes.shape:
+            raise ValueError(
+                f"{classes.size} classes do not go with {len(self._claims)} certificates and "
+                f"{class_weight.size} class weights"
+            )
+        n_rows = 0
+        for X, labels, *rest in blocks:
+            X = checked_matrix(X)
+            if X.shape[1] != self._n_columns:
+                raise ValueError(f"X has {X.shape[1]} columns, the model {self._n_columns}")
+            position = _positions(classes, np.asarray(labels).ravel(), X.shape[0])
+            weights = _checked_weights(class_weight[position], X.shape[0])
+            if rest and rest[0] is not None:
+                given = _checked_weights(rest[0], X.shape[0])
+                with np.errstate(over="ignore"):
+                    weights = _checked_weights(weights * given, X.shape[0])
+            for first, rows in _row_blocks(X):
+                part = slice(first, first + rows.n_rows)
+                for i, positive in enumerate(positive_classes):
+                    signs = np.where(position[part] == positive, 1.0, -1.0)
+                    self._add(i, rows, signs, weights[part], n_rows + first)
+            n_rows += X.shape[0]
+        return VerificationReport(
+            Verification(
+                claimed, primal.interval(), None if dual is None else dual.interval(),
+                0.0 if dual is None else dual.box_violation, classes[positive],
+            )
+            for positive, claimed, primal, dual in zip(
+                positive_classes, self._claims, self._primals, self._duals, strict=True
+            )
+        )  # fmt: skip
+
+    def _add(self, i: int, rows: RowBlock, signs: Vector, weights: Vector, first: int) -> None:
+        self._primals[i].add(rows, signs, weights)
+        dual = self._duals[i]
+        if self._source is not None and dual is not None:
+            alpha = self._source.alpha_of(i, self._claims[i], rows, signs, weights, first)
+            dual.add(rows, signs, weights, *alpha)
 
 
-def _recompute(
-    recounts: Sequence[_Recount], classes: NDArray[Any], class_weight: Vector, blocks: Blocks
-) -> VerificationReport:
-    """Recompute J and L of all problems in one pass over the blocks."""
-    first, n_columns = 0, recounts[0].coef.size
-    positive_classes = [1] if classes.size == 2 else range(classes.size)
-    for X, labels, *rest in blocks:
-        X = X.tocsr() if sp.issparse(X) else np.asarray(X)
-        if X.shape[1] != n_columns:
-            raise ValueError(f"X has {X.shape[1]} columns, the model {n_columns}")
-        position = np.searchsorted(classes, np.asarray(labels).ravel())
-        if not np.array_equal(classes[np.minimum(position, classes.size - 1)], labels):
-            raise ValueError("y contains labels that the model was not trained on")
-        weights = class_weight[position]
-        if rest and rest[0] is not None:
-            weights = weights * rest[0]
-        for start in range(0, X.shape[0], _ROWS_AT_ONCE):
-            chunk = slice(start, start + _ROWS_AT_ONCE)
-            rows = X[chunk].astype(np.float64)
-            for positive, recount in zip(positive_classes, recounts, strict=True):
-                signs = np.where(position[chunk] == positive, 1.0, -1.0)
-                recount.add(rows, signs, weights[chunk], first + start)
-        first += X.shape[0]
-    return VerificationReport(
-        recount.verification(classes[positive])
-        for positive, recount in zip(positive_classes, recounts, strict=True)
-    )
+def _positions(classes: NDArray[Any], labels: NDArray[Any], n_rows: int) -> NDArray[np.intp]:
+    """The place of each label among the classes."""
+    if labels.shape != (n_rows,):
+        raise ValueError(f"X has {n_rows} rows, but there are {labels.size} labels")
+    position = np.searchsorted(classes, labels)
+    position = np.minimum(position, classes.size - 1)
+    if not np.array_equal(classes[position], labels):
+        raise ValueError("y contains labels that the model was not trained on")
+    return position
+
+
+def _checked_weights(weights: ArrayLike, n_rows: int) -> Vector:
+    refuse_masked(weights)
+    checked: Vector = np.asarray(weights, dtype=np.float64)
+    if checked.shape != (n_rows,):
+        raise ValueError(f"X has {n_rows} rows, but the weights have shape {checked.shape}")
+    if not (np.isfinite(checked) & (checked >= 0.0)).all():
+        raise ValueError("weights of rows must be finite and not negative")
+    return checked
+
+
+def _row_blocks(X: Any) -> Iterator[tuple[int, RowBlock]]:
+    """The rows in blocks of some ten thousand values, each with the number of its first row."""
+    (n_rows, n_columns), sparse = X.shape, sp.issparse(X)
+    starts = X.indptr.astype(np.int64) if sparse else np.arange(n_rows + 1) * n_columns
+    # Vectors as long as a row are added for each block: a block should not be much smaller.
+    at_once = max(_VALUES_AT_ONCE, n_columns)
+    first = 0
+    while first < n_rows:
+        last = int(np.searchsorted(starts, starts[first] + at_once, side="right")) - 1
+        last = min(max(last, first + 1), first + _VALUES_AT_ONCE, n_rows)
+        part, n_here = slice(int(starts[first]), int(starts[last])), last - first
+        if sparse:
+            values, columns = X.data[part], X.indices[part].astype(np.intp)
+        else:
+            values = X[first:last].reshape(-1)
+            columns = np.tile(np.arange(n_columns), n_here)
+        values = values.astype(np.float64)
+        rows = np.repeat(np.arange(n_here), np.diff(starts[first : last + 1]))
+        if not np.isfinite(values).all():
+            wrong = first + int(rows[np.argmin(np.isfinite(values))])
+            raise ValueError(f"row {wrong} of X contains NaN or infinity")
+        yield first, RowBlock(values, rows, columns, n_here, n_columns)
+        first = last

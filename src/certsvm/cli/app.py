@@ -15,7 +15,7 @@ import click
 
 from certsvm._version import __version__
 
-REFUTED, BAD_INPUT, NOT_MET, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
+REFUTED, BAD_INPUT, NOT_MET, UNDECIDED, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 4, 130, 141
 
 _COMMANDS = {
     "train": "Train a model and prove how good it is.",
@@ -98,8 +98,8 @@ def app() -> None:
     certsvm verify heart_scale.model heart_scale  recompute the proof from the data
 
     Exit codes: 0 success, and the target is proved; 1 refuted (verify); 2 bad usage or input; 3
-    stopped before the target was proved (the model is written, with its gap); 130 interrupted
-    before there was a model.
+    stopped before the target was proved (the model is written, with its gap); 4 undecided (verify);
+    130 interrupted before there was a model.
     """  # noqa: D301
 
 

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.enclosures import RowBlock
+from certsvm.certificates.responses import enclosed_margins, response_uncertainty
 from certsvm.models.checks import read_only
 from certsvm.storage.container import Container, ModelFileError, read_container, write_container
 from certsvm.storage.fingerprint import Fingerprint
@@ -145,8 +147,9 @@ class Witness:
         return self._alpha(i, box, self.codes[i])
 
     def alpha_of(
-        self, i: int, claimed: Certificate, X: Any, signs: Vector, weights: Vector, first: int
-    ) -> Vector:
+        self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
+        first: int,
+    ) -> tuple[Vector, Vector]:  # fmt: skip
         """The i-th problem's alpha of a block of rows.
 
         Parameters
@@ -155,7 +158,7 @@ class Witness:
             Index of the problem.
         claimed : Certificate
             Its certificate; only C is used, since the witness has a scale of its own.
-        X : array or sparse matrix of shape (n_block, n_features)
+        rows : RowBlock
             The rows of the block; not used.
         signs : ndarray of shape (n_block,)
             +-1, the side of each row; not used.
@@ -168,11 +171,14 @@ class Witness:
         -------
         alpha : ndarray of shape (n_block,)
             In the box, without exception.
+        uncertainty : ndarray of shape (n_block,)
+            Zero, since the format defines alpha by its evaluation in float64.
         """
         codes = self.codes[i, first : first + weights.size]
         if codes.size != weights.size:
             raise ValueError(f"the witness is about {self.n_rows} rows, the data has more")
-        return self._alpha(i, _checked_box(claimed.C * weights), codes)
+        alpha = self._alpha(i, _checked_box(claimed.C * weights), codes)
+        return alpha, np.zeros(alpha.size)
 
     def _alpha(self, i: int, box: Vector, codes: NDArray[np.unsignedinteger[Any]]) -> Vector:
         fraction = codes / float(2**self.bits - 1)
@@ -263,17 +269,22 @@ class WeightsWitness:
         return alpha
 
     def alpha_of(
-        self, i: int, claimed: Certificate, X: Any, signs: Vector, weights: Vector, first: int
-    ) -> Vector:
+        self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
+        first: int,
+    ) -> tuple[Vector, Vector]:  # fmt: skip
         """The i-th problem's alpha of a block of rows, as in ``Witness.alpha_of``.
 
-        ``first`` is not used. alpha is in the box if the scale of the certificate is in [0, 1].
+        ``first`` is not used. alpha is in the box if the scale of the certificate is in [0, 1]. It
+        is uncertain by the rounding of v.y_k, except well beyond an end of the box.
         """
-        v, box = self.vectors[i], claimed.C * weights
-        products = X @ v[: X.shape[1]]
-        if v.size > X.shape[1]:
-            products = products + claimed.intercept_scaling * v[-1]
-        return np.minimum(claimed.scale * self.alpha(i, box, weights, signs * products), box)
+        v, n = self.vectors[i], rows.n_columns
+        if v.size not in (n, n + 1):
+            raise ValueError(f"the witness has {v.size} weights, the data {n} columns")
+        margins, error = enclosed_margins(rows, signs, v, claimed.intercept_scaling)
+        box = _checked_box(claimed.C * weights)
+        alpha = np.minimum(claimed.scale * self.alpha(i, box, weights, margins), box)
+        sigma, scale = float(self.sigma[i]), claimed.scale
+        return alpha, response_uncertainty(box, weights, sigma, scale, margins, error)
 
 
 class WitnessFile(NamedTuple):

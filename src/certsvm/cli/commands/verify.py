@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from certsvm.cli.app import NOT_MET, REFUTED, put_json
+from certsvm.cli.app import NOT_MET, REFUTED, UNDECIDED, put_json
 from certsvm.cli.models import blocks_for, load_model
 from certsvm.cli.options import DataOptions, as_json_option, data_options
 
@@ -22,56 +22,53 @@ if TYPE_CHECKING:
 def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     """Recompute MODEL's certificate from FILE, the data it was trained on.
 
-    J is recomputed from the weights by other code than in training. If there is a witness beside
-    the model (`certsvm train --witness`), L is recomputed from it; without one, the dual bound
-    remains a claim.
+    J is recomputed from the weights by other code than in training, with bounds on its own rounding
+    errors. If there is a witness beside the model (`certsvm train --witness`), L is recomputed from
+    it; without one, the dual bound remains a claim.
 
     FILE needs the same options as in training (--zero-based, --weight, ...).
 
-    Exit codes: 0 J and L were recomputed and agree; 3 J agrees, and L could not be checked; 1
-    something disagrees; 2 bad usage or input.
+    Exit codes: 0 confirmed: J and L are proved to be as the certificate says; 3 half confirmed: J
+    is, and L could not be checked; 1 refuted: the certificate is proved to be false; 4 undecided:
+    double precision is not enough to tell; 2 bad usage or input.
     """
-    from certsvm.certificates.verification import verify_model
+    from certsvm.certificates import verification as v
 
     trained = load_model(model, with_witness=True)
-    report = verify_model(trained, blocks_for(trained, file, options))
+    report = v.verify_model(trained, blocks_for(trained, file, options))
+    meanings = {
+        v.CONFIRMED: (0, "confirmed: both halves were recomputed from the data"),
+        v.HALF_CONFIRMED: (
+            NOT_MET, "half confirmed: J was recomputed; L is a claim, as there is no witness"
+        ),
+        v.UNDECIDED: (
+            UNDECIDED, "undecided: double precision neither confirms nor refutes the certificate"
+        ),
+        v.REFUTED: (REFUTED, "REFUTED: the certificate is not true of these data"),
+    }  # fmt: skip
+    code, meaning = meanings[report.verdict]
     if as_json:
         put_json(_as_json(report))
     else:
-        _print(report)
-    if not report.ok:
-        raise SystemExit(REFUTED)
-    if not report.dual_verified:
-        raise SystemExit(NOT_MET)
-
-
-def _print(report: VerificationReport) -> None:
-    click.echo(str(report))
-    if not report.ok:
-        verdict = "REFUTED"
-        if report.same_data is False:
-            verdict += (
-                ": these are not the data that the model was trained on (or not in their order, "
-                "which a witness with a number for each row needs)"
-            )
-    elif report.dual_verified:
-        verdict = "confirmed: both halves were recomputed from the data"
-    else:
-        verdict = "half confirmed: J was recomputed; L is a claim, as there is no witness"
-    click.echo(verdict)
+        click.echo(f"{report}\n{meaning}")
+    raise SystemExit(code)
 
 
 def _as_json(report: VerificationReport) -> dict[str, Any]:
     return {
+        "verdict": report.verdict,
         "ok": report.ok,
         "dual_verified": report.dual_verified,
         "same_data": report.same_data,
         "problems": [
             {
                 "class": str(v.label),
+                "verdict": v.verdict,
                 "ok": v.ok,
                 "primal": v.primal,
                 "dual": v.dual,
+                "primal_interval": list(v.J),
+                "dual_interval": None if v.L is None else list(v.L),
                 "claimed_primal": v.claimed.primal,
                 "claimed_dual": v.claimed.dual,
                 "relative_gap": v.relative_gap,

@@ -1,0 +1,51 @@
+"""How far rounding moves a dual point that is a function of a weight vector.
+
+    alpha_k = clip(C s_k / 2 + sigma s_k (1 - v.y_k), 0, C s_k)
+
+Any alpha of the box is a dual point, however it was rounded. But to tell whether a witness is what
+a certificate claims, its alpha must be known up to an error (docs/verification.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from certsvm.certificates.enclosures import INFLATION, UNDERFLOW, UNIT_ROUNDOFF, RowBlock, Vector
+
+
+@np.errstate(all="ignore")
+def enclosed_margins(
+    rows: RowBlock, signs: Vector, v: Vector, intercept_scaling: float
+) -> tuple[Vector, Vector]:
+    """v.y_k of a block of rows, and bounds on the errors.
+
+    ``v`` has an entry for each column, and perhaps one more for the constant column.
+    """
+    n = rows.n_columns
+    constant = intercept_scaling * float(v[n]) if v.size > n else 0.0
+    products, error = rows.products(v[:n], constant)
+    # The constant is a rounded product.
+    return signs * products, error + UNIT_ROUNDOFF * abs(constant) + UNDERFLOW
+
+
+@np.errstate(all="ignore")
+def response_uncertainty(
+    box: Vector, weights: Vector, sigma: float, scale: float, margins: Vector, error: Vector
+) -> Vector:
+    """A bound on the rounding error of scale * alpha, computed in float64 from such margins.
+
+    The shift sigma s_k (1 - v.y_k) goes through three roundings, the sum and the box through one
+    each, and so does the product with the scale. A row that is beyond an end of the box by more
+    than that is at this end, which is zero or the rounded C s_k.
+    """
+    shift = sigma * (weights * (1.0 - margins))
+    roundings = 4.0 * np.abs(shift) + sigma * weights + 4.0 * box
+    uncertainty = sigma * (weights * error) + UNIT_ROUNDOFF * roundings
+    uncertainty = INFLATION * uncertainty + UNDERFLOW * (1.0 + sigma)
+    unclipped = 0.5 * box + shift
+    # A box of a weight of zero is a point.
+    uncertainty[(unclipped + uncertainty < 0.0) | (weights == 0.0)] = 0.0
+    beyond = (unclipped - uncertainty > box) & (weights > 0.0)
+    uncertainty[beyond] = 4.0 * UNIT_ROUNDOFF * box[beyond] + UNDERFLOW
+    moved = (uncertainty != 0.0) & (scale != 0.0)
+    return np.where(moved, scale * uncertainty + UNDERFLOW, 0.0)

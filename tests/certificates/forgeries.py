@@ -1,0 +1,487 @@
+"""Forged certificates, and whether verdicts about them are true, in rational arithmetic.
+
+python -m tests.certificates.forgeries --count 100000
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.verification import (
+    CONFIRMED,
+    HALF_CONFIRMED,
+    RECOMPUTATION_TOLERANCE,
+    REFUTED,
+    UNDECIDED,
+    Verification,
+    VerificationReport,
+    verify,
+    verify_model,
+)
+from certsvm.models import WeightsWitness, Witness
+
+Array = NDArray[np.float64]
+ERROR = "error"
+
+EXTREMES = (1e16, 2.0**53, 2.0**53 + 2, 1e8, 1e30, 1e154, 1e200, 1e300, 1e-8, 1e-16, 1e-154, 1e-300,
+            5e-324, 2.2e-308)  # fmt: skip
+WRONG = (math.nan, math.inf, -math.inf)
+
+
+@dataclass
+class Case:
+    """Data, model, dual point and claims of one verification; labels are 0, 1, ..."""
+
+    X: Array
+    labels: NDArray[np.int64]
+    weights: Array | None
+    class_weight: Array
+    C: float
+    rho: float
+    coef: Array
+    intercept: Array
+    alphas: Array | None = None
+    witness: Witness | WeightsWitness | None = None
+    form: str = "float64"
+    cuts: tuple[int, ...] = ()
+    scale: float = 1.0
+    claims: list[Certificate] = field(default_factory=list)
+
+    @property
+    def positives(self) -> list[int]:
+        return [1] if self.class_weight.size == 2 else list(range(self.class_weight.size))
+
+    def signs(self, i: int) -> Array:
+        return np.where(self.labels == self.positives[i], 1.0, -1.0)
+
+    def row_weights(self) -> Array:
+        """s_k: the product in float64, by definition."""
+        weights = self.class_weight[self.labels]
+        with np.errstate(over="ignore"):
+            return weights if self.weights is None else weights * self.weights
+
+    def matrix(self) -> Any:
+        return sp.csr_matrix(self.X) if self.form == "csr" else self.X.astype(self.form)
+
+    def verified(self) -> VerificationReport:
+        """The report of ``verify`` or, with a witness, of ``verify_model``."""
+        classes, X = np.arange(self.class_weight.size), self.matrix()
+        if self.witness is None:
+            clf = SimpleNamespace(
+                coef_=self.coef, intercept_=self.intercept, classes_=classes,
+                class_weight_=self.class_weight, certificates_=self.claims,
+            )  # fmt: skip
+            if self.alphas is not None:
+                clf.dual_coef_ = self.alphas
+            return verify(clf, X, self.labels, self.weights)
+        model = SimpleNamespace(
+            coef=self.coef, intercept=self.intercept, classes=classes,
+            class_weight=self.class_weight, certificates=self.claims, witness=self.witness,
+            fingerprint=None,
+        )  # fmt: skip
+        edges = [0, *sorted(self.cuts), len(self.labels)]
+        blocks = [
+            (X[a:b], self.labels[a:b], None if self.weights is None else self.weights[a:b])
+            for a, b in itertools.pairwise(edges)
+        ]
+        return verify_model(model, blocks)
+
+
+# What is true.
+
+
+def exact(values: Any) -> list[Fraction]:
+    return [Fraction(float(v)) for v in np.asarray(values).ravel()]
+
+
+def patterns(case: Case, i: int) -> list[list[Fraction]]:
+    signs = case.signs(i).astype(int).tolist()
+    rho = [Fraction(case.rho)] if case.rho else []
+    values = np.asarray(case.matrix().todense() if case.form == "csr" else case.matrix())
+    return [[s * v for v in exact(x) + rho] for x, s in zip(values, signs, strict=True)]
+
+
+def exact_primal(case: Case, i: int, w: list[Fraction]) -> Fraction:
+    losses = [
+        s * max(Fraction(0), 1 - sum((a * b for a, b in zip(w, y, strict=True)), Fraction(0)))
+        for y, s in zip(patterns(case, i), exact(case.row_weights()), strict=True)
+    ]
+    return sum((v * v for v in w), Fraction(0)) / 2 + Fraction(case.C) * sum(losses)
+
+
+def weight_vector(case: Case, i: int) -> list[Fraction] | None:
+    """The weight vector of problem i; None if it is none of the problem."""
+    if not (np.isfinite(case.coef[i]).all() and math.isfinite(case.intercept[i])):
+        return None
+    if case.rho:
+        return [*exact(case.coef[i]), Fraction(float(case.intercept[i])) / Fraction(case.rho)]
+    return None if case.intercept[i] else exact(case.coef[i])
+
+
+def exact_alpha(case: Case, i: int) -> list[Fraction] | None:
+    """The feasible point that the case is about; None if it is not feasible."""
+    box = [Fraction(case.C) * s for s in exact(case.row_weights())]
+    if isinstance(case.witness, WeightsWitness):
+        v, sigma = exact(case.witness.vectors[i]), Fraction(float(case.witness.sigma[i]))
+        alpha = []
+        for y, s, top in zip(patterns(case, i), exact(case.row_weights()), box, strict=True):
+            # v may have no entry for the constant column.
+            margin = sum((a * b for a, b in zip(v, y, strict=False)), Fraction(0))
+            a = min(top, max(Fraction(0), top / 2 + sigma * s * (1 - margin)))
+            alpha.append(min(top, Fraction(case.scale) * a))
+        return alpha
+    if case.witness is not None:
+        given = case.witness.alpha(i, case.C * case.row_weights())
+    else:
+        assert case.alphas is not None
+        given = case.alphas[i]
+        if not ((given >= 0) & (given <= case.C * case.row_weights())).all():
+            return None
+    return [min(a, top) for a, top in zip(exact(given), box, strict=True)]
+
+
+def combination(case: Case, i: int, alpha: list[Fraction]) -> list[Fraction]:
+    columns = zip(*patterns(case, i), strict=True)
+    return [
+        sum((a * y for a, y in zip(alpha, column, strict=True)), Fraction(0)) for column in columns
+    ]
+
+
+def exact_dual(alpha: list[Fraction], w: list[Fraction]) -> Fraction:
+    return sum(alpha, Fraction(0)) - sum((v * v for v in w), Fraction(0)) / 2
+
+
+def falsehoods(case: Case, i: int, v: Verification) -> list[str]:
+    """What is wrong with a verdict."""
+    c, found = v.claimed, []
+    numbers = (c.primal, c.dual, c.primal_rounding, c.dual_rounding)
+    if not (all(map(math.isfinite, numbers)) and min(numbers[2:]) >= 0):
+        return [] if v.verdict == REFUTED else [f"{v.verdict}: {c}"]
+    tolerance = Fraction(RECOMPUTATION_TOLERANCE)
+    primal, dual, up, down = map(Fraction, numbers)
+    up, down = up + tolerance * abs(primal), down + tolerance * abs(dual)
+    w, contradicted, half = weight_vector(case, i), False, v.L is None
+    J = None if w is None else exact_primal(case, i, w)
+    if J is None:
+        contradicted = True
+    else:
+        contradicted = abs(J - primal) > up or dual - down > J
+        if not v.J.low <= J <= v.J.high:
+            found.append(f"J = {float(J)!r} is not in {v.J!r}")
+    if not half:
+        alpha = exact_alpha(case, i)
+        if alpha is None:
+            contradicted = True
+        else:
+            w_alpha = combination(case, i, alpha)
+            L = exact_dual(alpha, w_alpha)
+            assert v.L is not None
+            if not v.L.low <= L <= v.L.high:
+                found.append(f"L = {float(L)!r} is not in {v.L!r}")
+            contradicted = contradicted or abs(L - dual) > down
+            # Not by weak duality alone, but at points that anyone can compute.
+            zero = [Fraction(0)] * len(w_alpha)
+            others = [exact_primal(case, i, point) for point in (zero, w_alpha)]
+            contradicted = contradicted or dual - down > min(others)
+    if v.verdict in (CONFIRMED, HALF_CONFIRMED) and contradicted:
+        found.append(f"{v.verdict}, but false")
+    if v.verdict == REFUTED and not contradicted:
+        found.append("refuted, but true")
+    if (v.verdict == CONFIRMED and half) or (v.verdict == HALF_CONFIRMED and not half):
+        found.append(f"{v.verdict} is the wrong half")
+    return found
+
+
+# What is forged.
+
+
+def honest(r: random.Random, *, extreme: float = 0.0) -> Case:
+    """A case with true claims; a share of its numbers are extreme."""
+
+    def number() -> float:
+        if r.random() < extreme:
+            return r.choice([-1, 1]) * r.choice(EXTREMES) * r.choice([1.0, 1.0, r.random()])
+        return r.choice([float(r.randint(-3, 3)), r.uniform(-3, 3)])
+
+    def numbers(*shape: int) -> Array:
+        return np.array([number() for _ in range(math.prod(shape))]).reshape(shape)
+
+    n, d, n_classes = r.randint(1, 7), r.randint(1, 4), r.choice([2, 2, 3])
+    n_problems = 1 if n_classes == 2 else n_classes
+    rho = r.choice([0.0, 1.0, 0.3])
+    case = Case(
+        X=numbers(n, d), labels=np.array([r.randrange(n_classes) for _ in range(n)]),
+        weights=np.abs(numbers(n)) if r.random() < 0.5 else None,
+        class_weight=np.ones(n_classes) if r.random() < 0.7 else np.abs(numbers(n_classes)),
+        C=abs(number()) or 1.0, rho=rho, coef=numbers(n_problems, d),
+        intercept=numbers(n_problems) if rho else np.zeros(n_problems),
+        form=r.choice(["float64", "csr"]),
+        cuts=tuple(r.randint(0, n) for _ in range(r.randint(0, 2))),
+    )  # fmt: skip
+    if not np.isfinite(case.row_weights()).all():
+        case.weights = None
+    if r.random() < 0.2:
+        with np.errstate(over="ignore"):
+            small = case.X.astype(np.float32)
+        if np.isfinite(small).all():
+            case.X, case.form = small.astype(np.float64), "float32"
+    if r.random() < 0.3 and n > 1:
+        # Duplicates, which may cancel.
+        case.X[r.randrange(n)] = r.choice([-1, 1]) * case.X[r.randrange(n)]
+    set_dual_point(case, r)
+    claim_truth(case)
+    return case
+
+
+def set_dual_point(case: Case, r: random.Random) -> None:
+    n_problems, n = len(case.positives), len(case.labels)
+    with np.errstate(over="ignore"):
+        box = case.C * case.row_weights()
+    kind = r.choice(["alphas", "8", "16", "32", "weights", "none"])
+    if not np.isfinite(box).all():
+        kind = "none"
+    fractions = np.array([r.choice([0.0, 1.0, r.random()]) for _ in range(n_problems * n)])
+    fractions = fractions.reshape(n_problems, n)
+    case.alphas, case.witness = None, None
+    if kind == "alphas":
+        case.alphas = np.minimum(fractions * box, box)
+    elif kind == "weights":
+        width = case.X.shape[1] + (case.rho > 0 and r.random() < 0.8)
+        vectors = np.array([r.uniform(-2, 2) for _ in range(n_problems * width)])
+        sigma = np.array([r.choice([0.0, 1.0, 1e3, 1e9]) for _ in range(n_problems)])
+        case.witness = WeightsWitness(vectors.reshape(n_problems, width), sigma)
+        case.scale = r.choice([1.0, 0.5, r.random()])
+    elif kind != "none":
+        codes = np.rint(fractions * (2 ** int(kind) - 1)).astype(f"u{int(kind) // 8}")
+        scale = np.array([r.choice([1.0, 0.5, 0.7]) for _ in range(n_problems)])
+        case.witness = Witness(codes, scale)
+
+
+def nearest(x: Fraction) -> float:
+    try:
+        return float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
+
+
+def claim_truth(case: Case) -> None:
+    """Claim the exact values, rounded once, with an allowance for that."""
+    case.claims = []
+    for i in range(len(case.positives)):
+        w = weight_vector(case, i)
+        primal = nearest(Fraction(1) if w is None else exact_primal(case, i, w))
+        dual = size = 0.0
+        if case.alphas is not None or case.witness is not None:
+            alpha = exact_alpha(case, i)
+            if alpha is not None:
+                w_alpha = combination(case, i, alpha)
+                dual = nearest(exact_dual(alpha, w_alpha))
+                size = nearest(sum(alpha, Fraction(0)) + sum((v * v for v in w_alpha), Fraction(0)))
+        case.claims.append(
+            Certificate(
+                primal=primal, dual=dual, target=0.01, bound="forged", C=case.C,
+                intercept_scaling=case.rho, scale=case.scale,
+                primal_rounding=abs(primal) * 1e-15, dual_rounding=size * 1e-14,
+            )
+        )  # fmt: skip
+
+
+def naive_claims(case: Case, r: random.Random) -> None:
+    """Claim what plain float64 computes, in which large terms absorb small ones."""
+    with np.errstate(all="ignore"):
+        for i, claimed in enumerate(case.claims):
+            s, signs, X = case.row_weights(), case.signs(i), case.X
+            margins = signs * (X @ case.coef[i] + case.intercept[i])
+            bias = case.intercept[i] / case.rho if case.rho else 0.0
+            square = case.coef[i] @ case.coef[i] + bias * bias
+            primal = 0.5 * square + case.C * float(s @ np.maximum(0.0, 1.0 - margins))
+            dual = claimed.dual
+            alpha = case.alphas[i] if case.alphas is not None else None
+            if isinstance(case.witness, Witness):
+                alpha = case.witness.alpha(i, case.C * s)
+            if alpha is not None:
+                w = X.T @ (signs * alpha)
+                bias = case.rho * float((signs * alpha).sum())
+                dual = float(alpha.sum() - 0.5 * (w @ w + bias * bias))
+            case.claims[i] = replace(
+                claimed, primal=float(primal), dual=dual,
+                primal_rounding=abs(float(primal)) * 1e-14, dual_rounding=abs(dual) * 1e-14,
+            )  # fmt: skip
+
+
+def forge_absorbed(r: random.Random) -> Case:
+    """Rows of both signs so large that they absorb what lies between them."""
+    case = honest(r)
+    huge = r.choice([1e15, 1e16, 1e17, 1e30, 1e100, 1e160]) * r.choice([1.0, r.random()])
+    row = np.array([huge * r.choice([-1, 0, 1]) for _ in range(case.X.shape[1])])
+    case.X = np.vstack([row, case.X, -row])
+    label = r.randrange(case.class_weight.size)
+    case.labels = np.concatenate([[label], case.labels, [label]])
+    if case.weights is not None:
+        case.weights = np.concatenate([[1.0], case.weights, [1.0]])
+    case.form = "csr" if case.form == "csr" else "float64"
+    if r.random() < 0.5:
+        case.coef, case.intercept = np.zeros_like(case.coef), np.zeros_like(case.intercept)
+    set_dual_point(case, r)
+    claim_truth(case)
+    naive_claims(case, r)
+    return case
+
+
+def forge_extreme(r: random.Random) -> Case:
+    case = honest(r, extreme=r.choice([0.1, 0.5, 1.0]))
+    if r.random() < 0.6:
+        naive_claims(case, r)
+    return case
+
+
+def forge_perturbed(r: random.Random) -> Case:
+    """Claims that are off by a little, or by about as much as is tolerated."""
+    case = honest(r, extreme=r.choice([0.0, 0.0, 0.1]))
+    for i, claimed in enumerate(case.claims):
+        change = 1.0 + r.choice([-1, 1]) * r.choice([1e-15, 1e-12, 9.9e-10, 1.1e-9, 1e-6, 0.1, 1.0])
+        allowance = r.choice([0.0, 1e-15, 1e-9, 1e-4, 1e-2, 1.0, 1e300])
+        name = r.choice(["primal", "dual"])
+        value = getattr(claimed, name) * change
+        changes = {name: value, f"{name}_rounding": allowance * abs(value)}
+        case.claims[i] = replace(claimed, **changes)
+    return case
+
+
+def forge_not_a_number(r: random.Random) -> Case:
+    case, wrong = honest(r), r.choice(WRONG)
+    place = r.choice(["X", "weights", "class_weight", "coef", "intercept", "alphas", "claims"])
+    if place == "claims":
+        name = r.choice(["primal", "dual", "primal_rounding", "dual_rounding"])
+        case.claims[0] = replace(case.claims[0], **{name: wrong})
+    elif getattr(case, place) is not None:
+        array = getattr(case, place).copy()
+        array.flat[r.randrange(array.size)] = wrong
+        setattr(case, place, array)
+        if place == "X":
+            case.form = "csr" if case.form == "csr" else "float64"
+    return case
+
+
+def forge_infeasible(r: random.Random) -> Case:
+    case = honest(r)
+    case.witness, n = None, len(case.labels)
+    box = case.C * case.row_weights()
+    case.alphas = np.tile(box, (len(case.positives), 1))
+    k = r.randrange(n)
+    case.alphas[0, k] = r.choice(
+        [math.nextafter(box[k], math.inf), -5e-324, -1.0, box[k] * 2 + 1e-9, math.nan]
+    )
+    claim_truth(case)
+    naive_claims(case, r)
+    return case
+
+
+def forge_other_data(r: random.Random) -> Case:
+    """Rows in another order, other weights or labels, a row changed, after the claims were made."""
+    case = honest(r)
+    n, kind = len(case.labels), r.choice(["permuted", "weights", "labels", "row", "model"])
+    if kind == "permuted":
+        case.X = case.X[np.array(r.sample(range(n), n))]
+    elif kind == "weights":
+        weights = np.ones(n) if case.weights is None else case.weights.copy()
+        weights[r.randrange(n)] *= r.choice([0.0, 1.0 + 2.0**-52, 1.5, 1e16])
+        case.weights = weights
+    elif kind == "labels":
+        case.labels = case.labels.copy()
+        case.labels[r.randrange(n)] = r.randrange(case.class_weight.size)
+    elif kind == "row":
+        case.X = case.X.copy()
+        case.X[r.randrange(n)] *= r.choice([-1.0, 1e-3, 1.0 + 2.0**-40])
+        case.form = "csr" if case.form == "csr" else "float64"
+    else:
+        case.coef = case.coef * r.choice([1.0 + 2.0**-52, 1.0 + 1e-9, 2.0, 1e16])
+    return case
+
+
+def forge_truncated(r: random.Random) -> Case:
+    """A dual point of another length, or of another number of classes."""
+    case = honest(r)
+    n, n_problems = len(case.labels), len(case.positives)
+    shape = r.choice([(n_problems, n - 1), (n_problems, n + 1), (n_problems + 1, n), (0, n), (0,)])
+    if r.random() < 0.5 or len(shape) < 2:
+        case.alphas, case.witness = np.zeros(shape), None
+    else:
+        case.alphas, case.witness = None, Witness(np.ones(shape, np.uint8), np.ones(shape[0]))
+    return case
+
+
+def forge_outside(r: random.Random) -> Case:
+    """An intercept in a problem that has none."""
+    case = honest(r)
+    case.rho, case.witness = 0.0, None
+    case.intercept = case.intercept + r.choice([1e-300, 1e-3, 1.0])
+    case.claims = [replace(c, intercept_scaling=0.0) for c in case.claims]
+    naive_claims(case, r)
+    return case
+
+
+KINDS: dict[str, Callable[[random.Random], Case]] = {
+    "honest": honest,
+    "absorbed": forge_absorbed,
+    "extreme": forge_extreme,
+    "perturbed": forge_perturbed,
+    "not a number": forge_not_a_number,
+    "infeasible": forge_infeasible,
+    "other data": forge_other_data,
+    "truncated": forge_truncated,
+    "outside": forge_outside,
+}
+
+
+def judge(case: Case) -> tuple[str, list[str]]:
+    """The verdict on a case, and what is wrong with it."""
+    try:
+        with np.errstate(all="ignore"):
+            report = case.verified()
+    except ValueError:
+        return ERROR, []
+    found = [text for i, v in enumerate(report) for text in falsehoods(case, i, v)]
+    return report.verdict, found
+
+
+def main() -> None:
+    """Count the verdicts about random forgeries; stop at the first that is false."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    began = time.perf_counter()
+    for k in range(arguments.count):
+        kind = list(KINDS)[k % len(KINDS)]
+        case = KINDS[kind](random.Random(f"{arguments.seed} {k}"))
+        verdict, found = judge(case)
+        if found:
+            raise SystemExit(f"number {k}, {kind}: {found}\n{case}")
+        counts[kind][verdict] += 1
+    columns = [CONFIRMED, HALF_CONFIRMED, UNDECIDED, REFUTED, ERROR]
+    print("| forgery | " + " | ".join(columns) + " |\n|" + " --- |" * (len(columns) + 1))
+    for kind, of_kind in counts.items():
+        print(f"| {kind} | " + " | ".join(str(of_kind[name]) for name in columns) + " |")
+    seconds = time.perf_counter() - began
+    print(f"\n{arguments.count} cases in {seconds:.0f} s, no false verdict")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""The arithmetic of verification, against rational arithmetic."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from certsvm.certificates.enclosures import (
+    ANYTHING,
+    NOTHING,
+    DualObjective,
+    Interval,
+    Objective,
+    RowBlock,
+    grouped_sums,
+    split,
+    two_product,
+    two_sum,
+)
+from tests.problems import exact, exact_dot, exact_sum
+
+Array = NDArray[np.float64]
+
+ANY_SIZE = st.floats(allow_nan=False, allow_infinity=False)
+MODERATE = st.floats(-1e100, 1e100)
+NUMBERS = st.one_of(st.integers(-3, 3).map(float), st.sampled_from([1e16, -1e16, 1e-17]), MODERATE)
+
+
+def vectors(
+    elements: st.SearchStrategy[float], size: int | None = None
+) -> st.SearchStrategy[Array]:
+    shape = st.integers(0, 12) if size is None else size
+    return hnp.arrays(np.float64, shape, elements=elements)
+
+
+@given(st.floats(-1e300, 1e300))
+def test_halves_of_a_number(a: float) -> None:
+    upper, lower = split(np.array([a]))
+    assert exact(upper[0]) + exact(lower[0]) == exact(a)
+    for half in (upper[0], lower[0]):
+        # 26 bits are left of the mantissa.
+        mantissa, _ = math.frexp(half)
+        assert (mantissa * 2**26).is_integer()
+
+
+@given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300))
+def test_the_error_of_a_sum(a: float, b: float) -> None:
+    total, error = two_sum(np.array([a]), np.array([b]))
+    assert exact(total[0]) + exact(error[0]) == exact(a) + exact(b)
+
+
+@given(ANY_SIZE, ANY_SIZE)
+def test_the_error_of_a_product(a: float, b: float) -> None:
+    with np.errstate(all="ignore"):
+        product, error = two_product(np.array([a]), np.array([b]))
+    if not (np.isfinite(product) & np.isfinite(error)).all():
+        assert abs(exact(a) * exact(b)) > Fraction(10) ** 300 or max(abs(a), abs(b)) > 1e307
+        return
+    off = abs(exact(product[0]) + exact(error[0]) - exact(a) * exact(b))
+    assert off <= 5 * exact(2.0**-1074)
+    assert off == 0 or abs(product[0]) < 2.0**-960
+
+
+@given(st.data(), vectors(NUMBERS))
+def test_sums_are_off_by_no_more_than_their_error(data: st.DataObject, terms: Array) -> None:
+    small = data.draw(vectors(st.floats(-1e-3, 1e-3), terms.size)) * np.abs(terms)
+    groups = data.draw(hnp.arrays(np.intp, terms.size, elements=st.integers(0, 2)))
+    with np.errstate(under="ignore"):
+        sums = grouped_sums(terms, small, groups, 3)
+    for g in range(3):
+        members = groups == g
+        truth = exact_sum(terms[members]) + exact_sum(small[members])
+        computed = exact(sums.high[g]) + exact(sums.low[g])
+        assert abs(truth - computed) <= exact(sums.error[g])
+        # And that is far less than a plain sum's.
+        size = exact_sum(np.abs(terms[members])) + 2**53 * exact_sum(np.abs(small[members]))
+        assert exact(sums.error[g]) <= exact(2.0**-90) * size + exact(2.0**-1050)
+
+
+def test_the_rounding_of_what_is_left_of_a_sum_is_counted() -> None:
+    """Terms of many sizes, whose lower parts do not add up without rounding."""
+    rng = np.random.default_rng(0)
+    terms = rng.standard_normal(3000) * 10.0 ** rng.integers(-30, 1, 3000)
+    sums = grouped_sums(terms, np.zeros(3000), np.zeros(3000, dtype=np.intp), 1)
+    off = abs(exact_sum(terms) - exact(sums.high[0]) - exact(sums.low[0]))
+    assert 0 < off <= exact(sums.error[0])
+
+
+@given(st.integers(1, 4), st.data())
+def test_products_of_rows_and_their_sums(n: int, data: st.DataObject) -> None:
+    X = data.draw(hnp.arrays(np.float64, (n, 3), elements=NUMBERS))
+    v, a = data.draw(vectors(NUMBERS, 3)), data.draw(vectors(NUMBERS, n))
+    constant = data.draw(NUMBERS)
+    off_by = data.draw(vectors(st.floats(0, 1), n))
+    rows, columns = np.indices(X.shape)
+    block = RowBlock(X.ravel(), rows.ravel(), columns.ravel(), *X.shape)
+    with np.errstate(all="ignore"):
+        values, errors = block.products(v, constant)
+        sums = block.combination(a, off_by)
+    for k in range(n):
+        truth = exact_dot(X[k], v) + exact(constant)
+        assert abs(truth - exact(values[k])) <= exact(errors[k])
+    for j in range(3):
+        truth, computed = exact_dot(X[:, j], a), exact(sums.high[j]) + exact(sums.low[j])
+        spread = exact_dot(np.abs(X[:, j]), off_by)
+        assert abs(truth - computed) + spread <= exact(sums.error[j])
+
+
+@given(st.fractions(), st.fractions(min_value=0))
+def test_intervals_are_rounded_outwards(centre: Fraction, radius: Fraction) -> None:
+    low, high = Interval.around(centre, radius)
+    assert low <= centre - radius < math.nextafter(low, math.inf)
+    assert math.nextafter(high, -math.inf) < centre + radius <= high
+
+
+def test_intervals_beyond_the_largest_number() -> None:
+    largest = float(np.finfo(np.float64).max)
+    huge = Fraction(10) ** 400
+    assert Interval.around(huge, Fraction(0)) == (largest, math.inf)
+    assert Interval.around(-huge, Fraction(0)) == (-math.inf, -largest)
+
+
+def one_row(*values: float) -> RowBlock:
+    n = len(values)
+    return RowBlock(np.array(values), np.zeros(n, np.intp), np.arange(n), 1, n)
+
+
+def test_values_by_hand() -> None:
+    one = np.ones(1)
+    primal = Objective(np.array([0.5, 0.0]), 0.25, C=2.0, rho=0.5)
+    primal.add(one_row(1.0, 7.0), one, one)
+    primal.add(one_row(1.0, 7.0), -one, np.array([3.0]))
+    # 1/2 (1/4 + 1/4) + 2 (1/4 + 3 * 7/4)
+    low, high = primal.interval()
+    assert low <= 11.25 <= high <= low + 1e-13
+    dual = DualObjective(2, C=2.0, rho=0.5)
+    dual.add(one_row(1.0, 7.0), one, one, np.array([0.5]), np.zeros(1))
+    dual.add(one_row(1.0, 0.0), -one, one, np.array([0.25]), np.zeros(1))
+    # The sum is (0.25, 3.5, 0.125).
+    low, high = dual.interval()
+    assert low <= 0.75 - (0.0625 + 12.25 + 0.015625) / 2 <= high <= low + 1e-13
+    # An uncertain alpha_k makes an uncertain L.
+    dual.add(one_row(0.0, 0.0), one, one, np.zeros(1), np.array([0.125]))
+    wider = dual.interval()
+    assert wider.low <= low - 0.125
+    assert wider.high >= high + 0.125
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -1e-300, 1.0000000000000002])
+def test_alpha_outside_its_box_has_no_value(bad: float) -> None:
+    dual = DualObjective(1, C=1.0, rho=0.0)
+    dual.add(one_row(1.0), np.ones(1), np.ones(1), np.array([bad]), np.zeros(1))
+    assert dual.box_violation > 0
+    assert dual.interval() == ANYTHING
+
+
+def test_overflow_leaves_everything_open() -> None:
+    one = np.ones(1)
+    primal = Objective(np.array([1e200]), 0.0, C=1.0, rho=0.0)
+    primal.add(one_row(-1e200), one, one)
+    assert primal.interval() == ANYTHING
+    dual = DualObjective(1, C=1.0, rho=0.0)
+    dual.add(one_row(1e200), one, one, one, np.zeros(1))
+    assert dual.interval() == ANYTHING
+
+
+@pytest.mark.parametrize(
+    ("coef", "intercept", "rho"), [(math.nan, 0.0, 1.0), (math.inf, 0.0, 0.0), (1.0, 1e-9, 0.0)]
+)
+def test_no_weight_vector_of_the_problem(coef: float, intercept: float, rho: float) -> None:
+    primal = Objective(np.array([coef]), intercept, C=1.0, rho=rho)
+    primal.add(one_row(1.0), np.ones(1), np.ones(1))
+    assert primal.interval() == NOTHING
