@@ -38,8 +38,8 @@ from certsvm.models import WeightsWitness, Witness
 Array = NDArray[np.float64]
 ERROR = "error"
 
-EXTREMES = (1e16, 2.0**53, 2.0**53 + 2, 1e8, 1e30, 1e154, 1e200, 1e300, 1e-8, 1e-16, 1e-154, 1e-300,
-            5e-324, 2.2e-308)  # fmt: skip
+EXTREMES = (1e16, 2.0**53, 2.0**53 + 2, 1e8, 1e30, 1e154, 1e200, 1e300, 1.5e308, 1e-8, 1e-16,
+            1e-154, 1e-300, 5e-324, 2.2e-308)  # fmt: skip
 WRONG = (math.nan, math.inf, -math.inf)
 
 
@@ -327,7 +327,7 @@ def naive_claims(case: Case, r: random.Random) -> None:
 def forge_absorbed(r: random.Random) -> Case:
     """Rows of both signs so large that they absorb what lies between them."""
     case = honest(r)
-    huge = r.choice([1e15, 1e16, 1e17, 1e30, 1e100, 1e160]) * r.choice([1.0, r.random()])
+    huge = r.choice([1e15, 1e16, 1e17, 1e30, 1e100, 1e160, 1e308]) * r.choice([1.0, r.random()])
     row = np.array([huge * r.choice([-1, 0, 1]) for _ in range(case.X.shape[1])])
     case.X = np.vstack([row, case.X, -row])
     label = r.randrange(case.class_weight.size)

@@ -171,6 +171,40 @@ def test_overflow_leaves_everything_open() -> None:
     assert dual.interval() == ANYTHING
 
 
+def test_sizes_beyond_the_largest_number_leave_a_sum_open() -> None:
+    """The sum is 1000, and none of its partial sums overflows; the sum of its sizes does."""
+    rows = RowBlock(np.array([1.5e308, 1000.0, 1.5e308]), np.zeros(3, np.intp), np.arange(3), 1, 3)
+    J = Objective(np.array([1.0, 1.0, -1.0]), 0.0, 1.0, 0.0)
+    J.add(rows, np.array([-1.0]), np.ones(1))
+    assert J.interval() == ANYTHING
+
+
+LARGEST = float(np.finfo(np.float64).max)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from([LARGEST, -LARGEST, LARGEST / 2, -LARGEST / 3, 1e300, 1.0, -1000.0]),
+            ANY_SIZE,
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_sums_near_the_largest_number(terms: list[float]) -> None:
+    with np.errstate(all="ignore"):
+        high, low, error = (
+            float(x[0])
+            for x in grouped_sums(
+                np.array(terms), np.zeros(len(terms)), np.zeros(len(terms), np.intp), 1
+            )
+        )
+    if math.isfinite(high) and math.isfinite(low) and math.isfinite(error):
+        true = exact_sum(np.array(terms))
+        assert abs(exact(high) + exact(low) - true) <= exact(error)
+
+
 @pytest.mark.parametrize(
     ("coef", "intercept", "rho"), [(math.nan, 0.0, 1.0), (math.inf, 0.0, 0.0), (1.0, 1e-9, 0.0)]
 )

@@ -115,7 +115,9 @@ def grouped_sums(terms: Vector, small: Vector, groups: NDArray[np.intp], n_group
         return np.bincount(groups, values, n_groups).astype(np.float64, copy=False)
 
     size = over_groups(np.abs(terms))
-    sigma = np.where(size > 0.0, np.ldexp(1.0, np.frexp(size)[1] + 2), size)[groups]
+    # Zero of no size, and no number of one beyond the largest: such a sum is not known.
+    sigma = np.where(size > 0.0, np.ldexp(1.0, np.frexp(size)[1] + 2), size)
+    sigma = np.where(np.isfinite(size), sigma, math.nan)[groups]
     upper = (sigma + terms) - sigma
     rest = terms - upper
     counts = np.bincount(groups, minlength=n_groups)
