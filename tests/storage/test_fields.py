@@ -11,6 +11,7 @@ import pytest
 
 from certsvm.storage.fields import (
     array,
+    columns,
     count,
     each,
     flag,
@@ -86,6 +87,7 @@ VALID: list[tuple[Field, Any]] = [
     (maybe(count()), 2),
     (record(Pair, left=count(), right=number()), Pair(1, 2.0)),
     (table(Pair, left=array("n", dtype=np.int64), right=array("n")), [Pair(1, 2.0), Pair(3, 4.0)]),
+    (columns(left=array("n"), right=array("n")), {"left": w, "right": 2 * w}),
 ]
 
 
@@ -136,6 +138,8 @@ INVALID: list[tuple[Field, Any]] = [
     (record(Pair, left=count(), right=number()), {"left": -1, "right": 2.0}),
     (record(Pair, left=count(), right=number()), [1, 2.0]),
     (table(Pair, left=array("n"), right=array("n")), {"left": w, "right": w[:1]}),
+    (columns(left=array("n"), right=array("n")), {"left": w, "right": w[:1]}),
+    (columns(left=array("n")), {"left": w, "right": w}),
     (nested(), {"w": w}),
 ]
 

@@ -34,6 +34,7 @@ from certsvm.solvers import (
 )
 from certsvm.solvers import auto as auto_module
 from certsvm.storage.container import read_container, write_container
+from certsvm.storage.keys import user_key
 from certsvm.storage.state import Stateful
 from certsvm.training import checkpoints
 from certsvm.training.checkpoints import KIND, Checkpoint, CheckpointError
@@ -413,23 +414,47 @@ def test_a_dual_bound_above_all_is_refused_before_there_is_a_primal(tmp_path: Pa
 def test_an_array_without_a_place_is_refused(place: str, tmp_path: Path) -> None:
     problem, path = problem_in_memory(), tmp_path / "run"
     train(problem, make_solver("dcd"), max_iter=2, tol=0.0, checkpoint=Checkpoint(path, {}))
-    file = read_container(path, KIND)
-    write_container(path, KIND, file.content, {**file.arrays, place: np.zeros(2)})
+    file = read_container(path, KIND, user_key())
+    write_container(path, KIND, file.content, {**file.arrays, place: np.zeros(2)}, user_key())
     with pytest.raises(CheckpointError, match=r"Remove it to begin anew"):
         train(problem, make_solver("dcd"), max_iter=4, tol=0.0, checkpoint=Checkpoint(path, {}))
 
 
 @pytest.mark.parametrize("content", [{}, {"identity": 5, "state": {}}, {"identity": None}])
 def test_a_file_of_something_else_is_refused(content: Any, tmp_path: Path) -> None:
-    write_container(tmp_path / "run", KIND, content, {"w": np.zeros(2)})
+    write_container(tmp_path / "run", KIND, content, {"w": np.zeros(2)}, user_key())
     with pytest.raises(CheckpointError, match="Remove it to begin anew"):
         Checkpoint(tmp_path / "run", {}).load()
+
+
+def test_a_forged_bound_is_refused_without_the_key(tmp_path: Path) -> None:
+    """A forger who knows the format, but not the key, cannot claim L = J."""
+    problem, path = problem_in_memory(), tmp_path / "run"
+    options: dict[str, Any] = {"tol": 1e-6, "seed": 0}
+    first = train(
+        problem, make_solver("dcd"), max_iter=1, checkpoint=Checkpoint(path, {}), **options
+    )
+    file = read_container(path, KIND, user_key())
+    file.content["state"]["best"]["dual"]["bound"] |= {"value": first.certificate.primal}
+    for key in (None, b"a key of the forger"):
+        write_container(path, KIND, file.content, file.arrays, key)
+        with pytest.raises(CheckpointError, match="changed or written by someone else"):
+            train(problem, make_solver("dcd"), checkpoint=Checkpoint(path, {}), **options)
+
+
+def test_a_checkpoint_needs_a_key_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CERTSVM_KEY_FILE", str(tmp_path / "file" / "key"))
+    with pytest.raises(OSError, match="Set CERTSVM_KEY_FILE"):
+        Checkpoint(tmp_path / "run", {}).prepare()
 
 
 def test_a_checkpoint_names_no_code(tmp_path: Path) -> None:
     path = tmp_path / "run"
     train(problem_in_memory(), SGDs(), max_iter=2, tol=0.0, checkpoint=Checkpoint(path, {}))
-    content = read_container(path, KIND).content
+    content = read_container(path, KIND, user_key()).content
     assert content.keys() == {"identity", "state"}
     assert "certsvm" not in repr(content["state"])
 

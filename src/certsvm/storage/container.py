@@ -2,7 +2,8 @@
 
 The arrays are the file's tensors, so any reader of safetensors opens them. Everything else is one
 JSON text, the value of the metadata's only key, "certsvm": the format version, the kind of the
-file, its content, and a digest of all this and of the arrays (docs/model-format.md).
+file, its content, and a digest of all this and of the arrays (docs/model-format.md). A plain digest
+detects damage; with a key it also detects forgery.
 
 A file either reads back as it was written, or is refused with the reason. Nothing in it is
 executed, and no stated size is allocated before it is compared with the size of the file.
@@ -10,6 +11,8 @@ executed, and no stated size is allocated before it is compared with the size of
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import stat
 from collections.abc import Mapping
@@ -64,11 +67,13 @@ def write_container(
     kind: str,
     content: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
+    key: bytes | None = None,
 ) -> None:
     """Write a file atomically; the same content gives the same bytes.
 
-    The reader has to ask for the same ``kind``. The content is JSON (``strict_json``); arrays are
-    of type float32, float64, int8 to int64, uint8 to uint64 or bool.
+    The reader has to ask for the same ``kind``, and to give the same ``key``, if there is one. The
+    content is JSON (``strict_json``); arrays are of type float32, float64, int8 to int64, uint8 to
+    uint64 or bool.
 
     Examples
     --------
@@ -82,7 +87,7 @@ def write_container(
     """
     stored = {name: _stored(name, array) for name, array in arrays.items()}
     document = {"format": FORMAT_VERSION, "kind": kind, "content": dict(content)}
-    text = to_json({**document, "digest": _digest(document, stored)}, "content")
+    text = to_json({**document, "digest": _digest(document, stored, key)}, "content")
     try:
         data = save(stored, {"certsvm": text.decode()})
     except SafetensorError as error:
@@ -105,21 +110,24 @@ def _stored(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(array, dtype=dtype, order="C")
 
 
-def _digest(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
-    """XXH3-128 of the document, and of the arrays with their names, types and shapes."""
-    whole = xxhash.xxh3_128(to_json(dict(document), "content"))
+def _digest(
+    document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], key: bytes | None
+) -> str:
+    """XXH3-128, or keyed BLAKE2b, of the document and the arrays with their types and shapes."""
+    whole: Any = xxhash.xxh3_128() if key is None else hashlib.blake2b(key=key, digest_size=32)
+    whole.update(to_json(dict(document), "content"))
     for name in sorted(arrays):
         array = arrays[name]
         whole.update(to_json([name, array.dtype.str, list(array.shape)], "array"))
         whole.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    return whole.hexdigest()
+    return str(whole.hexdigest())
 
 
-def read_container(path: str | os.PathLike[str], kind: str) -> Container:
+def read_container(path: str | os.PathLike[str], kind: str, key: bytes | None = None) -> Container:
     """Read a regular file and check all of it.
 
-    A file that is foreign, damaged, of another kind or made by a newer version raises a
-    ``ModelFileError``.
+    A file that is foreign, damaged, of another kind, made by a newer version or written with
+    another ``key`` raises a ``ModelFileError``.
     """
     name = os.fspath(path)
     data = _read(name)
@@ -131,21 +139,22 @@ def read_container(path: str | os.PathLike[str], kind: str) -> Container:
                 f"reads formats up to {FORMAT_VERSION}). Upgrade certsvm."
             )
         arrays = load(data)
-        for key, array in arrays.items():
+        for label, array in arrays.items():
             if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
-                raise ValueError(f"a boolean of array {key!r} is neither 0 nor 1")
+                raise ValueError(f"a boolean of array {label!r} is neither 0 nor 1")
     except ModelFileError:
         raise
     except (SafetensorError, ValueError, KeyError, OverflowError) as error:
         raise ModelFileError(f"{name} is truncated or damaged: {error}") from None
     claimed = document.pop("digest")
     little = {
-        key: array.astype(array.dtype.newbyteorder("<"), copy=False)
-        for key, array in arrays.items()
+        label: array.astype(array.dtype.newbyteorder("<"), copy=False)
+        for label, array in arrays.items()
     }
-    if _digest(document, little) != claimed:
+    if not hmac.compare_digest(_digest(document, little, key).encode(), claimed.encode()):
+        reason = "" if key is None else ", or it was changed or written by someone else"
         raise ModelFileError(
-            f"{name} is damaged: its digest is not that of its content. Take another copy."
+            f"{name} is damaged{reason}: its digest is not that of its content. Take another copy."
         )
     if document["kind"] != kind:
         raise ModelFileError(f"{name} holds a {document['kind']}, not a {kind}")

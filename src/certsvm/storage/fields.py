@@ -219,6 +219,19 @@ class table(Field):
         return [self._make(**dict(zip(self._columns, item, strict=True))) for item in values]
 
 
+class columns(Field):
+    """Arrays by name, the columns of a table."""
+
+    def __init__(self, **columns: array) -> None:
+        self._columns, self._state = columns, State(**columns)
+
+    def plain(self, value: Any) -> dict[str, Any]:
+        return {name: value[name].astype(column.dtype) for name, column in self._columns.items()}
+
+    def checked(self, value: Any, scope: Scope) -> dict[str, Any]:
+        return self._state.checked(value, scope.of_part(None))
+
+
 @dataclass(frozen=True)
 class nested(Field):
     """A ``Stateful`` object; None if the present object is None.

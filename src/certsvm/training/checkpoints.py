@@ -8,8 +8,9 @@ may differ.
 
 A file holds numbers, short texts and arrays under the names that the objects of a run declare
 (``storage.state``); the code alone decides which objects there are. Loading checks names, types,
-shapes and ranges, and J at the best weight vector on the data at hand. It trusts the dual bound,
-and the sums from which a solver makes its next one. A digest detects damage, not forgery.
+shapes and ranges, and J at the best weight vector on the data at hand. The dual bound, and the sums
+from which a solver makes its next one, cannot be recomputed in general. So a checkpoint carries a
+digest with the user's key (``storage.keys``), without which it is refused.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from certsvm._version import __version__
 from certsvm.storage.atomic import WriteError
 from certsvm.storage.container import ModelFileError, read_container, write_container
+from certsvm.storage.keys import VARIABLE, key_file, user_key
 
 KIND = "checkpoint"
 # Writing may take this fraction of the time.
@@ -85,7 +87,8 @@ class Checkpoint:
         self._written = time.perf_counter()
 
     def prepare(self) -> None:
-        """Create the folder, and raise a WriteError now if it cannot be written to."""
+        """Create the folder and the key; raise an OSError now if one of them cannot be written."""
+        user_key()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.path.parent).close()
@@ -105,7 +108,7 @@ class Checkpoint:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         numbers, arrays = _separated(state)
         content = {"identity": self._identity, "state": numbers}
-        write_container(self.path, KIND, content, arrays)
+        write_container(self.path, KIND, content, arrays, user_key())
         self._written = time.perf_counter()
         self._wait = max(self._interval, (self._written - began) / _SHARE)
 
@@ -114,9 +117,12 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            file = read_container(self.path, KIND)
+            file = read_container(self.path, KIND, user_key())
         except ModelFileError as error:
-            raise CheckpointError(f"{error}. Remove it to begin anew.") from None
+            raise CheckpointError(
+                f"{str(error).rstrip('.')}. Remove it to begin anew. (The key of your checkpoints "
+                f"is {key_file()}; {VARIABLE} names another one.)"
+            ) from None
         self._require_same_run(file.content.get("identity"))
         try:
             return _joined(file.content.get("state"), file.arrays)

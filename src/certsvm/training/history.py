@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.storage.fields import array, table
+from certsvm.storage.fields import array, columns
 from certsvm.storage.state import Scope, State, Stateful
 
 
@@ -55,12 +55,9 @@ class Record:
 
 # Integers, or NaN if the solver does not count them.
 _COUNTS = ("margin_errors", "updates", "free")
-
-
-def _record(**values: Any) -> Record:
-    """A record from floats, with counts as integers again."""
-    counts = {name: int(values[name]) for name in _COUNTS if math.isfinite(values[name])}
-    return Record(**{**values, **counts})
+_INTEGERS = ("passes", "epochs")
+_COLUMNS = tuple(field.name for field in fields(Record))
+_FIRST_SIZE = 64
 
 
 class History(Stateful):
@@ -77,8 +74,7 @@ class History(Stateful):
     """
 
     STATE = State(
-        records=table(
-            _record,
+        records=columns(
             seconds=array("passes", low=0.0),
             passes=array("passes", dtype=np.int64, low=1),
             epochs=array("passes", dtype=np.int64, low=0, high=2**62),
@@ -91,10 +87,24 @@ class History(Stateful):
         )
     )
 
-    columns = tuple(field.name for field in fields(Record))
+    columns = _COLUMNS
 
     def __init__(self) -> None:
-        self._records: list[Record] = []
+        self._length = 0
+        # Buffers that grow by doubling: a run may make a million passes, and is saved many times.
+        self._buffers = {
+            name: np.empty(_FIRST_SIZE, np.int64 if name in _INTEGERS else np.float64)
+            for name in _COLUMNS
+        }
+
+    @property
+    def records(self) -> dict[str, NDArray[Any]]:
+        """All columns, as they are saved."""
+        return {name: buffer[: self._length] for name, buffer in self._buffers.items()}
+
+    @records.setter
+    def records(self, columns: dict[str, NDArray[Any]]) -> None:
+        self._buffers, self._length = columns, columns["passes"].size
 
     def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
         """Raise unless there is one record for each pass, and at least one."""
@@ -104,13 +114,20 @@ class History(Stateful):
 
     def append(self, record: Record) -> None:
         """Add the record of the next pass."""
-        self._records.append(record)
+        if self._length == self._buffers["passes"].size:
+            self._buffers = {
+                name: np.concatenate([buffer, np.empty_like(buffer)])
+                for name, buffer in self._buffers.items()
+            }
+        for name, buffer in self._buffers.items():
+            buffer[self._length] = getattr(record, name)
+        self._length += 1
 
     def __len__(self) -> int:
-        return len(self._records)
+        return self._length
 
     def __iter__(self) -> Iterator[Record]:
-        return iter(self._records)
+        return (self[i] for i in range(self._length))
 
     @overload
     def __getitem__(self, key: int) -> Record: ...
@@ -120,17 +137,22 @@ class History(Stateful):
 
     def __getitem__(self, key: int | str) -> Record | NDArray[Any]:
         if isinstance(key, str):
-            if key not in self.columns:
-                raise KeyError(f"{key!r}: the columns are {', '.join(self.columns)}")
-            return np.array([getattr(record, key) for record in self._records])
-        return self._records[key]
+            if key not in _COLUMNS:
+                raise KeyError(f"{key!r}: the columns are {', '.join(_COLUMNS)}")
+            column = self.records[key].copy()
+            counted = key in _COUNTS and bool(np.isfinite(column).all())
+            return column.astype(np.int64) if counted else column
+        values = {name: column[key].item() for name, column in self.records.items()}
+        counts = {name: int(values[name]) for name in _COUNTS if math.isfinite(values[name])}
+        return Record(**{**values, **counts})
 
     def to_dict(self) -> dict[str, list[float]]:
         """Columns as lists, ready for ``pandas.DataFrame``."""
-        return {name: [getattr(r, name) for r in self._records] for name in self.columns}
+        records = list(self)
+        return {name: [getattr(record, name) for record in records] for name in _COLUMNS}
 
     def __repr__(self) -> str:
-        if not self._records:
+        if not self._length:
             return "<History: no pass>"
-        last = self._records[-1]
+        last = self[-1]
         return f"<History: {last.passes} passes, relative gap {last.relative_gap:.3g}>"
