@@ -78,6 +78,10 @@ class Commands(click.Group):
 
 def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
+        from certsvm.problem.room import NotEnoughMemoryError
+
+        if isinstance(error, NotEnoughMemoryError):
+            return str(error)
         return "out of memory. Convert the data, and train with --memory (certsvm convert --help)."
     if isinstance(error, ImportError) and error.name:
         package = error.name.partition(".")[0]

@@ -38,6 +38,7 @@ from certsvm.fitting.printed_progress import PrintedProgress
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source
 from certsvm.matrices import refuse_broken
+from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
 from certsvm.solvers import SOLVERS, Solver
 from certsvm.training.history import History
@@ -398,7 +399,10 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
             )
         X, y, weights = self._validate(X, y, sample_weight, reset=first)
         if first:
-            self._begin_stream(np.unique(classes), X.shape[1])
+            labels = np.unique(classes)
+            # For each class the weights, and a copy that replaces them.
+            require_room(X.shape[1], 2 * len(positive_classes(labels.size)) + 1)
+            self._begin_stream(labels, X.shape[1])
         elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
             raise ValueError(
                 f"classes={classes!r} is not the same as on the first call: {self.classes_!r}"

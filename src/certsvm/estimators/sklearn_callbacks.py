@@ -47,7 +47,8 @@ class FitTasks(Observer):
         self._begun: set[int] = set()
         self._classes, n_problems = source.classes, len(source.labels)
         # What a callback sees of a model whose classes are still in training.
-        self._coef = np.zeros((n_problems, source.n_columns))
+        width = source.n_columns if getattr(estimator, "_skl_callbacks", None) else 0
+        self._coef = np.zeros((n_problems, width))
         self._intercept = np.zeros(n_problems)
         if not hasattr(estimator, "_init_callback_context"):
             return

@@ -23,6 +23,7 @@ from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import Source
 from certsvm.kernels.losses import HINGE
 from certsvm.problem.base import BaseProblem
+from certsvm.problem.room import require_room
 from certsvm.solvers.base import RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.history import History
@@ -132,6 +133,10 @@ def fit_classes(
     """
     solver = source.solver(settings.solver)
     seeds = np.random.SeedSequence(settings.seed).spawn(len(source.labels))
+    workers = source.at_once(solver, settings.n_jobs)
+    # Each running problem has its vectors, each that has ended its answer.
+    n_vectors = workers * solver.n_vectors + len(seeds)
+    require_room(source.dimension, n_vectors, getattr(source, "rows", None))
 
     def task(i: int) -> Task:
         return Task(
@@ -154,7 +159,7 @@ def fit_classes(
     return train_all(
         [task(i) for i in range(len(seeds))],
         settings,
-        workers=source.at_once(solver, settings.n_jobs),
+        workers=workers,
         observer=observer,
         finish=finish_both,
         stop=stop,

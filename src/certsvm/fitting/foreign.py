@@ -15,6 +15,7 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.weights import dense
 from certsvm.kernels.losses import HINGE
 from certsvm.problem.memory import Problem
+from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, Vector
 from certsvm.solvers.base import Options, Start
 from certsvm.solvers.dcd import DCD
@@ -110,6 +111,7 @@ def bound(
     if C is None:
         raise ValueError("pass the C of the problem")
     rows = Rows(X, intercept_scaling=rho)
+    require_room(rows.dimension, DCD.n_vectors, rows)
     weights = _weights(model, labels, sample_weight, rows.n_rows)
     certificates = []
     for positive, coef, b in functions:

@@ -19,6 +19,7 @@ from certsvm.kernels import checks
 from certsvm.kernels.objective import squared_norms
 from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, copy_rows
 from certsvm.matrices import checked_csr, refuse_masked
+from certsvm.problem.room import require_room
 
 _VALUES_PER_CHUNK = 1 << 16
 _MOST_CHUNKS = 1024
@@ -180,6 +181,15 @@ class Rows:
             return self.arrays.indices[part], self.arrays.values[part]
         return np.arange(self.n_columns), self.arrays.values[k]
 
+    def largest_column(self) -> tuple[int, int] | None:
+        """A row of the largest column that occurs, and this column; None if rows are dense."""
+        if not isinstance(self.arrays, CsrRows) or not self.n_stored:
+            return None
+        begin, end = self.arrays.indptr[[0, -1]]
+        j = begin + int(np.argmax(self.arrays.indices[begin:end]))
+        row = int(np.searchsorted(self.arrays.indptr, j, side="right")) - 1
+        return row, int(self.arrays.indices[j])
+
     def _refuse_non_finite(self) -> None:
         bad = ~np.isfinite(self.squared_norms)
         if not bad.any():
@@ -300,6 +310,7 @@ def survey_csr(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> tupl
         )
     if ascending:
         return True, False
+    require_room(n_columns, 1)
     last_row_with = np.full(n_columns, -1, dtype=np.int64)
     return False, checks.repeats_column(indptr, unsigned, last_row_with)
 

@@ -199,6 +199,9 @@ class Solver(ABC):
     warm_starts_from_alpha: ClassVar[bool] = False
     """Whether a warm start goes on from the alpha of a result, which then has to be kept."""
 
+    n_vectors: ClassVar[int] = 4
+    """Vectors as long as w that training holds in memory at the same time, at least."""
+
     problem_type: ClassVar[type[Any]] = Problem
     """The most general type of problem that the solver accepts."""
 

@@ -64,6 +64,7 @@ class NORMA(Solver):
     """
 
     name: ClassVar[str] = "norma"
+    n_vectors: ClassVar[int] = 5
     certifies: ClassVar[bool] = False
 
     rate: Literal["sqrt", "constant"] = "sqrt"

@@ -58,6 +58,7 @@ class OCAS(Solver):
     """
 
     name: ClassVar[str] = "ocas"
+    n_vectors: ClassVar[int] = 6
 
     mu: float = 0.1
     idle_rounds: int = 50

@@ -80,6 +80,7 @@ class SGDQN(Solver):
     """
 
     name: ClassVar[str] = "sgd-qn"
+    n_vectors: ClassVar[int] = 7
     certifies: ClassVar[bool] = False
 
     t0: float | None = None

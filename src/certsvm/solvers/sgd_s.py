@@ -78,6 +78,7 @@ class SGDs(Solver):
     """
 
     name: ClassVar[str] = "sgd-s"
+    n_vectors: ClassVar[int] = 12
     problem_type: ClassVar[type[Any]] = PartedProblem
 
     f: float = 1.2

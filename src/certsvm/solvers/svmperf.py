@@ -57,6 +57,7 @@ class SVMperf(Solver):
     """
 
     name: ClassVar[str] = "svmperf"
+    n_vectors: ClassVar[int] = 6
 
     eps: float | None = None
     idle_rounds: int = 50

@@ -13,6 +13,7 @@ import numpy as np
 
 from certsvm.parallel import Team, single_threaded_blas
 from certsvm.problem.base import BaseProblem
+from certsvm.problem.room import require_room
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers.base import Options, RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint, CheckpointError, CheckpointWarning
@@ -97,6 +98,7 @@ def train(
     if max_iter < 1:
         raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
     _require_trainable(problem, solver, tol)
+    require_room(problem.dimension, solver.n_vectors, getattr(problem, "rows", None))
     if start is not None:
         start = start.checked(problem)
     with single_threaded_blas(), Team(n_jobs) as team:

@@ -1,0 +1,139 @@
+"""Data with too many columns are refused before anything of their width is allocated."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from certsvm import LinearSVC, Problem, Rows, bound, compare, fit_stream, train
+from certsvm.problem import room
+from certsvm.problem.room import NotEnoughMemoryError, available_memory, require_room
+from certsvm.solvers import SGDs
+from tests.cli.running import run
+
+WIDEST = 2**31 - 1
+TEXT = f"1 1:1\n\n-1 {WIDEST}:1\n"
+
+
+def wide(n_columns: int = 2_000_000) -> tuple[sp.csr_matrix, np.ndarray]:
+    X = sp.csr_matrix(([1.0, 1.0], [0, n_columns - 1], [0, 1, 2]), shape=(2, n_columns))
+    return X, np.array([1, -1])
+
+
+def little_memory() -> None:
+    # Enough for interpreter and compiler, too little for a vector.
+    resource.setrlimit(resource.RLIMIT_AS, (8 * 10**9, 8 * 10**9))
+
+
+@pytest.fixture
+def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "available_memory", lambda: 10**7)
+    monkeypatch.setattr(room, "_ALWAYS_GRANTED", 10**6)
+
+
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_a_single_large_index_is_refused_by_the_command(command: str, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text(TEXT)
+    done = run(command, "data", cwd=tmp_path, preexec=little_memory)
+    assert done.code == 2
+    assert "2,147,483,647 columns" in done.err
+    assert "row 2 has column 2,147,483,647" in done.err
+    assert "GB are available" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_converted_file_with_such_an_index_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text(TEXT)
+    assert run("convert", "data", "data.arrow", cwd=tmp_path).code == 0
+    for options in ((), ("--stream",), ("--memory", "2G")):
+        done = run("train", "data.arrow", *options, cwd=tmp_path, preexec=little_memory)
+        assert done.code == 2
+        assert "2,147,483,647 columns" in done.err
+
+
+def test_an_estimator_refuses_it() -> None:
+    script = f"""
+import numpy as np, scipy.sparse as sp
+from certsvm import LinearSVC
+X = sp.csr_matrix(([1.0, 1.0], [0, {WIDEST - 1}], [0, 1, 2]), shape=(2, {WIDEST}))
+LinearSVC().fit(X, [0, 1])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False,
+        preexec_fn=little_memory,
+    )  # fmt: skip
+    assert "NotEnoughMemoryError: X has 2,147,483,648 columns" in done.stderr
+
+
+@pytest.mark.usefixtures("small_machine")
+def test_every_way_to_train_asks_for_room() -> None:
+    X, y = wide()
+    with pytest.raises(NotEnoughMemoryError, match=r"row 2 has column 2,000,000"):
+        LinearSVC().fit(X, y)
+    with pytest.raises(NotEnoughMemoryError):
+        LinearSVC().partial_fit(X, y, classes=[-1, 1])
+    with pytest.raises(NotEnoughMemoryError):
+        compare(X, y)
+    with pytest.raises(NotEnoughMemoryError):
+        fit_stream(lambda: [(X, y)])
+    with pytest.raises(NotEnoughMemoryError):
+        train(Problem(Rows(X), y), SGDs())
+    with pytest.raises(NotEnoughMemoryError):
+        bound(np.zeros(X.shape[1]), X, y, C=1.0)
+    descending = sp.csr_matrix(([1.0, 1.0], [X.shape[1] - 1, 0], [0, 2]), shape=(1, X.shape[1]))
+    with pytest.raises(NotEnoughMemoryError):
+        Rows(descending)
+
+
+@pytest.mark.usefixtures("small_machine")
+def test_a_wide_shape_is_not_blamed_on_an_index() -> None:
+    X, y = wide()
+    X.resize(2, 3_000_000)
+    with pytest.raises(NotEnoughMemoryError, match="a single large index makes"):
+        LinearSVC().fit(X, y)
+
+
+@pytest.mark.usefixtures("small_machine")
+def test_many_classes_need_more() -> None:
+    X = sp.csr_matrix(np.eye(20, 40_000))
+    LinearSVC().fit(X, np.arange(20) % 2)
+    with pytest.raises(NotEnoughMemoryError, match="24 vectors"):
+        LinearSVC().fit(sp.csr_matrix(np.eye(20, 60_000)), np.arange(20))
+
+
+def test_unknown_memory_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "available_memory", lambda: None)
+    require_room(2**40, 100)
+
+
+def test_the_least_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal: 900 kB\nMemAvailable: 300 kB\nSwapFree: 100 kB\n")
+    monkeypatch.setattr(room, "_MEMINFO", str(meminfo))
+    monkeypatch.setattr(room, "_CGROUPS", str(tmp_path / "cgroups"))
+    monkeypatch.setattr(room, "_OWN_CGROUPS", str(tmp_path / "own"))
+    monkeypatch.setattr(room, "_of_address_space", lambda: None)
+    assert available_memory() == 400 * 1024
+    (tmp_path / "own").write_text("4:memory:/a/b\n0::/c/d\n")
+    inner = tmp_path / "cgroups" / "memory" / "a" / "b"
+    inner.mkdir(parents=True)
+    (inner.parent / "memory.limit_in_bytes").write_text("90000")
+    (inner.parent / "memory.usage_in_bytes").write_text("50000")
+    (inner.parent / "memory.stat").write_text("cache 3\ntotal_inactive_file 10000\n")
+    assert available_memory() == 50_000
+    unified = tmp_path / "cgroups" / "c" / "d"
+    unified.mkdir(parents=True)
+    (unified / "memory.max").write_text("max\n")
+    assert available_memory() == 50_000
+    (unified / "memory.max").write_text("7000\n")
+    (unified / "memory.current").write_text("6000\n")
+    (unified / "memory.stat").write_text("inactive_file 500\n")
+    assert available_memory() == 1500
+    meminfo.unlink()
+    assert available_memory() == 1500
