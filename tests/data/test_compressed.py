@@ -1,6 +1,7 @@
 import bz2
 import gzip
 import io
+import tracemalloc
 import lzma
 import sys
 from collections.abc import Callable
@@ -160,3 +161,17 @@ def test_a_file_without_data_yet() -> None:
 
     with pytest.raises(BlockingIOError, match="blocking mode"):
         load_libsvm(Silent())
+
+
+@every_compression
+def test_text_that_expands_greatly_does_not_fill_the_memory(name: str) -> None:
+    data = COMPRESSIONS[name](bytes(1 << 28))
+    tracemalloc.start()
+    try:
+        source = open_source(io.BytesIO(data), "zeros")
+        for _ in range(20):
+            assert set(source.read(1 << 20)) == {0}
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * 10**7

@@ -4,8 +4,7 @@ The first bytes of a file, not its name, decide how it is decompressed. Consecut
 parallel compressors write them, form one text. A stream that ends early, a wrong checksum, and
 other data after the last stream, which may be the rest of the file, are errors.
 
-Little is held in memory at a time. Only zstd cannot limit its output: a hostile file makes it
-produce 128 MiB from 4 KiB.
+Little is held in memory at a time, also of a hostile file that expands to many times its size.
 """
 
 from __future__ import annotations
@@ -102,16 +101,20 @@ class _Format(NamedTuple):
     name: str
     magic: bytes
     stream: Callable[[], Any]
-    read_size: int
     padded: bool  # Whether zeros may follow a stream.
+    expansion: int = 0  # The most bytes of text per byte, if the stream cannot limit its output.
 
 
 _FORMATS = (
-    _Format("gzip", b"\x1f\x8b", _GzipStream, 1 << 16, True),
-    _Format("bzip2", b"BZh", bz2.BZ2Decompressor, 1 << 16, False),
-    _Format("xz", b"\xfd7zXZ\x00", lzma.LZMADecompressor, 1 << 16, True),
-    _Format("zstd", b"\x28\xb5\x2f\xfd", _ZstdStream, 1 << 12, False),
+    _Format("gzip", b"\x1f\x8b", _GzipStream, padded=True),
+    _Format("bzip2", b"BZh", bz2.BZ2Decompressor, padded=False),
+    _Format("xz", b"\xfd7zXZ\x00", lzma.LZMADecompressor, padded=True),
+    # A block takes four bytes at least and has 128 KiB of text at most.
+    _Format("zstd", b"\x28\xb5\x2f\xfd", _ZstdStream, padded=False, expansion=1 << 15),
 )
+# Bytes of compressed data that are read at a time: fewer where their text could be too long, but
+# not so few that reading is slow.
+_MOST_READ, _LEAST_READ = 1 << 16, 1 << 8
 _LONGEST_MAGIC = max(len(form.magic) for form in _FORMATS)
 
 
@@ -145,7 +148,7 @@ class _Decompressed:
             if self._stream.eof and not self._next_stream():
                 return b""
             data = b""
-            if self._stream.needs_input and not (data := self._compressed()):
+            if self._stream.needs_input and not (data := self._compressed(size)):
                 raise DamagedFileError(
                     self._name,
                     f"the {self._form.name} stream ends early: the file is truncated. "
@@ -155,11 +158,14 @@ class _Decompressed:
         head, self._left = self._left[:size], self._left[size:]
         return head
 
-    def _compressed(self) -> bytes:
+    def _compressed(self, size: int = 0) -> bytes:
+        """Compressed bytes, of which ``size`` bytes of text are wanted."""
         if self._rest:
             rest, self._rest = self._rest, b""
             return rest
-        return self._file.read(self._form.read_size)
+        if not self._form.expansion:
+            return self._file.read(_MOST_READ)
+        return self._file.read(min(max(size // self._form.expansion, _LEAST_READ), _MOST_READ))
 
     def _decompress(self, data: bytes, size: int) -> bytes:
         try:

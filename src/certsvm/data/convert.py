@@ -22,8 +22,8 @@ from certsvm.data.tables import Table
 from certsvm.storage.atomic import atomic_write
 
 # Fractions of the memory: 1/32 for a block of text, which takes many times its length while it is
-# parsed and sorted; 1/5 for a run of rows, of which shuffling makes a copy; 1/12 for a block.
-_TEXT, _RUN, _BLOCK = 32, 5, 12
+# parsed and sorted; 1/20 for a line, if it is longer; 1/5 for a run of rows, of which shuffling makes a copy; 1/12 for a block.
+_TEXT, _LINE, _RUN, _BLOCK = 32, 20, 5, 12
 _LARGEST_TEXT, _LARGEST_BLOCK = 32_000_000, 16_000_000
 # Bytes of rows per byte of text, estimated from above.
 _ROWS_PER_TEXT = 3
@@ -56,8 +56,8 @@ def convert(
     target : path
         The file to write, atomically. A temporary folder beside it holds a copy of the rows.
     memory : int, default=5 * 10**8
-        Bytes that converting may use in addition to those in use now. Rows of hundreds of
-        megabytes each need more.
+        Bytes that converting may use in addition to those in use now. A line of libsvm text may
+        have a twentieth of them.
     block_bytes : int, default=None
         Size of a block; by default up to 16 MB, as the memory allows. Training from the file holds
         two blocks in memory.
@@ -98,8 +98,7 @@ def convert(
     if memory < LEAST:
         raise ValueError(f"memory must be at least {LEAST // 10**6} MB, got {memory / 1e6:.1f} MB")
     block_bytes = block_bytes or min(memory // _BLOCK, _LARGEST_BLOCK)
-    reader = _reader(source, min(memory // _TEXT, _LARGEST_TEXT), dtype, n_features, zero_based,
-                     label, weight)  # fmt: skip
+    reader = _reader(source, memory, dtype, n_features, zero_based, label, weight)
     counted = _Counted(reader.blocks(), report)
     target = Path(target)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
@@ -153,15 +152,16 @@ class _LibsvmReader:
     feature_names = None
 
     def __init__(
-        self, source: Any, block_bytes: int, dtype: Any, n_features: int | None,
+        self, source: Any, memory: int, dtype: Any, n_features: int | None,
         zero_based: bool | None,
     ) -> None:  # fmt: skip
         self._source = source
         self._n_features = n_features
         self.name = Path(source).name if isinstance(source, str | Path) else "a stream"
         self._text = LibsvmBlocks(
-            source, block_bytes, n_features=n_features, zero_based=zero_based, dtype=dtype
-        )
+            source, _text_bytes(memory), longest_line=memory // _LINE, n_features=n_features,
+            zero_based=zero_based, dtype=dtype,
+        )  # fmt: skip
 
     def blocks(self) -> Iterator[Batch]:
         """Rows with indices as in the file."""
@@ -198,9 +198,9 @@ class _LibsvmReader:
 class _TableReader:
     """CSV or Parquet."""
 
-    def __init__(self, table: Table, block_bytes: int, dtype: Any) -> None:
+    def __init__(self, table: Table, memory: int, dtype: Any) -> None:
         self._table = table
-        self._block_bytes = block_bytes
+        self._block_bytes = _text_bytes(memory)
         self._dtype = dtype
         self.feature_names: list[str] | None = table.feature_names
         self.name = table.path.name
@@ -230,8 +230,13 @@ class _TableReader:
         return [f"labels are in column {self._table.label!r}"]
 
 
+def _text_bytes(memory: int) -> int:
+    """Length of a block of text."""
+    return min(memory // _TEXT, _LARGEST_TEXT)
+
+
 def _reader(
-    source: Any, block_bytes: int, dtype: Any, n_features: int | None, zero_based: bool | None,
+    source: Any, memory: int, dtype: Any, n_features: int | None, zero_based: bool | None,
     label: str | None, weight: str | None,
 ) -> _LibsvmReader | _TableReader:  # fmt: skip
     table = isinstance(source, str | Path) and kind_of(source) == "table"
@@ -242,8 +247,8 @@ def _reader(
             kind = "libsvm text" if table else "tables (CSV, Parquet)"
             raise ValueError(f"{name} is for {kind}, and {source} is none")
     if table:
-        return _TableReader(Table(source, label=label, weight=weight), block_bytes, dtype)
-    return _LibsvmReader(source, block_bytes, dtype, n_features, zero_based)
+        return _TableReader(Table(source, label=label, weight=weight), memory, dtype)
+    return _LibsvmReader(source, memory, dtype, n_features, zero_based)
 
 
 def _in_order(batches: Iterable[Batch], folder: Path) -> Iterator[Batch]:

@@ -54,3 +54,15 @@ def test_an_order_that_is_kept_has_no_seed(tmp_path: Path) -> None:
     assert first != (tmp_path / "1.arrow").read_bytes()
     assert run("convert", "data", "default.arrow", "-q", cwd=tmp_path).code == 0
     assert (tmp_path / "default.arrow").read_bytes() == first
+
+
+def test_a_line_that_does_not_fit_in_the_memory_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "data").open("wb") as file:
+        file.write(b"1 1:1\n-1 2:1\n1 ")
+        for first in range(1, 8_000_000, 10_000):
+            file.write(b"".join(b"%d:1 " % i for i in range(first, first + 10_000)))
+        file.write(b"\n")
+    done = run("convert", "data", "data.arrow", "--memory", "500M", cwd=tmp_path)
+    assert done.code == 2
+    assert "data, line 3, column 1: this line is longer than" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from certsvm.data import LibsvmBlocks
+from certsvm.data.libsvm.errors import LibsvmError
 
 
 def test_blocks_of_a_path_can_be_read_again(tmp_path: Path) -> None:
@@ -33,3 +34,18 @@ def test_blocks_of_no_bytes() -> None:
     for size in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match="block_bytes must be"):
             LibsvmBlocks(io.BytesIO(b""), size)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("block_bytes", [4, 16, 1000])
+def test_a_line_longer_than_allowed_is_an_error_with_its_number(block_bytes: int) -> None:
+    text = b"1 1:1\n\n-1 2:1\n" + b"1 " + b"3:1 " + b" " * 5000 + b"\n1 1:1\n"
+    for limit in (4000, 5006):
+        blocks = LibsvmBlocks(
+            io.BytesIO(text), block_bytes, longest_line=limit, zero_based=False, name="a"
+        )
+        if limit == 5006:
+            assert sum(len(y) for _, y, _ in blocks) == 4
+            continue
+        with pytest.raises(LibsvmError, match=r"a, line 4, column 1: this line is longer than"):
+            list(blocks)
+        assert blocks.totals.rows == 2

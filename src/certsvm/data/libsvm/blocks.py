@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certsvm.data.batch import Batch
-from certsvm.data.compressed import open_source
-from certsvm.data.libsvm.lines import whole_lines
+from certsvm.data.compressed import ByteSource, open_source
+from certsvm.data.libsvm.errors import LibsvmError
+from certsvm.data.libsvm.lines import LongLineError, whole_lines
 from certsvm.data.libsvm.options import ParseOptions, is_count
 from certsvm.data.libsvm.parser import Parser, Totals
 from certsvm.data.libsvm.pieces import cut
@@ -21,7 +23,8 @@ class LibsvmBlocks:
     r"""A file read in batches of rows; a loop over it reads the file.
 
     The text is cut at line ends, every ``block_bytes`` or a little less. Memory is bounded by
-    that, except that a line longer than a block makes the buffer grow until the line fits.
+    that, except that a line longer than a block makes the buffer grow until the line fits;
+    ``longest_line`` limits that.
 
     Each batch is ``(X, y, None)``. The columns of X are the indices *as they are in the file*: it
     is known only at the end whether they count from zero or from one. X is as wide as the batch
@@ -33,6 +36,8 @@ class LibsvmBlocks:
         A path can be read again by another loop, a file object cannot.
     block_bytes : int, default=16 MiB
         Length of the text of a batch.
+    longest_line : int, default=None
+        Bytes that a line may have if it is longer than a block; a longer one is an error.
     n_features, zero_based, dtype, n_jobs
         As for :func:`load_libsvm`; ``n_features`` and ``zero_based`` only decide which indices are
         errors.
@@ -65,6 +70,7 @@ class LibsvmBlocks:
         source: TextSource,
         block_bytes: int = 1 << 24,
         *,
+        longest_line: int | None = None,
         n_features: int | None = None,
         zero_based: bool | None = None,
         dtype: Any = np.float64,
@@ -75,6 +81,7 @@ class LibsvmBlocks:
             raise ValueError(f"block_bytes must be a whole number > 0, got {block_bytes!r}")
         self._source = source
         self._block_bytes = int(block_bytes)
+        self._longest_line = longest_line
         self._options = ParseOptions.checked(source, dtype, n_features, zero_based, n_jobs, name)
         self.totals = Totals()
         self.zero_based = bool(zero_based)
@@ -90,9 +97,20 @@ class LibsvmBlocks:
             parser = Parser(self._options, 0, team)
             self.totals = parser.totals
             source = open_source(file, self._options.file)
-            for text, end in whole_lines(source, self._block_bytes):
+            for text, end in self._whole_lines(source):
                 arrays = parser.parse(cut(text, end, n_jobs))
                 if arrays.labels.size:
                     width = int(arrays.indices.max(initial=-1)) + 1
                     yield Batch(arrays.matrix(width), arrays.labels)
             self.zero_based = parser.totals.finish(self._options)
+
+    def _whole_lines(self, source: ByteSource) -> Iterator[tuple[NDArray[np.uint8], int]]:
+        try:
+            yield from whole_lines(source, self._block_bytes, self._longest_line)
+        except LongLineError:
+            limit = max(self._block_bytes, self._longest_line or 0)
+            raise LibsvmError(
+                f"this line is longer than {limit / 1e6:.1f} MB, the most that the memory "
+                "allows. Give more memory.",
+                self._options.file, self.totals.lines + 1, 1,
+            ) from None  # fmt: skip
