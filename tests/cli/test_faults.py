@@ -184,3 +184,30 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert size > 40e6
     assert max(peaks) < 400e6
     assert peaks[2] - peaks[1] < 0.2 * size
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "megabytes"),
+    [(resource.RLIMIT_AS, "-v", 150), (resource.RLIMIT_AS, "-v", 400),
+     (resource.RLIMIT_AS, "-v", 500), (resource.RLIMIT_DATA, "-d", 100)],
+)  # fmt: skip
+def test_a_tiny_address_space_ends_with_a_message(
+    kind: int, option: str, megabytes: int, data: Path, tmp_path: Path
+) -> None:
+    def limit() -> None:
+        resource.setrlimit(kind, (megabytes * 10**6, megabytes * 10**6))
+
+    refused = run("train", data, "-o", "m", cwd=tmp_path, preexec=limit)
+    assert refused.code == 2
+    assert f"ulimit {option}" in refused.err
+    assert not (tmp_path / "m").exists()
+
+
+def test_the_address_space_that_is_asked_for_is_enough(data: Path, tmp_path: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (1_300_000_000, 1_300_000_000))
+
+    (tmp_path / "table.csv").write_text("a,label\n1,0\n2,1\n3,0\n4,1\n")
+    for file in (data, "table.csv"):
+        done = run("train", file, "-o", "m", cwd=tmp_path, preexec=limit)
+        assert done.code == 0, done.err

@@ -1,9 +1,9 @@
 import bz2
 import gzip
 import io
-import tracemalloc
 import lzma
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 

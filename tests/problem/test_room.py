@@ -118,7 +118,7 @@ def test_the_least_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(room, "_MEMINFO", str(meminfo))
     monkeypatch.setattr(room, "_CGROUPS", str(tmp_path / "cgroups"))
     monkeypatch.setattr(room, "_OWN_CGROUPS", str(tmp_path / "own"))
-    monkeypatch.setattr(room, "_of_address_space", lambda: None)
+    monkeypatch.setattr(room, "limits_of_process", dict)
     assert available_memory() == 400 * 1024
     (tmp_path / "own").write_text("4:memory:/a/b\n0::/c/d\n")
     inner = tmp_path / "cgroups" / "memory" / "a" / "b"

@@ -17,6 +17,9 @@ def main() -> None:
         from certsvm.cli.app import app
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+    except MemoryError:
+        print("certsvm: there is not enough memory to start", file=sys.stderr)
+        raise SystemExit(2) from None
     except ImportError:
         print(
             "certsvm: the command line needs more packages: pip install 'certsvm[cli]'",

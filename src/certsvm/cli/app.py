@@ -17,6 +17,10 @@ from certsvm._version import __version__
 
 REFUTED, BAD_INPUT, NOT_MET, UNDECIDED, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 4, 130, 141
 
+# Address space that the libraries take before there are any data, and the part of it that they
+# write to, as ``ulimit`` limits them.
+_LEAST_ADDRESS_SPACE = {"-v": 1_200_000_000, "-d": 300_000_000}
+
 _COMMANDS = {
     "train": "Train a model and prove how good it is.",
     "predict": "Predict labels with a model.",
@@ -64,6 +68,7 @@ class Commands(click.Group):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
         try:
+            _require_address_space()
             return super().invoke(ctx)
         except KeyboardInterrupt:
             say("interrupted")
@@ -76,6 +81,22 @@ class Commands(click.Group):
             raise BadInput(_message(error)) from error
 
 
+def _require_address_space() -> None:
+    """Raise if the libraries could not be loaded; OpenBLAS would try again for ever."""
+    from certsvm.problem.room import limits_of_process
+
+    limits = limits_of_process()
+    for option, left in limits.items():
+        if left < _LEAST_ADDRESS_SPACE[option]:
+            raise BadInput(
+                f"this process may have {left / 1e6:.0f} MB more of memory (ulimit {option}), and "
+                f"the libraries alone need {_LEAST_ADDRESS_SPACE[option] / 1e6:.0f} MB of it"
+            )
+    if limits:
+        # OpenBLAS reserves address space for each of its threads, of which training uses one.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         from certsvm.problem.room import NotEnoughMemoryError
@@ -83,7 +104,7 @@ def _message(error: BaseException) -> str:
         if isinstance(error, NotEnoughMemoryError):
             return str(error)
         return "out of memory. Convert the data, and train with --memory (certsvm convert --help)."
-    if isinstance(error, ImportError) and error.name:
+    if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.partition(".")[0]
         return f"this needs the package {package}: pip install 'certsvm[cli]' has it"
     if isinstance(error, OSError) and error.strerror and error.filename:

@@ -22,7 +22,8 @@ from certsvm.data.tables import Table
 from certsvm.storage.atomic import atomic_write
 
 # Fractions of the memory: 1/32 for a block of text, which takes many times its length while it is
-# parsed and sorted; 1/20 for a line, if it is longer; 1/5 for a run of rows, of which shuffling makes a copy; 1/12 for a block.
+# parsed and sorted; 1/20 for a line, if it is longer; 1/5 for a run of rows, of which shuffling
+# makes a copy; 1/12 for a block.
 _TEXT, _LINE, _RUN, _BLOCK = 32, 20, 5, 12
 _LARGEST_TEXT, _LARGEST_BLOCK = 32_000_000, 16_000_000
 # Bytes of rows per byte of text, estimated from above.

@@ -67,9 +67,26 @@ def available_memory() -> int | None:
     The least of what the machine has left, with swap, and of the limits on this process: of its
     control groups and of its address space.
     """
-    known = [_of_machine(), *_of_cgroups(), _of_address_space()]
+    known = [_of_machine(), *_of_cgroups(), *limits_of_process().values()]
     limits = [limit for limit in known if limit is not None]
     return max(0, min(limits)) if limits else None
+
+
+def limits_of_process() -> dict[str, int]:
+    """Bytes left of the limits on this process alone, by the option of ``ulimit`` that sets them.
+
+    "-v" limits the address space, "-d" the part of it that can be written to.
+    """
+    left = {}
+    with contextlib.suppress(ImportError, OSError, ValueError, IndexError):
+        import resource
+
+        pages = Path(_STATM).read_text().split()
+        for option, kind, used in (("-v", "RLIMIT_AS", pages[0]), ("-d", "RLIMIT_DATA", pages[5])):
+            limit = resource.getrlimit(getattr(resource, kind))[0]
+            if limit != resource.RLIM_INFINITY:
+                left[option] = limit - int(used) * resource.getpagesize()
+    return left
 
 
 def _of_machine() -> int | None:
@@ -113,14 +130,4 @@ def _left_of_cgroup(folder: Path, limit: str, usage: str, cached: str) -> int | 
         )
         # Files that are cached count as used, and are dropped when memory is short.
         return max(1, most - used + int(statistics.get(cached, 0)))
-    return None
-
-
-def _of_address_space() -> int | None:
-    with contextlib.suppress(ImportError, OSError, ValueError, IndexError):
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if limit != resource.RLIM_INFINITY:
-            return limit - int(Path(_STATM).read_text().split()[0]) * resource.getpagesize()
     return None
