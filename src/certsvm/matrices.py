@@ -60,12 +60,12 @@ def checked_csr(X: Any) -> Any:
 
 
 def refuse_broken(X: Any) -> None:
-    """Raise ValueError for a masked array, and unless all indices of a sparse matrix are in range.
+    """Raise ValueError for masked entries, and unless all indices of a sparse matrix are in range.
 
     Anything else passes.
     """
     if not sp.issparse(X):
-        refuse_masked(X)
+        refuse_masked(X=X)
         return
     _refuse_unreal(X)
     form = X.format
@@ -97,13 +97,24 @@ def refuse_broken(X: Any) -> None:
     _refuse_bad_indices(entries.col, X.shape[1], form, "columns")
 
 
-def refuse_masked(X: Any) -> None:
-    """Raise ValueError for a masked array: its mask would be ignored."""
-    if isinstance(X, np.ma.MaskedArray):
-        raise ValueError(
-            "masked arrays are not supported, since their mask would be ignored: fill in the "
-            "missing values, or remove their rows"
-        )
+def refuse_masked(**arrays: Any) -> None:
+    """Raise a ValueError if an array has masked entries: NumPy would use what is behind the mask.
+
+    Examples
+    --------
+    >>> refuse_masked(X=np.ma.array([1.0, 2.0], mask=[False, True]))
+    Traceback (most recent call last):
+    ...
+    ValueError: X has masked entries (1 of 2), and there is no value for them. Fill them in, with \
+X.filled(value) or sklearn.impute.SimpleImputer, or remove their rows.
+    """
+    for name, array in arrays.items():
+        if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+            raise ValueError(
+                f"{name} has masked entries ({array.size - array.count()} of {array.size}), and "
+                f"there is no value for them. Fill them in, with {name}.filled(value) or "
+                "sklearn.impute.SimpleImputer, or remove their rows."
+            )
 
 
 def _refuse_unreal(X: Any) -> None:

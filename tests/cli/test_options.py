@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 
 from certsvm.cli.app import BadInput
 from certsvm.cli.options import DataOptions, data_options, problem_options, size
+from tests.cli.running import run
 
 
 def test_options_that_do_not_apply_are_refused() -> None:
@@ -53,3 +55,23 @@ def test_parsing() -> None:
     assert CliRunner().invoke(command, []).exit_code == 0
     assert (parsed["options"], parsed["memory"]) == (DataOptions(), None)
     assert CliRunner().invoke(command, ["--memory", "much"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--max-time", "nan"), ("--max-time", "inf"), ("--max-time", "-1"), ("--tol", "nan"),
+     ("--tol", "inf"), ("--tol", "-1"), ("-c", "nan"), ("-c", "inf"), ("-c", "0"), ("-B", "nan"),
+     ("-B", "inf"), ("--checkpoint-every", "nan"), ("--deadline", "nan")],
+)  # fmt: skip
+def test_numbers_that_make_no_sense_are_refused_by_name(
+    words: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "data").write_text("1 1:1\n-1 2:1\n")
+    commands = (
+        ["train"] if words[0] in ("--checkpoint-every", "--deadline") else ["train", "compare"]
+    )
+    for command in commands:
+        done = run(command, "data", *words, cwd=tmp_path)
+        assert done.code == 2
+        assert words[0] in done.err
+        assert "is not a finite number" in done.err or "is not in the range" in done.err

@@ -233,6 +233,8 @@ def test_a_configured_solver(binary: Any) -> None:
     [
         ("C", 0.0), ("C", -1.0), ("C", np.inf), ("C", "1"), ("tol", -0.1), ("tol", np.nan),
         ("solver", "liblinear"), ("max_iter", 0), ("max_iter", 1.5), ("max_time", -1.0),
+        ("max_time", np.nan), ("max_time", np.inf), ("tol", np.inf), ("C", np.nan),
+        ("intercept_scaling", np.nan),
         ("intercept_scaling", 0.0), ("class_weight", "unbalanced"), ("store_dual", "yes"),
     ],
 )  # fmt: skip

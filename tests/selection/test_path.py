@@ -10,6 +10,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC as OtherSVC
 
 from certsvm import LinearSVC, fit_path, verify
 from certsvm.estimators.sklearn_callbacks import FitTasks
@@ -114,3 +116,18 @@ def test_a_path_has_no_checkpoint(tmp_path: Path) -> None:
     X, y = make_classification(random_state=0)
     with pytest.raises(ValueError, match="fit_path"):
         fit_path(LinearSVC(random_state=0, checkpoint=tmp_path), X, y, [0.1, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "got"),
+    [(OtherSVC(), "object of sklearn.svm"), (LinearSVC, "the class"), (None, "NoneType"),
+     (make_pipeline(LinearSVC()), "Pipeline")],
+)  # fmt: skip
+def test_other_estimators_are_refused(estimator: Any, got: str) -> None:
+    with pytest.raises(TypeError, match=rf"takes a certsvm\.LinearSVC.*{got}"):
+        fit_path(estimator, X, y, [1.0])
+
+
+def test_a_single_number_is_no_path() -> None:
+    with pytest.raises(TypeError, match="Cs must be a sequence"):
+        fit_path(LinearSVC(), X, y, 1.0)  # type: ignore[arg-type]

@@ -277,7 +277,7 @@ def verify(
         )
     X = checked_matrix(X)
     n_rows = X.shape[0]
-    refuse_masked(y)
+    refuse_masked(y=y)
     labels = np.asarray(y).ravel()
     if labels.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but y has {labels.size} labels")
@@ -450,7 +450,7 @@ def _positions(classes: NDArray[Any], labels: NDArray[Any], n_rows: int) -> NDAr
 
 
 def _checked_weights(weights: ArrayLike, n_rows: int) -> Vector:
-    refuse_masked(weights)
+    refuse_masked(sample_weight=weights)
     checked: Vector = np.asarray(weights, dtype=np.float64)
     if checked.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but the weights have shape {checked.shape}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,19 @@ Command = Callable[..., Any]
 as_json_option = click.option(
     "--json", "as_json", is_flag=True, help="Put the result on standard output as JSON."
 )
+
+
+class FiniteFloat(click.FloatRange):
+    """A number in a range; NaN and infinity are in none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse the value of an option."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
 
 
 def size(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
@@ -108,12 +122,13 @@ def problem_options(command: Command) -> Command:
     """Options of the problem and of the accuracy."""
     return _with(
         command,
-        click.option("-c", "--C", "C", type=float, default=1.0, show_default=True,
-                     help="Weight of the loss against the penalty."),
-        click.option("-e", "--tol", type=float, default=0.01, show_default=True, metavar="EPS",
+        click.option("-c", "--C", "C", type=FiniteFloat(min=0, min_open=True), default=1.0,
+                     show_default=True, help="Weight of the loss against the penalty."),
+        click.option("-e", "--tol", type=FiniteFloat(min=0), default=0.01, show_default=True,
+                     metavar="EPS",
                      help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt. (Not "
                           "liblinear's -e, which says nothing of the objective.)"),
-        click.option("-B", "--bias", type=float, default=-1.0, metavar="HEIGHT",
+        click.option("-B", "--bias", type=FiniteFloat(), default=-1.0, metavar="HEIGHT",
                      help="Learn an intercept, as the weight of a constant column of this height; "
                           "by default there is none."),
         click.option("--max-iter", type=click.IntRange(min=1), default=1000, show_default=True,

@@ -289,7 +289,7 @@ def _as_rows(X: Any) -> Any:
         X = X.tocsr()
     if sp.issparse(X):
         return checked_csr(X)
-    refuse_masked(X)
+    refuse_masked(X=X)
     values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
     if len(values) == 0 or {kind.kind for kind in getattr(X, "dtypes", ())} <= set("fiub"):
         # An empty frame, or columns of numbers without a common type.

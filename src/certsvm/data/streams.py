@@ -215,7 +215,7 @@ def checked_block(block: Any) -> Batch:
             + (f" of length {len(block)}" if isinstance(block, tuple | list) else "")
         )
     X, y = block[0], np.asarray(block[1])
-    refuse_masked(X)
+    refuse_masked(X=X)
     X = checked_csr(X) if sp.issparse(X) else np.ascontiguousarray(X)
     if X.ndim != 2 or y.shape != (X.shape[0],):
         raise ValueError(

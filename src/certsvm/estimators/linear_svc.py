@@ -37,7 +37,7 @@ from certsvm.fitting.online import OnlineModel
 from certsvm.fitting.printed_progress import PrintedProgress
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source
-from certsvm.matrices import refuse_broken
+from certsvm.matrices import refuse_broken, refuse_masked
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
 from certsvm.solvers import SOLVERS, Solver
@@ -521,6 +521,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None]:
         refuse_broken(X)
+        refuse_masked(y=y, sample_weight=sample_weight)
         # Rows checks that all values are finite, while it computes their norms.
         with _to_numpy():
             X, y = validate_data(

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from certsvm.certificates.weights import dense
+from certsvm.matrices import refuse_masked
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,6 +37,7 @@ def tensor_source(model: LinearSVC, X: Any, y: Any, sample_weight: Any) -> Tenso
     """The data as tensors, where ``fit`` trains on them."""
     from certsvm.torch.source import TensorSource
 
+    refuse_masked(X=X, y=y, sample_weight=sample_weight)
     source = TensorSource(
         X,
         y,

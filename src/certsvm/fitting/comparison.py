@@ -16,6 +16,7 @@ from certsvm.certificates.certificate import percent
 from certsvm.fitting.fit_classes import Observer, Task, train_all, untrained
 from certsvm.fitting.foreign import certify
 from certsvm.fitting.settings import Settings
+from certsvm.matrices import refuse_masked
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Solver, make_solver
@@ -167,6 +168,7 @@ def compare(
         solvers = [solvers]
     if not solvers:
         raise ValueError("name at least one solver")
+    refuse_masked(y=y, sample_weight=sample_weight)
     classes = np.unique(np.asarray(y))
     if classes.size != 2:
         raise ValueError(f"compare needs two classes, y has {classes.size}; pass y == label")

@@ -14,12 +14,14 @@ from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.weights import dense
 from certsvm.kernels.losses import HINGE
+from certsvm.matrices import refuse_masked
 from certsvm.problem.memory import Problem
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, Vector
 from certsvm.solvers.base import Options, Start
 from certsvm.solvers.dcd import DCD
 from certsvm.solvers.shared.dual_start import alpha_from_margins
+from certsvm.training.loop import require_limits
 
 # Dual passes end when what they could still raise L by is this fraction of the gap.
 _WORTH_IT = 0.1
@@ -91,12 +93,10 @@ def bound(
     >>> certificate.relative_gap < 0.5
     True
     """
-    if not max_iter >= 1:
-        raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
-    if not tol >= 0:
-        raise ValueError(f"tol must be a number >= 0, got {tol!r}")
+    require_limits(tol, max_iter, None)
     if not (intercept_scaling is None or intercept_scaling > 0):
         raise ValueError(f"intercept_scaling must be > 0, got {intercept_scaling!r}")
+    refuse_masked(y=y, sample_weight=sample_weight)
     labels = np.asarray(y).ravel()
     if hasattr(model, "coef_"):
         if intercept is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from operator import index
 from pathlib import Path
 
 from certsvm.problem.base import positive_C
 from certsvm.solvers import Solver
+from certsvm.training.loop import require_limits
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,11 @@ class Settings:
         for name in ("tol", "checkpoint_every"):
             object.__setattr__(self, name, float(getattr(self, name)))
         object.__setattr__(self, "C", positive_C(self.C))
-        if not self.tol >= 0:
-            raise ValueError(f"tol must be a number >= 0, got {self.tol!r}")
-        if self.max_iter < 1 or not (self.max_time is None or self.max_time >= 0):
-            raise ValueError("max_iter must be at least 1, and max_time not negative")
+        require_limits(self.tol, self.max_iter, self.max_time)
+        if not 0 <= self.checkpoint_every < math.inf:
+            raise ValueError(
+                f"checkpoint_every must be a finite number of seconds >= 0, got "
+                f"{self.checkpoint_every!r}"
+            )
         if self.n_jobs < 1 or (self.seed is not None and self.seed < 0):
             raise ValueError("n_jobs must be at least 1, and seed not negative")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.kernels.losses import HINGE, Loss
+from certsvm.matrices import refuse_masked
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows
@@ -93,6 +94,7 @@ class Problem(Part, PartedProblem):
 
 
 def _one_per_row(values: ArrayLike, name: str, n_rows: int) -> NDArray[Any]:
+    refuse_masked(**{name: values})
     array = np.array(values, dtype=np.float64)
     if array.shape != (n_rows,):
         raise ValueError(f"{name} must have shape ({n_rows},), got {array.shape}")

@@ -65,7 +65,7 @@ class Rows:
             )
         self.intercept_scaling = float(intercept_scaling)
         self.arrays: RowArrays
-        refuse_masked(X)
+        refuse_masked(X=X)
         X = X if sp.issparse(X) else np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"X must have two dimensions (rows, columns), got shape {X.shape}")

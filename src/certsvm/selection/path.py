@@ -50,6 +50,13 @@ def fit_path(
     >>> [model.C for model in models], all(model.certificate_.met for model in models)
     ([0.01, 0.1, 1.0], True)
     """
+    if not isinstance(estimator, LinearSVC):
+        raise TypeError(
+            "fit_path takes a certsvm.LinearSVC, whose other parameters hold for all C, got "
+            f"{_described(estimator)}"
+        )
+    if not np.iterable(Cs):
+        raise TypeError(f"Cs must be a sequence of numbers, got {Cs!r}")
     values = [float(C) for C in Cs]
     if not values or not all(np.isfinite(C) and C > 0 for C in values):
         raise ValueError(f"Cs must be finite numbers > 0, at least one, got {list(Cs)!r}")
@@ -82,3 +89,10 @@ def fit_path(
             model._warm = model._warm.without_alphas()
         model._warn_if_missed(results, solver, stacklevel=3)
     return models
+
+
+def _described(estimator: Any) -> str:
+    if isinstance(estimator, type):
+        return f"the class {estimator.__module__}.{estimator.__qualname__}; make an object of it"
+    kind = type(estimator)
+    return f"an object of {kind.__module__}.{kind.__qualname__}"

@@ -52,7 +52,7 @@ def float_rows(X: Any) -> Tensor:
             "sparse matrices are trained on the CPU only: omit device, or make them dense"
         )
     if _on_host(X):
-        refuse_masked(X)
+        refuse_masked(X=X)
         X = np.asarray(X)
         if X.dtype.kind not in "fiub":
             raise ValueError(f"X must hold real numbers, got dtype {X.dtype}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 import warnings
@@ -95,9 +96,8 @@ def train(
     ('target met', True)
     """
     began = time.perf_counter()
-    if max_iter < 1:
-        raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
-    _require_trainable(problem, solver, tol)
+    require_limits(tol, max_iter, max_time)
+    _require_trainable(problem, solver)
     require_room(problem.dimension, solver.n_vectors, getattr(problem, "rows", None))
     if start is not None:
         start = start.checked(problem)
@@ -196,9 +196,20 @@ def _save(trainer: Trainer, checkpoint: Checkpoint) -> None:
         warnings.warn(f"no checkpoint was written: {error}", CheckpointWarning, stacklevel=3)
 
 
-def _require_trainable(problem: BaseProblem, solver: Solver, tol: float) -> None:
-    if not tol >= 0:
-        raise ValueError(f"tol must be a number >= 0, got {tol!r}")
+def require_limits(tol: float, max_iter: int, max_time: float | None) -> None:
+    """Raise a ValueError unless training with these limits makes sense."""
+    if not 0 <= tol < math.inf:
+        raise ValueError(f"tol must be a finite number >= 0, got {tol!r}")
+    if max_iter < 1:
+        raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
+    if max_time is not None and not 0 <= max_time < math.inf:
+        raise ValueError(
+            f"max_time must be a finite number of seconds >= 0, or None for no limit, got "
+            f"{max_time!r}"
+        )
+
+
+def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
     if not isinstance(problem, solver.problem_type):
         hint = ""
         if isinstance(problem, StreamedProblem):

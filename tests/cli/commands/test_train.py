@@ -126,9 +126,9 @@ def test_letters_of_liblinear(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["train", "missing"], "does not exist"),
-        (["train", "data", "-c", "-1"], "C must be"),
-        (["train", "data", "-c", "nan"], "C must be"),
-        (["train", "data", "--tol", "-1"], "tol must be"),
+        (["train", "data", "-c", "-1"], "'--C': -1.0 is not in the range"),
+        (["train", "data", "-c", "nan"], "'--C': nan is not a finite number"),
+        (["train", "data", "--tol", "-1"], "'--tol': -1.0 is not in the range"),
         (["train", "data", "--solver", "magic"], "unknown solver"),
         (["train", "data", "-o", "no/where/model"], "there is no folder"),
         (["train", "data", "--memory", "much"], "not a size"),

@@ -6,7 +6,13 @@ import click
 
 from certsvm.cli.app import put_json
 from certsvm.cli.inputs import load, require_other_file
-from certsvm.cli.options import DataOptions, as_json_option, data_options, problem_options
+from certsvm.cli.options import (
+    DataOptions,
+    FiniteFloat,
+    as_json_option,
+    data_options,
+    problem_options,
+)
 from certsvm.cli.progress import training_progress
 
 
@@ -22,7 +28,7 @@ from certsvm.cli.progress import training_progress
 @problem_options
 @click.option(
     "--max-time",
-    type=click.FloatRange(min=0),
+    type=FiniteFloat(min=0),
     default=60.0,
     show_default=True,
     metavar="SECONDS",

@@ -26,7 +26,14 @@ from certsvm.cli.inputs import (
 )
 from certsvm.cli.models import certificates_as_json
 from certsvm.cli.on_cluster import cluster_source
-from certsvm.cli.options import DataOptions, as_json_option, data_options, problem_options, size
+from certsvm.cli.options import (
+    DataOptions,
+    FiniteFloat,
+    as_json_option,
+    data_options,
+    problem_options,
+    size,
+)
 from certsvm.cli.progress import counting, training_progress
 
 if TYPE_CHECKING:
@@ -102,7 +109,7 @@ class TrainCommand(click.Command):
 )
 @click.option(
     "--max-time",
-    type=click.FloatRange(min=0),
+    type=FiniteFloat(min=0),
     metavar="SECONDS",
     help="Limit in seconds, for each class.",
 )
@@ -128,7 +135,7 @@ class TrainCommand(click.Command):
 )
 @click.option(
     "--checkpoint-every",
-    type=click.FloatRange(min=0),
+    type=FiniteFloat(min=0),
     metavar="SECONDS",
     help="With --checkpoint: least time between checkpoints; 10 by default.",
 )
@@ -142,7 +149,7 @@ class TrainCommand(click.Command):
 )
 @click.option(
     "--deadline",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteFloat(min=0, min_open=True),
     metavar="SECONDS",
     help="With --dask: the cluster counts as lost if no task finishes for this long; 60 by "
     "default.",
