@@ -57,7 +57,7 @@ class Record:
 _COUNTS = ("margin_errors", "updates", "free")
 _INTEGERS = ("passes", "epochs")
 _COLUMNS = tuple(field.name for field in fields(Record))
-_FIRST_SIZE = 64
+_FIRST_SIZE = 4
 
 
 class History(Stateful):
