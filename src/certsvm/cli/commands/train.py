@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shlex
@@ -209,8 +210,10 @@ def command(
     else:
         # Unknown names are refused before the data are read.
         make_solver(solver)
-    if checkpoint is not None and os.path.exists(os.path.join(checkpoint, "class-0.checkpoint")):
-        say(f"resuming from {checkpoint}")
+    if checkpoint is not None:
+        _require_apart(checkpoint, file, output)
+        if os.path.exists(os.path.join(checkpoint, "class-0.checkpoint")):
+            say(f"resuming from {checkpoint}")
     silent = quiet or as_json
     rho = max(bias, 0.0)
     with _opened(
@@ -250,6 +253,14 @@ def _output(ctx: click.Context, file: str, model: str | None, output: str | None
     # Saving a model replaces or removes its witness.
     require_other_file(witness_path(output), file)
     return output
+
+
+def _require_apart(checkpoint: str, file: str, output: str) -> None:
+    """Raise if a checkpoint would overwrite the data or the model."""
+    for path in glob.glob(os.path.join(glob.escape(checkpoint), "class-*.checkpoint")):
+        require_other_file(path, file)
+        if os.path.exists(output):
+            require_other_file(path, output)
 
 
 def _report(
