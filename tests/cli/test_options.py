@@ -34,7 +34,7 @@ def test_arguments_for_the_readers() -> None:
     text = DataOptions(zero_based=True, features=7, float32=True).for_text()
     assert text == {"zero_based": True, "n_features": 7, "dtype": np.float32}
     table = DataOptions(label="y", weight="w").for_table()
-    assert table == {"label": "y", "weight": "w"}
+    assert table == {"label": "y", "weight": "w", "header": None}
 
 
 def test_parsing() -> None:

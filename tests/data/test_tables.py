@@ -194,3 +194,34 @@ def test_rows_longer_than_a_megabyte(tmp_path: Path) -> None:
     X, y, _ = everything(Table(csv(tmp_path, text)), 1 << 24)
     assert X.shape == (1, n)
     assert y.tolist() == [1]
+
+
+@pytest.mark.parametrize("first", ["1,2,0", "5.1,3,setosa", "-1,b,c", "1,1,1", "1e3,2,x"])
+def test_a_first_line_of_data_is_not_taken_as_names(first: str, tmp_path: Path) -> None:
+    path = csv(tmp_path, f"{first}\n3,4,1\n")
+    with pytest.raises(TableError, match=r"looks like data.*--no-header.*--header"):
+        Table(path)
+
+
+@pytest.mark.parametrize("first", ["a,b,c", "0,1,label", "x1,x2,2_000", "nan,b,c", "a,,c"])
+def test_names_may_have_numbers_in_them(first: str, tmp_path: Path) -> None:
+    table = Table(csv(tmp_path, f"{first}\n3,4,1\n"))
+    assert [*table.feature_names, table.label] == first.split(",")
+
+
+def test_without_a_line_of_names_every_line_is_a_row(tmp_path: Path) -> None:
+    path = csv(tmp_path, "1,2,0\n3,4,1\n")
+    table = Table(path, header=False)
+    X, y, _ = everything(table, 1)
+    assert (table.feature_names, table.label) == (["f0", "f1"], "f2")
+    np.testing.assert_array_equal(X, [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(y, [0, 1])
+    assert Table(path, header=False, label="f0").feature_names == ["f1", "f2"]
+    named = Table(path, header=True)
+    assert named.feature_names == ["1", "2"]
+    assert everything(named)[1].tolist() == [1]
+
+
+def test_a_parquet_file_has_no_line_of_names(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="Parquet"):
+        Table(parquet(tmp_path, {"a": [1.0], "label": [1]}), header=False)

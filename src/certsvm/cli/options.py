@@ -53,6 +53,7 @@ class DataOptions:
     float32: bool = False
     label: str | None = None
     weight: str | None = None
+    header: bool | None = None
 
     @property
     def dtype(self) -> Any:
@@ -64,6 +65,7 @@ class DataOptions:
     def for_text(self) -> dict[str, Any]:
         """Arguments for the reader of libsvm text."""
         self._refuse("tables (CSV, Parquet)", label=self.label, weight=self.weight)
+        self._refuse("CSV", header=self.header)
         return {
             "zero_based": self.zero_based, "n_features": self.features, "dtype": self.dtype,
         }  # fmt: skip
@@ -71,7 +73,7 @@ class DataOptions:
     def for_table(self) -> dict[str, Any]:
         """Arguments for the reader of tables."""
         self._refuse("libsvm text", zero_based=self.zero_based, features=self.features)
-        return {"label": self.label, "weight": self.weight}
+        return {"label": self.label, "weight": self.weight, "header": self.header}
 
     def for_blocks(self) -> None:
         """Raise if there are any options: a converted file needs none."""
@@ -85,6 +87,9 @@ class DataOptions:
         self._refuse(
             what, zero_based=self.zero_based, features=self.features, label=self.label,
             weight=self.weight, float32=self.float32 or None,
+            "text and tables", zero_based=self.zero_based, features=self.features,
+            label=self.label, weight=self.weight, header=self.header,
+            float32=self.float32 or None,
         )  # fmt: skip
 
     @staticmethod
@@ -100,9 +105,9 @@ def data_options(command: Command) -> Command:
     @functools.wraps(command)
     def with_options(
         *args: Any, zero_based: bool | None, features: int | None, float32: bool,
-        label: str | None, weight: str | None, **others: Any,
+        label: str | None, weight: str | None, header: bool | None, **others: Any,
     ) -> Any:  # fmt: skip
-        options = DataOptions(zero_based, features, float32, label, weight)
+        options = DataOptions(zero_based, features, float32, label, weight, header)
         return command(*args, options=options, **others)
 
     return _with(
@@ -115,6 +120,9 @@ def data_options(command: Command) -> Command:
         click.option("--label", metavar="NAME",
                      help='Column of labels of a table; by default "label" or the last.'),
         click.option("--weight", metavar="NAME", help="Column of weights of a table."),
+        click.option("--header/--no-header", "header", default=None,
+                     help="Whether CSV begins with a line of names; without one, columns are "
+                          "called f0, f1, ... By default it does, and numbers there are refused."),
     )  # fmt: skip
 
 

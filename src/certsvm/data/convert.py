@@ -46,6 +46,7 @@ def convert(
     zero_based: bool | None = None,
     label: str | None = None,
     weight: str | None = None,
+    header: bool | None = None,
     report: Report | None = None,
 ) -> tuple[Summary, list[str]]:
     """Convert libsvm text, CSV or Parquet to a block file to train from.
@@ -72,6 +73,9 @@ def convert(
         For libsvm text, as in ``load_libsvm``.
     label, weight : str, default=None
         For tables: the columns of labels (by default "label", or the last) and of weights.
+    header : bool, default=None
+        For CSV: whether it begins with a line of names. None means that it does, and a first line
+        of numbers is an error.
     report : callable, default=None
         Called now and then with "read" or "written" and the number of rows so far.
 
@@ -99,7 +103,7 @@ def convert(
     if memory < LEAST:
         raise ValueError(f"memory must be at least {LEAST // 10**6} MB, got {memory / 1e6:.1f} MB")
     block_bytes = block_bytes or min(memory // _BLOCK, _LARGEST_BLOCK)
-    reader = _reader(source, memory, dtype, n_features, zero_based, label, weight)
+    reader = _reader(source, memory, dtype, n_features, zero_based, label, weight, header)
     counted = _Counted(reader.blocks(), report)
     target = Path(target)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
@@ -238,17 +242,17 @@ def _text_bytes(memory: int) -> int:
 
 def _reader(
     source: Any, memory: int, dtype: Any, n_features: int | None, zero_based: bool | None,
-    label: str | None, weight: str | None,
+    label: str | None, weight: str | None, header: bool | None,
 ) -> _LibsvmReader | _TableReader:  # fmt: skip
     table = isinstance(source, str | Path) and kind_of(source) == "table"
     wrong = {"n_features": n_features, "zero_based": zero_based} if table else {
-        "label": label, "weight": weight}  # fmt: skip
+        "label": label, "weight": weight, "header": header}  # fmt: skip
     for name, value in wrong.items():
         if value is not None:
             kind = "libsvm text" if table else "tables (CSV, Parquet)"
             raise ValueError(f"{name} is for {kind}, and {source} is none")
     if table:
-        return _TableReader(Table(source, label=label, weight=weight), memory, dtype)
+        return _TableReader(Table(source, label=label, weight=weight, header=header), memory, dtype)
     return _LibsvmReader(source, memory, dtype, n_features, zero_based)
 
 

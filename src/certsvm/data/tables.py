@@ -6,6 +6,7 @@ rows. A value that is not a number is an error that names its row and column.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,11 +37,14 @@ class Table:
     Parameters
     ----------
     path : path
-        The file. A CSV file has a line of names at the top, and may be compressed.
+        The file. A CSV file may be compressed.
     label : str, default=None
         The column of labels; by default "label", or else the last column.
     weight : str, default=None
         The column of weights.
+    header : bool, default=None
+        Whether a CSV file has a line of names at the top. If not, the columns are called f0, f1,
+        and so on. None means that it does, and a first line that looks like data is an error.
     features : sequence of str, default=None
         The feature columns, in this order; None means all other columns. If they are given without
         a label, the labels are in "label", or in the only other column, or missing.
@@ -59,6 +63,7 @@ class Table:
         *,
         label: str | None = None,
         weight: str | None = None,
+        header: bool | None = None,
         features: Sequence[str] | None = None,
     ) -> None:
         self.path = Path(path)
@@ -69,6 +74,9 @@ class Table:
         if compression not in _ARROW_NAMES:
             raise TableError(f"{self.path}: CSV compressed with {compression} cannot be read")
         self._compression = _ARROW_NAMES[compression]
+        if self._parquet and header is not None:
+            raise TableError(f"{self.path} is a Parquet file, which has names and no header")
+        self._header = header
         self._types = self._schema()
         self.weight = weight
         self.label = self._label(label, features)
@@ -143,17 +151,30 @@ class Table:
                 schema = pa.parquet.read_schema(file)
         else:
             schema = self._csv_schema()
+            if self._header is None:
+                self._refuse_data_as_names(schema.names)
         if len(set(schema.names)) < len(schema.names):
             raise TableError(
-                f"{self.path} has two columns of the same name. Is the line of names missing?"
+                f"{self.path} has two columns of the same name. If the line of names is missing, "
+                "say so: --no-header, or header=False."
             )
         return dict(zip(schema.names, schema.types, strict=True))
+
+    def _refuse_data_as_names(self, names: Sequence[str]) -> None:
+        """Raise if the first line holds numbers only, or one that counts nothing."""
+        numbers = [name for name in names if _is_number(name)]
+        if len(numbers) == len(names) or not all(name.isdecimal() for name in numbers):
+            shown = ",".join(names)
+            raise TableError(
+                f"{self.path}: the first line, {shown[:60]!r}, looks like data, not like the names "
+                "of columns. If there are no names, say --no-header (header=False): columns are "
+                "then called f0, f1, and so on. If these are the names, say --header (header=True)."
+            )
 
     def _csv_schema(self) -> Any:
         for size in _FIRST_BLOCKS:
             try:
-                options = pa.csv.ReadOptions(block_size=size, use_threads=False)
-                with self._csv(options) as reader:
+                with self._csv(size) as reader:
                     if reader.read_next_batch().num_rows == 0:
                         raise StopIteration
                     return reader.schema
@@ -169,7 +190,13 @@ class Table:
         raise self._error(last)
 
     @contextmanager
-    def _csv(self, options: Any, types: dict[str, Any] | None = None) -> Iterator[Any]:
+    def _csv(self, block_bytes: int, types: dict[str, Any] | None = None) -> Iterator[Any]:
+        options = pa.csv.ReadOptions(
+            block_size=block_bytes,
+            # Threads would read further blocks ahead.
+            use_threads=False,
+            autogenerate_column_names=self._header is False,
+        )
         convert = pa.csv.ConvertOptions(column_types=types)
         with (
             self.path.open("rb") as opened,
@@ -192,10 +219,7 @@ class Table:
             for name, kind in self._types.items():
                 if name not in used:
                     types[name] = pa.string() if pa.types.is_boolean(kind) else kind
-            # Threads would read further blocks ahead.
-            size = max(block_bytes // 2, 1 << 16)
-            options = pa.csv.ReadOptions(block_size=size, use_threads=False)
-            with self._csv(options, types) as reader:
+            with self._csv(max(block_bytes // 2, 1 << 16), types) as reader:
                 yield from reader
 
     def _weights(self, batch: pa.RecordBatch, first: int) -> Vector | None:
@@ -245,3 +269,11 @@ class Table:
 
     def _error(self, error: Exception, what: str = "") -> TableError:
         return TableError(f"{self.path}: {what}cannot be read: {error}")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        # Python takes underscores between digits, which names may have.
+        return math.isfinite(float(text)) and "_" not in text
+    except ValueError:
+        return False

@@ -166,3 +166,22 @@ def test_a_place_for_checkpoints_is_looked_for_first(tmp_path: Path) -> None:
     assert refused.code == 2
     assert "no checkpoints can be kept there" in refused.err
     assert not (tmp_path / "data.model").exists()
+
+
+def test_csv_without_names(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1.5,2,0\n3,4,1\n5,6,0\n2,9,1\n")
+    for words in (("train", "a.csv"), ("info", "a.csv"), ("convert", "a.csv", "a.arrow")):
+        refused = run(*words, cwd=tmp_path)
+        assert refused.code == 2
+        assert "--no-header" in refused.err
+    assert run("train", "a.csv", "--no-header", "-o", "m", cwd=tmp_path).code == 0
+    for command in ("predict", "evaluate"):
+        assert "--no-header" in run(command, "m", "a.csv", cwd=tmp_path).err
+    predicted = run("predict", "m", "a.csv", "--no-header", cwd=tmp_path)
+    assert len(predicted.out.splitlines()) == 4
+    evaluated = run("evaluate", "m", "a.csv", "--no-header", "--json", cwd=tmp_path)
+    assert evaluated.json["rows"] == 4
+    converted = run("convert", "a.csv", "a.arrow", "--no-header", "--json", cwd=tmp_path)
+    assert converted.json["n_rows"] == 4
+    (tmp_path / "text").write_text("1 1:1\n-1 2:1\n")
+    assert "--header is for CSV" in run("train", "text", "--no-header", cwd=tmp_path).err
