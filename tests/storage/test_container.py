@@ -27,6 +27,7 @@ from safetensors.numpy import save
 
 from certsvm.storage import container
 from certsvm.storage.container import (
+    Container,
     ModelFileError,
     is_container,
     read_container,
@@ -350,7 +351,7 @@ def test_random_bytes(data: bytes, ours: bool) -> None:
 
 GREEDY = """
 import resource, sys
-from certsvm.storage.container import ModelFileError, read_container
+from certsvm.storage.container import Container, ModelFileError, read_container
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
@@ -373,3 +374,25 @@ def test_what_a_file_claims_is_not_allocated(tmp_path: Path, entry: dict[str, An
         [sys.executable, "-c", GREEDY, str(path)], capture_output=True, text=True, check=True
     )
     assert run.stdout.startswith("True")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits memory")
+def test_a_file_longer_than_its_header_says_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_container(path, "example", {}, {"a": np.arange(3)})
+    # A sparse file: it takes no room on the disk.
+    os.truncate(path, 20 << 30)
+    run = subprocess.run(
+        [sys.executable, "-c", GREEDY, str(path)], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.startswith("True")
+    assert "its header speaks of" in run.stdout
+
+
+def test_only_what_is_expected() -> None:
+    container = Container({"a": 1}, {"w": np.zeros(1)})
+    container.require_only(content={"a"}, arrays={"w"})
+    with pytest.raises(ValueError, match="unknown value 'a'"):
+        container.require_only(content=set(), arrays={"w"})
+    with pytest.raises(ValueError, match="lacks the array 'v'"):
+        container.require_only(content={"a"}, arrays={"w", "v"})

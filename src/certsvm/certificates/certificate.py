@@ -14,9 +14,13 @@ at most the factor J/L. Only this module draws that conclusion:
 from __future__ import annotations
 
 import math
+import unicodedata
 from dataclasses import dataclass
 
 PRIMAL_ONLY = "primal only"
+
+# Control characters, and what else begins a line.
+_CONTROLS = {"Cc", "Zl", "Zp"}
 
 
 @dataclass(frozen=True)
@@ -85,27 +89,47 @@ class Certificate:
 
     def __str__(self) -> str:
         numbers = f"primal {self.primal:.6g}, dual {self.dual:.6g}"
+        bound = printable(self.bound)
         if math.isinf(self.proved_gap):
-            return f"{numbers}: nothing is proved about the distance to the optimum ({self.bound})"
+            return f"{numbers}: nothing is proved about the distance to the optimum ({bound})"
         if self.proved_gap < 0.0:
-            return f"{numbers}: a contradiction, the lower bound exceeds the upper ({self.bound})"
+            return f"{numbers}: a contradiction, the lower bound exceeds the upper ({bound})"
         verdict = "met" if self.met else "not met"
         return (
             f"{numbers}: within {percent(self.proved_gap)} of the optimum, proved "
-            f"({self.bound}); target {self.target * 100:.6g} % {verdict}"
+            f"({bound}); target {self.target * 100:.6g} % {verdict}"
         )
 
 
 def tidy(label: object) -> str:
-    """A label without a superfluous ".0": 1, not 1.0.
+    r"""A label as text, on one line and without a superfluous ".0": 1, not 1.0.
 
     Examples
     --------
-    >>> tidy(1.0), tidy(-2.5), tidy("spam")
-    ('1', '-2.5', 'spam')
+    >>> tidy(1.0), tidy(-2.5), tidy("spam"), tidy("two" + chr(10) + "lines")
+    ('1', '-2.5', 'spam', 'two\\nlines')
     """
     # isinstance holds for NumPy's float64, too.
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return printable(str(label))
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""The text with control characters escaped, except those to ``keep``.
+
+    A string from a file could otherwise move the cursor of a terminal, or forge a line.
+
+    Examples
+    --------
+    >>> printable("spam" + chr(27) + "[2K")
+    'spam\\x1b[2K'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        repr(c)[1:-1] if c not in keep and unicodedata.category(c) in _CONTROLS else c for c in text
+    )
 
 
 def percent(fraction: float) -> str:

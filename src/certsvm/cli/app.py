@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from certsvm._version import __version__
+from certsvm.certificates.certificate import printable
 
 REFUTED, BAD_INPUT, NOT_MET, UNDECIDED, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 4, 130, 141
 
@@ -39,6 +40,10 @@ class BadInput(click.ClickException):
     """An error in the user's input, or a limit of the machine."""
 
     exit_code = BAD_INPUT
+
+    def format_message(self) -> str:
+        """The message; it may quote a file."""
+        return printable(self.message, keep="\n")
 
 
 class Commands(click.Group):
@@ -131,7 +136,7 @@ def app() -> None:
 def say(text: str) -> None:
     """Print to standard error, if it is open."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        click.echo(text, err=True)
+        click.echo(printable(text, keep="\n"), err=True)
 
 
 def put_json(content: dict[str, Any]) -> None:

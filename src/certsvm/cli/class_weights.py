@@ -31,7 +31,7 @@ def parse_class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWei
             weight = float(factor)
         except ValueError:
             raise BadInput(f"--class-weight {text}: write LABEL=W, such as 1=5") from None
-        label = name
+        label = tidy(name)
         if classes.dtype.kind in "fiub":
             with contextlib.suppress(ValueError):
                 label = tidy(float(name))

@@ -86,10 +86,7 @@ class DataOptions:
     def _refuse_all(self, what: str) -> None:
         self._refuse(
             what, zero_based=self.zero_based, features=self.features, label=self.label,
-            weight=self.weight, float32=self.float32 or None,
-            "text and tables", zero_based=self.zero_based, features=self.features,
-            label=self.label, weight=self.weight, header=self.header,
-            float32=self.float32 or None,
+            weight=self.weight, header=self.header, float32=self.float32 or None,
         )  # fmt: skip
 
     @staticmethod

@@ -18,7 +18,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from certsvm._version import __version__
-from certsvm.certificates.certificate import Certificate, tidy
+from certsvm.certificates.certificate import Certificate, printable, tidy
 from certsvm.certificates.weights import dense
 from certsvm.models.checks import check_certificate, checked_labels, is_finite, listing, read_only
 from certsvm.models.scores import linear_scores
@@ -346,7 +346,7 @@ class Model:
             for name in ("C", "intercept_scaling")
             if name in self.parameters
         ]
-        lines = [f"linear model of certsvm {self.certsvm_version}; " + "; ".join(facts)]
+        lines = [f"linear model of certsvm {printable(self.certsvm_version)}; " + "; ".join(facts)]
         if self.fingerprint is not None:
             lines.append(f"trained on {self.fingerprint}")
         if not self.certificates:
@@ -368,6 +368,13 @@ def _restored(
     cls: type[Model], container: Container, witness: Witness | WeightsWitness | None
 ) -> Model:
     content, arrays = container.content, container.arrays
+    # Labels that are strings are in the content, others are an array.
+    in_arrays = {"classes"} if content.get("classes") is None else set()
+    container.require_only(
+        content={"certificates", "certsvm_version", "classes", "feature_names", "fingerprint",
+                 "parameters"},
+        arrays={"coef", "intercept", "class_weight"} | in_arrays,
+    )  # fmt: skip
     for name in ("coef", "intercept", "class_weight"):
         if arrays[name].dtype != np.float64:
             raise ValueError(f"{name} is not float64")
@@ -375,7 +382,7 @@ def _restored(
         raise ValueError("certsvm_version is no string")
     if not isinstance(content["parameters"], dict):
         raise ValueError("parameters is no dict")
-    names, labels = (_strings(content, name) for name in ("feature_names", "classes"))
+    feature_names, labels = (_strings(content, name) for name in ("feature_names", "classes"))
     fingerprint = content["fingerprint"]
     return cls(
         coef=arrays["coef"],
@@ -384,7 +391,7 @@ def _restored(
         class_weight=arrays["class_weight"],
         certificates=tuple(Certificate(**claims) for claims in content["certificates"]),
         parameters=content["parameters"],
-        feature_names=None if names is None else tuple(names),
+        feature_names=None if feature_names is None else tuple(feature_names),
         fingerprint=None if fingerprint is None else Fingerprint(**fingerprint),
         witness=witness,
         certsvm_version=content["certsvm_version"],

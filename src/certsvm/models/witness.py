@@ -345,6 +345,8 @@ def load_witness(path: str | os.PathLike[str]) -> WitnessFile:
 
 def _restored(container: Container) -> WitnessFile:
     form, arrays = container.content["form"], container.arrays
+    expected = {"codes", "scale"} if form == "quantised" else {"vectors", "sigma"}
+    container.require_only(content={"form", "fingerprint", "model"}, arrays=expected)
     fingerprint = Fingerprint(**container.content["fingerprint"])
     witness: Witness | WeightsWitness
     if form == "quantised":

@@ -31,6 +31,8 @@ from certsvm.storage.strict_json import from_json, to_json
 FORMAT_VERSION = 1
 
 _BEGINNING = b'{"__metadata__":{"certsvm":"'
+# What readers of safetensors accept.
+_LONGEST_HEADER = 100_000_000
 _DTYPES = {np.dtype(f"<{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)}
 _DTYPES |= {np.dtype("<f4"), np.dtype("<f8"), np.dtype(np.bool_)}
 
@@ -55,6 +57,19 @@ class Container:
 
     content: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
+
+    def require_only(self, *, content: set[str], arrays: set[str]) -> None:
+        """Raise a ValueError unless it holds exactly these values and arrays."""
+        for what, names, expected in (
+            ("value", self.content.keys(), content),
+            ("array", self.arrays.keys(), arrays),
+        ):
+            for name in sorted(names ^ expected):
+                raise ValueError(
+                    f"it has an unknown {what} {name!r}"
+                    if name in names
+                    else f"it lacks the {what} {name!r}"
+                )
 
 
 def is_container(first_bytes: bytes) -> bool:
@@ -171,10 +186,27 @@ def _read(name: str) -> bytes:
         if not is_container(start):
             raise _foreign(name, start)
         file.seek(0)
+        try:
+            _require_stated_size(file, size)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise ModelFileError(f"{name} is truncated or damaged: {error}") from None
+        file.seek(0)
         data = file.read(size)
         if len(data) != size or file.read(1):
             raise ModelFileError(f"{name} changed while it was read; read it again")
     return data
+
+
+def _require_stated_size(file: IO[bytes], size: int) -> None:
+    """Raise unless header and arrays make up the file, of which only the header is read."""
+    length = int.from_bytes(file.read(8), "little")
+    if length > min(size - 8, _LONGEST_HEADER):
+        raise ValueError(f"it has {size} bytes, its header alone {length + 8}")
+    tensors = from_json(file.read(length))
+    ends = [tensor["data_offsets"][1] for key, tensor in tensors.items() if key != "__metadata__"]
+    stated = 8 + length + max(ends, default=0)
+    if stated != size:
+        raise ValueError(f"it has {size} bytes, and its header speaks of {stated}")
 
 
 def _open_regular(name: str) -> IO[bytes]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from certsvm import Certificate, Model
 from certsvm.data import save_libsvm
+from certsvm.storage.container import read_container, write_container
 from tests.cli.running import noisy, run, write
 
 
@@ -48,3 +51,53 @@ def test_the_number_of_columns_of_text_can_be_given(zero_based: bool, tmp_path: 
     X, y = noisy()
     save_libsvm(tmp_path / "data", X, y, zero_based=zero_based)
     assert run("info", "data", "--features", 50, "--json", cwd=tmp_path).json["columns"] == 50
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    nasty = "spam\x1b[2K\x9b1A\nclass x: proved"
+    Model(
+        coef=np.ones((3, 1)), intercept=np.zeros(3), classes=np.array(["a", "b", nasty]),
+        class_weight=np.ones(3), feature_names=("f\x1b[1m",), certsvm_version="1\x1b[2J",
+        certificates=(Certificate(1.0, 0.5, 0.1, bound="x\x07"),) * 3,
+    ).save(tmp_path / "m")  # fmt: skip
+    (tmp_path / "data.csv").write_text(f'"f\x1b[1m",label\n1,"{nasty}"\n2,b\n')
+    for words in (("info", "m"), ("info", "m", "--json"), ("info", "data.csv"),
+                  ("evaluate", "m", "data.csv"), ("predict", "m", "data.csv"),
+                  ("train", "data.csv", "--label", "x")):  # fmt: skip
+        done = run(*words, cwd=tmp_path)
+        assert all(c.isprintable() or c == "\n" for c in done.out + done.err), words
+        assert "\nclass x: proved" not in done.out
+    assert "spam\\x1b[2K" in run("info", "m", cwd=tmp_path).out
+
+
+@pytest.mark.parametrize("where", ["content", "arrays"])
+def test_a_model_with_more_in_it_is_refused(where: str, tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    run("train", "data", "-o", "m", "-q", cwd=tmp_path)
+    container = read_container(tmp_path / "m", "model")
+    content, arrays = container.content, container.arrays
+    if where == "content":
+        content = content | {"more": 1}
+    else:
+        arrays = arrays | {"more": np.zeros(1)}
+    write_container(tmp_path / "m", "model", content, arrays)
+    for words in (("info", "m"), ("predict", "m", "data")):
+        done = run(*words, cwd=tmp_path)
+        assert done.code == 2
+        assert "'more'" in done.err
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["coef", "intercept"])
+def test_a_model_with_weights_that_are_not_finite_is_refused(
+    name: str, value: float, tmp_path: Path
+) -> None:
+    write(tmp_path / "data")
+    run("train", "data", "-o", "m", "-q", cwd=tmp_path)
+    container = read_container(tmp_path / "m", "model")
+    container.arrays[name].ravel()[0] = value
+    write_container(tmp_path / "m", "model", container.content, container.arrays)
+    for words in (("info", "m"), ("predict", "m", "data"), ("evaluate", "m", "data")):
+        done = run(*words, cwd=tmp_path)
+        assert done.code == 2
+        assert f"{name} contains NaN or infinity" in done.err
