@@ -121,7 +121,7 @@ def test_weights_that_are_none(wrong: float, others: float) -> None:
     [
         (lambda X: X[:, 0], "two dimensions"),
         (lambda X: X * 1j, "Complex data not supported"),
-        (lambda X: np.ma.MaskedArray(X, X > 1), "masked arrays"),
+        (lambda X: np.ma.MaskedArray(X, X > 1), "masked entries"),
         (lambda X: np.where(X > 1, np.nan, X), "contains NaN or infinity"),
         (lambda X: X.astype(str), "real numbers"),
         (lambda X: [[None] * X.shape[1]] * len(X), "contains NaN or infinity"),
