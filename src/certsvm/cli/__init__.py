@@ -6,24 +6,64 @@ The command ``certsvm`` runs ``certsvm.cli.main``. Commands are imported when th
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import os
 import sys
+
+from certsvm.cli.interrupts import interruptible, was_interrupted
 
 
 def main() -> None:
     """Run the command line."""
+    code = None
     try:
-        import click  # noqa: F401
+        with interruptible():
+            code = _run()
+    except KeyboardInterrupt:
+        # Once the command has ended, it is too late.
+        if code is None:
+            _say("interrupted")
+            code = 130
+    if was_interrupted():
+        # If an interrupt passed through exec, Python would end by the signal instead of the code.
+        with contextlib.suppress(Exception):
+            atexit._run_exitfuncs()
+        _flush()
+        os._exit(code)
+    raise SystemExit(code)
+
+
+def _run() -> int:
+    """Run a command and return its exit code."""
+    try:
+        import click
 
         from certsvm.cli.app import app
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
-    except MemoryError:
-        print("certsvm: there is not enough memory to start", file=sys.stderr)
-        raise SystemExit(2) from None
     except ImportError:
-        print(
-            "certsvm: the command line needs more packages: pip install 'certsvm[cli]'",
-            file=sys.stderr,
-        )
-        raise SystemExit(2) from None
-    app(prog_name="certsvm")
+        _say("certsvm: the command line needs more packages: pip install 'certsvm[cli]'")
+        return 2
+    except MemoryError:
+        _say("certsvm: there is not enough memory to start")
+        return 2
+    try:
+        return app.main(prog_name="certsvm", standalone_mode=False) or 0
+    except click.exceptions.Abort:
+        raise KeyboardInterrupt from None
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+
+
+def _say(text: str) -> None:
+    # Standard error may be closed.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        print(text, file=sys.stderr)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import sys
 import warnings
 from importlib import import_module
@@ -69,8 +68,6 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; foreseeable errors become a message and an exit code."""
-        # SIGTERM keeps the work done, as Ctrl-C does.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
         warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
         try:
             _require_address_space()
@@ -83,7 +80,19 @@ class Commands(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(PIPE_CLOSED) from None
         except (ValueError, OSError, ImportError, MemoryError) as error:
+            if _comes_from_interrupt(error):
+                say("interrupted")
+                raise SystemExit(INTERRUPTED) from None
             raise BadInput(_message(error)) from error
+
+
+def _comes_from_interrupt(error: BaseException | None) -> bool:
+    """Whether a library turned an interrupt into another error."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _require_address_space() -> None:
