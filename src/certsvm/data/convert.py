@@ -6,7 +6,6 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -107,12 +106,12 @@ def convert(
     reader = _reader(source, memory, dtype, n_features, zero_based, label, weight, header)
     counted = _Counted(reader.blocks(), report)
     target = Path(target)
-    with _temporary_folder(target) as folder:
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
         rng = np.random.default_rng(seed)
         if shuffle:
-            runs = shuffled(counted, folder, memory // _RUN, reader.expected_bytes(), rng)
+            runs = shuffled(counted, Path(folder), memory // _RUN, reader.expected_bytes(), rng)
         else:
-            runs = _in_order(counted, folder)
+            runs = _in_order(counted, Path(folder))
         # The first run comes after the last row was read, so the counts are known.
         first = next(runs)
         summary = Summary(
@@ -133,20 +132,6 @@ def convert(
                     if report is not None:
                         report("written", written)
     return summary, reader.notes()
-
-
-@contextmanager
-def _temporary_folder(target: Path) -> Iterator[Path]:
-    """A folder beside the target; Ctrl-C while it is removed does not leave the rest of it."""
-    folder = tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        yield Path(folder.name)
-    finally:
-        try:
-            folder.cleanup()
-        except KeyboardInterrupt:
-            folder.cleanup()
-            raise
 
 
 class _Counted:
