@@ -22,7 +22,7 @@ import certsvm.torch.rows as rows_module
 from certsvm import LinearSVC, fit_path, verify
 from certsvm.estimators.sklearn_callbacks import FitTasks
 from certsvm.torch import TensorNewton
-from tests.torch.problems import DEVICE, DTYPES, agrees, data, host
+from tests.torch.problems import DEVICE, DTYPES, agrees, data, device, host
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -388,3 +388,15 @@ def test_arrays_of_cupy() -> None:
 def test_there_are_no_checkpoints(tmp_path: Any) -> None:
     with pytest.raises(ValueError, match="cannot be checkpointed"):
         LinearSVC(checkpoint=tmp_path, random_state=0).fit(*data())
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_start_whose_objective_overflows_is_not_taken(n_classes: int) -> None:
+    rng = np.random.default_rng(0)
+    X, y = device(rng.standard_normal((200, 5))), np.arange(200) % n_classes
+    clf = LinearSVC(0.1, warm_start=True, random_state=0).fit(X, y)
+    for size in (1e154, 1e300):
+        clf.coef_ = np.full_like(clf.coef_, size)
+        with pytest.warns(UserWarning, match="so large that J overflows"):
+            clf.fit(X, y)
+        assert all(certificate.met for certificate in clf.certificates_)

@@ -89,3 +89,17 @@ def test_kernels_compute_what_pytorch_does(
         torch.tensor(steps),
     )
     np.testing.assert_allclose(host(slopes), host(expected), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_nan_is_not_taken_for_a_small_number(weighted: bool) -> None:
+    n = 300
+    margins, ones = np.ones(n), device(np.ones(n))
+    margins[7] = np.nan
+    s = ones if weighted else None
+    _, alpha, numbers = kernels.smoothed_alpha(device(margins), 0.5 * ones, s, ones, 1.0, 1.0, 0.1)
+    assert np.isnan(host(alpha)[7])
+    assert np.isnan(host(numbers)[[0, 2, 3]]).all()
+    unclipped = device(np.where(np.arange(n) == 7, np.nan, 0.5))
+    steps = device(np.array([0.0, 1.0]))
+    assert np.isnan(host(kernels.clipped_sums(unclipped, ones, s, 1.0, 1.0, steps))).all()

@@ -26,6 +26,9 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.storage.state import Stateful
 
+# A start whose J comes within this factor of the largest float64 is of no use.
+_HEADROOM = 1e10
+
 
 @dataclass(frozen=True)
 class Start:
@@ -70,6 +73,13 @@ class Start:
                 finite = alpha.isfinite()
             _require_finite("alpha", alpha, finite, problem.n_rows)
         return replace(self, w=w, epochs=int(self.epochs), alpha=alpha)
+
+    def overflows(self, problem: BaseProblem) -> bool:
+        """Whether J(w), or a step from there, may be beyond the range of float64."""
+        with np.errstate(over="ignore"):
+            square = float(self.w @ self.w)
+            loss = problem.C * problem.weight_sum * (1.0 + problem.R * math.sqrt(square))
+            return not math.isfinite(_HEADROOM * (square + loss))
 
 
 def _require_finite(name: str, values: Any, finite: Any, size: int) -> None:

@@ -241,10 +241,11 @@ if triton is not None:
         size = tl.load(sizes + rows, mask=inside, other=0.0)
         value = tl.load(alpha_hat + rows, mask=inside, other=0.0) + sigma * s * short
         zero = tl.zeros((ROWS,), dtype=tl.float64)
-        clipped = tl.minimum(tl.maximum(value, zero), C * s)
+        # Comparisons, since maximum and minimum turn NaN into a number here.
+        clipped = tl.where(value < zero, zero, tl.where(value > C * s, C * s, value))
         tl.store(unclipped + rows, value, mask=inside)
         tl.store(alpha + rows, clipped, mask=inside)
-        tl.store(out + part * 4, tl.sum(s * tl.maximum(short, zero), axis=0))
+        tl.store(out + part * 4, tl.sum(s * tl.where(short < zero, zero, short), axis=0))
         tl.store(out + part * 4 + 1, tl.sum(tl.where(short > -slack, s * size, zero), axis=0))
         tl.store(out + part * 4 + 2, tl.sum(clipped, axis=0))
         tl.store(out + part * 4 + 3, tl.sum(clipped * size, axis=0))
@@ -267,5 +268,5 @@ if triton is not None:
         zero = tl.zeros((ROWS,), dtype=tl.float64)
         for i in range(n_steps):
             value = begin - tl.load(steps + i) * change
-            clipped = tl.minimum(tl.maximum(value, zero), box)
+            clipped = tl.where(value < zero, zero, tl.where(value > box, box, value))
             tl.store(out + part * n_steps + i, tl.sum(clipped * z, axis=0))

@@ -101,6 +101,13 @@ def train(
     require_room(problem.dimension, solver.n_vectors, getattr(problem, "rows", None))
     if start is not None:
         start = start.checked(problem)
+        if start.overflows(problem):
+            warnings.warn(
+                "The weights to start from are so large that J overflows; training starts from "
+                "zero instead.",
+                stacklevel=2,
+            )
+            start = None
     with single_threaded_blas(), Team(n_jobs) as team:
         options = Options(np.random.default_rng(seed), tol, start, keep_alpha, team)
         trainer = _begin(problem, solver, options, checkpoint, began)
