@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -66,6 +66,24 @@ def test_the_error_of_a_product(a: float, b: float) -> None:
     off = abs(exact(product[0]) + exact(error[0]) - exact(a) * exact(b))
     assert off <= 5 * exact(2.0**-1074)
     assert off == 0 or abs(product[0]) < 2.0**-960
+
+
+SUBNORMAL = st.one_of(
+    st.floats(-(2.0**-1022), 2.0**-1022), st.integers(1023, 1074).map(lambda n: 2.0**-n)
+)
+LARGE = st.one_of(
+    st.floats(1e290, 1.7e308), st.integers(960, 1022).map(lambda n: 2.0**n * (2 - 2.0**-52))
+)
+
+
+@given(LARGE, SUBNORMAL)
+@example((2 - 2.0**-52) * 2.0**1022, 2.0**-1048)
+def test_the_error_of_a_product_with_a_subnormal_number(a: float, b: float) -> None:
+    """A subnormal number has its first bit anywhere, and must be split there."""
+    for x, y in ((a, b), (b, a)):
+        product, error = two_product(np.array([x]), np.array([y]))
+        off = abs(exact(product[0]) + exact(error[0]) - exact(a) * exact(b))
+        assert off <= 5 * exact(2.0**-1074)
 
 
 @given(st.data(), vectors(NUMBERS))

@@ -33,6 +33,7 @@ UNDERFLOW = 2.0**-1060
 # The rounding error of a product that is no smaller than this is a float64 number.
 _NO_UNDERFLOW = 2.0**-960
 
+_LEAST_NORMAL, _SCALE = 2.0**-1022, 2.0**100
 _HALF, _UPPER_BITS = np.int64(1 << 26), np.int64(-1 << 27)
 
 
@@ -77,7 +78,11 @@ def two_sum(a: Vector, b: Vector) -> tuple[Vector, Vector]:
 
 def split(a: Vector) -> tuple[Vector, Vector]:
     """Two numbers of 26 bits each whose sum is a."""
-    upper: Vector = ((a.view(np.int64) + _HALF) & _UPPER_BITS).view(np.float64)
+    # A subnormal number has its first bit anywhere; a power of two makes it a normal one.
+    subnormal = np.abs(a) < _LEAST_NORMAL
+    scaled = a * np.where(subnormal, _SCALE, 1.0)
+    upper: Vector = ((scaled.view(np.int64) + _HALF) & _UPPER_BITS).view(np.float64)
+    upper = upper / np.where(subnormal, _SCALE, 1.0)
     return upper, a - upper
 
 
@@ -138,16 +143,9 @@ def upper_total(terms: Vector) -> float:
 
 
 class RowBlock:
-    """Rows as the list of their values, each with its row and column.
+    """Rows as the list of their finite values, each with its row and column, which are in range.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_values,)
-        Finite. Values at the same place are added up.
-    rows, columns : ndarray of shape (n_values,)
-        The place of each value, in range.
-    n_rows, n_columns : int
-        Shape of the block.
+    Values at the same place are added up.
     """
 
     def __init__(
