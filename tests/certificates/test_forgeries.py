@@ -5,14 +5,17 @@ from __future__ import annotations
 import random
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from certsvm import LinearSVC, verify
+from certsvm.certificates.enclosures import DualObjective, RowBlock
 from certsvm.certificates.verification import CONFIRMED, HALF_CONFIRMED, REFUTED, UNDECIDED
 from certsvm.models import WeightsWitness
 from tests.certificates.forgeries import ERROR, KINDS, Case, claim_truth, honest, judge
@@ -135,3 +138,27 @@ def test_what_is_no_matrix(change: Any, message: str) -> None:
     clf = LinearSVC(store_dual=True, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match=message):
         verify(clf, change(X), y)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr"])
+def test_values_stored_twice_are_added_up_as_in_training(form: str) -> None:
+    """In float64, 1e16 + 1 - 1e16 is 0."""
+    entries = np.array([1e16, 1.0, -1e16, 1.0])
+    X = sp.csr_matrix((entries, np.zeros(4, int), np.array([0, 3, 4])), shape=(2, 1))
+    rows = X if form == "csr" else X.tocoo(copy=False).asformat(form)
+    clf = LinearSVC(C=1.0, store_dual=True, random_state=0).fit(rows, [1, 0])
+    assert verify(clf, rows, [1, 0]).verdict == CONFIRMED
+    # A flag that lies changes nothing.
+    if form == "csr":
+        rows.has_canonical_format = True
+        assert verify(clf, rows, [1, 0]).verdict == CONFIRMED
+
+
+def test_an_integer_C_is_the_float_that_it_stands_for() -> None:
+    C, s = 2486589735230767365, 1.9346497238697411e-16
+    box = float(C) * s
+    rows = RowBlock(np.zeros(1), np.zeros(1, np.intp), np.zeros(1, np.intp), 1, 1)
+    L = DualObjective(1, C, 0.0)
+    L.add(rows, np.ones(1), np.array([s]), np.array([box]), np.zeros(1))
+    low, high = L.interval()
+    assert Fraction(low) <= min(Fraction(box), Fraction(float(C)) * Fraction(s)) <= Fraction(high)

@@ -197,7 +197,7 @@ class Objective:
 
     def __init__(self, coef: Vector, intercept: float, C: float, rho: float) -> None:
         self._coef, self._intercept = np.ascontiguousarray(coef, dtype=np.float64), intercept
-        self._C, self._rho = C, rho
+        self._C, self._rho = float(C), float(rho)
         self._losses = _Total()
 
     @np.errstate(all="ignore")
@@ -245,7 +245,7 @@ class DualObjective:
 
     def __init__(self, n_columns: int, C: float, rho: float) -> None:
         self.box_violation = 0.0
-        self._C, self._rho = C, rho
+        self._C, self._rho = float(C), float(rho)
         self._sum, self._signed_sum = _Total(), _Total()
         self._high, self._low, self._error = np.zeros((3, n_columns))
 

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate, percent, tidy
 from certsvm.certificates.enclosures import (
+    UNDERFLOW,
     DualObjective,
     Interval,
     Objective,
@@ -462,6 +463,18 @@ def _checked_weights(weights: ArrayLike, n_rows: int) -> Vector:
 def _row_blocks(X: Any) -> Iterator[tuple[int, RowBlock]]:
     """The rows in blocks of some ten thousand values, each with the number of its first row."""
     (n_rows, n_columns), sparse = X.shape, sp.issparse(X)
+    if not (np.full(1, UNDERFLOW) * 1.0).any():
+        raise ValueError(
+            "nothing can be verified in this process, in which subnormal numbers are flushed to "
+            "zero (torch.set_flush_denormal does so, for example)"
+        )
+    if sparse:
+        # A new matrix, since flags of the given one may lie.
+        X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+        if not X.has_canonical_format:
+            # Values stored twice are added up in float64, as in training.
+            X = X.astype(np.float64)
+            X.sum_duplicates()
     starts = X.indptr.astype(np.int64) if sparse else np.arange(n_rows + 1) * n_columns
     # Vectors as long as a row are added for each block: a block should not be much smaller.
     at_once = max(_VALUES_AT_ONCE, n_columns)
