@@ -198,3 +198,18 @@ def test_a_killed_process_leaves_a_whole_model(tmp_path: Path) -> None:
         model = Model.load(path)
         assert (model.coef == model.intercept[0]).all()
     assert model.n_features == 50_000
+
+
+def test_an_interrupt_right_after_the_file_was_created_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def interrupted(path: str, flags: int, mode: int = 0o777) -> int:
+        os.close(opened(path, flags, mode))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt), atomic_write(tmp_path / "file"):
+        pass
+    assert not list(tmp_path.iterdir())

@@ -50,9 +50,11 @@ def atomic_write(
     folder, name = os.path.split(target)
     # The name identifies a leftover file. It is cut, as the length of names is limited.
     temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
+    file = None
     try:
-        file = _create(temporary, target, mode)
+        # An interrupt may come at any moment, also right after the file was created.
         try:
+            file = _create(temporary, target, mode)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -61,7 +63,8 @@ def atomic_write(
         except BaseException:
             # If the buffer could not be written, closing the file fails again.
             with contextlib.suppress(OSError):
-                file.close()
+                if file is not None:
+                    file.close()
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
@@ -94,7 +97,6 @@ def _create(temporary: str, target: str, mode: str) -> IO[Any]:
         return open(descriptor, "wb")
     except BaseException:
         os.close(descriptor)
-        os.unlink(temporary)
         raise
 
 
