@@ -10,12 +10,17 @@ TORCH ?= torch==2.13.0
 
 # Tests to run; all by default.
 TESTS ?=
+# Of make faults; KIND=files, for example, tries one kind only.
+MINUTES ?= 15
+SEED ?= 0
+KIND ?=
 
-.PHONY: help demo test test-rounding test-torch lint check bench peers paper clean
+.PHONY: help demo test faults test-rounding test-torch lint check bench peers paper clean
 
 help:
 	@echo "make demo           train on a text-like problem, verify the certificate, compare"
 	@echo "make test           run the tests (TESTS=tests/solvers: some of them)"
+	@echo "make faults         signals, hostile files, forged proofs, full disks; MINUTES=15 of them"
 	@echo "make test-rounding  run them twice more, with the rounding of other x86 processors"
 	@echo "make test-torch     run the tests of tensors; installs PyTorch (TORCH= says which)"
 	@echo "make lint           ruff, mypy --strict, import rules"
@@ -43,6 +48,9 @@ demo: $(VENV)/.runtime
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n $(JOBS) $(TESTS)
+
+faults: $(VENV)/.dev
+	$(BIN)/python -m tests.faults --minutes $(MINUTES) --seed $(SEED) $(if $(KIND),--only $(KIND))
 
 # Sums are rounded differently where vectors are shorter: first without AVX (NumPy and Numba) and with
 # AVX2 (BLAS), then with AVX2 throughout, as on AMD's processors before Zen 4. NumPy warns of features

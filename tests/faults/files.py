@@ -1,0 +1,239 @@
+"""Hostile files: mutants of every kind of file, read by the library and by the commands."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import multiprocessing
+import random
+import resource
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from certsvm import Model, Problem, Rows, verify_model
+from certsvm.data import BlockFile, load_libsvm
+from certsvm.data.tables import Table
+from certsvm.matrices import refuse_broken
+from certsvm.models import load_liblinear, load_witness
+from certsvm.solvers import make_solver
+from certsvm.storage.keys import user_key
+from certsvm.training.checkpoints import Checkpoint
+from certsvm.training.loop import train
+from tests.certificates.forgeries import Case, falsehoods
+from tests.cli.running import noisy, write
+from tests.data.hostile import rows, write_blocks
+from tests.faults import mutations
+from tests.faults.tally import HANG, Budget, Tally, attempt, complaint
+from tests.faults.writers import must
+
+# Longest time and most memory to read a file of some kilobytes.
+SECONDS, MEMORY = 60.0, 6 * 2**30
+SOLVERS = ("sgd-s", "dcd", "ocas", "working-set")
+FORMATS = ("libsvm", "libsvm.gz", "libsvm.xz", "libsvm.bz2", "csv", "parquet", "arrow", "model",
+           "witness", "checkpoint", "liblinear")  # fmt: skip
+COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
+    "libsvm.gz": gzip.compress, "libsvm.xz": lzma.compress, "libsvm.bz2": bz2.compress,
+}  # fmt: skip
+
+
+class Mutants:
+    """Originals in a folder, their mutants, and what reading them leads to."""
+
+    def __init__(self, folder: Path, name: str = "mutant") -> None:
+        self.folder = folder
+        self.X, self.y = noisy(n_rows=15, n_columns=3, seed=1)
+        self.path = folder / name
+
+    def make_originals(self) -> None:
+        write(self.folder / "libsvm", n_rows=15, n_columns=3, seed=1)
+        text = (self.folder / "libsvm").read_bytes()
+        for name, compress in COMPRESSED.items():
+            (self.folder / name).write_bytes(compress(text))
+        dense = self.X.toarray()
+        lines = ["a,b,c,label", *(",".join(map(repr, [*x.tolist(), int(v)])) for x, v in
+                                  zip(dense, self.y, strict=True))]  # fmt: skip
+        (self.folder / "csv").write_text("\n".join(lines) + "\n")
+        columns = {name: dense[:, j] for j, name in enumerate("abc")} | {"label": self.y}
+        pa.parquet.write_table(pa.table(columns), self.folder / "parquet", row_group_size=6)
+        write_blocks(self.folder / "arrow", *rows(12))
+        # The name of a witness is that of its model.
+        must(self.folder, "train", "libsvm", "-B", 1, "-o", "model", "--witness", "-q")
+        must(self.folder, "export", "model", "liblinear")
+        for solver in SOLVERS:
+            self.train(solver, self.folder / f"checkpoint-{solver}")
+
+    def train(self, solver: str, path: Path) -> None:
+        # With a key of one's own one may claim any bound; what is asked is that it ends well.
+        problem = Problem(Rows(self.X), np.where(self.y > 0, 1.0, -1.0), C=1.0)
+        checkpoint = Checkpoint(path, {}, interval=0.0)
+        train(problem, make_solver(solver), tol=0.0, max_iter=4, checkpoint=checkpoint)
+
+    def make(self, format: str, r: random.Random) -> str:
+        """Write a mutant; returns the original's name."""
+        original = self.folder / format
+        if format in ("libsvm", "csv", "liblinear"):
+            self.path.write_bytes(mutations.mutated_text(original.read_bytes(), r))
+        elif format in COMPRESSED:
+            self.path.write_bytes(mutations.mutated_bytes(original.read_bytes(), r))
+        elif format == "parquet":
+            mutations.mutated_parquet(original, self.path, r)
+        elif format == "arrow":
+            mutations.mutated_blocks(original, self.path, r)
+        elif format == "checkpoint":
+            original = self.folder / f"checkpoint-{r.choice(SOLVERS)}"
+            mutations.mutated_container(original, "checkpoint", self.path, r, user_key())
+        elif format == "witness":
+            original = self.folder / "model.witness"
+            mutations.mutated_container(original, "witness", self.path, r)
+        else:
+            mutations.mutated_container(original, "model", self.path, r)
+        return original.name
+
+    def read(self, format: str, original: str) -> str:
+        """Read a mutant as the library does; says what came of it, or raises what is wrong."""
+        if format.startswith("libsvm"):
+            X, y = load_libsvm(self.path, n_jobs=1)
+            refuse_broken(X)
+            assert np.isfinite(X.data).all()
+            assert np.isfinite(y).all()
+        elif format in ("csv", "parquet"):
+            for batch in Table(self.path).blocks(1 << 16):
+                assert np.isfinite(batch.X).all()
+        elif format == "arrow":
+            for batch in BlockFile(self.path)():
+                refuse_broken(batch.X)
+        elif format == "liblinear":
+            model = load_liblinear(self.path)
+            if model.n_features < 10**6:
+                model.decision_function(np.zeros((1, model.n_features)))
+        elif format == "checkpoint":
+            self.train(original.removeprefix("checkpoint-"), self.path)
+        else:
+            return self.verdict(format)
+        return "valid"
+
+    def verdict(self, format: str) -> str:
+        """Verify the model with this model or witness, and the verdict by exact arithmetic."""
+        model = Model.load(self.path if format == "model" else self.folder / "model")
+        str(model)
+        file = load_witness(self.path if format == "witness" else self.folder / "model.witness")
+        # Model.load compares the digests, which keeps most mutants from being judged.
+        object.__setattr__(model, "witness", file.witness)
+        report = verify_model(model, [(self.X, self.y, None)])
+        claims = list(model.certificates)
+        case = Case(
+            self.X.toarray(), (self.y == model.classes[-1]).astype(np.int64), None,
+            model.class_weight, claims[0].C, claims[0].intercept_scaling, model.coef,
+            model.intercept, witness=file.witness, scale=claims[0].scale, claims=claims, form="csr",
+        )  # fmt: skip
+        found = [text for i, v in enumerate(report) for text in falsehoods(case, i, v)]
+        if found:
+            raise AssertionError(f"false verdict: {found}")
+        return report.verdict
+
+
+def read_mutants(connection: Any, folder: Path, seed: int, first: int, count: int) -> None:
+    """The child: reads mutants one by one and sends what happened to each."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    mutants = Mutants(folder, "read")
+    for k in range(first, count):
+        format = FORMATS[k % len(FORMATS)]
+        original = mutants.make(format, random.Random(f"{seed} files {k}"))
+        try:
+            connection.send((mutants.read(format, original), None))
+        except (ValueError, OSError) as error:
+            refused = "refused" if str(error) else "refused without a reason"
+            connection.send((refused, None if str(error) else traceback.format_exc()))
+        except BaseException as error:
+            connection.send((type(error).__name__, traceback.format_exc()[-1500:]))
+
+
+def watched(folder: Path, seed: int, count: int) -> Iterator[tuple[str, str | None]]:
+    """Results of mutants 0, 1, ...; a child that dies or hangs is one, and another goes on."""
+    context, k = multiprocessing.get_context("spawn"), 0
+    while k < count:
+        ours, theirs = context.Pipe(duplex=False)
+        child = context.Process(target=read_mutants, args=(theirs, folder, seed, k, count))
+        child.start()
+        theirs.close()
+        try:
+            while k < count:
+                if not ours.poll(SECONDS):
+                    result = HANG, f"no end after {SECONDS:.0f} s"
+                    break
+                result = ours.recv()
+                yield result
+                k += 1
+            else:
+                return
+        except EOFError:
+            child.join()
+            result = "crash", f"the reader ended with {child.exitcode}"
+        finally:
+            child.kill()
+            child.join()
+        yield result
+        k += 1
+
+
+def campaign(seed: int, budget: Budget, folder: Path, commands: int = 200) -> Tally:
+    tally, mutants = Tally("files"), Mutants(folder)
+    mutants.make_originals()
+    results = watched(folder, seed, budget.count)
+    for k in Budget(0.7 * budget.seconds, budget.count).rounds():
+        happened, wrong = next(results)
+        format = FORMATS[k % len(FORMATS)]
+        if wrong:
+            # The same mutant again, to be looked at.
+            mutants.make(format, random.Random(f"{seed} files {k}"))
+            kept = folder / f"wrong-{k}-{format}"
+            mutants.path.rename(kept)
+            wrong = f"number {k}: {wrong}\n{kept.read_bytes()[:3000]!r}"
+        tally.add(format, happened, wrong)
+    results.close()
+    for k in Budget(0.3 * budget.seconds, commands).rounds():
+        one_command(mutants, k, random.Random(f"{seed} commands {k}"), tally)
+    return tally
+
+
+def one_command(mutants: Mutants, k: int, r: random.Random, tally: Tally) -> None:
+    """Read a mutant with a real command."""
+    folder = mutants.folder
+    format = FORMATS[k % len(FORMATS)]
+    mutants.make(format, r)
+    name = "mutant.csv" if format == "csv" else "mutant"
+    mutants.path.replace(folder / name)
+    (folder / f"{name}.witness").unlink(missing_ok=True)
+    words: tuple[Any, ...]
+    if format == "model":
+        words = r.choice([("verify", name, "libsvm"), ("info", name), ("export", name, "out"),
+                          ("predict", name, "libsvm"), ("evaluate", name, "libsvm")])  # fmt: skip
+    elif format == "liblinear":
+        words = r.choice([("import", name, "out"), ("predict", name, "libsvm"), ("info", name)])
+    elif format == "witness":
+        (folder / name).replace(folder / f"{name}.witness")
+        (folder / name).write_bytes((folder / "model").read_bytes())
+        words = ("verify", name, "libsvm")
+    elif format == "checkpoint":
+        (folder / "state").mkdir(exist_ok=True)
+        (folder / name).replace(folder / "state" / "class-0.checkpoint")
+        words = ("train", "libsvm", "--checkpoint", "state", "-o", "out", "-q")
+    else:
+        words = r.choice([("train", name, "-o", "out", "-q", "--max-iter", 50), ("info", name),
+                          ("convert", name, "out", "-q"), ("evaluate", "model", name),
+                          ("predict", "model", name, "-q")])  # fmt: skip
+    ran = attempt(*words, cwd=folder)
+    wrong = complaint(ran)
+    if wrong:
+        wrong = f"{words}: {wrong}"
+    tally.add("by a command", f"exit code {ran.code}" if ran else HANG, wrong)

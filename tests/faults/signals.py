@@ -1,0 +1,95 @@
+"""Commands that are killed or interrupted at random moments."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from tests.cli.running import Ran, arguments
+from tests.faults.tally import HANG, INTERRUPTED, Budget, Tally, attempt, complaint, contents
+from tests.faults.writers import Writer, prepared
+
+SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+
+
+def campaign(
+    seed: int, budget: Budget, folder: Path, names: tuple[str, ...] | None = None
+) -> Tally:
+    tally = Tally("signals")
+    writers = prepared(folder, names)
+    for k in budget.rounds():
+        r = random.Random(f"{seed} signals {k}")
+        one_signal(writers[k % len(writers)], SIGNALS[k // len(writers) % 3], r, folder, tally)
+    return tally
+
+
+def one_signal(
+    writer: Writer, number: signal.Signals, r: random.Random, folder: Path, tally: Tally
+) -> None:
+    writer.clear(folder)
+    old = {"out": b"old", "out.witness": b"old proof"} if r.random() < 0.5 else {}
+    for name, content in old.items():
+        (folder / name).write_bytes(content)
+    process = subprocess.Popen(
+        arguments(*writer.words), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    wait(process, r, writer, folder)
+    ready = catches(process.pid, signal.SIGTERM)
+    process.send_signal(number)
+    try:
+        out, err = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        tally.add(writer.name, HANG, f"goes on for a minute after {number.name}")
+        return
+    ran = Ran(process.returncode, out.decode(), err.decode())
+    if ran.code == -signal.SIGINT and ran.err == "interrupted\n":
+        # Python ends so if the interrupt came in an ``exec``, which dataclasses use, although it
+        # was handled. Shells report 130 either way.
+        ran = Ran(INTERRUPTED, ran.out, ran.err)
+    found = contents(folder, "out")
+    outcome = writer.outcome(folder, found, old)
+    wrong = None
+    if outcome is None:
+        wrong = f"the output is neither old nor complete (exit code {ran.code}, {ran.err[-300:]})"
+    elif number != signal.SIGKILL or ran.code >= 0:
+        wrong = complaint(ran, (writer.code, 3, INTERRUPTED) if writer.data else (0, INTERRUPTED))
+        # Before a command has begun, signals do what they do in any Python program.
+        wrong = None if not ready and number != signal.SIGKILL else wrong
+        left = [name for name in found if name.startswith(".")]
+        if left:
+            wrong = f"{left} were left behind"
+        if ran.code in (0, 3) and outcome != "complete":
+            wrong = f"exit code {ran.code}, and the output is {outcome}"
+    if wrong is None and writer.resumes:
+        again = attempt(*writer.words, cwd=folder)
+        wrong = complaint(again, (writer.code,))
+        found = {name: data for name, data in contents(folder, "out").items() if name[0] != "."}
+        if wrong is None and found != writer.whole:
+            wrong = "resumed to other bits"
+        outcome = f"{outcome}, then resumed to the same bits"
+    tally.add(writer.name, f"{number.name}: output {outcome}", wrong)
+
+
+def wait(process: subprocess.Popen[bytes], r: random.Random, writer: Writer, folder: Path) -> None:
+    """Wait for a random time, or until a file is being written."""
+    at_writing = r.random() < 0.4
+    end = time.monotonic() + (60.0 if at_writing else r.uniform(0.0, 1.05 * writer.seconds))
+    while process.poll() is None and time.monotonic() < end:
+        if at_writing and any(folder.glob(".out*")):
+            return
+        time.sleep(0.0005)
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler for a signal; True where the system does not tell."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+    mask = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(mask, 16) >> (number - 1) & 1)

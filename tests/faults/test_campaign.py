@@ -1,0 +1,33 @@
+"""The short form of ``make faults``: some of each kind, with a fixed seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.faults import files, limits, proofs, signals
+from tests.faults.tally import Budget, Tally
+
+
+def require_right(tally: Tally, count: int) -> None:
+    assert not tally.wrong, "\n".join(tally.wrong)
+    assert tally.tried.total() == count
+
+
+def test_signals(tmp_path: Path) -> None:
+    names = ("train --checkpoint --witness", "export")
+    require_right(signals.campaign(0, Budget(count=4), tmp_path, names), 4)
+
+
+def test_files(tmp_path: Path) -> None:
+    tally = files.campaign(0, Budget(count=1100), tmp_path, commands=2)
+    require_right(tally, 1102)
+    # Some mutants are valid, and some of them are judged.
+    assert {"refused", "valid", "confirmed", "refuted"} <= tally.happened.keys()
+
+
+def test_proofs(tmp_path: Path) -> None:
+    require_right(proofs.campaign(0, Budget(count=90), tmp_path), 90)
+
+
+def test_limits(tmp_path: Path) -> None:
+    require_right(limits.campaign(0, Budget(count=4), tmp_path, ("predict",)), 4)

@@ -1,0 +1,112 @@
+"""Every command that writes a file, on small data, and what it writes if nothing happens."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from certsvm import Model, verify_model
+from certsvm.certificates.verification import CONFIRMED, HALF_CONFIRMED
+from certsvm.data import BlockFile, load_libsvm
+from certsvm.models import witness_path
+from tests.cli.running import write
+from tests.faults.tally import attempt, complaint
+
+# Many passes, each of them short; they end before the target is met.
+PASSES = ("--solver", "sgd-s", "-c", "50", "--tol", "1e-7", "--max-iter", "60", "--n-jobs", "1")
+STATE = ("--checkpoint", "state", "--checkpoint-every", "0", "--witness")
+
+
+@dataclass
+class Writer:
+    """A command that writes "out"; ``data`` is what its model can be verified on."""
+
+    name: str
+    words: tuple[str, ...]
+    data: str | None = None
+    seconds: float = 0.0
+    code: int = 0
+    whole: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def resumes(self) -> bool:
+        return "--checkpoint" in self.words
+
+    def clear(self, folder: Path) -> None:
+        """Remove what earlier runs left."""
+        shutil.rmtree(folder / "state", ignore_errors=True)
+        for path in [*folder.glob("out*"), *folder.glob(".out*")]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def outcome(self, folder: Path, found: dict[str, bytes], old: dict[str, bytes]) -> str | None:
+        """What the output is: "absent", "old" or "complete"; None if it is neither."""
+        model, proof = found.get("out"), found.get("out.witness")
+        if model is None:
+            return "absent"
+        if model == old.get("out"):
+            return "old"
+        if {"out": model, "out.witness": proof} == {"out.witness": None, **self.whole}:
+            return "complete"
+        return "complete" if self.data and self.verified(folder) else None
+
+    def verified(self, folder: Path) -> bool:
+        """Whether a model that is not the one of a whole run is one, and true."""
+        assert self.data is not None
+        witness = Path(witness_path(folder / "out")).exists()
+        try:
+            model = Model.load(folder / "out", witness=witness)
+        except ValueError:
+            return False
+        path, blocks = folder / self.data, []
+        if path.suffix == ".arrow":
+            blocks = [tuple(batch) for batch in BlockFile(path)()]
+        else:
+            blocks = [load_libsvm(path)]
+        return verify_model(model, blocks).verdict == (CONFIRMED if witness else HALF_CONFIRMED)
+
+
+def prepared(folder: Path, names: tuple[str, ...] | None = None) -> list[Writer]:
+    """The commands, each of which has run once in the folder without a fault."""
+    write(folder / "data", n_rows=2000, n_columns=30)
+    write(folder / "classes", n_rows=1500, n_columns=20, n_classes=3)
+    for words in (
+        ("convert", "data", "data.arrow", "--block-size", "100k", "-q"),
+        ("train", "data", "-o", "model", "-q"),
+        ("export", "model", "liblinear"),
+    ):
+        must(folder, *words)
+    train = ("train", "data", *PASSES, "-o", "out", "-q")
+    writers = [
+        Writer("train", train, "data"),
+        Writer("train classes", ("train", "classes", *train[2:]), "classes"),
+        Writer("train --stream", ("train", "data.arrow", "--stream", *train[2:]), "data.arrow"),
+        Writer("train --checkpoint --witness", (*train, *STATE), "data"),
+        Writer("train --stream --checkpoint --witness",
+               ("train", "data.arrow", "--stream", *train[2:], *STATE), "data.arrow"),
+        Writer("convert", ("convert", "data", "out", "--block-size", "100k", "-q")),
+        Writer("predict", ("predict", "model", "data", "-o", "out", "-q")),
+        Writer("export", ("export", "model", "out")),
+        Writer("import", ("import", "liblinear", "out")),
+    ]  # fmt: skip
+    writers = [writer for writer in writers if names is None or writer.name in names]
+    for writer in writers:
+        writer.clear(folder)
+        began = time.monotonic()
+        writer.code = must(folder, *writer.words)
+        writer.seconds = time.monotonic() - began
+        paths = [folder / "out", folder / "out.witness"]
+        writer.whole = {path.name: path.read_bytes() for path in paths if path.exists()}
+        writer.clear(folder)
+    return writers
+
+
+def must(folder: Path, *words: Any) -> int:
+    """Run a command that has to work."""
+    ran = attempt(*words, cwd=folder)
+    wrong = complaint(ran, (0, 3))
+    if wrong or ran is None:
+        raise RuntimeError(f"{words}: {wrong}")
+    return ran.code
