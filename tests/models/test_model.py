@@ -361,6 +361,27 @@ def test_the_witness_lies_beside_the_model(
         Model.load(path, witness=True)
 
 
+@pytest.mark.parametrize("witnessed", [False, True])
+def test_a_full_disk_leaves_the_old_model_and_its_witness(tmp_path: Path, witnessed: bool) -> None:
+    resource = pytest.importorskip("resource", reason="limits of processes")
+    path = tmp_path / "model"
+    small(witness=Witness(np.zeros((1, 3), np.uint8), np.ones(1))).save(path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    # The witness has room, the model has not.
+    witness = Witness(np.ones((1, 3), np.uint8), np.ones(1)) if witnessed else None
+    large = small(
+        coef=np.ones((1, 1000)), fingerprint=Fingerprint(3, 1000, 4, "0" * 32), witness=witness
+    )
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limits[1]))
+    try:
+        with pytest.raises(WriteError):
+            large.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
 def test_a_witness_for_other_data_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model"
     small().save(path)

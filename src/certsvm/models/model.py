@@ -23,7 +23,8 @@ from certsvm.certificates.weights import dense
 from certsvm.models.checks import check_certificate, checked_labels, is_finite, listing, read_only
 from certsvm.models.scores import linear_scores
 from certsvm.models.witness import WeightsWitness, Witness, load_witness, save_witness
-from certsvm.storage.container import Container, ModelFileError, read_container, write_container
+from certsvm.storage.atomic import atomic_write
+from certsvm.storage.container import Container, ModelFileError, container_bytes, read_container
 from certsvm.storage.fingerprint import Fingerprint
 from certsvm.storage.strict_json import encoded
 
@@ -241,13 +242,6 @@ class Model:
         path : str or path-like
             The file. The witness goes to ``witness_path(path)``.
         """
-        # The witness comes first: if we are interrupted, the old model has no witness, or one with
-        # another digest.
-        if self.witness is not None and self.fingerprint is not None:
-            save_witness(witness_path(path), self.witness, self.fingerprint, self.digest)
-        else:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(witness_path(path))
         content = {
             "certsvm_version": self.certsvm_version,
             "classes": self.classes.tolist() if self.classes.dtype.kind == "U" else None,
@@ -259,7 +253,18 @@ class Model:
         arrays = {name: getattr(self, name) for name in ("coef", "intercept", "class_weight")}
         if self.classes.dtype.kind != "U":
             arrays["classes"] = self.classes
-        write_container(path, KIND, content, arrays)
+        data = container_bytes(KIND, content, arrays)
+        # A disk that is full leaves the old model and the old witness: neither is replaced before
+        # both are written. If we are killed between the two, their digests differ.
+        with atomic_write(path) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            if self.witness is not None and self.fingerprint is not None:
+                save_witness(witness_path(path), self.witness, self.fingerprint, self.digest)
+        if self.witness is None:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(witness_path(path))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, witness: bool = False) -> Model:

@@ -100,18 +100,29 @@ def write_container(
     >>> container.content, container.arrays["w"].tolist()
     ({'C': 0.1}, [0, 1, 2])
     """
+    data = container_bytes(kind, content, arrays, key)
+    with atomic_write(path) as file:
+        file.write(data)
+
+
+def container_bytes(
+    kind: str,
+    content: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    key: bytes | None = None,
+) -> bytes:
+    """What ``write_container`` writes."""
     stored = {name: _stored(name, array) for name, array in arrays.items()}
     document = {"format": FORMAT_VERSION, "kind": kind, "content": dict(content)}
     text = to_json({**document, "digest": _digest(document, stored, key)}, "content")
     try:
-        data = save(stored, {"certsvm": text.decode()})
+        data: bytes = save(stored, {"certsvm": text.decode()})
     except SafetensorError as error:
         raise ValueError(
             f"names and parameters take {len(text)} bytes, more than the header of a safetensors "
             f"file has room for ({error})"
         ) from None
-    with atomic_write(path) as file:
-        file.write(data)
+    return data
 
 
 def _stored(name: str, array: NDArray[Any]) -> NDArray[Any]:
