@@ -51,7 +51,7 @@ def judged(
         outcome is None
         or any(name.startswith(".") for name in found)
         or (code != REFUSED and outcome != "complete")
-        or (code == REFUSED and outcome == "absent" and old)
+        or (code == REFUSED and outcome != "complete" and found != old)
     ):
         wrong = f"exit code {code}, output {outcome}, files {sorted(found)}"
     tally.add(tried, f"exit code {code}, output {outcome}", wrong)
@@ -60,9 +60,7 @@ def judged(
 def full_disk(writer: Writer, r: random.Random, folder: Path, tally: Tally) -> None:
     """No file may grow beyond a size; a disk without room for the rest behaves so."""
     writer.clear(folder)
-    old = {"out": b"old"} if r.random() < 0.5 else {}
-    for name, content in old.items():
-        (folder / name).write_bytes(content)
+    old = writer.put_old(folder, r)
     size = r.randrange(int(1.2 * max(map(len, writer.whole.values()))))
     # Python ignores SIGXFSZ, so that writing fails with an error.
     ran = attempt(*writer.words, cwd=folder, preexec=limited(resource.RLIMIT_FSIZE, size))
@@ -88,9 +86,7 @@ def without_override() -> None:
 def read_only(writer: Writer, r: random.Random, folder: Path, tally: Tally) -> None:
     """A folder that nobody may write to."""
     writer.clear(folder)
-    old = {"out": b"old"} if r.random() < 0.5 else {}
-    for name, content in old.items():
-        (folder / name).write_bytes(content)
+    old = writer.put_old(folder, r)
     folder.chmod(0o555)
     try:
         ran = attempt(*writer.words, cwd=folder, preexec=without_override)

@@ -30,9 +30,7 @@ def one_signal(
     writer: Writer, number: signal.Signals, r: random.Random, folder: Path, tally: Tally
 ) -> None:
     writer.clear(folder)
-    old = {"out": b"old", "out.witness": b"old proof"} if r.random() < 0.5 else {}
-    for name, content in old.items():
-        (folder / name).write_bytes(content)
+    old = writer.put_old(folder, r)
     process = subprocess.Popen(
         arguments(*writer.words), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

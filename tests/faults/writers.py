@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import time
 from dataclasses import dataclass, field
@@ -41,15 +42,23 @@ class Writer:
         for path in [*folder.glob("out*"), *folder.glob(".out*")]:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
+    def put_old(self, folder: Path, r: random.Random) -> dict[str, bytes]:
+        """An old output and its witness, or none."""
+        old = {"out": b"old", "out.witness": b"old proof"} if r.random() < 0.5 else {}
+        for name, content in old.items():
+            (folder / name).write_bytes(content)
+        return old
+
     def outcome(self, folder: Path, found: dict[str, bytes], old: dict[str, bytes]) -> str | None:
         """What the output is: "absent", "old" or "complete"; None if it is neither."""
         model, proof = found.get("out"), found.get("out.witness")
-        if model is None:
-            return "absent"
-        if model == old.get("out"):
-            return "old"
-        if {"out": model, "out.witness": proof} == {"out.witness": None, **self.whole}:
+        if model is None or model == old.get("out"):
+            return "absent" if model is None else "old"
+        if model == self.whole["out"] and (not self.data or proof == self.whole.get("out.witness")):
             return "complete"
+        if model == self.whole["out"] and proof is not None and proof == old.get("out.witness"):
+            # The moment before it is removed; verification refuses the pair.
+            return "complete, beside an old witness"
         return "complete" if self.data and self.verified(folder) else None
 
     def verified(self, folder: Path) -> bool:
