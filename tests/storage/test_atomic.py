@@ -213,3 +213,16 @@ def test_an_interrupt_right_after_the_file_was_created_leaves_nothing(
     with pytest.raises(KeyboardInterrupt), atomic_write(tmp_path / "file"):
         pass
     assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupt_when_the_file_is_open_stays_an_interrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(descriptor: int, *_: object) -> None:
+        os.close(descriptor)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("certsvm.storage.atomic.open", interrupted, raising=False)
+    with pytest.raises(KeyboardInterrupt), atomic_write(tmp_path / "file"):
+        pass
+    assert not list(tmp_path.iterdir())

@@ -96,7 +96,9 @@ def _create(temporary: str, target: str, mode: str) -> IO[Any]:
             return open(descriptor, "w", encoding="utf-8", newline="\n")
         return open(descriptor, "wb")
     except BaseException:
-        os.close(descriptor)
+        # It is closed already if the interrupt came when the file was open.
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
         raise
 
 
