@@ -92,3 +92,12 @@ def test_foreseeable_errors_become_messages(error: Exception, message: str) -> N
 def test_numbers_that_json_does_not_have(capsys: pytest.CaptureFixture[str]) -> None:
     put_json({"a": [math.inf, 1.5], "b": {"c": math.nan}})
     assert json.loads(capsys.readouterr().out) == {"a": [None, 1.5], "b": {"c": None}}
+
+
+def test_a_second_interrupt_does_not_mean_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("certsvm.cli.app.Commands.get_command", interrupted)
+    monkeypatch.setattr("certsvm.cli.app.say", interrupted)
+    assert CliRunner().invoke(app, ["verify", "model", "data"]).exit_code == 130

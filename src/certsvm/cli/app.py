@@ -74,7 +74,9 @@ class Commands(click.Group):
             _require_address_space()
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            say("interrupted")
+            # click would end a second interrupt with 1, which says that a certificate is refuted.
+            with contextlib.suppress(KeyboardInterrupt):
+                say("interrupted")
             raise SystemExit(INTERRUPTED) from None
         except BrokenPipeError:
             # The reader of our output closed it; shells report that as 141.
