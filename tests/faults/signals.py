@@ -57,7 +57,8 @@ def one_signal(
     elif number != signal.SIGKILL or ran.code >= 0:
         wrong = complaint(ran, (writer.code, 3, INTERRUPTED) if writer.data else (0, INTERRUPTED))
         # Before a command has begun, signals do what they do in any Python program.
-        wrong = None if not ready and number != signal.SIGKILL else wrong
+        if not ready and ran.code in (-signal.SIGINT, -signal.SIGTERM, INTERRUPTED):
+            wrong = None
         left = [name for name in found if name.startswith(".")]
         if left:
             wrong = f"{left} were left behind"
