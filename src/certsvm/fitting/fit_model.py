@@ -18,7 +18,7 @@ from certsvm.models.model import Model
 from certsvm.models.witness import WeightsWitness, Witness
 from certsvm.problem.base import SummableProblem
 from certsvm.solvers import make_solver
-from certsvm.training.result import INTERRUPTED, Result
+from certsvm.training.result import Result
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,6 @@ class Fit:
     def met(self) -> bool:
         """Whether every target is proved to be met."""
         return all(certificate.met for certificate in self.model.certificates)
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C ended it."""
-        return any(result.reason == INTERRUPTED for result in self.results)
 
 
 def fit_model(

@@ -72,12 +72,13 @@ def _make(path: Path) -> None:
             file.write(secrets.token_bytes(_SIZE))
             file.flush()
             os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):
-            try:
-                os.link(temporary, path)
-            except (PermissionError, NotImplementedError):
-                # A file system without links; here the later of two processes wins.
-                os.replace(temporary, path)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            pass
+        except OSError:
+            # A file system without hard links; here the later of two processes wins.
+            os.replace(temporary, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
