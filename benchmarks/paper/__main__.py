@@ -104,7 +104,9 @@ def run(asked: argparse.Namespace, names: list[str], settings: Settings, out: Pa
             if cells:
                 report.write(number, results, out)
         if any(measured.values()):
-            page.write(out, (asked.page or out / "README.md").absolute())
+            written = (asked.page or out / "README.md").absolute()
+            page.write(out, written)
+            print(f"tables and pictures: {out}", f"page about them: {written}", sep="\n")
 
 
 if __name__ == "__main__":

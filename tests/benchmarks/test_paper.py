@@ -58,8 +58,11 @@ def task(C: float = 1.0, seconds: float = 20.0, *, single: bool = False) -> Task
 
 def test_the_command_makes_all_tables_and_resumes(tmp_path: Path, capsys: Any) -> None:
     main(asked(tmp_path))
-    said = capsys.readouterr().err
+    printed, said = capsys.readouterr()
     out = tmp_path / "out"
+    assert printed.splitlines() == [
+        f"tables and pictures: {out}", f"page about them: {out / 'README.md'}"
+    ]  # fmt: skip
     for number, table in TABLES.items():
         results = json.loads((out / f"table-{number}.json").read_text())
         assert {cell["system"] for cell in results["cells"]} == set(table.systems)
@@ -116,6 +119,49 @@ def test_runs_in_several_processes(tmp_path: Path, capsys: Any) -> None:
         for seed in range(2):
             assert f"cancer, C = 0.05, {cell['system']}, seed {seed}: " in said
     assert "2 runs at a time" in (tmp_path / "out" / "table-7.md").read_text()
+
+
+# In a process of its own, with an empty cache: here all kernels have been compiled long ago.
+_COMPILES_WHILE_TIMED = """
+import sys
+import numba.core.event
+from benchmarks.paper import runs
+from benchmarks.paper.__main__ import main
+
+names = []
+
+class Listener(numba.core.event.Listener):
+    def on_start(self, event):
+        names.append(str(event.data["dispatcher"]))
+
+    def on_end(self, event):
+        pass
+
+def after_compilation(kind, system, X, y, compile=runs._compile):
+    compile(kind, system, X, y)
+    assert names, "nothing was compiled at all"
+    timed.append(len(names))
+
+def kept(self, run, result, took, keep=runs.Bench._keep):
+    if run.kind != "length":
+        print(run, names[timed[-1]:], sep=": ", file=sys.stderr)
+    keep(self, run, result, took)
+
+timed = []
+numba.core.event.register("numba:compile", Listener())
+runs._compile, runs.Bench._keep = after_compilation, kept
+main(sys.argv[1:])
+"""
+
+
+def test_nothing_is_compiled_while_a_clock_runs(tmp_path: Path) -> None:
+    options = asked(tmp_path, "--table", "1", "3", "--systems", "SGD-s", "OCAS", "--no-pictures")
+    finished = subprocess.run(
+        [sys.executable, "-c", _COMPILES_WHILE_TIMED, *options], cwd=ROOT, text=True, check=True,
+        capture_output=True, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "numba")},
+    )  # fmt: skip
+    for name in ("C = 0.1, SGD-s", "C = 1, OCAS"):
+        assert f"cancer, {name}, seed 0: []" in finished.stderr
 
 
 def test_unknown_sets_and_tables_are_refused(tmp_path: Path, capsys: Any) -> None:
