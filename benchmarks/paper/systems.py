@@ -260,7 +260,7 @@ class ByGap(System):
         """Run to this eps."""
         assert value is not None
         outcome, _ = certified(task, self.solver, value)
-        if not outcome.proved or outcome.proved > value:
+        if outcome.proved is None or outcome.proved > value:
             return out_of_time(outcome.passes, outcome.accuracy)
         return replace(outcome, value=value)
 

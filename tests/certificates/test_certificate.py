@@ -15,10 +15,22 @@ def test_a_dual_bound_that_is_not_positive_proves_nothing() -> None:
         assert "nothing is proved" in str(certificate)
 
 
-def test_the_gap_is_reported_as_computed() -> None:
-    certificate = Certificate(primal=1.0, dual=1.0 + 1e-12, target=0.0)
-    assert certificate.relative_gap < 0
-    assert certificate.gap < 0
+def test_a_gap_below_rounding_is_zero_and_proves_nothing() -> None:
+    allowances = {"primal_rounding": 1e-12, "dual_rounding": 1e-12}
+    certificate = Certificate(primal=1.0, dual=1.0 + 1e-12, target=5e-13, **allowances)
+    assert certificate.relative_gap == certificate.gap == 0.0
+    assert math.copysign(1.0, certificate.relative_gap) == 1.0
+    assert 5e-13 < certificate.proved_gap < 2e-12
+    assert not certificate.met
+    assert "not met" in str(certificate)
+
+
+def test_a_contradiction_is_reported_as_computed() -> None:
+    for allowance in (0.0, 1e-13):
+        certificate = Certificate(1.0, 1.0 + 1e-12, target=0.0, primal_rounding=allowance)
+        assert certificate.relative_gap < 0
+        assert certificate.gap < 0
+        assert not certificate.met
 
 
 def test_a_contradiction_meets_nothing() -> None:

@@ -39,8 +39,11 @@ def test_several_classes(client: Client, solver: str) -> None:
     np.testing.assert_allclose(clf.decision_function(x).compute(), clf.decision_function(X))
     assert clf.decision_function(x).shape == (600, 4)
     right = clf.score(x, da.from_array(y, chunks=200))
-    assert not isinstance(right, float)
-    assert float(right.compute()) == pytest.approx(clf.score(X, y))
+    assert isinstance(right, float)
+    assert right == pytest.approx(clf.score(X, y))
+    weights = np.arange(600.0)
+    right = clf.score(x, da.from_array(y, chunks=200), da.from_array(weights, chunks=200))
+    assert right == pytest.approx(clf.score(X, y, weights))
 
 
 def test_sparse_weights(client: Client) -> None:
@@ -97,7 +100,7 @@ def test_scores_of_labels_in_a_column(client: Client) -> None:
     X, y = data()
     rows, labels = da.from_array(X, chunks=(200, -1)), da.from_array(y, chunks=200)
     clf = LinearSVC(random_state=0).fit(rows, labels)
-    assert clf.score(rows, labels[:, None]).compute() == clf.score(X, y)
+    assert clf.score(rows, labels[:, None]) == clf.score(X, y)
 
 
 def test_copies_of_the_estimator(client: Client) -> None:

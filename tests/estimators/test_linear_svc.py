@@ -83,6 +83,10 @@ def test_several_classes(several: Any) -> None:
     assert len(clf.certificates_) == len(clf.history_) == 4
     assert clf.certificate_ is max(clf.certificates_, key=lambda c: c.proved_gap)
     assert clf.n_iter_ == max(len(history) for history in clf.history_)
+    frame = pickle.loads(pickle.dumps(clf)).history_.to_frame()
+    assert frame.groupby("class").passes.max().to_dict() == {
+        label: len(history) for label, history in enumerate(clf.history_)
+    }
     for i in range(4):
         one = LinearSVC(C=0.1, tol=1e-3, random_state=0, max_iter=10_000).fit(X, y == i)
         assert overlap(one.certificate_, clf.certificates_[i])
@@ -171,12 +175,11 @@ def test_intercept_scaling_makes_it_cheaper() -> None:
 
 def test_missing_the_target_is_told_with_numbers(binary: Any) -> None:
     X, y = binary
-    message = (
-        r"max_iter reached after 2 passes with a relative gap of .* % \(tol asks for 0.001 %\)"
-    )
+    message = r"max_iter reached after 2 passes\. .* target 0\.00123456 % not met"
     with pytest.warns(ConvergenceWarning, match=message) as record:
-        clf = LinearSVC(tol=1e-5, max_iter=2, random_state=0).fit(X, y)
+        clf = LinearSVC(tol=1.23456e-5, max_iter=2, random_state=0).fit(X, y)
     assert "raise max_iter" in str(record[0].message)
+    assert str(clf.certificate_) in str(record[0].message)
     assert not clf.certificate_.met
     assert clf.certificate_.relative_gap > 1e-5
     assert record[0].filename == __file__

@@ -9,6 +9,7 @@ import pytest
 
 from certsvm import compare
 from certsvm.report.plots import plot_comparison
+from certsvm.training.history import History, Record
 from tests.cli.running import noisy
 
 pytest.importorskip("matplotlib")
@@ -39,3 +40,12 @@ def test_without_a_positive_bound_only_gaps_are_drawn() -> None:
     result = compare(X, y, solvers=["dcd"], max_iter=5, random_state=0)
     figure = plot_comparison(result.histories, 0.0, 0.01)
     assert [line.get_linestyle() for line in figure.axes[0].lines] == ["--", "-"]
+
+
+def test_a_gap_below_rounding_has_a_place_on_the_axis() -> None:
+    history = History()
+    for passes, (primal, gap) in enumerate([(3.0, 0.5), (2.0, 0.0)], start=1):
+        history.append(Record(0.1 * passes, passes, passes, primal=primal, relative_gap=gap))
+    figure = plot_comparison({"solver": history}, 2.0000000000000004, 0.01)
+    solid, dashed, _ = figure.axes[1].lines
+    assert 0.0 < solid.get_ydata()[-1] == dashed.get_ydata()[-1] < 1e-15

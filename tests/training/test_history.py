@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from certsvm.storage.state import StateError
-from certsvm.training.history import History, Record
+from certsvm.training.history import Histories, History, Record
 
 
 def history(n_records: int = 3) -> Any:
@@ -33,6 +34,22 @@ def test_columns_and_records() -> None:
     assert repr(History()) == "<History: no pass>"
     with pytest.raises(KeyError, match="the columns are"):
         records["nonsense"]
+
+
+def test_the_histories_of_several_classes_make_one_frame() -> None:
+    histories = Histories([history(2), history(0), history(3)], ["a", "b", "c"])
+    frame = histories.to_frame()
+    assert list(frame.columns) == ["class", *History.columns]
+    assert frame["class"].tolist() == ["a"] * 2 + ["c"] * 3
+    assert frame["epochs"].tolist() == [2, 4, 2, 4, 6]
+    assert history(3).to_frame()["epochs"].tolist() == [2, 4, 6]
+
+
+def test_without_pandas_there_are_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="to_dict has the same columns"):
+        history(1).to_frame()
+    assert Histories([history(1)], [0]).to_dict()["passes"] == [1]
 
 
 def test_the_state_round_trips() -> None:

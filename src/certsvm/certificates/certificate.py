@@ -8,7 +8,11 @@ at most the factor J/L. Only this module draws that conclusion:
 * L <= 0 proves nothing: the relative gap is then infinite, whatever J / L - 1 would say.
 * J and L come with allowances for rounding (``primal``, ``dual``). A target counts as met only if
   it is met with both allowances counted against it.
-* Gaps are reported as computed, never clamped, and printed rounded up.
+* J >= L holds for the exact numbers. Where the computed ones say otherwise by no more than the
+  allowances, the gap is reported as zero: it is smaller than rounding. This clipping proves
+  nothing, and no target is met by it. A lower bound above the upper one by more than that is a
+  contradiction, and its gap is reported as computed, negative.
+* Gaps are printed rounded up.
 """
 
 from __future__ import annotations
@@ -66,17 +70,28 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """J - L, as computed."""
-        return self.primal - self.dual
+        """J - L, as computed; zero if it is negative within the rounding allowances."""
+        gap = self.primal - self.dual
+        return 0.0 if gap < 0.0 <= self.proved_gap else gap
 
     @property
     def relative_gap(self) -> float:
-        """J / L - 1, as computed; infinite when L <= 0. An upper bound on J / J_opt - 1."""
-        return relative_gap(self.primal, self.dual)
+        """J / L - 1, as computed, for reports and plots: J / J_opt - 1 is no more, up to rounding.
+
+        Infinite when L <= 0. Zero means below the level of rounding: J and L are the same numbers,
+        or J was computed to be less than L by no more than the allowances. Negative only if the
+        certificate contradicts itself. What is certain is ``proved_gap``, which decides whether the
+        target is ``met``.
+        """
+        gap = relative_gap(self.primal, self.dual)
+        return 0.0 if gap < 0.0 <= self.proved_gap else gap
 
     @property
     def proved_gap(self) -> float:
-        """The relative gap with both rounding allowances counted against it."""
+        """The relative gap with both rounding allowances counted against it: what is proved.
+
+        Negative if the certificate contradicts itself.
+        """
         return relative_gap(self.primal + self.primal_rounding, self.dual - self.dual_rounding)
 
     @property

@@ -135,7 +135,7 @@ def problem_options(command: Command) -> Command:
                           "liblinear's -e, which says nothing of the objective.)"),
         click.option("-B", "--bias", type=FiniteFloat(), default=-1.0, metavar="HEIGHT",
                      help="Learn an intercept, as the weight of a constant column of this height; "
-                          "by default there is none."),
+                          "by default there is none (in Python, LinearSVC has one of height 1)."),
         click.option("--max-iter", type=click.IntRange(min=1), default=1000, show_default=True,
                      help="Limit on passes over the data, for each class or solver."),
         click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,

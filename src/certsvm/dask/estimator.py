@@ -211,16 +211,36 @@ class LinearSVC(LocalLinearSVC):
         check_is_fitted(self)
         return self._lazily(X, "predict")
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Accuracy, lazy for a Dask collection."""
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows that are predicted rightly, by weight.
+
+        It is computed at once, on the cluster for a Dask collection. ``(clf.predict(X) ==
+        y).mean()`` is the same, lazily.
+
+        Parameters
+        ----------
+        X : dask array, dask data frame, or rows in memory
+            The rows.
+        y : dask array or series, or labels in memory
+            Their labels, cut like X.
+        sample_weight : dask array or series, or weights in memory, default=None
+            Weights of the rows, cut like X.
+
+        Returns
+        -------
+        accuracy : float
+            Between 0 and 1.
+        """
         if not hasattr(X, "dask"):
             return super().score(X, y, sample_weight)
         if getattr(y, "ndim", 1) == 2:
             y = y[:, 0]
         right = self.predict(X) == y
         if sample_weight is None:
-            return right.mean()
-        return (right * sample_weight).sum() / sample_weight.sum()
+            share = right.mean()
+        else:
+            share = (right * sample_weight).sum() / sample_weight.sum()
+        return float(share.compute(scheduler=self.client))
 
     def _lazily(self, X: Any, method: str) -> Any:
         if isinstance(X, list | tuple) and any(hasattr(block, "dask") for block in X):

@@ -23,7 +23,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from certsvm.certificates.certificate import Certificate, percent
+from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.weights import dense
 from certsvm.estimators import tensors
 from certsvm.estimators.rollback import rollback
@@ -41,7 +41,7 @@ from certsvm.matrices import refuse_broken, refuse_masked
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
 from certsvm.solvers import SOLVERS, Solver
-from certsvm.training.history import History
+from certsvm.training.history import Histories, History
 from certsvm.training.result import Result
 
 
@@ -81,7 +81,8 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         switch once; ``solver_`` records the choice. It solves small problems to machine
         precision.
     fit_intercept : bool, default=True
-        Whether to learn an intercept.
+        Whether to learn an intercept. (The command ``certsvm train`` has liblinear's default: none
+        without ``-B``. ``-B 1`` is the default here.)
     intercept_scaling : float, default=1.0
         Height of the constant column behind the intercept. Ignored if ``fit_intercept`` is
         False.
@@ -131,8 +132,10 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         ``partial_fit``.
     certificates_ : list of Certificate
         One for each row of ``coef_``.
-    history_ : History, or list of History for several classes
-        One record for each pass.
+    history_ : History, or Histories for several classes
+        One record for each pass; for several classes, a list with the history of each.
+        ``history_.to_frame()`` is one data frame in either case, for several classes with a column
+        ``class``.
     n_iter_ : int
         Passes over the data; the largest number for several classes.
     solver_ : str
@@ -213,7 +216,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
     class_weight_: NDArray[np.float64]
     certificate_: Certificate | None
     certificates_: list[Certificate] | None
-    history_: History | list[History]
+    history_: History | Histories
     dual_coef_: NDArray[np.float64]
     n_iter_: int
     n_samples_seen_: int
@@ -553,7 +556,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         self.certificates_ = [result.certificate for result in results]
         self.certificate_ = max(self.certificates_, key=lambda c: c.proved_gap)
         histories = [result.history for result in results]
-        self.history_ = histories[0] if len(histories) == 1 else histories
+        self.history_ = histories[0] if len(histories) == 1 else Histories(histories, source.labels)
         self.n_iter_ = max(result.passes for result in results)
         self.solver_ = max((result.solver for result in results), key=len)
         self.n_samples_seen_ = source.n_rows
@@ -602,9 +605,8 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         of = f" for {len(missed)} of {len(results)} classes" if len(results) > 1 else ""
         warnings.warn(
             f"The target accuracy was not reached{of} at C = {self.C:g} by {worst.solver}: "
-            f"{worst.reason} after {worst.passes} passes with a relative gap of "
-            f"{percent(certificate.proved_gap)} (tol asks for {percent(self.tol)}). The model is "
-            f"valid and certificate_ states its accuracy. {advice}",
+            f"{worst.reason} after {worst.passes} passes. The model is valid, and certificate_ "
+            f"states its accuracy: {certificate}. {advice}",
             ConvergenceWarning,
             stacklevel=stacklevel,  # past fit and its wrapper, to the caller of fit
         )

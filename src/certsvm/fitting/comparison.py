@@ -55,7 +55,8 @@ class Comparison:
         """One row for each solver, ready for ``pandas.DataFrame``.
 
         ``accuracy`` is J / L - 1 with the best L of all: an upper bound on how far the solver's
-        answer is from the optimum, also for solvers that have no bound of their own;
+        answer is from the optimum, also for solvers that have no bound of their own, and zero below
+        the level of rounding;
         ``proved_gap`` is what the solver itself proved.
         """
         return [
@@ -66,7 +67,7 @@ class Comparison:
                 "primal": result.certificate.primal,
                 "dual": result.certificate.dual,
                 "proved_gap": result.certificate.proved_gap,
-                "accuracy": result.certificate.primal / self.dual - 1
+                "accuracy": max(0.0, result.certificate.primal / self.dual - 1)
                 if self.dual > 0
                 else math.inf,
                 "ended": result.reason,
@@ -99,7 +100,7 @@ class Comparison:
             if certificate.intercept_scaling
             else "no intercept"
         )
-        lines = [f"C = {certificate.C:g}, {intercept_scaling}, target {percent(self.target)}"]
+        lines = [f"C = {certificate.C:g}, {intercept_scaling}, target {self.target * 100:.6g} %"]
         lines += [f"{'solver':{width}}  passes  seconds        primal     proved   accuracy  ended"]
         for row in self.table:
             gap, accuracy = (

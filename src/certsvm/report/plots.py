@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 _COLOURS = [*(f"C{i}" for i in range(10)), "black", "gold", "navy", "lime", "crimson", "teal"]
 
+# A gap of zero has no place on a logarithmic axis; it is below the level of rounding.
+_ROUNDING = float(np.finfo(np.float64).eps)
+
 
 def plot_comparison(
     histories: Mapping[str, History],
@@ -23,7 +26,8 @@ def plot_comparison(
     """Plot accuracy and proved gap of each solver against seconds and against passes.
 
     Solid lines show J / L - 1 with ``dual``, the best L of all solvers, wherever J was computed.
-    Dashed lines show the gap that the solver itself has proved so far.
+    Dashed lines show the gap that the solver itself has proved so far. What is below the level of
+    rounding, 2.2e-16, is drawn there.
     """
     try:
         from matplotlib.figure import Figure
@@ -39,9 +43,9 @@ def plot_comparison(
             primal = np.minimum.accumulate(np.nan_to_num(history["primal"], nan=np.inf))
             computed = np.isfinite(history["primal"])
             if dual > 0:
-                accuracy = primal / dual - 1
+                accuracy = np.maximum(primal / dual - 1, _ROUNDING)
                 axis.plot(x[computed], accuracy[computed], color=colour, label=name)
-            gaps = history["relative_gap"]
+            gaps = np.maximum(history["relative_gap"], _ROUNDING)
             proved = np.isfinite(gaps)
             axis.plot(x[proved], gaps[proved], color=colour, linestyle="--", linewidth=0.8)
         axis.axhline(target, color="grey", linewidth=0.5)

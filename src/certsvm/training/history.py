@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, overload
 
@@ -37,7 +37,8 @@ class Record:
     dual : float
         The best dual bound so far.
     gap, relative_gap : float
-        Gaps between the best J and the best dual bound so far; infinite before there are both.
+        Gaps between the best J and the best dual bound so far, as computed; infinite before there
+        are both, and zero below the level of rounding (see ``Certificate.relative_gap``).
     """
 
     seconds: float
@@ -151,8 +152,61 @@ class History(Stateful):
         records = list(self)
         return {name: [getattr(record, name) for record in records] for name in _COLUMNS}
 
+    def to_frame(self) -> Any:
+        """A ``pandas.DataFrame`` with a row for each pass; needs pandas."""
+        return _frame(self.to_dict())
+
     def __repr__(self) -> str:
         if not self._length:
             return "<History: no pass>"
         last = self[-1]
         return f"<History: {last.passes} passes, relative gap {last.relative_gap:.3g}>"
+
+
+class Histories(list[History]):
+    """The histories of several binary problems, in the order of the classes.
+
+    Parameters
+    ----------
+    histories : iterable of History
+        One for each problem.
+    labels : sequence
+        The positive class of each problem.
+
+    Examples
+    --------
+    >>> one, other = History(), History()
+    >>> one.append(Record(seconds=0.1, passes=1, epochs=1))
+    >>> other.append(Record(seconds=0.1, passes=1, epochs=1))
+    >>> other.append(Record(seconds=0.2, passes=2, epochs=2))
+    >>> columns = Histories([one, other], ["ham", "spam"]).to_dict()
+    >>> columns["class"], columns["passes"]
+    (['ham', 'spam', 'spam'], [1, 1, 2])
+    """
+
+    def __init__(self, histories: Iterable[History], labels: Sequence[Any]) -> None:
+        super().__init__(histories)
+        self.labels = list(labels)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns as lists, one class after the other; the first column is the class."""
+        pairs = list(zip(self.labels, self, strict=True))
+        columns = [history.to_dict() for history in self]
+        return {
+            "class": [label for label, history in pairs for _ in range(len(history))],
+            **{name: [x for some in columns for x in some[name]] for name in _COLUMNS},
+        }
+
+    def to_frame(self) -> Any:
+        """A ``pandas.DataFrame`` with a row for each class and pass; needs pandas."""
+        return _frame(self.to_dict())
+
+
+def _frame(columns: dict[str, list[Any]]) -> Any:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            "to_frame needs pandas (pip install pandas); to_dict has the same columns as lists"
+        ) from error
+    return pd.DataFrame(columns)

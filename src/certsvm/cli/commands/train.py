@@ -170,7 +170,9 @@ def command(
     """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
 
     FILE is libsvm text (plain, gz, bz2, xz, zst; "-" is standard input), CSV, Parquet, or a file
-    made by `certsvm convert`. As in liblinear, there is no intercept without -B.
+    made by `certsvm convert`. As in liblinear, there is no intercept without -B, whereas
+    LinearSVC in Python learns one by default: -B 1 solves its problem, and fit_intercept=False
+    this one.
 
     \b
     certsvm train heart_scale -c 10 -o heart.model
