@@ -253,3 +253,54 @@ def test_weights_that_are_no_numbers_confirm_nothing() -> None:
     clf = LinearSVC(C=0.1, store_dual=True, random_state=0).fit(X, y)
     clf.coef_ = np.full_like(clf.coef_, np.nan)
     assert not verify(clf, X, y).ok
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.bool_])
+def test_values_stored_twice_are_the_same_in_training_and_here(form: str, dtype: Any) -> None:
+    """SciPy adds up in the matrix's own type, which may be too small for the sum."""
+    rng = np.random.default_rng(0)
+    rows, columns = np.repeat(np.arange(60), 9), rng.integers(5, size=540)
+    sizes = 10.0 ** rng.integers(-3, 4, size=540)
+    values = rng.normal(size=540) * sizes if dtype in (np.float32, np.float64) else sizes > 1.0
+    values = np.asarray(100 * values, dtype=dtype)
+    X: Any = sp.coo_matrix((values, (rows, columns)), shape=(60, 5))
+    if form == "bsr":
+        X = sp.bsr_matrix((values[:, None, None], columns, 9 * np.arange(61)), shape=(60, 5))
+    elif form == "csr":
+        X = sp.csr_matrix((values, columns, 9 * np.arange(61)), shape=(60, 5))
+    elif form == "csc":
+        X = sp.csr_matrix((values, columns, 9 * np.arange(61)), shape=(60, 5)).tocsc()
+    assert X.nnz == 540
+    y = np.arange(60) % 2
+    clf = LinearSVC(C=0.01, store_dual=True, tol=0.1, random_state=0).fit(X, y)
+    assert verify(clf, X, y).verdict == "confirmed"
+    exact = np.zeros((60, 5))
+    np.add.at(exact, (rows, columns), values.astype(np.float64))
+    np.testing.assert_allclose(clf.decision_function(X), clf.decision_function(exact), 1e-9, 1e-9)
+
+
+def test_rows_that_do_not_begin_at_the_first_stored_value(fitted: Any) -> None:
+    clf, X, y = fitted
+    rows = sp.csr_matrix(X)
+    rows.data, rows.indices = np.append([9.0], rows.data), np.append([0], rows.indices)
+    rows.indptr = rows.indptr + 1
+    assert verify(clf, rows, y).verdict == "confirmed"
+
+
+@pytest.mark.parametrize("name", ["primal", "dual_rounding", "C", "intercept_scaling", "target"])
+@pytest.mark.parametrize(
+    "value", [10**400, "1", None, np.ones(1)], ids=["int", "str", "None", "array"]
+)
+def test_a_claim_that_is_no_float64_number(fitted: Any, name: str, value: Any) -> None:
+    clf, X, y = fitted
+    clf.certificates_[0] = replace(clf.certificates_[0], **{name: value})
+    with pytest.raises(ValueError, match=f"the {name} of a certificate is no float64 number"):
+        verify(clf, X, y)
+
+
+def test_masked_weights(fitted: Any) -> None:
+    clf, X, y = fitted
+    weights = np.ma.array(np.ones(y.size), mask=y == 0)
+    with pytest.raises(ValueError, match="sample_weight has masked entries"):
+        verify(clf, X, y, sample_weight=weights)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,26 @@ def test_numbers_are_exact(
         assert X.tobytes() == np.array([r[:2] for r in rows]).tobytes()
         assert y.tolist() == [r[2] for r in rows]
         assert weights is None
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+def test_threads_of_arrow_need_no_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A thread that releases a file of Python's aborts a process that ends just then."""
+    path = csv(tmp_path, "a,label\n1,0\n2,1\n", name)
+    if name == "t.parquet":
+        path = parquet(tmp_path, {"a": [1.0, 2.0], "label": [0, 1]})
+    read: list[int] = []
+
+    class Watched(io.FileIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            read.append(threading.get_ident())
+            return super().read(size) or b""
+
+    monkeypatch.setattr(Path, "open", lambda self, mode: Watched(self, mode))
+    everything(Table(path))
+    assert read == [threading.get_ident()], "more than the first bytes were read through Python"
 
 
 def test_columns_keep_their_order_and_roles(tmp_path: Path) -> None:

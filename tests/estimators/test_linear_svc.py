@@ -173,6 +173,12 @@ def test_intercept_scaling_makes_it_cheaper() -> None:
     assert large.intercept_[0] > small.intercept_[0] > 0
 
 
+@pytest.mark.parametrize("name", ["C", "tol", "intercept_scaling"])
+def test_integers_beyond_float64_are_refused(binary: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} is too large for float64"):
+        LinearSVC(**{name: 10**400}).fit(*binary)
+
+
 def test_missing_the_target_is_told_with_numbers(binary: Any) -> None:
     X, y = binary
     message = r"max_iter reached after 2 passes\. .* target 0\.00123456 % not met"

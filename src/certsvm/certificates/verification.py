@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -278,7 +279,7 @@ def verify(
         )
     X = checked_matrix(X)
     n_rows = X.shape[0]
-    refuse_masked(y=y)
+    refuse_masked(y=y, sample_weight=sample_weight)
     labels = np.asarray(y).ravel()
     if labels.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but y has {labels.size} labels")
@@ -384,6 +385,8 @@ class _Problems:
                 f"there are dual points of {source.n_problems} problems, and {len(claims)} "
                 "certificates"
             )
+        for claim in claims:
+            _require_numbers(claim)
         self._claims, self._source, self._n_columns = claims, source, coef.shape[1]
         self._primals = [
             Objective(w, float(b), c.C, c.intercept_scaling)
@@ -439,6 +442,18 @@ class _Problems:
             dual.add(rows, signs, weights, *alpha)
 
 
+def _require_numbers(claim: Certificate) -> None:
+    """Raise a ValueError unless the claimed numbers are numbers, and within float64's range."""
+    for name in (field.name for field in fields(claim) if field.name != "bound"):
+        value = getattr(claim, name)
+        try:
+            known = isinstance(value, Real) and isinstance(float(value), float)
+        except OverflowError:
+            known = False
+        if not known:
+            raise ValueError(f"the {name} of a certificate is no float64 number: {value!r:.60}")
+
+
 def _positions(classes: NDArray[Any], labels: NDArray[Any], n_rows: int) -> NDArray[np.intp]:
     """The place of each label among the classes."""
     if labels.shape != (n_rows,):
@@ -469,8 +484,9 @@ def _row_blocks(X: Any) -> Iterator[tuple[int, RowBlock]]:
             "zero (torch.set_flush_denormal does so, for example)"
         )
     if sparse:
-        # A new matrix, since flags of the given one may lie.
-        X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+        # A new matrix, since flags of the given one may lie, and its first value need not be used.
+        used = slice(int(X.indptr[0]), int(X.indptr[-1]))
+        X = sp.csr_array((X.data[used], X.indices[used], X.indptr - X.indptr[0]), shape=X.shape)
         if not X.has_canonical_format:
             # Values stored twice are added up in float64, as in training.
             X = X.astype(np.float64)

@@ -7,6 +7,7 @@ rows. A value that is not a number is an error that names its row and column.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -147,7 +148,7 @@ class Table:
 
     def _schema(self) -> dict[str, Any]:
         if self._parquet:
-            with self._explained(), self.path.open("rb") as file:
+            with self._explained(), self._open() as file:
                 schema = pa.parquet.read_schema(file)
         else:
             schema = self._csv_schema()
@@ -189,6 +190,14 @@ class Table:
                 break
         raise self._error(last)
 
+    def _open(self) -> Any:
+        """The file, read by Arrow itself.
+
+        A file of Python's would be released by one of Arrow's threads, which needs the interpreter
+        for it: if that is ending just then, the process aborts.
+        """
+        return pa.OSFile(os.fsencode(self.path))
+
     @contextmanager
     def _csv(self, block_bytes: int, types: dict[str, Any] | None = None) -> Iterator[Any]:
         options = pa.csv.ReadOptions(
@@ -199,7 +208,7 @@ class Table:
         )
         convert = pa.csv.ConvertOptions(column_types=types)
         with (
-            self.path.open("rb") as opened,
+            self._open() as opened,
             pa.input_stream(opened, compression=self._compression) as stream,
             pa.csv.open_csv(stream, read_options=options, convert_options=convert) as reader,
         ):
@@ -209,7 +218,7 @@ class Table:
         with self._explained():
             if self._parquet:
                 rows = max(1, block_bytes // (8 * len(self._types)))
-                with self.path.open("rb") as opened, pa.parquet.ParquetFile(opened) as file:
+                with self._open() as opened, pa.parquet.ParquetFile(opened) as file:
                     yield from file.iter_batches(batch_size=rows)
                 return
             # The type of a column must not depend on how the file is cut.

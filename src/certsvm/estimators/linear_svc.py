@@ -37,7 +37,7 @@ from certsvm.fitting.online import OnlineModel
 from certsvm.fitting.printed_progress import PrintedProgress
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source
-from certsvm.matrices import refuse_broken, refuse_masked
+from certsvm.matrices import checked_csr, refuse_broken, refuse_masked
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
 from certsvm.solvers import SOLVERS, Solver
@@ -320,8 +320,8 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
             )
         self._check_checkpoint()
         settings = Settings(
-            C=float(self.C),
-            tol=self.tol,
+            C=_to_float("C", self.C),
+            tol=_to_float("tol", self.tol),
             solver=solver,
             max_iter=self.max_iter,
             max_time=self.max_time,
@@ -441,7 +441,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         if tensors.are_tensors(X):
             return tensors.decide(self, X)
         check_is_fitted(self)
-        refuse_broken(X)
+        X = _checked(X)
         with _to_numpy():
             X = validate_data(
                 self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
@@ -499,7 +499,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
 
     def _rho(self) -> float:
         """Height of the constant column behind the intercept; zero if there is none."""
-        return float(self.intercept_scaling) if self.fit_intercept else 0.0
+        return _to_float("intercept_scaling", self.intercept_scaling) if self.fit_intercept else 0.0
 
     def _check_checkpoint(self) -> None:
         """Raise if the run could not be continued by the same ``fit`` in another process."""
@@ -524,7 +524,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
     def _validate(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None]:
-        refuse_broken(X)
+        X = _checked(X)
         refuse_masked(y=y, sample_weight=sample_weight)
         # Rows checks that all values are finite, while it computes their norms.
         with _to_numpy():
@@ -610,6 +610,26 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
             ConvergenceWarning,
             stacklevel=stacklevel,  # past fit and its wrapper, to the caller of fit
         )
+
+
+def _checked(X: Any) -> Any:
+    """X itself, safe to read; a sparse matrix as CSR.
+
+    SciPy's conversion adds up values that are stored twice in their own type: of single precision,
+    of eight bits, or of one. Verification would find other rows.
+    """
+    if sp.issparse(X):
+        return checked_csr(X)
+    refuse_broken(X)
+    return X
+
+
+def _to_float(name: str, value: Any) -> float:
+    """A parameter as float64; integers have no largest number."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is too large for float64") from None
 
 
 def _to_numpy() -> AbstractContextManager[None]:
