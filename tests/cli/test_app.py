@@ -101,3 +101,25 @@ def test_a_second_interrupt_does_not_mean_refuted(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("certsvm.cli.app.Commands.get_command", interrupted)
     monkeypatch.setattr("certsvm.cli.app.say", interrupted)
     assert CliRunner().invoke(app, ["verify", "model", "data"]).exit_code == 130
+
+
+@pytest.mark.parametrize(("interrupted", "code"), [(False, 70), (True, 130)])
+def test_a_fault_of_the_program_does_not_mean_refuted(
+    interrupted: bool, code: int, tmp_path: Path
+) -> None:
+    script = f"""
+import certsvm.cli, certsvm.cli.app
+def broken(*_):
+    try:
+        raise {"KeyboardInterrupt" if interrupted else "KeyError"}
+    except BaseException:
+        raise RuntimeError("out of order")
+certsvm.cli.app.Commands.get_command = broken
+certsvm.cli.main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, "verify", "model", "data"], cwd=tmp_path, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == code
+    assert ("out of order" in done.stderr) == (not interrupted)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from certsvm import Model
+from certsvm.cli.interrupts import comes_from_interrupt
 from tests.cli.running import arguments, run, write
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -86,3 +87,14 @@ def test_a_job_that_ignores_ctrl_c_goes_on(tmp_path: Path) -> None:
     wait_until_handled(process)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 0
+
+
+def test_errors_that_come_from_an_interrupt() -> None:
+    interrupt, error, other = KeyboardInterrupt(), ValueError(), RuntimeError()
+    assert comes_from_interrupt(interrupt)
+    assert not comes_from_interrupt(error)
+    # Each is the cause of the other.
+    error.__cause__, other.__cause__ = other, error
+    assert not comes_from_interrupt(error)
+    other.__context__ = interrupt
+    assert comes_from_interrupt(error)

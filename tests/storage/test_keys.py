@@ -50,6 +50,18 @@ def test_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert key_file() == Path.home() / ".local" / "state" / "certsvm" / "key"
 
 
+@POSIX
+def test_without_a_home_there_is_no_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A user without a name and a folder, as in some containers: none is made in this one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(VARIABLE)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    with pytest.raises(KeyFileError, match=f"no home folder .* Set {VARIABLE}"):
+        user_key()
+    assert not os.listdir(tmp_path)
+
+
 def test_a_file_that_is_no_key_is_refused(own_key: Path) -> None:
     own_key.parent.mkdir()
     own_key.touch(mode=0o600)

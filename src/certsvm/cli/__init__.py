@@ -10,8 +10,17 @@ import atexit
 import contextlib
 import os
 import sys
+import traceback
 
-from certsvm.cli.interrupts import INTERRUPTED, interruptible, was_interrupted
+from certsvm.cli.interrupts import (
+    INTERRUPTED,
+    comes_from_interrupt,
+    interruptible,
+    was_interrupted,
+)
+
+FAULT = 70
+"""The exit code of an error in the program itself. Python's own would be 1: refuted."""
 
 
 def main() -> None:
@@ -51,10 +60,18 @@ def _run() -> int:
     except click.exceptions.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as error:
-        error.show()
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            error.show()
         return error.exit_code
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
+    except Exception as error:
+        if comes_from_interrupt(error):
+            raise KeyboardInterrupt from None
+        _say("certsvm: this is an error in certsvm itself, not in the data or the model")
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            traceback.print_exc()
+        return FAULT
 
 
 def _say(text: str) -> None:

@@ -14,7 +14,7 @@ import click
 
 from certsvm._version import __version__
 from certsvm.certificates.certificate import printable
-from certsvm.cli.interrupts import INTERRUPTED
+from certsvm.cli.interrupts import INTERRUPTED, comes_from_interrupt
 
 REFUTED, BAD_INPUT, NOT_MET, UNDECIDED, PIPE_CLOSED = 1, 2, 3, 4, 141
 
@@ -83,19 +83,10 @@ class Commands(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(PIPE_CLOSED) from None
         except (ValueError, OSError, ImportError, MemoryError) as error:
-            if _comes_from_interrupt(error):
+            if comes_from_interrupt(error):
                 say("interrupted")
                 raise SystemExit(INTERRUPTED) from None
             raise BadInput(_message(error)) from error
-
-
-def _comes_from_interrupt(error: BaseException | None) -> bool:
-    """Whether a library turned an interrupt into another error."""
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def _require_address_space() -> None:

@@ -48,6 +48,21 @@ def was_interrupted() -> bool:
     return _Seen.signal
 
 
+def comes_from_interrupt(error: BaseException) -> bool:
+    """Whether a library turned an interrupt into another error."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, KeyboardInterrupt):
+            return True
+        # An error may be the cause of its own cause.
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            waiting += [one.__cause__, one.__context__]
+    return False
+
+
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Raise KeyboardInterrupt for both signals inside the block, and ignore them after it."""

@@ -37,6 +37,11 @@ def user_key() -> bytes:
     Raises a ``KeyFileError`` if that fails, if the file is not a key, or if others may read it.
     """
     path = key_file()
+    if not (path.is_absolute() or os.environ.get(VARIABLE)):
+        raise KeyFileError(
+            f"there is no home folder for the key of your checkpoints. Set {VARIABLE} to a file in "
+            "a folder that only you can write to."
+        )
     try:
         if not path.exists():
             _make(path)

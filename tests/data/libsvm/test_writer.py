@@ -186,3 +186,19 @@ def test_writing_to_a_device() -> None:
 def test_writing_to_a_text_file_is_refused() -> None:
     with pytest.raises(TypeError, match="string argument expected"):
         save_libsvm(io.StringIO(), [[1.0]], [1])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.bool_])
+@pytest.mark.parametrize("flags", [False, True])
+def test_values_stored_twice_are_added_up_in_float64(dtype: Any, flags: bool) -> None:
+    values = np.array([1, 100, 0.1, 100, 1], dtype=dtype)
+    X = sp.csr_matrix((values, [2, 0, 1, 0, 1], [0, 5]), shape=(1, 3))
+    if flags:
+        X.has_canonical_format = X.has_sorted_indices = True
+    file = io.BytesIO()
+    save_libsvm(file, X, [1])
+    exact = np.zeros(3)
+    np.add.at(exact, [2, 0, 1, 0, 1], values.astype(np.float64))
+    read, _ = load(file.getvalue(), n_features=3, zero_based=False, dtype=np.float64)
+    np.testing.assert_array_equal(read.toarray(), [exact])
+    assert X.indices.tolist() == [2, 0, 1, 0, 1]

@@ -74,10 +74,16 @@ def _csr(X: Any) -> Any:
             raise ValueError(f"X must have two dimensions, got shape {X.shape}")
         return sp.csr_matrix(_floats(X, "X"))
     rows = checked_csr(X)
+    # A new matrix, since flags of the given one may lie.
+    rows = sp.csr_matrix((_floats(rows.data, "X"), rows.indices, rows.indptr), shape=rows.shape)
+    if not rows.has_sorted_indices:
+        rows = rows.sorted_indices()
     if not rows.has_canonical_format:
-        rows = rows.copy() if rows is X else rows
+        # Values stored twice are added up in float64, as in training.
+        rows = rows.astype(np.float64)
         rows.sum_duplicates()
-    return sp.csr_matrix((_floats(rows.data, "X"), rows.indices, rows.indptr), shape=rows.shape)
+        _floats(rows.data, "X")
+    return rows
 
 
 def _floats(values: NDArray[Any], name: str) -> NDArray[Any]:
