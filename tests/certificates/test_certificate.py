@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,8 @@ def test_a_dual_bound_that_is_not_positive_proves_nothing() -> None:
         assert certificate.relative_gap == math.inf
         assert not certificate.met
         assert "nothing is proved" in str(certificate)
+        assert not Certificate(primal=10.0, dual=dual, target=math.inf).met
+    assert Certificate(primal=10.0, dual=1.0, target=math.inf).met
 
 
 def test_a_gap_below_rounding_is_zero_and_proves_nothing() -> None:
@@ -46,6 +49,23 @@ def test_rounding_counts_against_the_target() -> None:
         blurred = Certificate(primal=100.999, dual=100.0, target=0.01, **allowance)
         assert blurred.relative_gap == exact.relative_gap
         assert not blurred.met
+
+
+@given(
+    st.floats(0.5, 2.0), st.integers(0, 8), st.integers(0, 3), st.integers(0, 3), st.integers(0, 8)
+)
+def test_what_is_met_is_met_exactly(
+    dual: float, steps: int, above: int, below: int, target: int
+) -> None:
+    """Here all numbers are a few units of rounding."""
+    unit = 2.0**-54
+    primal = dual + steps * unit * 4
+    allowances = {"primal_rounding": above * unit, "dual_rounding": below * unit}
+    certificate = Certificate(primal, dual, target=target * unit * 2, **allowances)
+    high = Fraction(primal) + Fraction(certificate.primal_rounding)
+    low = Fraction(dual) - Fraction(certificate.dual_rounding)
+    if certificate.met:
+        assert low <= high <= (1 + Fraction(certificate.target)) * low
 
 
 def test_rounding_that_swallows_the_dual_bound() -> None:

@@ -1,5 +1,7 @@
 """verify() finds what is false."""
 
+import ctypes
+import platform
 import subprocess
 import sys
 from dataclasses import replace
@@ -304,3 +306,27 @@ def test_masked_weights(fitted: Any) -> None:
     weights = np.ma.array(np.ones(y.size), mask=y == 0)
     with pytest.raises(ValueError, match="sample_weight has masked entries"):
         verify(clf, X, y, sample_weight=weights)
+
+
+def test_claims_of_other_types_are_float64_numbers(fitted: Any) -> None:
+    clf, X, y = fitted
+    (true,) = clf.certificates_
+    clf.certificates_[0] = replace(true, target=np.float32(0.5), C=np.longdouble(true.C), scale=1)
+    assert clf.certificates_[0].met
+    assert verify(clf, X, y).verdict == "confirmed"
+    clf.certificates_[0] = replace(true, primal=np.float32(true.primal))
+    assert verify(clf, X, y).verdict in ("refuted", "confirmed")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="libm")
+@pytest.mark.parametrize("mode", [0x400, 0x800, 0xC00], ids=["down", "up", "towards zero"])
+def test_a_process_that_rounds_otherwise_is_refused(fitted: Any, mode: int) -> None:
+    clf, X, y = fitted
+    library = ctypes.CDLL("libm.so.6")
+    assert library.fesetround(mode) == 0
+    try:
+        with pytest.raises(ValueError, match="not rounded to nearest"):
+            verify(clf, X, y)
+    finally:
+        library.fesetround(0)
+    assert verify(clf, X, y).ok

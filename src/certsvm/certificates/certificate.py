@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from dataclasses import dataclass
+from fractions import Fraction
 
 PRIMAL_ONLY = "primal only"
 
@@ -100,7 +101,14 @@ class Certificate:
 
         A lower bound above the upper one is a contradiction, which meets no target.
         """
-        return 0.0 <= self.proved_gap <= self.target
+        if not (0.0 <= self.proved_gap <= self.target and math.isfinite(self.proved_gap)):
+            return False
+        # The gap itself is rounded, by a few units of one: what it suggests is checked exactly.
+        high = Fraction(float(self.primal)) + Fraction(float(self.primal_rounding))
+        low = Fraction(float(self.dual)) - Fraction(float(self.dual_rounding))
+        return low <= high and (
+            math.isinf(self.target) or high <= (1 + Fraction(float(self.target))) * low
+        )
 
     def __str__(self) -> str:
         numbers = f"primal {self.primal:.6g}, dual {self.dual:.6g}"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from numbers import Real
 from typing import Any, Protocol
@@ -385,8 +385,7 @@ class _Problems:
                 f"there are dual points of {source.n_problems} problems, and {len(claims)} "
                 "certificates"
             )
-        for claim in claims:
-            _require_numbers(claim)
+        claims = [_as_floats(claim) for claim in claims]
         self._claims, self._source, self._n_columns = claims, source, coef.shape[1]
         self._primals = [
             Objective(w, float(b), c.C, c.intercept_scaling)
@@ -442,16 +441,18 @@ class _Problems:
             dual.add(rows, signs, weights, *alpha)
 
 
-def _require_numbers(claim: Certificate) -> None:
-    """Raise a ValueError unless the claimed numbers are numbers, and within float64's range."""
+def _as_floats(claim: Certificate) -> Certificate:
+    """The certificate with all its numbers as float64; raises a ValueError if one is not."""
+    numbers: dict[str, Any] = {}
     for name in (field.name for field in fields(claim) if field.name != "bound"):
         value = getattr(claim, name)
         try:
-            known = isinstance(value, Real) and isinstance(float(value), float)
+            numbers[name] = float(value) if isinstance(value, Real) else None
         except OverflowError:
-            known = False
-        if not known:
+            numbers[name] = None
+        if numbers[name] is None:
             raise ValueError(f"the {name} of a certificate is no float64 number: {value!r:.60}")
+    return replace(claim, **numbers)
 
 
 def _positions(classes: NDArray[Any], labels: NDArray[Any], n_rows: int) -> NDArray[np.intp]:
@@ -475,14 +476,24 @@ def _checked_weights(weights: ArrayLike, n_rows: int) -> Vector:
     return checked
 
 
-def _row_blocks(X: Any) -> Iterator[tuple[int, RowBlock]]:
-    """The rows in blocks of some ten thousand values, each with the number of its first row."""
-    (n_rows, n_columns), sparse = X.shape, sp.issparse(X)
+def _require_ieee_arithmetic() -> None:
+    """Raise a ValueError where the proof does not hold: libraries can change how threads round."""
     if not (np.full(1, UNDERFLOW) * 1.0).any():
         raise ValueError(
             "nothing can be verified in this process, in which subnormal numbers are flushed to "
             "zero (torch.set_flush_denormal does so, for example)"
         )
+    one, little = np.ones(2), np.array([2.0**-54, -(2.0**-55)])
+    if (one + little != one).any():
+        raise ValueError(
+            "nothing can be verified in this process, in which numbers are not rounded to nearest"
+        )
+
+
+def _row_blocks(X: Any) -> Iterator[tuple[int, RowBlock]]:
+    """The rows in blocks of some ten thousand values, each with the number of its first row."""
+    (n_rows, n_columns), sparse = X.shape, sp.issparse(X)
+    _require_ieee_arithmetic()
     if sparse:
         # A new matrix, since flags of the given one may lie, and its first value need not be used.
         used = slice(int(X.indptr[0]), int(X.indptr[-1]))
