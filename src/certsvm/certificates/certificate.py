@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 PRIMAL_ONLY = "primal only"
+LEAST_GAP = 2.0**-52
+"""The least relative gap that float64 tells from zero, which has no place on logarithmic axes."""
 
 # Control characters, and what else begins a line.
 _CONTROLS = {"Cc", "Zl", "Zp"}

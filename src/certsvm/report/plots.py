@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from certsvm.certificates.certificate import LEAST_GAP
+
 if TYPE_CHECKING:
     from certsvm.training.history import History
 
 _COLOURS = [*(f"C{i}" for i in range(10)), "black", "gold", "navy", "lime", "crimson", "teal"]
-
-# A gap of zero has no place on a logarithmic axis; it is below the level of rounding.
-_ROUNDING = float(np.finfo(np.float64).eps)
 
 
 def plot_comparison(
@@ -43,9 +42,9 @@ def plot_comparison(
             primal = np.minimum.accumulate(np.nan_to_num(history["primal"], nan=np.inf))
             computed = np.isfinite(history["primal"])
             if dual > 0:
-                accuracy = np.maximum(primal / dual - 1, _ROUNDING)
+                accuracy = np.maximum(primal / dual - 1, LEAST_GAP)
                 axis.plot(x[computed], accuracy[computed], color=colour, label=name)
-            gaps = np.maximum(history["relative_gap"], _ROUNDING)
+            gaps = np.maximum(history["relative_gap"], LEAST_GAP)
             proved = np.isfinite(gaps)
             axis.plot(x[proved], gaps[proved], color=colour, linestyle="--", linewidth=0.8)
         axis.axhline(target, color="grey", linewidth=0.5)
