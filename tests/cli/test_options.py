@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from certsvm.cli.app import BadInput
+from certsvm.cli.app import BadInput, app
 from certsvm.cli.options import DataOptions, data_options, problem_options, size
 from tests.cli.running import run
 
@@ -75,3 +75,10 @@ def test_numbers_that_make_no_sense_are_refused_by_name(
         assert done.code == 2
         assert words[0] in done.err
         assert "is not a finite number" in done.err or "is not in the range" in done.err
+
+
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_the_help_shows_no_empty_range(command: str) -> None:
+    text = CliRunner().invoke(app, [command, "--help"]).output
+    assert "None]" not in text
+    assert "LinearSVC has one of height 1" in " ".join(text.split())

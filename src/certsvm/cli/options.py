@@ -31,6 +31,10 @@ class FiniteFloat(click.FloatRange):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
 
+    def _describe_range(self) -> str:
+        # click would print "x<=None" for no limits.
+        return "" if self.min is None and self.max is None else super()._describe_range()
+
 
 def size(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
     """Parse an option such as 500M as a number of bytes."""
