@@ -48,9 +48,13 @@ def test_a_closed_pipe_is_no_refutation(tmp_path: Path) -> None:
 
 
 def test_an_unknown_command(tmp_path: Path) -> None:
-    refused = run("frobnicate", cwd=tmp_path)
-    assert refused.code == 2
-    assert "No such command" in refused.err
+    for word, hint in (
+        ("trian", "Did you mean 'train'?"), ("pred", "Did you mean 'predict'?"),
+        ("frobnicate", "`certsvm --help` lists them"),
+    ):  # fmt: skip
+        refused = run(word, cwd=tmp_path)
+        assert refused.code == 2
+        assert f"No such command {word!r}. {hint}" in refused.err
 
 
 def test_every_command_of_the_list_exists() -> None:

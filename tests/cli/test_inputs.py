@@ -94,23 +94,14 @@ def test_loading_and_batches_give_the_same_rows(kind: str, tmp_path: Path) -> No
         path = tmp_path / "data.arrow"
     assert kind_of(str(path)) == kind
     data = load(str(path), DataOptions())
-    rows = joined(list(blocks(str(path), DataOptions(), 4)))
+    rows = joined(list(blocks(str(path), DataOptions())))
     for matrix in (data.X, rows.X):
         dense = matrix if kind == "table" else matrix.toarray()
         np.testing.assert_array_equal(dense, X.toarray())
     np.testing.assert_array_equal(data.y, y)
     np.testing.assert_array_equal(rows.y, y)
-    assert data.zero_based is (None if kind == "table" else False)
+    assert data.origin.get("zero_based") is (None if kind == "table" else False)
     assert data.feature_names == (list("abcd") if kind == "table" else None)
-
-
-def test_rows_wider_than_the_model_are_refused_with_their_number(tmp_path: Path) -> None:
-    path = tmp_path / "data"
-    path.write_text("1 1:1\n-1 2:1\n1 1:1 5:1\n")
-    with pytest.raises(BadInput, match="row 3 has feature 5; the model has 2"):
-        list(blocks(str(path), DataOptions(), 2))
-    with pytest.raises(BadInput, match="row 2 has feature 2; the model has 2"):
-        list(blocks(str(path), DataOptions(zero_based=True), 2))
 
 
 def test_what_may_be_too_large(tmp_path: Path) -> None:

@@ -34,7 +34,26 @@ def test_arguments_for_the_readers() -> None:
     text = DataOptions(zero_based=True, features=7, float32=True).for_text()
     assert text == {"zero_based": True, "n_features": 7, "dtype": np.float32}
     table = DataOptions(label="y", weight="w").for_table()
-    assert table == {"label": "y", "weight": "w", "header": None}
+    assert table == {
+        "label": "y", "weight": "w", "header": None, "separator": None, "categorical": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("word", "character"), [(";", ";"), ("tab", "\t"), ("\\t", "\t"), ("\t", "\t"), ("|", "|")]
+)
+def test_separators(word: str, character: str) -> None:
+    parsed: list[DataOptions] = []
+
+    @click.command()
+    @data_options
+    def command(options: DataOptions) -> None:
+        parsed.append(options)
+
+    assert CliRunner().invoke(command, ["--separator", word]).exit_code == 0
+    assert parsed[0].separator == character
+    for bad in ("", "::", "\n", '"', "é"):
+        assert CliRunner().invoke(command, ["--separator", bad]).exit_code == 2
 
 
 def test_parsing() -> None:

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.data.tables import Table, TableError
+from certsvm.matrices import refuse_broken
 
 
 def csv(folder: Path, text: str, name: str = "t.csv") -> Path:
@@ -247,3 +250,163 @@ def test_without_a_line_of_names_every_line_is_a_row(tmp_path: Path) -> None:
 def test_a_parquet_file_has_no_line_of_names(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="Parquet"):
         Table(parquet(tmp_path, {"a": [1.0], "label": [1]}), header=False)
+
+
+def from_pandas(folder: Path, frame: Any, **options: Any) -> Path:
+    frame.to_parquet(folder / "t.parquet", **options)
+    return folder / "t.parquet"
+
+
+def frame(n: int = 30) -> Any:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"a": rng.standard_normal(n), "b": np.arange(n), "kind": np.arange(n) % 2})
+
+
+@pytest.mark.parametrize("name", [None, "id", "kind of"])
+def test_the_index_of_pandas_is_neither_feature_nor_label(name: str | None, tmp_path: Path) -> None:
+    data = frame()
+    data.index = pd.Index(np.arange(30)[::-1] + 100, name=name)
+    path = from_pandas(tmp_path, data)
+    column = name or "__index_level_0__"
+    assert column in pq.read_schema(path).names
+    table = Table(path)
+    assert (table.feature_names, table.label) == (["a", "b"], "kind")
+    assert f"column {column!r} is the index of a pandas frame, and not used" in table.notes
+    X, y, _ = everything(table)
+    np.testing.assert_array_equal(X, data[["a", "b"]])
+    np.testing.assert_array_equal(y, data["kind"])
+    # Whoever names it, gets it.
+    named = Table(path, label=column)
+    assert (named.feature_names, named.label) == (["a", "b", "kind"], column)
+    assert Table(path, features=[column, "a"]).feature_names == [column, "a"]
+
+
+def test_an_index_that_has_no_column(tmp_path: Path) -> None:
+    for path in (
+        from_pandas(tmp_path, frame()),
+        from_pandas(tmp_path, frame(), index=False),
+        from_pandas(tmp_path, frame().set_index(["b"], append=True)),
+    ):
+        assert Table(path).feature_names[0] == "a"
+        assert Table(path).label == "kind"
+    assert Table(path).feature_names == ["a"]
+
+
+def test_an_index_called_label(tmp_path: Path) -> None:
+    path = from_pandas(tmp_path, frame().rename(columns={"kind": "label"}).set_index("label"))
+    with pytest.raises(TableError, match=r"'label' is the index of a pandas frame.*--label"):
+        Table(path)
+    assert Table(path, label="label").feature_names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"[", b"[]", b"{}", b'{"index_columns": "label"}',
+     b'{"index_columns": [1, null, {}, "x"]}', b"[" * 100_000],
+)  # fmt: skip
+def test_metadata_of_pandas_that_make_no_sense(text: bytes, tmp_path: Path) -> None:
+    table = pa.table({"a": [1.0], "label": [1]}).replace_schema_metadata({b"pandas": text})
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert Table(tmp_path / "t.parquet").feature_names == ["a"]
+
+
+@pytest.mark.parametrize("separator", [",", "\t", ";"])
+def test_the_separator_is_found_in_the_first_line(separator: str, tmp_path: Path) -> None:
+    lines = [["a", '"b,;c"', "label"], ["1.5", "2", "x"], ["3", "4", "y"]]
+    text = "".join(separator.join(line) + "\n" for line in lines)
+    for name in ("t.csv", "t.csv.gz", "t.tsv"):
+        table = Table(csv(tmp_path, text, name))
+        assert table.feature_names == ["a", "b,;c"]
+        X, y, _ = everything(table)
+        assert (X.tolist(), y.tolist()) == ([[1.5, 2.0], [3.0, 4.0]], ["x", "y"])
+    bare = csv(tmp_path, separator.join(["1", "2", "0"]) + "\n")
+    assert Table(bare, header=False).feature_names == ["f0", "f1"]
+
+
+def test_a_separator_that_is_named(tmp_path: Path) -> None:
+    path = csv(tmp_path, "a,x|b,y|label\n1|2|0\n")
+    assert Table(path, separator="|").feature_names == ["a,x", "b,y"]
+    for wrong in ("", "||", "\n", '"'):
+        with pytest.raises(TableError, match="one character"):
+            Table(path, separator=wrong)
+    with pytest.raises(TableError, match="has no separator"):
+        Table(parquet(tmp_path, {"a": [1.0], "label": [1]}), separator=";")
+
+
+COLOURS = ["red", "blue", "red", "", "blue"]
+
+
+def coloured(folder: Path, kind: str) -> Path:
+    if kind == "csv":
+        rows = [f"{c},{i},{i / 2},{i % 2}" for i, c in enumerate(COLOURS)]
+        return csv(folder, "\n".join(["colour,a,b,label", *rows]) + "\n")
+    colours: Any = pa.array(COLOURS)
+    if kind == "dictionary":
+        colours = colours.dictionary_encode()
+    if kind == "large":
+        colours = colours.cast(pa.large_string())
+    n = np.arange(5)
+    return parquet(folder, {"colour": colours, "a": n, "b": n / 2, "label": n % 2})
+
+
+@pytest.mark.parametrize("kind", ["csv", "string", "large", "dictionary"])
+def test_one_hot_columns(kind: str, tmp_path: Path) -> None:
+    path = coloured(tmp_path, kind)
+    with pytest.raises(TableError, match=r"'colour' holds .*string.*--categorical"):
+        Table(path)
+    table = Table(path, categorical=True)
+    assert table.feature_names == ["colour=", "colour=blue", "colour=red", "a", "b"]
+    assert table.origin == {"one_hot": {"colour": [0, 3]}}
+    batches = list(table.blocks(1 << 20))
+    X = sp.vstack([batch.X for batch in batches]).toarray()
+    expected = [[c == "", c == "blue", c == "red", i, i / 2] for i, c in enumerate(COLOURS)]
+    np.testing.assert_array_equal(X, np.array(expected, dtype=float))
+    for batch in batches:
+        refuse_broken(batch.X)
+        assert batch.X.data.all()
+
+
+def test_values_that_were_not_seen_are_zeros_and_are_counted(tmp_path: Path) -> None:
+    features = Table(coloured(tmp_path, "csv"), categorical=True).features
+    # What looks like a number is a string where the model says so.
+    for text in ("b,colour,a\n1,7,2\n1,red,2\n", "b,colour,a\n1,7,2\n1,8,2\n"):
+        table = Table(csv(tmp_path, text), features=features)
+        (batch,) = table.blocks(1 << 20)
+        red = float("red" in text)
+        np.testing.assert_array_equal(batch.X.toarray(), [[0, 0, 0, 2, 1], [0, 0, red, 2, 1]])
+        assert table.unseen == {"colour": 2 - red}
+        assert table.label is None
+
+
+def test_strings_that_are_no_categories(tmp_path: Path) -> None:
+    text = "name,label\n" + "".join(f"n{i},{i % 2}\n" for i in range(30))
+    with pytest.raises(TableError, match="'name' has a value of its own in each row"):
+        Table(csv(tmp_path, text), categorical=True)
+    few = Table(csv(tmp_path, "name,label\nx,1\ny,0\n"), categorical=True)
+    assert few.feature_names == ["name=x", "name=y"]
+    path = parquet(
+        tmp_path, {"s": [f"{i:0100d}" for i in range(60_000)] * 2, "label": [0, 1] * 60_000}
+    )
+    with pytest.raises(TableError, match="values and more"):
+        Table(path, categorical=True)
+    with pytest.raises(TableError, match="row 2, column 's' is missing"):
+        Table(parquet(tmp_path, {"s": ["x", None], "label": [1, 0]}), categorical=True)
+    with pytest.raises(TableError, match="two features would be called 's=x'"):
+        Table(parquet(tmp_path, {"s": ["x"], "s=x": [1.0], "label": [1]}), categorical=True)
+
+
+def test_a_number_of_features(tmp_path: Path) -> None:
+    path = csv(tmp_path, "a,b,c\n1,2,3\n")
+    assert Table(path, n_features=2).label == "c"
+    assert Table(path, n_features=3).label is None
+    for wrong in (1, 4, 122):
+        with pytest.raises(TableError, match=f"2 columns of features .*, the model {wrong}"):
+            Table(path, n_features=wrong)
+
+
+def test_a_name_with_a_dot_and_columns_that_are_not_needed(tmp_path: Path) -> None:
+    path = parquet(tmp_path, {"a.b": [1.0], "a": [2.0], "when": [[1]], "label": [1]})
+    X, _, _ = everything(Table(path, features=["a.b", "a"], label="label"))
+    assert X.tolist() == [[1.0, 2.0]]
+    path = csv(tmp_path, "x,a,label\n1,1,1\noops,2,0\n")
+    assert everything(Table(path, features=["a"], label="label"))[0].tolist() == [[1.0], [2.0]]

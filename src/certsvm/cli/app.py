@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import os
 import sys
@@ -61,6 +62,17 @@ class Commands(click.Group):
         module = import_module(f"certsvm.cli.commands.{file}")
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the words begin with; a misspelt one is an error with a suggestion."""
+        name = args[0]
+        if name not in _COMMANDS and not name.startswith("-"):
+            close = difflib.get_close_matches(name, _COMMANDS, n=1, cutoff=0.5)
+            hint = f"Did you mean {close[0]!r}?" if close else "`certsvm --help` lists them."
+            ctx.fail(f"No such command {printable(name)!r}. {hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in --help, which imports no command."""

@@ -1,4 +1,4 @@
-"""The option --class-weight."""
+"""Classes named on the command line, and the option --class-weight."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ def parse_class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWei
         if len(texts) > 1:
             raise BadInput("--class-weight balanced does not go with weights of single classes")
         return "balanced"
-    known = {tidy(label): label for label in classes.tolist()}
     factors: dict[Any, float] = {}
     for text in texts:
         name, _, factor = text.rpartition("=")
@@ -31,12 +30,18 @@ def parse_class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWei
             weight = float(factor)
         except ValueError:
             raise BadInput(f"--class-weight {text}: write LABEL=W, such as 1=5") from None
-        label = tidy(name)
-        if classes.dtype.kind in "fiub":
-            with contextlib.suppress(ValueError):
-                label = tidy(float(name))
-        if label not in known:
-            shown = ", ".join(sorted(known)[:20])
-            raise BadInput(f"--class-weight {text}: there is no class {name}; there are {shown}")
-        factors[known[label]] = weight
+        factors[known_label(name, classes, f"--class-weight {text}")] = weight
     return factors
+
+
+def known_label(name: str, classes: NDArray[Any], option: str) -> Any:
+    """The class that is written so; raises if there is none."""
+    known = {tidy(label): label for label in classes.tolist()}
+    label = tidy(name)
+    if classes.dtype.kind in "fiub":
+        with contextlib.suppress(ValueError):
+            label = tidy(float(name))
+    if label not in known:
+        shown = ", ".join(sorted(known)[:20])
+        raise BadInput(f"{option}: there is no class {name}; there are {shown}")
+    return known[label]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from certsvm.cli.app import BadInput, say
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from certsvm.data.batch import Batch
+    from certsvm.data.tables import Table
     from certsvm.fitting.sources import MemorySource
     from certsvm.problem.rows import Vector
 
@@ -53,17 +55,13 @@ def source_of(path: str) -> Any:
 
 
 class Dataset(NamedTuple):
-    """The content of a file, in memory.
-
-    ``zero_based`` says whether the text it comes from counts columns from zero; it is None if it
-    does not come from text.
-    """
+    """The content of a file, in memory; ``origin`` is what a model has to know of the file."""
 
     X: Any
     y: NDArray[Any]
     weights: Vector | None = None
     feature_names: Sequence[str] | None = None
-    zero_based: bool | None = None
+    origin: Mapping[str, Any] = MappingProxyType({})
 
     def source(self, intercept_scaling: float) -> MemorySource:
         """The source to train on."""
@@ -71,7 +69,7 @@ class Dataset(NamedTuple):
 
         return MemorySource(
             self.X, self.y, self.weights, intercept_scaling=intercept_scaling,
-            feature_names=self.feature_names,
+            feature_names=self.feature_names, origin=self.origin,
         )  # fmt: skip
 
 
@@ -82,33 +80,34 @@ def load(path: str, options: DataOptions, n_jobs: int = 0) -> Dataset:
         from certsvm.data.libsvm import read_libsvm
 
         text = read_libsvm(source_of(path), n_jobs=n_jobs, **options.for_text())
-        for note in text.notes:
-            say(f"{_name(path)}: {note}")
-        return Dataset(text.X, text.y, zero_based=text.zero_based)
+        _say_notes(path, text.notes)
+        return Dataset(text.X, text.y, origin={"zero_based": text.zero_based})
     from certsvm.data.batch import joined
 
-    rows = joined(list(blocks(path, options)))
     if kind == "blocks":
         from certsvm.data.block_file import BlockFile
 
-        summary = BlockFile(path).summary
-        return Dataset(*rows, summary.feature_names, summary.zero_based)
+        options.for_blocks()
+        file = BlockFile(path)
+        return Dataset(*joined(list(file())), file.feature_names, file.origin)
     from certsvm.data.tables import Table
 
-    return Dataset(*rows, Table(path, **options.for_table()).feature_names)
+    table = Table(path, **options.for_table())
+    _say_notes(path, table.notes)
+    rows = joined(list(table_blocks(table, options)))
+    return Dataset(*rows, table.feature_names, table.origin)
 
 
-def blocks(
-    path: str,
-    options: DataOptions,
-    n_columns: int | None = None,
-    features: Sequence[str] | None = None,
-) -> Iterator[Batch]:
+def _say_notes(path: str, notes: Sequence[str]) -> None:
+    for note in notes:
+        say(f"{name_of(path)}: {note}")
+
+
+def blocks(path: str, options: DataOptions) -> Iterator[Batch]:
     """A file in batches, in bounded memory.
 
-    ``features`` are the columns to take from a table, in this order. ``n_columns`` is the width of
-    rows of text, which is one-based unless the options say otherwise: without reading all of it,
-    that cannot be detected.
+    Rows of text are as wide as the batch needs. Text is one-based unless the options say otherwise:
+    without reading all of it, that cannot be detected.
     """
     kind = kind_of(path)
     if kind == "blocks":
@@ -119,35 +118,27 @@ def blocks(
     elif kind == "table":
         from certsvm.data.tables import Table
 
-        table = Table(path, features=features, **options.for_table())
-        for rows in table.blocks(_BLOCK_BYTES):
-            yield rows._replace(X=table.in_type(rows.X, options.dtype))
+        yield from table_blocks(Table(path, **options.for_table()), options)
     else:
-        yield from _text_blocks(path, options, n_columns)
+        yield from _text_blocks(path, options)
 
 
-def _text_blocks(path: str, options: DataOptions, n_columns: int | None) -> Iterator[Batch]:
-    import numpy as np
+def table_blocks(table: Table, options: DataOptions) -> Iterator[Batch]:
+    """The rows of a table, in the type that the options ask for."""
+    for rows in table.blocks(_BLOCK_BYTES):
+        yield rows._replace(X=table.in_type(rows.X, options.dtype))
 
+
+def _text_blocks(path: str, options: DataOptions) -> Iterator[Batch]:
     from certsvm.data.batch import Batch, csr
     from certsvm.data.libsvm import LibsvmBlocks
 
     base = int(not options.zero_based)
     reading = {**options.for_text(), "zero_based": base == 0}
-    rows = 0
     for X, y, _ in LibsvmBlocks(source_of(path), _BLOCK_BYTES, **reading):
-        indices = X.indices - base
         # X is as wide as its largest index, as it is in the file, requires.
-        width = n_columns if n_columns is not None else max(X.shape[1] - base, 0)
-        if X.shape[1] - base > width:
-            first = np.argmax(indices >= width)
-            row = rows + int(np.searchsorted(X.indptr, first, side="right"))
-            raise BadInput(
-                f"{_name(path)}: row {row} has feature {X.indices[first]}; the model has {width}. "
-                "Say --zero-based or --one-based if the file is not what the model was trained on."
-            )
-        rows += len(y)
-        yield Batch(csr(X.data, indices, X.indptr, (len(y), width)), y)
+        width = max(X.shape[1] - base, options.features or 0)
+        yield Batch(csr(X.data, X.indices - base, X.indptr, (len(y), width)), y)
 
 
 def too_large(path: str, memory: int, *, certain: bool) -> bool:
@@ -175,5 +166,6 @@ def physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _name(path: str) -> str:
+def name_of(path: str) -> str:
+    """The name of a file in messages."""
     return "standard input" if path == "-" else str(Path(path))

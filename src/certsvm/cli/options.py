@@ -58,6 +58,8 @@ class DataOptions:
     label: str | None = None
     weight: str | None = None
     header: bool | None = None
+    separator: str | None = None
+    categorical: bool = False
 
     @property
     def dtype(self) -> Any:
@@ -68,8 +70,11 @@ class DataOptions:
 
     def for_text(self) -> dict[str, Any]:
         """Arguments for the reader of libsvm text."""
-        self._refuse("tables (CSV, Parquet)", label=self.label, weight=self.weight)
-        self._refuse("CSV", header=self.header)
+        self._refuse(
+            "tables (CSV, TSV, Parquet)", label=self.label, weight=self.weight,
+            categorical=self.categorical or None,
+        )  # fmt: skip
+        self._refuse("CSV and TSV", header=self.header, separator=self.separator)
         return {
             "zero_based": self.zero_based, "n_features": self.features, "dtype": self.dtype,
         }  # fmt: skip
@@ -77,7 +82,10 @@ class DataOptions:
     def for_table(self) -> dict[str, Any]:
         """Arguments for the reader of tables."""
         self._refuse("libsvm text", zero_based=self.zero_based, features=self.features)
-        return {"label": self.label, "weight": self.weight, "header": self.header}
+        return {
+            "label": self.label, "weight": self.weight, "header": self.header,
+            "separator": self.separator, "categorical": self.categorical,
+        }  # fmt: skip
 
     def for_blocks(self) -> None:
         """Raise if there are any options: a converted file needs none."""
@@ -90,7 +98,8 @@ class DataOptions:
     def _refuse_all(self, what: str) -> None:
         self._refuse(
             what, zero_based=self.zero_based, features=self.features, label=self.label,
-            weight=self.weight, header=self.header, float32=self.float32 or None,
+            weight=self.weight, header=self.header, separator=self.separator,
+            categorical=self.categorical or None, float32=self.float32 or None,
         )  # fmt: skip
 
     @staticmethod
@@ -100,15 +109,34 @@ class DataOptions:
                 raise BadInput(f"--{name.replace('_', '-')} is for {what}; this file is none")
 
 
+def separator(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Parse --separator: a character, or "tab"."""
+    value = {"tab": "\t", "\\t": "\t"}.get(value or "", value)
+    if value is not None and (len(value) != 1 or value in '\r\n"' or ord(value) > 127):
+        raise click.BadParameter("write one character, or tab", context, parameter)
+    return value
+
+
+categorical_option = click.option(
+    "--categorical",
+    is_flag=True,
+    help="Make columns of strings of a table one-hot: a column NAME=VALUE of zeros and ones for "
+    "each value. The model keeps them, so that other files are encoded in the same way.",
+)
+
+
 def data_options(command: Command) -> Command:
     """Options of data files, passed to the command as one ``DataOptions``."""
 
     @functools.wraps(command)
     def with_options(
         *args: Any, zero_based: bool | None, features: int | None, float32: bool,
-        label: str | None, weight: str | None, header: bool | None, **others: Any,
+        label: str | None, weight: str | None, header: bool | None, separator: str | None,
+        categorical: bool = False, **others: Any,
     ) -> Any:  # fmt: skip
-        options = DataOptions(zero_based, features, float32, label, weight, header)
+        options = DataOptions(
+            zero_based, features, float32, label, weight, header, separator, categorical
+        )
         return command(*args, options=options, **others)
 
     return _with(
@@ -124,6 +152,9 @@ def data_options(command: Command) -> Command:
         click.option("--header/--no-header", "header", default=None,
                      help="Whether CSV begins with a line of names; without one, columns are "
                           "called f0, f1, ... By default it does, and numbers there are refused."),
+        click.option("--separator", callback=separator, metavar="CHARACTER",
+                     help='Between values of CSV: ";", "tab" or another; by default comma, tab or '
+                          "semicolon, whichever the first line has most of."),
     )  # fmt: skip
 
 

@@ -178,7 +178,7 @@ class Loading:
 
     tasks: list[Delayed]
     feature_names: list[str] | None = None
-    zero_based: bool | None = None
+    origin: dict[str, Any] = field(default_factory=dict)
 
 
 def loading(X: Any, y: Any, sample_weight: Any, intercept_scaling: float) -> Loading:
@@ -227,14 +227,14 @@ def _from_folder(folder: Path, intercept_scaling: float) -> Loading:
         raise ValueError(f"{folder}: no block files (*.arrow) there; certsvm convert makes them")
     opened = [BlockFile(path) for path in files]
     n_columns = max(file.summary.n_columns for file in opened)
-    names, zero_based = opened[0].summary.feature_names, opened[0].summary.zero_based
+    names, origin = opened[0].feature_names, opened[0].origin
     for file in opened[1:]:
-        if file.summary.feature_names != names:
+        if file.feature_names != names or file.origin.get("one_hot") != origin.get("one_hot"):
             raise ValueError(
                 f"{file.path} has other columns than {opened[0].path}: "
-                f"{file.summary.feature_names}, not {names}"
+                f"{file.feature_names}, not {names}"
             )
-        if file.summary.zero_based != zero_based:
+        if file.origin != origin:
             raise ValueError(
                 f"{file.path} and {opened[0].path} were made from text whose indices count from "
                 "zero in one and from one in the other"
@@ -245,7 +245,7 @@ def _from_folder(folder: Path, intercept_scaling: float) -> Loading:
         make(str(path.absolute()), position, intercept_scaling, number, n_columns)
         for number, (path, position) in enumerate(places)
     ]
-    return Loading(tasks, None if names is None else list(names), zero_based)
+    return Loading(tasks, None if names is None else list(names), origin)
 
 
 def _delayed_blocks(collection: Any, name: str) -> list[Any]:

@@ -44,11 +44,6 @@ class ClusterSource(Source):
         Height of the constant column behind the intercept; 0 means no intercept.
     recheck : bool, default=True
         Whether to compute each certificate again from scratch when training has ended.
-
-    Attributes
-    ----------
-    zero_based : bool or None
-        Whether the files were converted from text with zero-based column indices.
     """
 
     problem_type = ClusterProblem
@@ -74,7 +69,7 @@ class ClusterSource(Source):
         self.n_rows = sum(summary.n_rows for summary in self._summaries)
         self.n_columns = self._summaries[0].n_columns
         self.feature_names = tasks.feature_names or self._summaries[0].names
-        self.zero_based = tasks.zero_based
+        self.origin = tasks.origin
 
     @property
     def shape(self) -> Shape:

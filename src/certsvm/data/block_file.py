@@ -29,6 +29,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from certsvm.data.batch import Batch, csr
+from certsvm.data.features import Features
 from certsvm.data.streams import DataChangedError, block_digest
 from certsvm.matrices import refuse_broken
 from certsvm.problem.rows import Vector
@@ -57,6 +58,9 @@ class Summary:
         Name of the file it was made from.
     zero_based : bool or None
         Whether the indices in that text counted from zero; None if it was not text.
+    one_hot : dict or None
+        The columns of strings of a table that became one-hot: their first feature, and their last
+        plus one.
     """
 
     n_rows: int
@@ -66,6 +70,7 @@ class Summary:
     feature_names: list[str] | None = None
     source: str = ""
     zero_based: bool | None = None
+    one_hot: dict[str, list[int]] | None = None
 
     def __post_init__(self) -> None:
         for name in ("n_rows", "n_columns", "n_values"):
@@ -77,6 +82,8 @@ class Summary:
             isinstance(names, list) and all(isinstance(name, str) for name in names)
         ):
             raise ValueError("feature_names must be strings")
+        if self.one_hot is not None:
+            Features.from_names(names or [], self.one_hot)
 
 
 class BlockFileWriter:
@@ -143,6 +150,10 @@ class BlockFile:
         The header.
     n_blocks : int
         Number of blocks.
+    feature_names : list of str, or None
+        Names of the columns.
+    origin : dict
+        What a model has to know of the file that the rows come from.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -170,6 +181,9 @@ class BlockFile:
                     f"{self.path} is damaged: its header is incomplete or wrong: {error}"
                 ) from None
             self.n_blocks = reader.num_record_batches
+        self.feature_names = self.summary.feature_names
+        origin = {"zero_based": self.summary.zero_based, "one_hot": self.summary.one_hot}
+        self.origin = {name: fact for name, fact in origin.items() if fact is not None}
 
     def __call__(self) -> Iterator[Batch]:
         """Begin a pass: the blocks, each checked against its digest."""

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from certsvm.data.batch import Batch, csr
 from certsvm.data.block_file import BlockFileWriter, Summary
 from certsvm.data.kinds import kind_of
+from certsvm.data.labels import LabelCheck
 from certsvm.data.libsvm import LibsvmBlocks
 from certsvm.data.memory import LEAST
 from certsvm.data.shuffle import Bucket, shuffled
@@ -47,6 +48,8 @@ def convert(
     label: str | None = None,
     weight: str | None = None,
     header: bool | None = None,
+    separator: str | None = None,
+    categorical: bool = False,
     report: Report | None = None,
 ) -> tuple[Summary, list[str]]:
     """Convert libsvm text, CSV or Parquet to a block file to train from.
@@ -76,6 +79,10 @@ def convert(
     header : bool, default=None
         For CSV: whether it begins with a line of names. None means that it does, and a first line
         of numbers is an error.
+    separator : str, default=None
+        For CSV: the character between values; by default it is found in the first line.
+    categorical : bool, default=False
+        For tables: whether columns of strings become one-hot. Their values are read beforehand.
     report : callable, default=None
         Called now and then with "read" or "written" and the number of rows so far.
 
@@ -103,7 +110,12 @@ def convert(
     if memory < LEAST:
         raise ValueError(f"memory must be at least {LEAST // 10**6} MB, got {memory / 1e6:.1f} MB")
     block_bytes = block_bytes or min(memory // _BLOCK, _LARGEST_BLOCK)
-    reader = _reader(source, memory, dtype, n_features, zero_based, label, weight, header)
+    for_text = {"n_features": n_features, "zero_based": zero_based}
+    for_table = {
+        "label": label, "weight": weight, "header": header, "separator": separator,
+        "categorical": categorical or None,
+    }  # fmt: skip
+    reader = _reader(source, memory, dtype, for_text, for_table)
     counted = _Counted(reader.blocks(), report)
     target = Path(target)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
@@ -122,6 +134,7 @@ def convert(
             feature_names=reader.feature_names,
             source=reader.name,
             zero_based=reader.zero_based(),
+            one_hot=reader.one_hot,
         )
         with atomic_write(target) as file, BlockFileWriter(file, summary) as writer:
             written = 0
@@ -140,21 +153,25 @@ class _Counted:
     def __init__(self, batches: Iterable[Batch], report: Report | None) -> None:
         self._batches = batches
         self._report = report
+        self._labels = LabelCheck()
         self.n_rows = self.n_values = 0
 
     def __iter__(self) -> Iterator[Batch]:
         for batch in self._batches:
             self.n_rows += len(batch.y)
             self.n_values += batch.n_values
+            self._labels.add(batch.y)
             if self._report is not None:
                 self._report("read", self.n_rows)
             yield batch
+        self._labels.finish()
 
 
 class _LibsvmReader:
     """libsvm text."""
 
     feature_names = None
+    one_hot = None
 
     def __init__(
         self, source: Any, memory: int, dtype: Any, n_features: int | None,
@@ -208,6 +225,7 @@ class _TableReader:
         self._block_bytes = _text_bytes(memory)
         self._dtype = dtype
         self.feature_names: list[str] | None = table.feature_names
+        self.one_hot = table.features.spans
         self.name = table.path.name
 
     def blocks(self) -> Iterator[Batch]:
@@ -231,8 +249,8 @@ class _TableReader:
         """There are no indices."""
 
     def notes(self) -> list[str]:
-        """The column of labels."""
-        return [f"labels are in column {self._table.label!r}"]
+        """Remarks about the columns."""
+        return self._table.notes
 
 
 def _text_bytes(memory: int) -> int:
@@ -241,19 +259,17 @@ def _text_bytes(memory: int) -> int:
 
 
 def _reader(
-    source: Any, memory: int, dtype: Any, n_features: int | None, zero_based: bool | None,
-    label: str | None, weight: str | None, header: bool | None,
-) -> _LibsvmReader | _TableReader:  # fmt: skip
+    source: Any, memory: int, dtype: Any, for_text: dict[str, Any], for_table: dict[str, Any]
+) -> _LibsvmReader | _TableReader:
     table = isinstance(source, str | Path) and kind_of(source) == "table"
-    wrong = {"n_features": n_features, "zero_based": zero_based} if table else {
-        "label": label, "weight": weight, "header": header}  # fmt: skip
-    for name, value in wrong.items():
+    for name, value in (for_text if table else for_table).items():
         if value is not None:
             kind = "libsvm text" if table else "tables (CSV, Parquet)"
             raise ValueError(f"{name} is for {kind}, and {source} is none")
     if table:
-        return _TableReader(Table(source, label=label, weight=weight, header=header), memory, dtype)
-    return _LibsvmReader(source, memory, dtype, n_features, zero_based)
+        given = {name: value for name, value in for_table.items() if value is not None}
+        return _TableReader(Table(source, **given), memory, dtype)
+    return _LibsvmReader(source, memory, dtype, **for_text)
 
 
 def _in_order(batches: Iterable[Batch], folder: Path) -> Iterator[Batch]:

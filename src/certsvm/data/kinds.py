@@ -6,7 +6,9 @@ import os
 import stat
 from pathlib import Path
 
-CSV_ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
+CSV_ENDINGS = tuple(
+    name + packed for name in (".csv", ".tsv") for packed in ("", ".gz", ".bz2", ".zst")
+)
 
 
 def kind_of(path: str | Path) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from certsvm.data.labels import refuse_label_of_each_row
 from certsvm.data.streams import BlockSource, BlockStream
 from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.fit_classes import Observer, fit_classes
@@ -77,6 +78,7 @@ def fit_model(
     >>> fit.met, fit.model.certificates[0].relative_gap <= 0.01
     (True, True)
     """
+    refuse_label_of_each_row(source.n_rows, source.classes.size)
     solver = source.solver(settings.solver)
     witnesses = Witnesses()
     if witness:
@@ -178,6 +180,7 @@ def _model(
             "max_iter": settings.max_iter,
             "passes": max(result.passes for result in results),
             "reasons": [result.reason for result in results],
+            **source.origin,
         },
         feature_names=None if names is None else tuple(names),
         fingerprint=source.fingerprint,

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,9 @@ class Source(ABC):
         The augmentation rho; zero means that there is no intercept.
     feature_names : sequence of str, or None
         Names of the columns.
+    origin : dict
+        What a model has to know of the file that the rows come from, in types of JSON:
+        "zero_based" of libsvm text, "one_hot" of a table.
     """
 
     problem_type: type[BaseProblem]
@@ -67,6 +71,7 @@ class Source(ABC):
     n_columns: int
     intercept_scaling: float
     feature_names: Sequence[str] | None = None
+    origin: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(
         self, classes: NDArray[Any], totals: Vector, class_weight: ClassWeight = None
@@ -151,6 +156,8 @@ class MemorySource(Source):
         Height of the constant column behind the intercept; 0 means no intercept.
     feature_names : sequence of str, default=None
         Names of the columns.
+    origin : dict, default={}
+        What a model has to know of the file that the rows come from.
 
     Examples
     --------
@@ -170,6 +177,7 @@ class MemorySource(Source):
         class_weight: ClassWeight = None,
         intercept_scaling: float = 0.0,
         feature_names: Sequence[str] | None = None,
+        origin: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._X, self._y, self._weights = X, np.asarray(y), weights
         classes, self._y_index = classes_of(self._y)
@@ -178,7 +186,7 @@ class MemorySource(Source):
         self.rows = Rows(X, intercept_scaling=intercept_scaling)
         self.n_rows, self.n_columns = self.rows.n_rows, self.rows.n_columns
         self.intercept_scaling = self.rows.intercept_scaling
-        self.feature_names = feature_names
+        self.feature_names, self.origin = feature_names, origin
 
     def problem(self, i: int, C: float) -> Problem:
         """The i-th problem."""
@@ -237,7 +245,8 @@ class StreamSource(Source):
         super().__init__(stream.classes, totals, class_weight)
         self.n_rows, self.n_columns = stream.n_rows, stream.n_columns
         self.intercept_scaling = stream.intercept_scaling
-        self.feature_names = getattr(getattr(stream.source, "summary", None), "feature_names", None)
+        self.feature_names = getattr(stream.source, "feature_names", None)
+        self.origin = getattr(stream.source, "origin", {})
 
     def problem(self, i: int, C: float) -> StreamedProblem:
         """The i-th problem."""

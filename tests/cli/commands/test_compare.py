@@ -23,3 +23,17 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     assert refused.code == 2
     assert "would be overwritten" in refused.err
     assert (tmp_path / "data").read_bytes() == before
+
+
+def test_more_than_two_classes(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_classes=3)
+    words = ("compare", "data", "--solvers", "dcd", "--json")
+    refused = run(*words, cwd=tmp_path)
+    assert refused.code == 2
+    assert "data has 3 classes (0, 1, 2)" in refused.err
+    assert "--positive 0" in refused.err
+    found = [run(*words, "--positive", k, cwd=tmp_path).json["primal"] for k in range(3)]
+    assert len(set(found)) == 3
+    unknown = run(*words, "--positive", "7", cwd=tmp_path)
+    assert unknown.code == 2
+    assert "--positive 7: there is no class 7; there are 0, 1, 2" in unknown.err

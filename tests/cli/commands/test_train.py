@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from certsvm import LinearSVC, Model, verify_model
@@ -185,3 +186,36 @@ def test_csv_without_names(tmp_path: Path) -> None:
     assert converted.json["n_rows"] == 4
     (tmp_path / "text").write_text("1 1:1\n-1 2:1\n")
     assert "--header is for CSV" in run("train", "text", "--no-header", cwd=tmp_path).err
+
+
+def test_the_index_of_a_pandas_frame_is_not_used(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(rng.standard_normal((40, 2)), columns=["a", "b"])
+    data["kind"] = np.where(data["a"] > 0, "yes", "no")
+    data.sample(frac=1, random_state=0).to_parquet(tmp_path / "t.parquet")
+    done = run("train", "t.parquet", "-o", "m", cwd=tmp_path)
+    assert done.code == 0
+    assert "t.parquet: labels are in column 'kind'" in done.err
+    assert "'__index_level_0__' is the index of a pandas frame, and not used" in done.err
+    model = Model.load(tmp_path / "m")
+    assert model.feature_names == ("a", "b")
+    assert model.classes.tolist() == ["no", "yes"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "text", "parquet"])
+def test_a_label_for_each_row_is_no_class(kind: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.standard_normal(30), "id": np.arange(30)})
+    if kind == "csv":
+        frame.to_csv(tmp_path / "t.csv", index=False)
+    elif kind == "parquet":
+        frame.to_parquet(tmp_path / "t.parquet")
+    else:
+        lines = [f"{i} 1:{a!r}" for a, i in zip(frame["a"].tolist(), frame["id"], strict=True)]
+        (tmp_path / "t.text").write_text("\n".join(lines) + "\n")
+    for command in (["train", f"t.{kind}"], ["convert", f"t.{kind}", "t.arrow"]):
+        refused = run(*command, cwd=tmp_path)
+        assert refused.code == 2
+        assert "each of the 30 rows has a label of its own" in refused.err
+        assert "--label" in refused.err
+    assert [path.name for path in tmp_path.iterdir()] == [f"t.{kind}"]

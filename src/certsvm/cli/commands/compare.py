@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from certsvm.cli.app import put_json
-from certsvm.cli.inputs import load, require_other_file
+from certsvm.certificates.certificate import tidy
+from certsvm.cli.app import BadInput, put_json
+from certsvm.cli.class_weights import known_label
+from certsvm.cli.inputs import load, name_of, require_other_file
 from certsvm.cli.options import (
     DataOptions,
     FiniteFloat,
     as_json_option,
+    categorical_option,
     data_options,
     problem_options,
 )
 from certsvm.cli.progress import training_progress
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @click.command()
@@ -25,6 +33,11 @@ from certsvm.cli.progress import training_progress
     metavar="A,B,...",
     help="Names of the solvers.",
 )
+@click.option(
+    "--positive",
+    metavar="LABEL",
+    help="Compare on this class against all others; needed if FILE has more than two.",
+)
 @problem_options
 @click.option(
     "--max-time",
@@ -35,6 +48,7 @@ from certsvm.cli.progress import training_progress
     help="Limit for each solver.",
 )
 @data_options
+@categorical_option
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False),
@@ -44,15 +58,16 @@ from certsvm.cli.progress import training_progress
 @as_json_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 def command(
-    file: str, solvers: str, C: float, tol: float, bias: float, max_iter: int, max_time: float,
-    seed: int, options: DataOptions, plot: str | None, as_json: bool, quiet: bool,
+    file: str, solvers: str, positive: str | None, C: float, tol: float, bias: float,
+    max_iter: int, max_time: float, seed: int, options: DataOptions, plot: str | None, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
-    """Run several solvers on FILE, which has two classes, and print a table.
+    """Run several solvers on FILE, with two classes, or with one against all others.
 
-    All accuracies are relative to the best lower bound of all solvers.
+    Prints a table. All accuracies are relative to the best lower bound of all solvers.
 
     \b
     certsvm compare a9a --solvers auto,newton,dcd,sgd-s,pegasos -c 1
+    certsvm compare digits.csv --positive 7
     """  # noqa: D301
     from certsvm.fitting.comparison import compare
 
@@ -60,9 +75,10 @@ def command(
         require_other_file(plot, file)
         import matplotlib  # noqa: F401  missing packages are found before training
     data = load(file, options)
+    y = _two_classes(data.y, positive, file)
     with training_progress(tol, max_time, 1, quiet=quiet or as_json) as observer:
         result = compare(
-            data.X, data.y, solvers=[name.strip() for name in solvers.split(",")], C=C, tol=tol,
+            data.X, y, solvers=[name.strip() for name in solvers.split(",")], C=C, tol=tol,
             fit_intercept=bias > 0, intercept_scaling=bias if bias > 0 else 1.0,
             sample_weight=data.weights, max_iter=max_iter, max_time=max_time, random_state=seed,
             observer=observer,
@@ -73,3 +89,19 @@ def command(
         put_json({"table": result.table, "dual": result.dual, "primal": result.primal})
     else:
         click.echo(str(result))
+
+
+def _two_classes(y: NDArray[Any], positive: str | None, file: str) -> NDArray[Any]:
+    """The labels, or whether they are the class that was asked for."""
+    import numpy as np
+
+    classes = np.unique(y)
+    if positive is not None:
+        return y == known_label(positive, classes, f"--positive {positive}")
+    if classes.size > 2:
+        shown = ", ".join(map(tidy, classes[:10].tolist())) + (", ..." if classes.size > 10 else "")
+        raise BadInput(
+            f"{name_of(file)} has {classes.size} classes ({shown}). Solvers are compared on two: "
+            f"choose one against all others, such as --positive {tidy(classes[0])}"
+        )
+    return y

@@ -9,7 +9,13 @@ import click
 
 from certsvm.cli.app import BadInput, put_json, say
 from certsvm.cli.inputs import kind_of, require_other_file, source_of
-from certsvm.cli.options import DataOptions, as_json_option, data_options, size
+from certsvm.cli.options import (
+    DataOptions,
+    as_json_option,
+    categorical_option,
+    data_options,
+    size,
+)
 from certsvm.cli.progress import counting
 
 
@@ -42,6 +48,7 @@ from certsvm.cli.progress import counting
     help="Seed of the order; 0 by default.",
 )
 @data_options
+@categorical_option
 @as_json_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
 def command(
@@ -50,9 +57,9 @@ def command(
 ) -> None:  # fmt: skip
     """Convert FILE to OUTPUT, a file to train from in bounded memory.
 
-    FILE is libsvm text ("-" is standard input), CSV or Parquet, of any size. OUTPUT is an Arrow
-    file of blocks with checksums, with the rows in random order. A temporary folder beside OUTPUT
-    takes as much space again.
+    FILE is libsvm text ("-" is standard input), CSV, TSV or Parquet, of any size. OUTPUT is an
+    Arrow file of blocks with checksums, with the rows in random order. A temporary folder beside
+    OUTPUT takes as much space again.
 
     \b
     certsvm convert huge.txt.gz huge.arrow --memory 2G

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from certsvm.certificates.certificate import tidy
-from certsvm.cli.app import put_json
+from certsvm.cli.app import BadInput, put_json
 from certsvm.cli.models import blocks_for, load_model
 from certsvm.cli.options import DataOptions, as_json_option, data_options
 
@@ -20,18 +20,21 @@ from certsvm.cli.options import DataOptions, as_json_option, data_options
 def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     """Measure how well MODEL predicts the labels of FILE ("-" is standard input).
 
-    Rows are counted; with --weight, their weights are summed.
+    Rows are counted; with --weight, their weights are summed. Columns are matched as by `certsvm
+    predict`.
 
     \b
     certsvm evaluate a9a.model a9a.t
     """  # noqa: D301
     import numpy as np
 
-    trained = load_model(model)
+    trained = load_model(model, file)
     confusion: dict[tuple[str, str], float] = {}
     rows, weighted = 0, False
     for X, y, weights in blocks_for(trained, file, options):
-        predicted = trained.predict(X, allow_fewer=True)
+        if (y == "").all():
+            raise BadInput(f"{file} has no column of labels: say which it is, with --label")
+        predicted = trained.predict(X)
         pairs = np.array([list(map(tidy, labels)) for labels in (y.tolist(), predicted.tolist())])
         cells, cell = np.unique(pairs, axis=1, return_inverse=True)
         totals = np.bincount(cell.ravel(), weights=weights, minlength=cells.shape[1])

@@ -11,7 +11,12 @@ from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import put_json
 from certsvm.cli.inputs import blocks, kind_of
 from certsvm.cli.models import certificates_as_json, load_model
-from certsvm.cli.options import DataOptions, as_json_option, data_options
+from certsvm.cli.options import (
+    DataOptions,
+    as_json_option,
+    categorical_option,
+    data_options,
+)
 
 if TYPE_CHECKING:
     from certsvm.models import Model
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @data_options
+@categorical_option
 @as_json_option
 def command(file: str, options: DataOptions, as_json: bool) -> None:
     """Describe FILE: a model, or a data file, of which every row is read and checked."""
@@ -77,7 +83,7 @@ def _data_facts(file: str, options: DataOptions) -> dict[str, Any]:
     if kind == "text" and options.zero_based is None:
         # Only the whole text shows whether it is zero-based.
         options = replace(options, zero_based=_is_zero_based(file, options))
-    for batch in blocks(file, options, options.features):
+    for batch in blocks(file, options):
         rows += len(batch.y)
         columns = max(columns, batch.X.shape[1])
         values += batch.n_values

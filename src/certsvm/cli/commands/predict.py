@@ -40,8 +40,9 @@ def command(
     """Predict a label for each row of FILE ("-" is standard input).
 
     MODEL was written by `certsvm train` or by liblinear. libsvm text must have labels; write 0 if
-    they are unknown. Columns of a table are matched by name. Features of the model that are missing
-    in text are zero. Text is zero- or one-based as in training.
+    they are unknown. Columns of a table are matched by name; if the model has no names, their
+    number must be right. Features of the model that are missing in text are zero, and features that
+    the model has not seen are left out. Text is zero- or one-based as in training.
 
     \b
     certsvm predict a9a.model a9a.t -o predictions.txt
@@ -49,13 +50,13 @@ def command(
     """  # noqa: D301
     import numpy as np
 
-    trained = load_model(model)
+    trained = load_model(model, file)
     require_other_file(output, model, file)
     right = rows = 0
     labelled = True
     with _opened(output) as out:
         for X, y, _ in blocks_for(trained, file, options):
-            values = trained.decision_function(X, allow_fewer=True)
+            values = trained.decision_function(X)
             columns = values if values.ndim == 2 else values[:, np.newaxis]
             predicted = trained.labels_of(values)
             for label, row in zip(predicted.tolist(), columns.tolist(), strict=True):

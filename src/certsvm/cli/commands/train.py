@@ -9,7 +9,6 @@ import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,6 +30,7 @@ from certsvm.cli.options import (
     DataOptions,
     FiniteFloat,
     as_json_option,
+    categorical_option,
     data_options,
     problem_options,
     size,
@@ -156,6 +156,7 @@ class TrainCommand(click.Command):
     "default.",
 )
 @data_options
+@categorical_option
 @as_json_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
 @click.pass_context
@@ -169,8 +170,8 @@ def command(
 ) -> None:  # fmt: skip
     """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
 
-    FILE is libsvm text (plain, gz, bz2, xz, zst; "-" is standard input), CSV, Parquet, or a file
-    made by `certsvm convert`. As in liblinear, there is no intercept without -B, whereas
+    FILE is libsvm text (plain, gz, bz2, xz, zst; "-" is standard input), CSV, TSV, Parquet, or a
+    file made by `certsvm convert`. As in liblinear, there is no intercept without -B, whereas
     LinearSVC in Python learns one by default: -B 1 solves its problem, and fit_intercept=False
     this one.
 
@@ -221,19 +222,18 @@ def command(
     with _opened(
         file, options, settings, rho, memory=memory, stream=stream, witness=witness, quiet=silent,
         cluster=cluster, deadline=deadline or 60.0,
-    ) as (source, zero_based):  # fmt: skip
+    ) as source:  # fmt: skip
         source.set_class_weight(parse_class_weights(weights, source.classes))
         read_seconds = time.perf_counter() - began
         n_problems = len(source.labels)
-        if n_problems > _MANY_CLASSES:
+        if _MANY_CLASSES < n_problems < source.n_rows:
             say(
                 f"there are {n_problems} classes, each of which is a problem. Is this the right "
                 "column of labels (--label)?"
             )
         with training_progress(tol, max_time, n_problems, quiet=silent) as observer:
             fitted = fit_model(source, settings, witness=witness, observer=observer)
-    parameters = {**fitted.model.parameters, "zero_based": zero_based}
-    replace(fitted.model, parameters=parameters).save(output)
+    fitted.model.save(output)
     if witness and fitted.model.witness is None and not as_json:
         say("no witness was written: not every class has a dual point")
     _report(fitted, output, read_seconds, began, as_json=as_json, quiet=quiet)
@@ -302,12 +302,12 @@ def _opened(
     quiet: bool,
     cluster: str | None,
     deadline: float,
-) -> Iterator[tuple[Source, bool | None]]:
-    """The source, and whether it comes from zero-based text (None if not from text)."""
+) -> Iterator[Source]:
+    """The rows to train on."""
     if cluster is not None:
         options.for_blocks()
         with cluster_source(file, cluster, deadline, rho) as on_cluster:
-            yield on_cluster, on_cluster.zero_based
+            yield on_cluster
     elif _must_stream(file, memory, stream=stream):
         from certsvm.data.block_file import BlockFile
         from certsvm.data.streams import BlockStream
@@ -320,11 +320,11 @@ def _opened(
         source = StreamSource(rows)
         if memory is not None:
             require_memory(memory, source, settings, witness=witness)
-        yield source, blocks.summary.zero_based
+        yield source
     else:
         with counting("reading", quiet=quiet):
             data = load(file, options, settings.n_jobs)
-        yield data.source(rho), data.zero_based
+        yield data.source(rho)
 
 
 def _must_stream(file: str, memory: int | None, *, stream: bool) -> bool:

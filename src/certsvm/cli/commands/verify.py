@@ -34,8 +34,8 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     """
     from certsvm.certificates import verification as v
 
-    trained = load_model(model, with_witness=True)
-    report = v.verify_model(trained, blocks_for(trained, file, options))
+    trained = load_model(model, file, with_witness=True)
+    report = v.verify_model(trained, blocks_for(trained, file, options, exact=True))
     meanings = {
         v.CONFIRMED: (0, "confirmed: both halves were recomputed from the data"),
         v.HALF_CONFIRMED: (

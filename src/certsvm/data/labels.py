@@ -1,0 +1,58 @@
+"""Labels that are no classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+FEW_ROWS = 20
+"""So few rows may well be all different."""
+
+# So many labels are collected before it is clear that they are no classes.
+_MOST_LABELS = 100_000
+
+
+def refuse_label_of_each_row(n_rows: int, n_classes: int) -> None:
+    """Raise ValueError if each of many rows has a label of its own.
+
+    Then the labels are row numbers, names or measurements, and no classes.
+
+    Examples
+    --------
+    >>> refuse_label_of_each_row(1000, 10)
+    >>> refuse_label_of_each_row(1000, 1000)
+    Traceback (most recent call last):
+    ...
+    ValueError: each of the 1000 rows has a label of its own, ...
+    """
+    if n_rows > FEW_ROWS and n_classes >= n_rows:
+        raise ValueError(
+            f"each of the {n_rows} rows has a label of its own, so these are no classes but row "
+            "numbers, names or measurements. Of a table, name the column of classes (--label, or "
+            "label=...); in libsvm text, put a class at the beginning of each line."
+        )
+
+
+class LabelCheck:
+    """The same of labels that come in blocks, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._seen: set[Any] | None = set()
+        self._n_rows = 0
+
+    def add(self, y: NDArray[Any]) -> None:
+        """Look at the labels of more rows."""
+        if self._seen is None:
+            return
+        self._n_rows += len(y)
+        self._seen.update(y.tolist())
+        if len(self._seen) < self._n_rows:
+            self._seen = None
+        elif self._n_rows > _MOST_LABELS:
+            self.finish()
+
+    def finish(self) -> None:
+        """Raise if each row had a label of its own."""
+        if self._seen is not None:
+            refuse_label_of_each_row(self._n_rows, len(self._seen))
