@@ -47,8 +47,7 @@ def trained(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         words = ("convert", "t.csv", "t.arrow", "--categorical", "--keep-order", "-q")
         assert run(*words, cwd=tmp_path).code == 0
         stream = ["--stream"] if request.param == "streamed" else []
-        words = ("train", "t.arrow", "-o", "m", "--tol", 1e-4, *stream)
-        done = run(*words, cwd=tmp_path)
+        done = run("train", "t.arrow", "-o", "m", "--tol", 1e-4, *stream, cwd=tmp_path)
     assert done.code == 0
     return tmp_path
 

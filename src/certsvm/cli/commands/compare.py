@@ -59,7 +59,8 @@ if TYPE_CHECKING:
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 def command(
     file: str, solvers: str, positive: str | None, C: float, tol: float, bias: float,
-    max_iter: int, max_time: float, seed: int, options: DataOptions, plot: str | None, as_json: bool, quiet: bool,
+    max_iter: int, max_time: float, seed: int, options: DataOptions, plot: str | None,
+    as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Run several solvers on FILE, with two classes, or with one against all others.
 
@@ -97,7 +98,8 @@ def _two_classes(y: NDArray[Any], positive: str | None, file: str) -> NDArray[An
 
     classes = np.unique(y)
     if positive is not None:
-        return y == known_label(positive, classes, f"--positive {positive}")
+        label = known_label(positive, classes, f"--positive {positive}")
+        return np.asarray(y == label)
     if classes.size > 2:
         shown = ", ".join(map(tidy, classes[:10].tolist())) + (", ..." if classes.size > 10 else "")
         raise BadInput(
