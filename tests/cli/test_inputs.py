@@ -15,7 +15,7 @@ from certsvm.cli.inputs import blocks, kind_of, load, require_other_file, too_la
 from certsvm.cli.options import DataOptions
 from certsvm.data.batch import joined
 from certsvm.data.block_file import BlockFile
-from certsvm.data.convert import convert
+from certsvm.data.conversion import convert
 from tests.cli.running import noisy, run, write
 
 

@@ -20,7 +20,7 @@ from hypothesis.extra.numpy import arrays
 
 from certsvm.dask import LinearSVC
 from certsvm.dask.blocks import distinct, load, loading, part_of, signed_weights_of, summarise
-from certsvm.data.convert import convert
+from certsvm.data.conversion import convert
 from certsvm.data.streams import DataChangedError
 from tests.dask.problems import SOLVERS, agrees, cut, data
 

@@ -18,7 +18,7 @@ import pytest
 import scipy.sparse as sp
 
 from certsvm.data.block_file import BlockFile
-from certsvm.data.convert import convert
+from certsvm.data.conversion import convert
 from certsvm.data.libsvm import LibsvmError, load_libsvm
 from certsvm.data.libsvm.writer import save_libsvm
 from certsvm.data.streams import BlockStream
@@ -229,7 +229,7 @@ def test_an_interrupt_leaves_nothing(what: str, tmp_path: Path) -> None:
 
 FULL_DISK = """
 import resource, sys
-from certsvm.data.convert import convert
+from certsvm.data.conversion import convert
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
 try:
     convert(sys.argv[1], sys.argv[2], shuffle=sys.argv[4] == "shuffle")

@@ -11,36 +11,57 @@ if TYPE_CHECKING:
     from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import StreamSource
 
-# Numbers of blocks in memory (with arrays of their rows), of vectors and of square matrices.
-_BLOCKS, _VECTORS, _MATRICES = 3, 30, 3
 _TRIAL_ROWS = 8
 # SGD counts margin errors by row, and keeps old counts, for a witness with a number per row.
 _BYTES_PER_ROW = 120
+# What training on a few rows does not show: history, buffers of files, rarer kernels.
+_SPARE = 16_000_000
+# Matrices that matter in comparison with the rest.
+_LARGE_MATRICES = 20_000_000
 
 
 def require_memory(memory: int, source: StreamSource, settings: Settings, *, witness: bool) -> None:
-    """Raise if the process could need more than ``memory`` bytes."""
-    from certsvm.data.memory import resident
+    """Raise if the process could need more than ``memory`` bytes.
+
+    Training on a few rows shows what all but the rows takes: libraries, compiler, vectors and
+    matrices. Blocks come on top.
+    """
+    from certsvm.data.memory import BLOCKS_AT_ONCE, peak
     from certsvm.fitting.witnesses import needs_alpha
 
     squares = _warm_up(source, settings)
     stream = source.stream
-    dimension = stream.n_columns + 1
-    needed = _BLOCKS * stream.largest_block + 8 * _VECTORS * dimension
+    blocks = BLOCKS_AT_ONCE * stream.largest_block
+    needed = peak() + blocks + _SPARE
     solver = source.solver(settings.solver)
-    if witness and needs_alpha(solver, source.problem_type, dimension):
+    if witness and needs_alpha(solver, source.problem_type, source.dimension):
         needed += _BYTES_PER_ROW * stream.n_rows
-    if squares:
-        # Each thread sums into a matrix of its own.
-        needed += 8 * (_MATRICES + settings.n_jobs) * dimension**2
-    total = resident() + needed
-    if total > memory:
+    matrices = 8 * source.dimension**2 if squares else 0
+    needed += matrices * _further_matrices(source, settings.n_jobs)
+    if needed > memory:
+        advice = "Give more, or make smaller blocks: certsvm convert --block-size."
+        if matrices > _LARGE_MATRICES:
+            advice = "Give more, or train with --solver sgd-s, which needs no matrices."
         raise BadInput(
             f"{memory / 1e6:.0f} MB of memory are not enough to train from this file: it takes "
-            f"about {total / 1e6:.0f} MB, {needed / 1e6:.0f} of them for the data (blocks of "
-            f"{stream.largest_block / 1e6:.1f} MB, {stream.n_columns} columns). Give more, or make "
-            "smaller blocks: certsvm convert --block-size"
+            f"about {needed / 1e6:.0f} MB, {blocks / 1e6:.0f} of them for blocks of up to "
+            f"{stream.largest_block / 1e6:.1f} MB, the others for libraries and {stream.n_columns} "
+            f"columns. {advice}"
         )
+
+
+def _further_matrices(source: StreamSource, n_jobs: int) -> int:
+    """How many matrices a block takes more than a few rows do."""
+    from certsvm.solvers.second_order.hessian import gram_matrices
+
+    stream = source.stream
+    # Blocks are of about the same size.
+    n_rows = 2 * stream.n_rows // stream.n_blocks
+    n_stored = n_rows * stream.n_stored // stream.n_rows
+    few = _TRIAL_ROWS * stream.n_stored // stream.n_rows
+    counts = (gram_matrices(n_rows, n_stored, source.dimension, n_jobs),
+              gram_matrices(_TRIAL_ROWS, few, source.dimension, n_jobs))  # fmt: skip
+    return max(0, counts[0] - counts[1])
 
 
 def _warm_up(source: StreamSource, settings: Settings) -> bool:

@@ -15,12 +15,17 @@ from certsvm.data.libsvm import (
 
 if TYPE_CHECKING:
     from certsvm.data.block_file import BlockFile
-    from certsvm.data.convert import convert
+    from certsvm.data.conversion import convert
+    from certsvm.data.tables import Table
 
 
 def __getattr__(name: str) -> Any:
     # These need pyarrow, which takes a while to import, and may not be there.
-    homes = {"BlockFile": "certsvm.data.block_file", "convert": "certsvm.data.convert"}
+    homes = {
+        "BlockFile": "certsvm.data.block_file",
+        "Table": "certsvm.data.tables",
+        "convert": "certsvm.data.conversion",
+    }
     if name not in homes:
         raise AttributeError(f"module 'certsvm.data' has no attribute {name!r}")
     return getattr(import_module(homes[name]), name)
@@ -32,6 +37,7 @@ __all__ = [
     "LibsvmBlocks",
     "LibsvmError",
     "LibsvmFile",
+    "Table",
     "convert",
     "load_libsvm",
     "read_libsvm",

@@ -17,7 +17,7 @@ from certsvm.data.block_file import BlockFileWriter, Summary
 from certsvm.data.kinds import kind_of
 from certsvm.data.labels import LabelCheck
 from certsvm.data.libsvm import LibsvmBlocks
-from certsvm.data.memory import LEAST
+from certsvm.data.memory import LARGEST_BLOCK, LEAST
 from certsvm.data.shuffle import Bucket, shuffled
 from certsvm.data.tables import Table
 from certsvm.storage.atomic import atomic_write
@@ -26,7 +26,7 @@ from certsvm.storage.atomic import atomic_write
 # parsed and sorted; 1/20 for a line, if it is longer; 1/5 for a run of rows, of which shuffling
 # makes a copy; 1/12 for a block.
 _TEXT, _LINE, _RUN, _BLOCK = 32, 20, 5, 12
-_LARGEST_TEXT, _LARGEST_BLOCK = 32_000_000, 16_000_000
+_LARGEST_TEXT = 32_000_000
 # Bytes of rows per byte of text, estimated from above.
 _ROWS_PER_TEXT = 3
 
@@ -109,7 +109,7 @@ def convert(
         raise ValueError(f"block_bytes must be > 0, got {block_bytes!r}")
     if memory < LEAST:
         raise ValueError(f"memory must be at least {LEAST // 10**6} MB, got {memory / 1e6:.1f} MB")
-    block_bytes = block_bytes or min(memory // _BLOCK, _LARGEST_BLOCK)
+    block_bytes = block_bytes or min(memory // _BLOCK, LARGEST_BLOCK)
     for_text = {"n_features": n_features, "zero_based": zero_based}
     for_table = {
         "label": label, "weight": weight, "header": header, "separator": separator,

@@ -11,8 +11,14 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 # Memory that interpreter and libraries may still allocate.
 _SPARE = 60_000_000
+# Memory of a process that trains from blocks, without them: interpreter, libraries, compiler.
+_TRAINING = 340_000_000
 LEAST = 16_000_000
 """The least memory for data, in bytes."""
+BLOCKS_AT_ONCE = 3
+"""Blocks in memory during training: in use, the next, and one that is being read or checked."""
+LEAST_BLOCK, LARGEST_BLOCK = 1_000_000, 16_000_000
+"""Sizes of blocks, unless one is asked for."""
 
 
 def parse_size(text: str) -> int:
@@ -38,6 +44,29 @@ def resident() -> int:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else 1024 * peak
     return pages * resource.getpagesize()
+
+
+def peak() -> int:
+    """The most bytes of memory that this process has used so far."""
+    try:
+        # The system's count for getrusage includes the process that started this one.
+        (line,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    except (OSError, ValueError):
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else 1024 * most
+    return 1024 * int(line)
+
+
+def block_bytes_for(memory: int) -> int:
+    """Size of blocks from which a process of ``memory`` bytes can train.
+
+    Examples
+    --------
+    >>> block_bytes_for(500_000_000), block_bytes_for(360_000_000), block_bytes_for(100_000_000)
+    (16000000, 6666666, 1000000)
+    """
+    share = (memory - _TRAINING) // BLOCKS_AT_ONCE
+    return max(LEAST_BLOCK, min(share, LARGEST_BLOCK))
 
 
 def left_of(memory: int) -> int:

@@ -21,11 +21,11 @@ from certsvm.data.features import Features
 
 __all__ = ["Table", "TableError"]
 
-_LEARNING_BYTES = 4_000_000
+_LEARNING_BYTES, _BLOCK_BYTES = 4_000_000, 16_000_000
 
 
 class Table:
-    """A CSV or Parquet file.
+    """A CSV or Parquet file, opened anew for each pass.
 
     Parameters
     ----------
@@ -139,6 +139,10 @@ class Table:
             if name not in used
         ]
         return notes
+
+    def __call__(self) -> Iterator[Batch]:
+        """Begin a pass."""
+        return self.blocks(_BLOCK_BYTES)
 
     def blocks(self, block_bytes: int) -> Iterator[Batch]:
         """All rows, in blocks of about this size. Missing labels are empty strings."""

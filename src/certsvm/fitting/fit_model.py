@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from certsvm.data.block_sources import block_source
 from certsvm.data.labels import refuse_label_of_each_row
-from certsvm.data.streams import BlockSource, BlockStream
+from certsvm.data.streams import BlockStream
 from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.fit_classes import Observer, fit_classes
 from certsvm.fitting.settings import Settings
@@ -98,8 +99,11 @@ def fit_model(
 
 
 def fit_stream(
-    blocks: BlockSource,
+    blocks: Any,
     *,
+    label: str | None = None,
+    weight: str | None = None,
+    categorical: bool = False,
     class_weight: ClassWeight = None,
     intercept_scaling: float = 0.0,
     witness: bool = False,
@@ -113,10 +117,18 @@ def fit_stream(
 
     Parameters
     ----------
-    blocks : callable
-        Begins a pass: returns an iterable of blocks ``(X, y)`` or ``(X, y, weights)``, the same
-        each time. A ``certsvm.data.BlockFile`` is one; so is a function that contains ``yield``. It
-        must not write into a block that it has yielded.
+    blocks : callable, path, list, or Arrow data
+        A function that begins a pass: it returns an iterable of blocks ``(X, y)`` or ``(X, y,
+        weights)``, or an Arrow stream, the same each time. A ``certsvm.data.BlockFile`` is one, and
+        a ``certsvm.data.Table``; so is a function that contains ``yield``. It must not write into a
+        block that it has yielded. Or the path of a file that ``certsvm convert`` made, of libsvm
+        text, CSV or Parquet; a list of blocks; or anything with ``__arrow_c_stream__`` that can be
+        read again, such as a pyarrow table or a frame of polars.
+    label, weight : str, default=None
+        For tables and Arrow data: the columns of labels (by default "label", or the last) and of
+        weights.
+    categorical : bool, default=False
+        For tables and Arrow data: whether columns of strings become one-hot.
     class_weight : dict or "balanced", default=None
         Factors for the weights of each class's rows.
     intercept_scaling : float, default=0.0
@@ -148,7 +160,8 @@ def fit_stream(
     checked = Settings(**settings)
     # Before the data are read for the first time.
     make_solver(checked.solver)
-    source = StreamSource(BlockStream(blocks, intercept_scaling=intercept_scaling), class_weight)
+    begin = block_source(blocks, label=label, weight=weight, categorical=categorical)
+    source = StreamSource(BlockStream(begin, intercept_scaling=intercept_scaling), class_weight)
     return fit_model(source, checked, witness=witness, observer=observer).model
 
 

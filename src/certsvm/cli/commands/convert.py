@@ -28,7 +28,7 @@ from certsvm.cli.progress import counting
     default="1G",
     show_default=True,
     metavar="SIZE",
-    help="Memory that this process may use.",
+    help="Memory that this process may use, and training from OUTPUT later.",
 )
 @click.option(
     "--block-size",
@@ -65,8 +65,8 @@ def command(
     certsvm convert huge.txt.gz huge.arrow --memory 2G
     certsvm convert sales.parquet sales.arrow --label churned
     """  # noqa: D301
-    from certsvm.data.convert import convert
-    from certsvm.data.memory import left_of
+    from certsvm.data.conversion import convert
+    from certsvm.data.memory import block_bytes_for, left_of
 
     if keep_order and seed is not None:
         raise click.UsageError("--seed does not go with --keep-order")
@@ -77,7 +77,8 @@ def command(
     reading = options.for_table() if kind == "table" else options.for_text()
     with counting("converting", quiet=quiet or as_json) as count:
         summary, notes = convert(
-            source_of(file), output, memory=left_of(memory), block_bytes=block_size,
+            source_of(file), output, memory=left_of(memory),
+            block_bytes=block_size or block_bytes_for(memory),
             shuffle=not keep_order, seed=seed or 0, report=count,
             **{"dtype": options.dtype, **reading},
         )  # fmt: skip

@@ -66,15 +66,32 @@ def sum_of_rows(part: Part, which: NDArray[np.int64], team: Team) -> Vector:
     return total
 
 
+def gram_matrices(n_rows: int, n_stored: int, d: int, n_jobs: int) -> int:
+    """How many matrices of size d x d ``gram`` may hold at once for so many rows."""
+    per_row = n_stored / max(1, n_rows)
+    # A product of dense rows is added to the sum.
+    at_once = 1 if _is_sparse(per_row, d) else 2
+    return at_once * (n_jobs if _is_shared(n_rows, per_row, d, n_jobs) else 1)
+
+
+def _is_sparse(per_row: float, d: int) -> bool:
+    return not per_row + _DENSE_COST * d**2 < 0.5 * per_row**2
+
+
+def _is_shared(n_rows: int, per_row: float, d: int, n_jobs: int) -> bool:
+    """Whether the rows justify a matrix per thread."""
+    work = n_rows * (min(0.5 * per_row**2, _DENSE_COST * d**2) + per_row)
+    return work >= max(4 * n_jobs * d**2, _LEAST_SHARED_PRODUCTS)
+
+
 def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> NDArray[np.float64]:
     """sum_k weights_k y_k y_k' over the rows ``which``; at least the lower triangle is set."""
     rows = part.rows
     d = rows.dimension
     per_row = rows.n_stored / max(1, rows.n_rows)
-    sparse = rows.arrays if isinstance(rows.arrays, CsrRows) else None
-    if per_row + _DENSE_COST * d**2 < 0.5 * per_row**2:
-        # Rows are not sparse enough.
-        sparse = None
+    sparse = None
+    if isinstance(rows.arrays, CsrRows) and _is_sparse(per_row, d):
+        sparse = rows.arrays
     ascending = sparse is not None and rows.ascending
 
     def gram_of(first: int, last: int) -> NDArray[np.float64]:
@@ -90,9 +107,7 @@ def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> N
             G += filled.T @ filled
         return G
 
-    work = which.size * (min(0.5 * per_row**2, _DENSE_COST * d**2) + per_row)
-    if work < max(4 * team.n_jobs * d**2, _LEAST_SHARED_PRODUCTS):
-        # Few rows do not justify a matrix per thread.
+    if not _is_shared(which.size, per_row, d, team.n_jobs):
         return gram_of(0, which.size)
     parts = team.share(gram_of, which.size)
     total: NDArray[np.float64] = parts[0]

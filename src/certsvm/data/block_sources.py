@@ -1,0 +1,195 @@
+"""Whatever holds blocks of rows, as a function that begins a pass over them.
+
+Training reads its data many times. Files, lists, and Arrow data in memory can be read again; a
+stream that can be read once cannot, and is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from certsvm.data.batch import Batch, csr
+from certsvm.data.kinds import kind_of
+from certsvm.data.libsvm import LibsvmBlocks
+from certsvm.data.streams import BlockSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from certsvm.data.columns import Columns
+
+_BLOCK_BYTES = 16_000_000
+
+
+def block_source(
+    data: Any, *, label: str | None = None, weight: str | None = None, categorical: bool = False
+) -> BlockSource:
+    """A function that begins a pass over the data.
+
+    Parameters
+    ----------
+    data : callable, path, list of blocks, or Arrow data
+        A function that returns blocks, or an Arrow stream; the path of a file that ``certsvm
+        convert`` made, of libsvm text, CSV or Parquet; blocks ``(X, y)`` or ``(X, y, weights)``; or
+        anything with ``__arrow_c_stream__`` that can be read again, such as a frame of polars.
+    label, weight : str, default=None
+        For tables and Arrow data: the columns of labels (by default "label", or the last) and of
+        weights.
+    categorical : bool, default=False
+        For tables and Arrow data: whether columns of strings become one-hot.
+
+    Returns
+    -------
+    source : callable
+        Its attributes ``feature_names`` and ``origin``, if it has them, are for the model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> source = block_source([(np.eye(2), np.array([1, -1]))])
+    >>> len(list(source())), len(list(source()))
+    (1, 1)
+    """
+    roles: dict[str, Any] = {"label": label, "weight": weight, "categorical": categorical}
+    if isinstance(data, str | os.PathLike):
+        return _of_file(data, roles)
+    if hasattr(data, "__arrow_c_stream__"):
+        if hasattr(data, "read_next_batch") or hasattr(data, "__next__"):
+            raise TypeError(
+                f"a {type(data).__name__} can be read once, and training reads its data many "
+                "times. Pass a function that makes one, such as `lambda: dataset.scanner()."
+                "to_reader()`, or, if the data fit in memory, a table: `reader.read_all()`."
+            )
+        return _Function(lambda: data, roles)
+    if callable(data):
+        if hasattr(data, "feature_names"):
+            _refuse(roles, f"a {type(data).__name__}")
+            return data  # type: ignore[no-any-return]
+        return _Function(data, roles)
+    if isinstance(data, list | tuple):
+        _refuse(roles, "blocks (X, y)")
+        return lambda: data
+    raise TypeError(
+        "the data must be a function that begins a pass and returns the blocks, a list of blocks, "
+        "the path of a file, or Arrow data, not the blocks themselves one after the other: they "
+        f"are read many times. Got {type(data).__name__}."
+    )
+
+
+def _refuse(roles: dict[str, Any], what: str) -> None:
+    for name, value in roles.items():
+        if value:
+            raise ValueError(f"{name} is for tables and Arrow data, not for {what}")
+
+
+def _of_file(path: str | os.PathLike[str], roles: dict[str, Any]) -> BlockSource:
+    kind = kind_of(os.fspath(path))
+    if kind == "table":
+        from certsvm.data.tables import Table
+
+        return Table(os.fspath(path), **roles)
+    _refuse(roles, os.fspath(path))
+    if kind == "blocks":
+        from certsvm.data.block_file import BlockFile
+
+        return BlockFile(os.fspath(path))
+    return _TextFile(path)
+
+
+class _TextFile:
+    """libsvm text; it is read once more to count the columns."""
+
+    feature_names = None
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path
+        text = LibsvmBlocks(path)
+        for _ in text:
+            pass
+        self._zero_based = text.zero_based
+        self._width = max(text.totals.largest, 0) + int(text.zero_based)
+        self.origin = {"zero_based": text.zero_based}
+
+    def __call__(self) -> Iterator[Batch]:
+        base = int(not self._zero_based)
+        text = LibsvmBlocks(self._path, zero_based=self._zero_based, n_features=self._width)
+        for X, y, _ in text:
+            yield Batch(csr(X.data, X.indices - base, X.indptr, (len(y), self._width)), y)
+
+
+class _Function:
+    """A function that returns blocks, or an Arrow stream, which is cut into blocks."""
+
+    def __init__(self, function: Callable[[], Any], roles: dict[str, Any]) -> None:
+        self._function, self._roles = function, roles
+        self._columns: Columns | None = None
+
+    def __call__(self) -> Iterable[tuple[Any, ...]]:
+        made = self._function()
+        if hasattr(made, "__arrow_c_stream__"):
+            return self._rows(made)
+        _refuse(self._roles, "blocks (X, y)")
+        return made  # type: ignore[no-any-return]
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the columns; known after the first pass."""
+        return None if self._columns is None else self._columns.features.names
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What a model has to know of the data; known after the first pass."""
+        spans = None if self._columns is None else self._columns.features.spans
+        return {} if spans is None else {"one_hot": spans}
+
+    def _rows(self, stream: Any) -> Iterator[Batch]:
+        import pyarrow as pa
+
+        from certsvm.data.columns import Columns, TableError, types_of
+        from certsvm.data.tables import index_columns
+
+        reader = pa.RecordBatchReader.from_stream(stream)
+        if self._columns is None:
+            where = "the Arrow stream"
+            types = types_of(reader.schema, where)
+            columns = Columns(where, types, index=index_columns(reader.schema), **self._roles)
+            if columns.strings:
+                columns.learn(pa.RecordBatchReader.from_stream(self._function()))
+            self._columns = columns
+        columns, first = self._columns, 0
+        missing = set(columns.used) - set(reader.schema.names)
+        if missing:
+            raise TableError(f"the Arrow stream has no column {min(missing)!r} any more")
+        with columns.explained():
+            for batch in _cut(reader, max(1, _BLOCK_BYTES // (8 * len(columns.used)))):
+                yield columns.rows(batch, first)
+                first += len(batch)
+
+
+def _cut(reader: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:
+    """All rows, in batches of this size, however the stream is cut."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in reader:
+        start = 0
+        while start < len(batch):
+            part = batch.slice(start, n_rows - count)
+            held.append(part)
+            count += len(part)
+            start += len(part)
+            if count == n_rows:
+                yield _joined(held)
+                held, count = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    return table.to_batches()[0]
