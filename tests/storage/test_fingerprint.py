@@ -98,7 +98,7 @@ def test_rows_that_move_values_between_them() -> None:
 
 def test_many_rows_and_long_rows_are_cut_inside() -> None:
     rng = np.random.default_rng(0)
-    X = sp.random_array((3, 200_000), density=0.4, format="csr", rng=rng)
+    X = sp.random(3, 200_000, density=0.4, format="csr", random_state=rng)
     dense = X.toarray()
     assert X.nnz > 3 * module._AT_ONCE / 2
     assert Fingerprint.of(X, [0, 1, 0]) == Fingerprint.of(dense, [0, 1, 0])

@@ -21,7 +21,7 @@ from tests.data.libsvm.reading import load
 
 def sample(n_rows: int, seed: int = 0, dtype: Any = np.float64) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)
-    X = sp.random_array((n_rows, 50), density=0.2, rng=rng, format="csr", dtype=dtype)
+    X = sp.random(n_rows, 50, density=0.2, random_state=rng, format="csr", dtype=dtype)
     return X, rng.choice([-1.0, 1.0, 2.5], n_rows)
 
 
