@@ -76,7 +76,8 @@ def test_threads_of_arrow_need_no_interpreter(
 
     monkeypatch.setattr(Path, "open", lambda self, mode: Watched(self, mode))
     everything(Table(path))
-    assert read == [threading.get_ident()], "more than the first bytes were read through Python"
+    # The first bytes, which tell the format and the compression.
+    assert read in ([threading.get_ident()], 2 * [threading.get_ident()])
 
 
 def test_columns_keep_their_order_and_roles(tmp_path: Path) -> None:
