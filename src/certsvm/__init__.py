@@ -17,6 +17,7 @@ from certsvm._version import __version__
 
 if TYPE_CHECKING:
     from certsvm.certificates.certificate import Certificate
+    from certsvm.certificates.support import SupportStatus
     from certsvm.certificates.verification import verify, verify_model
     from certsvm.estimators import LinearSVC
     from certsvm.fitting.comparison import compare
@@ -37,6 +38,7 @@ _HOMES = {
     "Model": "certsvm.models",
     "Problem": "certsvm.problem.memory",
     "Rows": "certsvm.problem.rows",
+    "SupportStatus": "certsvm.certificates.support",
     "bound": "certsvm.fitting.foreign",
     "compare": "certsvm.fitting.comparison",
     "fit_path": "certsvm.selection.path",
@@ -53,6 +55,7 @@ __all__ = [
     "Model",
     "Problem",
     "Rows",
+    "SupportStatus",
     "__version__",
     "bound",
     "compare",

@@ -411,12 +411,12 @@ class _Problems:
             X = checked_matrix(X)
             if X.shape[1] != self._n_columns:
                 raise ValueError(f"X has {X.shape[1]} columns, the model {self._n_columns}")
-            position = _positions(classes, np.asarray(labels).ravel(), X.shape[0])
-            weights = _checked_weights(class_weight[position], X.shape[0])
+            position = positions(classes, np.asarray(labels).ravel(), X.shape[0])
+            weights = checked_weights(class_weight[position], X.shape[0])
             if rest and rest[0] is not None:
-                given = _checked_weights(rest[0], X.shape[0])
+                given = checked_weights(rest[0], X.shape[0])
                 with np.errstate(over="ignore"):
-                    weights = _checked_weights(weights * given, X.shape[0])
+                    weights = checked_weights(weights * given, X.shape[0])
             for first, rows in _row_blocks(X):
                 part = slice(first, first + rows.n_rows)
                 for i, positive in enumerate(positive_classes):
@@ -455,7 +455,7 @@ def _as_floats(claim: Certificate) -> Certificate:
     return replace(claim, **numbers)
 
 
-def _positions(classes: NDArray[Any], labels: NDArray[Any], n_rows: int) -> NDArray[np.intp]:
+def positions(classes: NDArray[Any], labels: NDArray[Any], n_rows: int) -> NDArray[np.intp]:
     """The place of each label among the classes."""
     if labels.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but there are {labels.size} labels")
@@ -466,7 +466,8 @@ def _positions(classes: NDArray[Any], labels: NDArray[Any], n_rows: int) -> NDAr
     return position
 
 
-def _checked_weights(weights: ArrayLike, n_rows: int) -> Vector:
+def checked_weights(weights: ArrayLike, n_rows: int) -> Vector:
+    """Weights of rows, in float64."""
     refuse_masked(sample_weight=weights)
     checked: Vector = np.asarray(weights, dtype=np.float64)
     if checked.shape != (n_rows,):

@@ -13,6 +13,7 @@ from sklearn.base import clone as clone_of
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from certsvm.certificates.balls import unflippable
 from certsvm.dask.choice import SOLVERS
 from certsvm.dask.cluster import Cluster, ClusterLostError, Traffic
 from certsvm.dask.source import ClusterSource
@@ -211,6 +212,34 @@ class LinearSVC(LocalLinearSVC):
         check_is_fitted(self)
         return self._lazily(X, "predict")
 
+    def decision_interval(self, X: Any) -> Any:
+        """Intervals of the exact optimum's decision values, lazy for a Dask collection."""
+        check_is_fitted(self)
+        ends = self._lazily(X, "decision_interval")
+        if not hasattr(X, "dask"):
+            return ends
+        half = ends.shape[1] // 2
+        return (ends[:, 0], ends[:, 1]) if half == 1 else (ends[:, :half], ends[:, half:])
+
+    def stability(self, X: Any, sample_weight: Any = None) -> Any:
+        """The share of predictions that more training could not flip, lazy for a collection."""
+        check_is_fitted(self)
+        if not hasattr(X, "dask"):
+            return super().stability(X, sample_weight)
+        sure = self._lazily(X, "stability")
+        if sample_weight is None:
+            return sure.mean()
+        return (sure * sample_weight).sum() / sample_weight.sum()
+
+    def support_status(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """The status of training rows in memory, or in a stream of blocks."""
+        if hasattr(X, "dask"):
+            raise TypeError(
+                "support_status takes rows in memory, or an iterator over blocks (X, y) of them: "
+                "pass a generator that computes a block at a time"
+            )
+        return super().support_status(X, y, sample_weight)
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows that are predicted rightly, by weight.
 
@@ -253,11 +282,13 @@ class LinearSVC(LocalLinearSVC):
         if hasattr(X, "columns"):
             self._check_names(list(X.columns))
         rows = X.to_dask_array() if hasattr(X, "to_dask_array") else X
-        scores = method == "decision_function"
         shape: dict[str, Any] = {"drop_axis": 1}
-        if scores and len(self.classes_) > 2:
+        if method == "decision_interval":
+            shape = {"chunks": (rows.chunks[0], (2 * len(self.intercept_),))}
+        elif method == "decision_function" and len(self.classes_) > 2:
             shape = {"chunks": (rows.chunks[0], (len(self.classes_),))}
-        dtype = np.dtype(np.float64) if scores else self.classes_.dtype
+        dtypes = {"predict": self.classes_.dtype, "stability": np.dtype(np.bool_)}
+        dtype = dtypes.get(method, np.dtype(np.float64))
         return rows.map_blocks(
             _apply, self._local(), method, dtype=dtype, meta=np.zeros((0,), dtype=dtype), **shape
         )
@@ -274,13 +305,21 @@ class LinearSVC(LocalLinearSVC):
     def _local(self) -> LocalLinearSVC:
         """The fitted model without the client, to send with tasks."""
         local = LocalLinearSVC(fit_intercept=self.fit_intercept)
-        for name in ("coef_", "intercept_", "classes_", "n_features_in_"):
+        for name in ("coef_", "intercept_", "classes_", "n_features_in_", "certificates_"):
             setattr(local, name, getattr(self, name))
         return local
 
 
 def _apply(block: Any, local: LocalLinearSVC, method: str) -> Any:
+    """What a method answers to a block; of intervals the ends side by side, or which are sure."""
+    n_problems = len(local.intercept_)
     if block.shape[0] == 0:
-        shape = (0, len(local.classes_)) if len(local.classes_) > 2 else (0,)
-        return np.zeros(shape) if method == "decision_function" else local.classes_[:0]
+        width = 2 * n_problems if method == "decision_interval" else n_problems
+        shape = (0,) if width == 1 or method in ("predict", "stability") else (0, width)
+        dtypes = {"predict": local.classes_.dtype, "stability": np.dtype(np.bool_)}
+        return np.zeros(shape, dtype=dtypes.get(method, np.dtype(np.float64)))
+    if method == "stability":
+        return unflippable(*local.decision_interval(block))
+    if method == "decision_interval":
+        return np.column_stack(local.decision_interval(block))
     return getattr(local, method)(block)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -15,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -26,8 +24,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.weights import dense
 from certsvm.estimators import tensors
+from certsvm.estimators.optimum import OptimumMixin
 from certsvm.estimators.rollback import rollback
-from certsvm.estimators.scores import scores_of
+from certsvm.estimators.scores import rows_to_score, safe_to_read, scores_of, to_numpy
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
 from certsvm.estimators.sparse_coef import SparseCoefMixin
 from certsvm.estimators.warm_start import WarmState, warm_starts
@@ -37,7 +36,7 @@ from certsvm.fitting.online import OnlineModel
 from certsvm.fitting.printed_progress import PrintedProgress
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source
-from certsvm.matrices import checked_csr, refuse_broken, refuse_masked
+from certsvm.matrices import refuse_masked
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
 from certsvm.solvers import SOLVERS, Solver
@@ -45,7 +44,9 @@ from certsvm.training.history import Histories, History
 from certsvm.training.result import Result
 
 
-class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEstimator):
+class LinearSVC(
+    CallbackSupportMixin, SparseCoefMixin, OptimumMixin, ClassifierMixin, BaseEstimator
+):
     """Linear support vector classifier that proves how close to the optimum it is.
 
     Minimises the hinge loss with an L2 penalty,
@@ -441,12 +442,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         if tensors.are_tensors(X):
             return tensors.decide(self, X)
         check_is_fitted(self)
-        X = _checked(X)
-        with _to_numpy():
-            X = validate_data(
-                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-            )
-        scores = scores_of(X, self.coef_) + self.intercept_
+        scores = scores_of(rows_to_score(self, X), self.coef_) + self.intercept_
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> Any:
@@ -524,10 +520,10 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
     def _validate(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None]:
-        X = _checked(X)
+        X = safe_to_read(X)
         refuse_masked(y=y, sample_weight=sample_weight)
         # Rows checks that all values are finite, while it computes their norms.
-        with _to_numpy():
+        with to_numpy():
             X, y = validate_data(
                 self,
                 X,
@@ -612,27 +608,9 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         )
 
 
-def _checked(X: Any) -> Any:
-    """X itself, safe to read; a sparse matrix as CSR.
-
-    SciPy's conversion adds up values that are stored twice in their own type: of single precision,
-    of eight bits, or of one. Verification would find other rows.
-    """
-    if sp.issparse(X):
-        return checked_csr(X)
-    refuse_broken(X)
-    return X
-
-
 def _to_float(name: str, value: Any) -> float:
     """A parameter as float64; integers have no largest number."""
     try:
         return float(value)
     except OverflowError:
         raise ValueError(f"{name} is too large for float64") from None
-
-
-def _to_numpy() -> AbstractContextManager[None]:
-    """Where scikit-learn converts all arrays to NumPy's, whatever ``array_api_dispatch`` says."""
-    context: AbstractContextManager[None] = config_context(array_api_dispatch=False)
-    return context

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from certsvm.certificates.balls import RowSizes
 from certsvm.certificates.weights import dense
 from certsvm.matrices import refuse_masked
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from certsvm.estimators.linear_svc import LinearSVC
+    from certsvm.estimators.optimum import OptimumMixin
     from certsvm.torch.source import TensorSource
 
 # Rows whose scores are computed at a time.
@@ -52,19 +57,14 @@ def tensor_source(model: LinearSVC, X: Any, y: Any, sample_weight: Any) -> Tenso
     return source
 
 
-def scores_of_tensors(model: LinearSVC, X: Any) -> Tensor:
+def scores_of_tensors(model: OptimumMixin, X: Any) -> Tensor:
     """X coef' + intercept, in float64, on the device of X."""
     import torch
 
-    from certsvm.torch.data import as_tensor, float_rows
+    from certsvm.torch.data import as_tensor
 
     check_is_fitted(model)
-    rows = float_rows(X)
-    if rows.ndim != 2 or rows.shape[1] != model.n_features_in_:
-        raise ValueError(
-            f"X has shape {tuple(rows.shape)}, but LinearSVC is expecting "
-            f"{model.n_features_in_} features as input"
-        )
+    rows = _rows_of(model, X)
     coef = as_tensor(dense(model.coef_), rows.device)
     intercept = as_tensor(model.intercept_, rows.device)
     scores = torch.empty((rows.shape[0], len(coef)), dtype=torch.float64, device=rows.device)
@@ -74,6 +74,83 @@ def scores_of_tensors(model: LinearSVC, X: Any) -> Tensor:
     if not bool(torch.isfinite(scores).all()):
         raise ValueError("Input X contains NaN, or infinity, or values too large to add up")
     return scores[:, 0] if len(coef) == 1 else scores
+
+
+def _rows_of(model: OptimumMixin, X: Any) -> Tensor:
+    from certsvm.torch.data import float_rows
+
+    rows = float_rows(X)
+    if rows.ndim != 2 or rows.shape[1] != model.n_features_in_:
+        raise ValueError(
+            f"X has shape {tuple(rows.shape)}, but LinearSVC is expecting "
+            f"{model.n_features_in_} features as input"
+        )
+    return rows
+
+
+class TensorBlock:
+    """A block of tensor rows, with their scores on the host."""
+
+    def __init__(self, rows: Tensor, scores: Tensor) -> None:
+        self._rows = rows
+        self.scores = scores.cpu().numpy()
+        squares, counts = (rows * rows).sum(dim=1), (rows != 0).sum(dim=1)
+        self.sizes = RowSizes(squares.cpu().numpy(), counts.cpu().numpy())
+
+    def combination(self, a: NDArray[np.float64]) -> NDArray[np.float64]:
+        """sum_k a_k x_k."""
+        from certsvm.torch.data import as_tensor
+
+        combined: NDArray[np.float64] = (as_tensor(a, self._rows.device) @ self._rows).cpu().numpy()
+        return combined
+
+    def take(self, which: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Copies of some rows, on the host."""
+        from certsvm.torch.data import as_tensor
+
+        rows: NDArray[np.float64] = self._rows[as_tensor(which, self._rows.device)].cpu().numpy()
+        return rows
+
+
+def scored_blocks(model: OptimumMixin, X: Any) -> Iterator[TensorBlock]:
+    """The rows in blocks, in float64, with their scores."""
+    rows, scores = _rows_of(model, X), scores_of_tensors(model, X)
+    columns = scores if scores.ndim == 2 else scores[:, None]
+    for first in range(0, rows.shape[0], _ROWS_AT_ONCE):
+        part = slice(first, first + _ROWS_AT_ONCE)
+        yield TensorBlock(rows[part].double(), columns[part])
+
+
+def answer(X: Any, values: NDArray[Any]) -> Any:
+    """An array as what X is, where X is."""
+    from certsvm.torch.data import as_tensor, like
+
+    return like(X, as_tensor(values, as_tensor(X).device))
+
+
+def end_of_interval(X: Any, ends: NDArray[np.float64], *, upwards: bool) -> Any:
+    """Ends of intervals as what X is, and in the type of its scores: rounded outwards."""
+    import torch
+
+    from certsvm.torch.data import as_tensor
+
+    if as_tensor(X).dtype not in (torch.float64, torch.int64):
+        towards = math.inf if upwards else -math.inf
+        with np.errstate(over="ignore"):
+            single = ends.astype(np.float32)
+        inside = single < ends if upwards else single > ends
+        ends = np.where(inside, np.nextafter(single, np.float32(towards)), single)
+    return answer(X, ends)
+
+
+def on_host(values: Any) -> Any:
+    """Labels or weights as an array, if they are a tensor."""
+    if not are_tensors(values):
+        return values
+    from certsvm.torch.data import as_tensor
+
+    tensor = as_tensor(values)
+    return (tensor.double() if tensor.is_floating_point() else tensor).cpu().numpy()
 
 
 def decide(model: LinearSVC, X: Any) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score, precision_recall_fscore_support
 
-from certsvm import Model
+from certsvm import Certificate, Model
 from tests.cli.running import noisy, run, write
 
 
@@ -42,3 +43,38 @@ def test_weights_count(tmp_path: Path) -> None:
     done = run("evaluate", "m", "t.csv", "--weight", "w", cwd=tmp_path)
     assert f"accuracy {weights[right].sum() / weights.sum():.4%}" in done.out
     assert "in weight" in done.out
+
+
+def test_the_share_of_sure_predictions(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    write(tmp_path / "new", seed=1)
+    run("train", "data", "-q", "--tol", "1e-6", cwd=tmp_path)
+    X, _ = noisy(seed=1)
+    model = Model.load(tmp_path / "data.model")
+    share = model.stability(X)
+    assert 0.5 < share <= 1.0
+    done = run("evaluate", "data.model", "new", "--json", cwd=tmp_path)
+    assert done.json["stability"] == pytest.approx(share)
+    text = run("evaluate", "data.model", "new", cwd=tmp_path).out
+    assert "more training could not flip" in text
+    # Without a certificate there is nothing to say.
+    replace(model, certificates=()).save(tmp_path / "bare.model")
+    assert run("evaluate", "bare.model", "new", "--json", cwd=tmp_path).json["stability"] is None
+    assert "flip" not in run("evaluate", "bare.model", "new", cwd=tmp_path).out
+
+
+def test_the_share_counts_weights_and_is_rounded_down(tmp_path: Path) -> None:
+    """Of weights 1 and 2e6, the first is that of a row that is not sure."""
+    certificate = Certificate(1.0, 0.5, target=1.0)
+    model = Model(
+        coef=np.array([[2.0]]), intercept=np.zeros(1), classes=np.array([0, 1]),
+        class_weight=np.ones(2), certificates=(certificate,), feature_names=("x",),
+    )  # fmt: skip
+    model.save(tmp_path / "sure.model")
+    replace(model, coef=np.array([[0.5]])).save(tmp_path / "open.model")
+    (tmp_path / "t.csv").write_text("x,w,label\n1,2000000,1\n1e-300,1,1\n")
+    at = ("t.csv", "--weight", "w")
+    assert run("evaluate", "open.model", *at, "--json", cwd=tmp_path).json["stability"] == 0.0
+    share = run("evaluate", "sure.model", *at, "--json", cwd=tmp_path).json["stability"]
+    assert share == pytest.approx(2e6 / (2e6 + 1), rel=1e-12)
+    assert "not flip 99.9999% of" in run("evaluate", "sure.model", *at, cwd=tmp_path).out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
@@ -21,33 +22,45 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     """Measure how well MODEL predicts the labels of FILE ("-" is standard input).
 
     Rows are counted; with --weight, their weights are summed. Columns are matched as by `certsvm
-    predict`.
+    predict`. Of a model with certificates it also tells how many of the predictions are proved to
+    be those of the exact optimum: more training could not flip them.
 
     \b
     certsvm evaluate a9a.model a9a.t
     """  # noqa: D301
     import numpy as np
 
+    from certsvm.certificates.balls import unflippable
+
     trained = load_model(model, file)
     confusion: dict[tuple[str, str], float] = {}
-    rows, weighted = 0, False
+    rows, weighted, stable = 0, False, 0.0
     for X, y, weights in blocks_for(trained, file, options):
         if (y == "").all():
             raise BadInput(f"{file} has no column of labels: say which it is, with --label")
         predicted = trained.predict(X)
+        if trained.certificates:
+            sure = unflippable(*trained.decision_interval(X))
+            stable += float(np.sum(sure if weights is None else weights[sure]))
         pairs = np.array([list(map(tidy, labels)) for labels in (y.tolist(), predicted.tolist())])
         cells, cell = np.unique(pairs, axis=1, return_inverse=True)
         totals = np.bincount(cell.ravel(), weights=weights, minlength=cells.shape[1])
-        for (true, guess), total in zip(cells.T.tolist(), totals.tolist(), strict=True):
-            confusion[true, guess] = confusion.get((true, guess), 0.0) + total
+        for (true, guess), weight in zip(cells.T.tolist(), totals.tolist(), strict=True):
+            confusion[true, guess] = confusion.get((true, guess), 0.0) + weight
         rows += len(y)
         weighted = weighted or weights is not None
-    result = _measures(confusion) | {"rows": rows}
+    total = sum(confusion.values())
+    stability = stable / total if trained.certificates and total else None
+    result = _measures(confusion) | {"rows": rows, "stability": stability}
     if as_json:
         put_json(result)
         return
     click.echo(f"accuracy {result['accuracy']:.4%}, balanced {result['balanced_accuracy']:.4%}, "
                f"{rows} rows")  # fmt: skip
+    if stability is not None:
+        # Rounded down: it is a claim.
+        share = math.floor(stability * 1e6) / 1e6
+        click.echo(f"more training could not flip {share:.4%} of the predictions, proved")
     width = max(len(name) for name in result["classes"])
     unit = "in weight" if weighted else "rows"
     for name, scores in result["classes"].items():

@@ -1,0 +1,249 @@
+"""Balls that contain the exact optimum, and the intervals that follow from them.
+
+J is 1-strongly convex, so its minimiser w* is no further from w than the gap allows:
+
+    |w - w*|^2 <= 2 (J(w) - J(w*)) <= 2 (J(w) - L(alpha)).
+
+The certificate of w has all that this takes. A product with any row y then differs from the one at
+the optimum by at most the radius times |y|, and an entry of w by at most the radius. With an
+intercept, w and y include the constant column, and the intercept is rho times the last entry of w.
+
+This module has the allowances for rounding, with NumPy alone. In docs/theory.md: "What a gap tells
+about the optimum".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.enclosures import INFLATION, UNDERFLOW, UNIT_ROUNDOFF, Interval, Vector
+from certsvm.certificates.weights import dense
+
+Array: TypeAlias = NDArray[np.float64]
+
+# What underflow can take from the root of a sum of squares, many times over.
+_TINY = 2.0**-490
+_ROWS_AT_ONCE = 16_384
+
+
+def radius(certificate: Certificate | None) -> float:
+    """An upper bound on the distance to the exact optimum; infinite if nothing is known.
+
+    Both rounding allowances are counted against it. Where there is no dual bound, L(0) = 0 is one.
+
+    Examples
+    --------
+    >>> radius(Certificate(primal=3.0, dual=1.0, target=0.01))
+    2.0000000000000004
+    >>> radius(Certificate(primal=3.0, dual=4.0, target=0.01))
+    inf
+    """
+    if certificate is None:
+        return math.inf
+    c = certificate
+    numbers = (c.primal, c.dual, c.primal_rounding, c.dual_rounding)
+    if not all(map(math.isfinite, numbers)):
+        return math.inf
+    primal, dual, above, below = map(Fraction, numbers)
+    gap = primal + above - max(Fraction(0), dual - below)
+    # A lower bound above the upper one is a contradiction, from which nothing follows.
+    if gap < 0:
+        return math.inf
+    twice = Interval.around(2 * gap, Fraction(0)).high
+    return math.nextafter(math.sqrt(twice), math.inf) if twice > 0.0 else 0.0
+
+
+class RowSizes(NamedTuple):
+    """What the rounding error of a product with a row depends on.
+
+    Attributes
+    ----------
+    squares : ndarray of shape (n_rows,)
+        Sums of squares, as computed in float64 in any order.
+    counts : ndarray of shape (n_rows,)
+        Numbers of values; a row with none is zero.
+    """
+
+    squares: Vector
+    counts: NDArray[np.int64]
+
+    @property
+    def norms(self) -> Vector:
+        """Upper bounds on the norms."""
+        norms: Vector = _root(self.squares, self.counts, self.counts > 0)
+        return norms
+
+
+def _root(squares: Any, counts: Any, occupied: Any) -> Any:
+    """An upper bound on the root of a sum of squares, of which each rounds once or twice."""
+    return np.sqrt(squares) * (1.0 + UNIT_ROUNDOFF * (2.0 * counts + 16.0)) + _TINY * occupied
+
+
+def row_blocks(X: Any, most: int = _ROWS_AT_ONCE) -> Iterator[Any]:
+    """The rows of an array or a CSR matrix that was checked, in blocks, in float64.
+
+    No row of a block stores a column twice.
+    """
+    if sp.issparse(X):
+        # A new matrix, since flags of the given one may lie.
+        X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+        if not X.has_canonical_format:
+            X = X.astype(np.float64)
+            X.sum_duplicates()
+    for first in range(0, X.shape[0], most):
+        yield X[first : first + most].astype(np.float64, copy=False)
+
+
+@np.errstate(all="ignore")
+def row_sizes(rows: Any) -> RowSizes:
+    """The sizes of the rows of a block from ``row_blocks``.
+
+    Examples
+    --------
+    >>> row_sizes(np.array([[3.0, 4.0, 0.0], [0.0, 0.0, 0.0]]))
+    RowSizes(squares=array([25.,  0.]), counts=array([2, 0]))
+    """
+    if not sp.issparse(rows):
+        squares: Vector = np.einsum("ij,ij->i", rows, rows)
+        return RowSizes(squares, np.count_nonzero(rows, axis=1).astype(np.int64))
+    counts = np.diff(rows.indptr).astype(np.int64)
+    row = np.repeat(np.arange(counts.size), counts)
+    squares = np.bincount(row, rows.data * rows.data, counts.size).astype(np.float64, copy=False)
+    return RowSizes(squares, counts)
+
+
+class Balls:
+    """A ball for each binary problem, around its weight vector, that contains its exact optimum.
+
+    Parameters
+    ----------
+    coef : ndarray or sparse matrix of shape (n_problems, n_features)
+        Weights of the columns.
+    intercept : ndarray of shape (n_problems,)
+        Intercepts.
+    certificates : sequence of Certificate, or None
+        One for each problem; None or empty if nothing is proved.
+
+    Attributes
+    ----------
+    radii : ndarray of shape (n_problems,)
+        Upper bounds on the distances to the optima, in the space that includes the constant column.
+    intercept_scaling : ndarray of shape (n_problems,)
+        The heights rho of the constant column.
+
+    Examples
+    --------
+    >>> certificate = Certificate(primal=1.0, dual=0.5, target=0.5)
+    >>> balls = Balls(np.array([[2.0, 0.0]]), np.zeros(1), [certificate])
+    >>> rows = np.array([[3.0, 4.0], [0.0, 0.0]])
+    >>> low, high = balls.score_intervals(rows @ balls.coef.T, row_sizes(rows))
+    >>> low.round(9).tolist(), high.round(9).tolist()
+    ([[1.0], [0.0]], [[11.0], [0.0]])
+    """
+
+    def __init__(
+        self, coef: Any, intercept: Any, certificates: Sequence[Certificate] | None
+    ) -> None:
+        self.coef: Array = np.asarray(dense(coef), dtype=np.float64)
+        self.intercept: Vector = np.asarray(intercept, dtype=np.float64)
+        proofs: Sequence[Certificate | None] = certificates or [None] * self.intercept.size
+        self.radii: Vector = np.array([radius(proof) for proof in proofs])
+        self.intercept_scaling: Vector = np.array(
+            [0.0 if proof is None else float(proof.intercept_scaling) for proof in proofs]
+        )
+        # Without a constant column, no weight vector of the problem has an intercept.
+        self.radii[(self.intercept_scaling == 0.0) & (self.intercept != 0.0)] = math.inf
+        self._lengths = row_sizes(self.coef).norms
+
+    def score_intervals(self, scores: Array, sizes: RowSizes) -> tuple[Array, Array]:
+        """Intervals that contain the scores of the exact optimum.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows, n_problems)
+            ``X @ coef.T + intercept``, as computed in float64 in any order.
+        sizes : RowSizes
+            Of the same rows.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_rows, n_problems)
+            The ends; infinite where nothing is known.
+        """
+        low, high = np.empty_like(scores), np.empty_like(scores)
+        for first in range(0, len(scores), _ROWS_AT_ONCE):
+            part = slice(first, first + _ROWS_AT_ONCE)
+            here = RowSizes(sizes.squares[part], sizes.counts[part])
+            low[part], high[part] = self._intervals(scores[part], here)
+        return low, high
+
+    @np.errstate(all="ignore")
+    def _intervals(self, scores: Array, sizes: RowSizes) -> tuple[Array, Array]:
+        rho, counts = self.intercept_scaling, sizes.counts[:, np.newaxis]
+        squares = sizes.squares[:, np.newaxis] + rho * rho
+        augmented = _root(squares, counts, (counts > 0) | (rho > 0.0))
+        # The product goes through as many roundings as there are values, or one more if they were
+        # converted to float64. The intercept was rounded, and so is the sum with it.
+        roundings = (counts + 4.0) * self._lengths * sizes.norms[:, np.newaxis]
+        roundings = roundings + 4.0 * np.abs(self.intercept)
+        roundings = INFLATION * UNIT_ROUNDOFF * roundings
+        roundings = roundings + (counts + 4.0) * UNDERFLOW * (augmented > 0.0)
+        half = (1.0 + 8.0 * UNIT_ROUNDOFF) * (self.radii * augmented) + roundings
+        # The ends are rounded as well.
+        half = half + 4.0 * UNIT_ROUNDOFF * (np.abs(scores) + half)
+        unknown = ~np.isfinite(scores) | ~np.isfinite(half)
+        low, high = scores - half, scores + half
+        low[unknown], high[unknown] = -math.inf, math.inf
+        return low, high
+
+    def coef_intervals(self) -> tuple[Array, Array]:
+        """Intervals that contain the weights of the exact optimum."""
+        radii = self.radii[:, np.newaxis]
+        low: Array = np.nextafter(self.coef - radii, -math.inf)
+        high: Array = np.nextafter(self.coef + radii, math.inf)
+        return low, high
+
+    @np.errstate(all="ignore")
+    def intercept_intervals(self) -> tuple[Vector, Vector]:
+        """Intervals that contain the intercepts of the exact optimum; zero where there is none."""
+        rho, size = self.intercept_scaling, np.abs(self.intercept)
+        half = (1.0 + 8.0 * UNIT_ROUNDOFF) * rho * self.radii + UNDERFLOW * (rho > 0.0)
+        half = half + 4.0 * UNIT_ROUNDOFF * (size + half)
+        half[~np.isfinite(half) | np.isinf(self.radii)] = math.inf
+        return self.intercept - half, self.intercept + half
+
+
+def unflippable(low: Array, high: Array) -> NDArray[np.bool_]:
+    """Rows whose label is the same for all scores in the intervals.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_rows,) or (n_rows, n_classes)
+        Of two classes, the intervals of the score of the second; else of each.
+
+    Examples
+    --------
+    >>> unflippable(np.array([0.1, -0.1, -2.0]), np.array([0.5, 0.1, 0.0])).tolist()
+    [True, False, True]
+    >>> unflippable(np.array([[0.2, -1.0], [0.2, -1.0]]), np.array([[0.4, 0.1], [0.4, 0.3]]))
+    array([ True, False])
+    """
+    if low.ndim == 1:
+        # A score of zero is one of the first class.
+        either: NDArray[np.bool_] = (low > 0.0) | (high <= 0.0)
+        return either
+    winner = low.argmax(axis=1)[:, np.newaxis]
+    least = np.take_along_axis(low, winner, axis=1)
+    column = np.arange(low.shape[1])
+    # Of equal scores, the first wins.
+    beaten = (high < least) | ((high == least) & (column > winner)) | (column == winner)
+    surely: NDArray[np.bool_] = beaten.all(axis=1)
+    return surely

@@ -1,0 +1,286 @@
+"""Which rows are support vectors of the exact optimum, as far as a certificate proves it.
+
+The margins of the exact optimum w* decide, and intervals of them prove (``balls``): a row with
+w*.y_k > 1 has alpha_k = 0 in every optimal dual point, and one with w*.y_k < 1 has alpha_k = C s_k.
+
+That a row is free, 0 < alpha_k < C s_k, makes its margin exactly one, which no interval proves. But
+all rows together prove it: let U be the undecided rows and z the sum of C s_k y_k over the bounded
+ones. Every optimal alpha satisfies
+
+    sum over U of alpha_k y_k = w* - z.
+
+If the rows of U are linearly independent, that determines alpha on U, up to an error that is
+proportional to the radius of the ball around w (``free_rows``).
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from certsvm.certificates.balls import Array, Balls, RowSizes, row_sizes
+from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.enclosures import INFLATION, UNIT_ROUNDOFF, Vector
+
+# A row more could still be proved to be free, at the price of a larger matrix to invert.
+_MOST_UNDECIDED = 2048
+# Relative differences between the objective of the given rows and the certificate's: for the same
+# rows, and for rows of which some are surely others.
+_SAME, _OTHER = 1e-9, 1e-6
+
+
+class SupportStatus(IntEnum):
+    """What is proved about a row and the exact optimum.
+
+    ``NONE``: surely no support vector, alpha = 0. ``FREE``: surely a free one, 0 < alpha < C s.
+    ``BOUNDED``: surely a bounded one, alpha = C s. ``UNDECIDED``: none of these is proved.
+    """
+
+    UNDECIDED = -1
+    NONE = 0
+    FREE = 1
+    BOUNDED = 2
+
+
+class ScoredRows(Protocol):
+    """A block of rows and their scores, wherever the rows are."""
+
+    @property
+    def scores(self) -> Array:
+        """Scores in each problem, in float64."""
+
+    @property
+    def sizes(self) -> RowSizes:
+        """What their rounding error depends on."""
+
+    def combination(self, a: Vector) -> Vector:
+        """sum_k a_k x_k, in float64, added in any order."""
+
+    def take(self, which: NDArray[np.intp]) -> Any:
+        """Some rows, as an array or CSR matrix of float64 without doubly stored columns."""
+
+
+def status_of(low: Vector, high: Vector, signs: Vector, weights: Vector) -> NDArray[np.int8]:
+    """The status of rows in one problem, from intervals of their scores alone: never ``FREE``.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_rows,)
+        Intervals that contain the scores of the exact optimum.
+    signs : ndarray of shape (n_rows,)
+        Labels, +1 or -1.
+    weights : ndarray of shape (n_rows,)
+        Row weights. The box of a row without weight is the point zero.
+
+    Examples
+    --------
+    >>> ends = np.array([1.1, 0.5, 0.5, 0.5]), np.array([1.2, 0.9, 1.0, 0.9])
+    >>> status_of(*ends, np.ones(4), np.array([1.0, 1.0, 1.0, 0.0])).tolist()
+    [0, 2, -1, 0]
+    """
+    least, most = np.where(signs > 0, low, -high), np.where(signs > 0, high, -low)
+    status = np.full(least.size, SupportStatus.UNDECIDED, dtype=np.int8)
+    status[most < 1.0] = SupportStatus.BOUNDED
+    status[(least > 1.0) | (weights == 0.0)] = SupportStatus.NONE
+    return status
+
+
+class SupportSurvey:
+    """The status of all rows in one problem, collected block by block.
+
+    Parameters
+    ----------
+    balls : Balls
+        Where the optima are.
+    i : int
+        The problem.
+    certificate : Certificate or None
+        Its certificate.
+    n_rows : int or None
+        The number of rows that the certificate is about, if it is known. Without all of them, no
+        row is proved to be free.
+    """
+
+    def __init__(
+        self, balls: Balls, i: int, certificate: Certificate | None, n_rows: int | None
+    ) -> None:
+        self._balls, self._i, self._certificate, self._n_rows = balls, i, certificate, n_rows
+        self._statuses: list[NDArray[np.int8]] = []
+        self._count = self._additions = 0
+        self._losses = self._path = self._constant = 0.0
+        self._sum = np.zeros(balls.coef.shape[1])
+        # Undecided rows: their places, signs, boxes and, as long as they are few, themselves.
+        self._places: list[NDArray[np.intp]] = []
+        self._signs: list[Vector] = []
+        self._boxes: list[Vector] = []
+        self._rows: list[Any] | None = [] if certificate is not None else None
+        self._kept = 0
+
+    @np.errstate(all="ignore")
+    def add(
+        self, rows: ScoredRows, low: Vector, high: Vector, signs: Vector, weights: Vector
+    ) -> None:
+        """Add a block, given the intervals of its scores in this problem."""
+        status = status_of(low, high, signs, weights)
+        first, self._count = self._count, self._count + status.size
+        self._statuses.append(status)
+        if self._certificate is None:
+            return
+        distances = np.maximum(0.0, 1.0 - signs * rows.scores[:, self._i])
+        self._losses += float(weights @ distances)
+        box = self._certificate.C * weights
+        bounded = status == SupportStatus.BOUNDED
+        if bounded.any():
+            rho = float(self._balls.intercept_scaling[self._i])
+            a = np.where(bounded, signs * box, 0.0)
+            self._sum += rows.combination(a)
+            self._constant += float(a.sum())
+            self._path += float(np.abs(a) @ np.hypot(rows.sizes.norms, rho))
+            self._additions = max(self._additions, int(bounded.sum()))
+        undecided = np.flatnonzero(status == SupportStatus.UNDECIDED)
+        self._kept += undecided.size
+        if self._rows is None or self._kept > min(_MOST_UNDECIDED, self._sum.size + 1):
+            # More rows than dimensions are not independent.
+            self._rows = None
+        elif undecided.size:
+            self._rows.append(rows.take(undecided))
+            self._places.append(first + undecided)
+            self._signs.append(signs[undecided])
+            self._boxes.append(box[undecided])
+
+    def finish(self) -> NDArray[np.int8]:
+        """The status of all rows, in their order.
+
+        Raises
+        ------
+        ValueError
+            The loss of the rows exceeds what the certificate claims for all of them.
+        """
+        status = np.concatenate(self._statuses) if self._statuses else np.zeros(0, dtype=np.int8)
+        if self._all_rows_are_here() and self._rows:
+            sparse = sp.issparse(self._rows[0])
+            rows = sp.vstack(self._rows, "csr") if sparse else np.concatenate(self._rows)
+            free = self._free(rows)
+            status[np.concatenate(self._places)[free]] = SupportStatus.FREE
+        return status
+
+    def _all_rows_are_here(self) -> bool:
+        """Whether these are the rows of the certificate, as far as number and J can tell."""
+        c = self._certificate
+        if c is None:
+            return False
+        w = self._weight_vector()
+        J = 0.5 * float(w @ w) + c.C * self._losses
+        excess = J - c.primal
+        if excess > 4.0 * c.primal_rounding + _OTHER * abs(c.primal):
+            raise ValueError(
+                f"these are not the rows, labels and weights that the model was trained on: the "
+                f"objective is {J:.6g} here and {c.primal:.6g} in the certificate"
+            )
+        same = abs(excess) <= c.primal_rounding + _SAME * abs(c.primal)
+        return same and self._count == self._n_rows
+
+    def _weight_vector(self) -> Vector:
+        """The centre w, with the entry of the constant column if there is one."""
+        balls, i = self._balls, self._i
+        rho = float(balls.intercept_scaling[i])
+        return np.append(balls.coef[i], float(balls.intercept[i]) / rho if rho > 0.0 else 0.0)
+
+    @np.errstate(all="ignore")
+    def _free(self, rows: Any) -> NDArray[np.bool_]:
+        signs, boxes = np.concatenate(self._signs), np.concatenate(self._boxes)
+        rho = float(self._balls.intercept_scaling[self._i])
+        z = np.append(self._sum, rho * self._constant)
+        # The box, its product with the row and the sum in the block are rounded, and so are the
+        # sums over the blocks: an entry goes through no more than this.
+        additions = self._additions + len(self._statuses) + 8
+        off_z = INFLATION * UNIT_ROUNDOFF * additions * self._path
+        w, r = self._weight_vector(), float(self._balls.radii[self._i])
+        return free_rows(rows, rho, signs, boxes, w, z, r, off_z)
+
+
+@np.errstate(all="ignore")
+def free_rows(
+    rows: Any, rho: float, signs: Vector, boxes: Vector, w: Vector, z: Vector, radius: float,
+    off_z: float,
+) -> NDArray[np.bool_]:  # fmt: skip
+    """Rows with 0 < alpha_k < C s_k in every alpha of the box with sum_k alpha_k y_k = w* - z.
+
+    Let H be an approximate inverse of the Gram matrix G = Y Y', and a an approximate solution. The
+    error e = alpha - a satisfies G e = Y d with d = w* - z - Y' a, so e = H Y d - (H G - I) e. All
+    terms are bounded, with their rounding. If the rows of Y are dependent, H G - I is not
+    small, and nothing is proved.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix of shape (n_rows, n_columns)
+        The rows x_k, without the constant column.
+    rho : float
+        Height of the constant column; zero if there is none.
+    signs, boxes : ndarray of shape (n_rows,)
+        Labels, +1 or -1, and C s_k.
+    w, z : ndarray of shape (n_columns + 1,)
+        The centre of the ball that contains w*, and the sum over all other rows.
+    radius, off_z : float
+        Bounds on |w - w*| and on the error of z.
+
+    Returns
+    -------
+    free : ndarray of bool of shape (n_rows,)
+        For which rows it is proved.
+    """
+    n = rows.shape[0]
+    nothing = np.zeros(n, dtype=np.bool_)
+    sizes = row_sizes(rows)
+    lengths = np.sqrt(sizes.norms**2 + rho**2) * (1.0 + 8.0 * UNIT_ROUNDOFF)
+    terms = int(sizes.counts.max(initial=0)) + 1
+    products = rows @ rows.T
+    products = products.toarray() if sp.issparse(products) else products
+    gram = np.outer(signs, signs) * (products + rho**2)
+    if not (np.isfinite(gram).all() and math.isfinite(radius)):
+        return nothing
+    try:
+        H = np.linalg.inv(gram)
+    except np.linalg.LinAlgError:
+        return nothing
+
+    def applied(v: Vector) -> Vector:
+        """Y v."""
+        products: Vector = signs * (rows @ v[:-1] + rho * v[-1])
+        return products
+
+    def combined(a: Vector) -> Vector:
+        """Y' a."""
+        return np.append((signs * a) @ rows, rho * float(signs @ a))
+
+    u = INFLATION * UNIT_ROUNDOFF
+    q = w - z
+    a = H @ applied(q)
+    rest = q - combined(a)
+    # Errors of w, whose last entry was rounded, of z, and of the two differences.
+    off = off_z + u * (4.0 * _length(w) + 2.0 * _length(z) + 2.0 * _length(q))
+    off = off + u * (n + 4.0) * float(np.abs(a) @ lengths)
+    # Of a product with all of Y, in units of |H| times the lengths of the rows.
+    spread = np.abs(H) @ lengths
+    distances = np.sqrt(
+        np.maximum(0.0, np.einsum("ij,ij->i", H @ gram, H)) + u * (terms + 2 * n + 8) * spread**2
+    )
+    from_rest = np.abs(H @ applied(rest)) + u * (terms + n + 8) * spread * _length(rest)
+    bound = distances * (radius + off) + from_rest
+    identity = np.abs(H @ gram - np.eye(n)).sum(axis=1)
+    identity = identity + u * ((terms + n + 8) * spread * lengths.sum() + n)
+    if not (np.isfinite(bound).all() and identity.max(initial=0.0) < 0.5):
+        return nothing
+    largest = float(bound.max(initial=0.0)) / (1.0 - INFLATION * float(identity.max(initial=0.0)))
+    error = INFLATION * (bound + identity * largest)
+    free: NDArray[np.bool_] = (a - error > 0.0) & (a + error < boxes * (1.0 - 4.0 * UNIT_ROUNDOFF))
+    return free
+
+
+def _length(v: Vector) -> float:
+    return float(np.sqrt(v @ v))

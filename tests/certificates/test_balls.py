@@ -1,0 +1,206 @@
+"""Balls and intervals contain the exact optimum, which is known in rational numbers."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from certsvm.certificates.balls import Balls, radius, row_blocks, row_sizes, unflippable
+from certsvm.certificates.certificate import Certificate
+from certsvm.problem.rows import split
+from certsvm.solvers import DCD, Pegasos, SGDs, Solver, WorkingSet
+from certsvm.training.loop import train
+from tests.exact import exact_optimum, exact_rows
+from tests.problems import Case, cases, exact, exact_dot, squared_distance
+
+SOLVERS: list[Solver] = [DCD(), SGDs(), SGDs(published=True), WorkingSet(), Pegasos()]
+finite = st.floats(allow_nan=False, allow_infinity=False)
+moderate = st.one_of(st.floats(-1e100, 1e100), st.floats(-10, 10), st.integers(-3, 3).map(float))
+
+
+@st.composite
+def hard_cases(draw: st.DrawFn) -> Case:
+    """Cases with C from tiny to huge, and any height of the constant column."""
+    case: Case = draw(cases())
+    C = draw(st.sampled_from([case.C, case.C, 1e-9, 1e-4, 1e3, 1e6]))
+    rho = draw(st.sampled_from([case.intercept_scaling, 1e-3, 7.0]))
+    return case._replace(C=C, intercept_scaling=rho)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver.label)
+@given(case=hard_cases(), passes=st.integers(1, 12), new=st.integers(0, 2**32 - 1))
+def test_the_exact_optimum_is_where_the_certificate_says(
+    solver: Solver, case: Case, passes: int, new: int
+) -> None:
+    result = train(case.problem(), solver, tol=0.0, max_iter=passes, seed=0)
+    optimum = exact_optimum(case)
+    assume(optimum is not None)
+    assert optimum is not None
+    r = exact(radius(result.certificate))
+    assert squared_distance(result.w, optimum.w) <= r * r
+    rho = case.intercept_scaling
+    coef, intercept = split(result.w, rho)
+    balls = Balls(coef[np.newaxis], np.array([intercept]), [result.certificate])
+    # All weights, the intercept, and the scores of old and of new rows.
+    n = coef.size
+    low, high = balls.coef_intervals()
+    assert all(
+        exact(a) <= v <= exact(b) for a, v, b in zip(low[0], optimum.w[:n], high[0], strict=True)
+    )
+    b = optimum.w[n] * exact(rho) if rho else Fraction(0)
+    (low_b,), (high_b,) = balls.intercept_intervals()
+    assert exact(low_b) <= b <= exact(high_b)
+    rng = np.random.default_rng(new)
+    X = np.vstack([case.patterns()[:, :n], 3 * rng.standard_normal((4, n)), np.zeros(n)])
+    low, high = balls.score_intervals(X @ balls.coef.T + balls.intercept, row_sizes(X))
+    for x, (a,), (z,) in zip(exact_rows(X), low, high, strict=True):
+        score = sum((p * q for p, q in zip(x, optimum.w[:n], strict=True)), b)
+        assert exact(a) <= score <= exact(z)
+
+
+@given(
+    primal=st.floats(0, 1e300), part=st.floats(-0.5, 1), above=st.floats(0, 1e290),
+    below=st.floats(0, 1e290),
+)  # fmt: skip
+@example(primal=1.0, part=1.0, above=0.0, below=0.0)
+@example(primal=5e-324, part=0.0, above=0.0, below=0.0)
+def test_the_radius_is_rounded_upwards(
+    primal: float, part: float, above: float, below: float
+) -> None:
+    dual = primal * part
+    r = radius(Certificate(primal, dual, 0.01, primal_rounding=above, dual_rounding=below))
+    gap = exact(primal) + exact(above) - max(Fraction(0), exact(dual) - exact(below))
+    assert exact(r) ** 2 >= 2 * gap
+    assert exact(r) ** 2 <= 2 * gap * (1 + Fraction(1, 10**15)) + Fraction(1, 10**320)
+
+
+@pytest.mark.parametrize(
+    "certificate",
+    [
+        None,
+        Certificate(math.inf, 0.0, 0.01),
+        Certificate(1.0, math.nan, 0.01),
+        Certificate(1.0, 0.0, 0.01, dual_rounding=math.inf),
+        Certificate(1.0, 1.1, 0.01, dual_rounding=0.05),
+    ],
+)
+def test_what_proves_nothing_leaves_everything_open(certificate: Certificate | None) -> None:
+    assert radius(certificate) == math.inf
+    proofs = None if certificate is None else [certificate]
+    balls = Balls(np.ones((1, 2)), np.zeros(1), proofs)
+    rows = np.array([[1.0, 2.0], [0.0, 0.0]])
+    ends = balls.score_intervals(rows @ balls.coef.T, row_sizes(rows))
+    for low, high in (ends, balls.coef_intervals()):
+        assert (low == -math.inf).all()
+        assert (high == math.inf).all()
+
+
+def test_a_lower_bound_below_zero_is_no_worse_than_none() -> None:
+    assert radius(Certificate(2.0, -5.0, 0.01)) == radius(Certificate(2.0, 0.0, 0.01))
+
+
+def test_an_intercept_without_a_constant_column_proves_nothing() -> None:
+    balls = Balls(np.ones((1, 1)), np.ones(1), [Certificate(1.0, 1.0, 0.01)])
+    assert balls.radii.tolist() == [math.inf]
+    low, high = balls.intercept_intervals()
+    assert (low.item(), high.item()) == (-math.inf, math.inf)
+
+
+def test_without_an_intercept_its_interval_is_zero() -> None:
+    balls = Balls(np.ones((1, 1)), np.zeros(1), [Certificate(1.0, 0.5, 0.01)])
+    low, high = balls.intercept_intervals()
+    assert (low.item(), high.item()) == (0.0, 0.0)
+
+
+@given(
+    data=st.data(), n=st.integers(1, 5), sparse=st.booleans(), gap=st.sampled_from([0.0, 1e-9, 3.0])
+)
+def test_rounding_is_allowed_for(data: st.DataObject, n: int, sparse: bool, gap: float) -> None:
+    """At the far ends of the ball, with numbers of any size."""
+    w = data.draw(hnp.arrays(np.float64, n, elements=moderate))
+    X = data.draw(hnp.arrays(np.float64, (2, n), elements=moderate))
+    rho = data.draw(st.sampled_from([0.0, 1e-3, 1.0, 1e5]))
+    b = data.draw(moderate) if rho else 0.0
+    certificate = Certificate(1.0 + gap, 1.0, target=0.0, intercept_scaling=rho)
+    balls = Balls(w[np.newaxis], np.array([b]), [certificate])
+    rows: Any = sp.csr_array(X) if sparse else X
+    with np.errstate(all="ignore"):
+        low, high = balls.score_intervals(rows @ balls.coef.T + b, row_sizes(rows))
+    for x, (a,), (z,) in zip(X, low, high, strict=True):
+        centre = exact_dot(x, w) + exact(b)
+        square = 2 * (exact(1.0 + gap) - 1) * (exact_dot(x, x) + exact(rho) ** 2)
+        # Everything up to the ends of the ball: the distance from the centre, squared.
+        for end, sign in ((a, -1), (z, 1)):
+            if math.isfinite(end):
+                reach = sign * (exact(end) - centre)
+                assert reach >= 0
+                assert reach**2 >= square
+
+
+def test_a_zero_row_is_decided_exactly() -> None:
+    balls = Balls(np.ones((1, 2)), np.zeros(1), [Certificate(9.0, 1.0, 0.01)])
+    for rows in (np.zeros((1, 2)), sp.csr_array((1, 2))):
+        low, high = balls.score_intervals(np.zeros((1, 1)), row_sizes(rows))
+        assert (low.item(), high.item()) == (0.0, 0.0)
+        assert unflippable(low[:, 0], high[:, 0]).all()
+
+
+def test_intervals_are_not_wider_than_needed() -> None:
+    certificate = Certificate(1.0, 0.5, target=0.5, intercept_scaling=12.0)
+    balls = Balls(np.array([[2.0, 0.0]]), np.array([1.0]), [certificate])
+    rows = np.array([[3.0, 4.0]])
+    low, high = balls.score_intervals(np.array([[7.0]]), row_sizes(rows))
+    assert low.item() == pytest.approx(7.0 - 13.0, rel=1e-13)
+    assert high.item() == pytest.approx(7.0 + 13.0, rel=1e-13)
+    assert balls.intercept_intervals()[1].item() == pytest.approx(13.0, rel=1e-13)
+
+
+@pytest.mark.parametrize("flag", [True, None])
+def test_values_stored_twice_are_added_up(flag: bool | None) -> None:
+    twice = sp.csr_array((np.array([3.0, 3.0]), np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
+    if flag:
+        # A lie.
+        twice.has_canonical_format = True
+    (rows,) = row_blocks(twice)
+    assert row_sizes(rows).squares.tolist() == [36.0]
+    assert twice.nnz == 2
+
+
+def test_rows_come_in_blocks_of_float64() -> None:
+    X = np.arange(10, dtype=np.float32).reshape(5, 2)
+    blocks = list(row_blocks(X, 2))
+    assert [len(block) for block in blocks] == [2, 2, 1]
+    assert all(block.dtype == np.float64 for block in blocks)
+    np.testing.assert_array_equal(np.vstack(blocks), X)
+
+
+@given(
+    ends=hnp.arrays(
+        np.float64, st.tuples(st.just(2), st.integers(1, 5), st.integers(3, 4)),
+        elements=st.integers(-2, 2).map(float),
+    ),
+    seed=st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_several_classes(ends: Any, seed: int) -> None:
+    """A row is sure exactly if its label is the same for all scores in the intervals."""
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    sure = unflippable(low, high)
+    labels = np.stack([
+        np.where(np.arange(low.shape[1]) == j, low, high).argmax(axis=1)
+        for j in range(low.shape[1])
+    ])  # fmt: skip
+    # The label is sure if its class wins against all others although it has its lowest score.
+    expected = (labels == np.arange(low.shape[1])[:, np.newaxis]).any(axis=0)
+    np.testing.assert_array_equal(sure, expected)
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        scores = np.where(rng.random(low.shape) < 0.5, low, high)
+        assert (scores.argmax(axis=1) == low.argmax(axis=1))[sure].all()
