@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
@@ -68,6 +69,14 @@ def test_the_first_snippet_prints_what_it_says() -> None:
 def test_the_stream_in_the_docs_runs() -> None:
     (snippet,) = [s for s in snippets(ROOT / "docs" / "files.md") if "fit_stream" in s]
     assert output_of(snippet) == "True\n"
+
+
+def test_what_a_certified_model_tells_in_the_docs() -> None:
+    (snippet,) = [s for s in snippets(ROOT / "docs" / "usage.md") if "decision_interval" in s]
+    stable, signs, status = output_of(snippet).splitlines()
+    assert stable == "True"
+    assert int(signs) > 5
+    assert {"NONE", "FREE", "BOUNDED", "UNDECIDED"} == set(ast.literal_eval(status))
 
 
 def snippets(text: Path) -> list[str]:

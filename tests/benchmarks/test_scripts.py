@@ -36,7 +36,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["optima", "systems", "auto", "kernels", "master", "simulation"])
+@pytest.mark.parametrize(
+    "name", ["optima", "stability", "systems", "auto", "kernels", "master", "simulation"]
+)
 def test_a_script_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = [name, "--data", str(folder), "--out", str(folder / "out")]
     monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])

@@ -145,6 +145,26 @@ def test_rounding_is_allowed_for(data: st.DataObject, n: int, sparse: bool, gap:
                 assert reach**2 >= square
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("rho", [0.0, 1.0])
+def test_scores_that_cancel(rho: float, sparse: bool) -> None:
+    """Rounding is then far larger than the scores."""
+    rng = np.random.default_rng(0)
+    w, X = rng.standard_normal(30), rng.standard_normal((200, 30))
+    b = 10.0 * rho
+    X[:, -1] = -(X[:, :-1] @ w[:-1] + b) / w[-1]
+    balls = Balls(w[np.newaxis], np.array([b]), [Certificate(1.0, 1.0, 0.0, intercept_scaling=rho)])
+    rows: Any = sp.csr_array(X) if sparse else X
+    scores = rows @ balls.coef.T + b
+    low, high = balls.score_intervals(scores, row_sizes(rows))
+    exact_scores = [exact_dot(x, w) + exact(b) for x in X]
+    assert any(exact(s) != e for s, e in zip(scores[:, 0], exact_scores, strict=True))
+    for a, e, z in zip(low[:, 0], exact_scores, high[:, 0], strict=True):
+        assert exact(a) <= e <= exact(z)
+    # And no more than needed, by a factor of some tens.
+    assert (high - low).max() < 1e-11
+
+
 def test_a_zero_row_is_decided_exactly() -> None:
     balls = Balls(np.ones((1, 2)), np.zeros(1), [Certificate(9.0, 1.0, 0.01)])
     for rows in (np.zeros((1, 2)), sp.csr_array((1, 2))):

@@ -158,6 +158,24 @@ def test_free_rows_from_any_point_of_the_ball(
         np.testing.assert_array_equal(free, (alpha > 0.0) & (alpha < boxes))
 
 
+@pytest.mark.parametrize("closeness", [1e-3, 1e-5, 1e-6, 1e-7])
+def test_nearly_dependent_rows(closeness: float) -> None:
+    """The computed inverse is then far from the inverse, and this is allowed for."""
+    rng = np.random.default_rng(0)
+    claims = 0
+    for _ in range(200):
+        X = np.ones((3, 4)) + closeness * rng.integers(-8, 9, (3, 4))
+        signs, boxes = np.ones(3), np.ones(3)
+        alpha = rng.choice([0.0, 0.5, 1.0], 3)
+        z = rng.integers(-4, 5, 5).astype(float) * [1, 1, 1, 1, 0]
+        w = z + np.append(alpha @ X, 0.0)
+        # w and z are off by a few roundings of numbers below ten.
+        free = free_rows(X, 0.0, signs, boxes, w, z, 1e-14, 0.0)
+        claims += int(free.sum())
+        assert not (free & (alpha != 0.5)).any()
+    assert claims > 0 or closeness < 1e-5
+
+
 def test_dependent_rows_prove_nothing() -> None:
     X = np.array([[1.0, 2.0], [2.0, 4.0]])
     half = np.full(2, 0.5)

@@ -17,6 +17,7 @@ from sklearn.datasets import make_classification
 from sklearn.pipeline import make_pipeline
 
 from certsvm import LinearSVC, Model, verify, verify_model
+from certsvm.certificates.balls import radius
 from certsvm.certificates.verification import VerificationReport
 from certsvm.models import Witness
 from certsvm.storage.fingerprint import Fingerprint
@@ -330,3 +331,26 @@ def test_a_process_that_rounds_otherwise_is_refused(fitted: Any, mode: int) -> N
     finally:
         library.fesetround(0)
     assert verify(clf, X, y).ok
+
+
+def test_the_recomputed_certificate_is_what_is_proved() -> None:
+    X, y = data()
+    clf = LinearSVC(C=0.1, solver="dcd", random_state=0, store_dual=True).fit(X, y)
+    (found,) = verify(clf, X, y)
+    claimed, recomputed = found.claimed, found.recomputed
+    assert recomputed.primal == found.J.high
+    assert recomputed.dual == found.L.low
+    assert recomputed.primal_rounding == recomputed.dual_rounding == 0.0
+    assert recomputed.gap == pytest.approx(claimed.gap, rel=1e-6)
+    assert (recomputed.C, recomputed.intercept_scaling) == (0.1, 1.0)
+    # What is confirmed up to 1e-9 may claim too much; what is recomputed does not.
+    forged = replace(claimed, dual=claimed.dual * (1 + 5e-10))
+    clf.certificates_ = [forged]
+    (found,) = verify(clf, X, y)
+    assert found.verdict == "confirmed"
+    assert found.recomputed == replace(recomputed, dual=found.L.low)
+    assert radius(found.recomputed) > radius(forged)
+    # Without a dual point, the bound is zero.
+    del clf.dual_coef_
+    (found,) = verify(clf, X, y)
+    assert found.recomputed.dual == 0.0

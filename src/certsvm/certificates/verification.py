@@ -114,6 +114,17 @@ class Verification:
         return self.L.low if self.L is not None and self.box_violation == 0.0 else None
 
     @property
+    def recomputed(self) -> Certificate:
+        """The certificate with the recomputed bounds, which are proved, for the claimed ones.
+
+        Without a feasible alpha, L is zero. The allowances are zero: rounding is in the bounds.
+        """
+        dual = max(0.0, self.dual or 0.0)
+        return replace(
+            self.claimed, primal=self.primal, dual=dual, primal_rounding=0.0, dual_rounding=0.0
+        )
+
+    @property
     def verdict(self) -> str:
         """One of ``VERDICTS``."""
         c = self.claimed
