@@ -98,13 +98,6 @@ def _solution(A: list[Numbers], b: Numbers) -> Numbers | None:
     return x
 
 
-def independent(Y: list[Numbers]) -> bool:
-    """Whether vectors are linearly independent."""
-    gram = [[_dot(a, b) for b in Y] for a in Y]
-    return all(_solution(gram, [Fraction(int(k == m)) for m in range(len(Y))]) is not None
-               for k in range(len(Y)))  # fmt: skip
-
-
 def exact_rows(X: np.ndarray) -> list[Numbers]:
     """The rows of an array, without rounding."""
     return [[exact(v) for v in row] for row in X]

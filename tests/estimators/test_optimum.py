@@ -146,6 +146,18 @@ def test_sparse_weights(fitted: Any) -> None:
     clf.densify()
 
 
+def test_weights_count_in_the_share(fitted: Any) -> None:
+    _, X, y = fitted
+    clf = LinearSVC(0.1, tol=1e-3, solver="dcd", random_state=0).fit(X, y)
+    sure = np.array([clf.stability(X[k : k + 1]) == 1.0 for k in range(300)])
+    assert 0.1 < sure.mean() < 0.99
+    assert clf.stability(X) == pytest.approx(sure.mean())
+    weights = np.where(sure, 3.0, 0.5)
+    share = 3.0 * sure.sum() / weights.sum()
+    assert clf.stability(X, weights) == pytest.approx(share)
+    assert Model.from_estimator(clf).stability(X, weights) == pytest.approx(share)
+
+
 def test_streams(fitted: Any) -> None:
     clf, X, y = fitted
     weights = np.random.default_rng(1).random(300)

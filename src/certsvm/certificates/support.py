@@ -9,8 +9,8 @@ ones. Every optimal alpha satisfies
 
     sum over U of alpha_k y_k = w* - z.
 
-If the rows of U are linearly independent, that determines alpha on U, up to an error that is
-proportional to the radius of the ball around w (``free_rows``).
+That determines alpha of every row of U that is not a combination of the others, up to an error that
+is proportional to the radius of the ball around w (``free_rows``).
 """
 
 from __future__ import annotations
@@ -22,13 +22,17 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpstrf
 
 from certsvm.certificates.balls import Array, Balls, RowSizes, row_sizes
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.enclosures import INFLATION, UNIT_ROUNDOFF, Vector
 
-# A row more could still be proved to be free, at the price of a larger matrix to invert.
-_MOST_UNDECIDED = 2048
+# With more undecided rows none is proved to be free: how many are kept, how many values of them,
+# and how many different ones, whose Gram matrix is inverted.
+_MOST_ROWS, _MOST_VALUES, _MOST_DIFFERENT = 1 << 14, 1 << 25, 2048
+# Squared sine of the angle to a combination of rows, below which a row counts as one.
+_DEPENDENT = 1e-10
 # Relative differences between the objective of the given rows and the certificate's: for the same
 # rows, and for rows of which some are surely others.
 _SAME, _OTHER = 1e-9, 1e-6
@@ -119,7 +123,7 @@ class SupportSurvey:
         self._signs: list[Vector] = []
         self._boxes: list[Vector] = []
         self._rows: list[Any] | None = [] if certificate is not None else None
-        self._kept = 0
+        self._kept = self._values = 0
 
     @np.errstate(all="ignore")
     def add(
@@ -144,8 +148,8 @@ class SupportSurvey:
             self._additions = max(self._additions, int(bounded.sum()))
         undecided = np.flatnonzero(status == SupportStatus.UNDECIDED)
         self._kept += undecided.size
-        if self._rows is None or self._kept > min(_MOST_UNDECIDED, self._sum.size + 1):
-            # More rows than dimensions are not independent.
+        self._values += int(rows.sizes.counts[undecided].sum())
+        if self._rows is None or self._kept > _MOST_ROWS or self._values > _MOST_VALUES:
             self._rows = None
         elif undecided.size:
             self._rows.append(rows.take(undecided))
@@ -201,7 +205,33 @@ class SupportSurvey:
         additions = self._additions + len(self._statuses) + 8
         off_z = INFLATION * UNIT_ROUNDOFF * additions * self._path
         w, r = self._weight_vector(), float(self._balls.radii[self._i])
-        return free_rows(rows, rho, signs, boxes, w, z, r, off_z)
+        # Equal rows share the sum of their alphas, and this says nothing about one of them.
+        first, group = _groups(rows, signs)
+        counts = np.bincount(group)
+        shared: Vector = np.bincount(group, boxes).astype(np.float64, copy=False)
+        if first.size > _MOST_DIFFERENT:
+            return np.zeros(signs.size, dtype=np.bool_)
+        free = free_rows(rows[first], rho, signs[first], shared, w, z, r, off_z)
+        alone: NDArray[np.bool_] = (free & (counts == 1))[group]
+        return alone
+
+
+def _groups(rows: Any, signs: Vector) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first row of each group of equal rows with equal signs, and the group of each row."""
+    places: dict[tuple[Any, ...], int] = {}
+    first: list[int] = []
+    group = np.empty(signs.size, dtype=np.intp)
+    for k, sign in enumerate(signs.tolist()):
+        if sp.issparse(rows):
+            part = slice(rows.indptr[k], rows.indptr[k + 1])
+            key: tuple[Any, ...] = (rows.indices[part].tobytes(), rows.data[part].tobytes(), sign)
+        else:
+            key = (rows[k].tobytes(), sign)
+        if key not in places:
+            places[key] = len(first)
+            first.append(k)
+        group[k] = places[key]
+    return np.array(first, dtype=np.intp), group
 
 
 @np.errstate(all="ignore")
@@ -211,10 +241,14 @@ def free_rows(
 ) -> NDArray[np.bool_]:  # fmt: skip
     """Rows with 0 < alpha_k < C s_k in every alpha of the box with sum_k alpha_k y_k = w* - z.
 
-    Let H be an approximate inverse of the Gram matrix G = Y Y', and a an approximate solution. The
-    error e = alpha - a satisfies G e = Y d with d = w* - z - Y' a, so e = H Y d - (H G - I) e. All
-    terms are bounded, with their rounding. If the rows of Y are dependent, H G - I is not
-    small, and nothing is proved.
+    Let Y be rows that are linearly independent, D the others, alpha_Y and alpha_D what belongs to
+    them, H an approximate inverse of G = Y Y', and a an approximate solution for alpha_D in the
+    middle m of its box. The error e = alpha_Y - a satisfies
+
+        G e = Y d,  d = w* - z - D' alpha_D - Y' a,   hence   e = H Y d - (H G - I) e.
+
+    All terms are bounded, with their rounding: that of alpha_D - m is |H Y D'| m. It is zero, but
+    for rounding, for a row that is no part of a combination that equals another row.
 
     Parameters
     ----------
@@ -234,8 +268,8 @@ def free_rows(
     free : ndarray of bool of shape (n_rows,)
         For which rows it is proved.
     """
-    n = rows.shape[0]
-    nothing = np.zeros(n, dtype=np.bool_)
+    n, u = rows.shape[0], INFLATION * UNIT_ROUNDOFF
+    free = np.zeros(n, dtype=np.bool_)
     sizes = row_sizes(rows)
     lengths = np.sqrt(sizes.norms**2 + rho**2) * (1.0 + 8.0 * UNIT_ROUNDOFF)
     terms = int(sizes.counts.max(initial=0)) + 1
@@ -243,42 +277,51 @@ def free_rows(
     products = products.toarray() if sp.issparse(products) else products
     gram = np.outer(signs, signs) * (products + rho**2)
     if not (np.isfinite(gram).all() and math.isfinite(radius)):
-        return nothing
+        return free
+    # A choice that is not independent does no harm: it is noticed below.
+    scaled = gram / np.outer(lengths, lengths)
+    _, order, rank, _ = dpstrf(scaled, tol=_DEPENDENT)
+    chosen, others = order[:rank] - 1, order[rank:] - 1
+    G, across = gram[np.ix_(chosen, chosen)], gram[np.ix_(chosen, others)]
     try:
-        H = np.linalg.inv(gram)
+        H = np.linalg.inv(G)
     except np.linalg.LinAlgError:
-        return nothing
+        return free
+    middle = np.zeros(n)
+    middle[others] = 0.5 * boxes[others]
 
     def applied(v: Vector) -> Vector:
         """Y v."""
         products: Vector = signs * (rows @ v[:-1] + rho * v[-1])
-        return products
+        return np.asarray(products[chosen])
 
     def combined(a: Vector) -> Vector:
-        """Y' a."""
+        """The sum of the rows, each times its sign and its a."""
         return np.append((signs * a) @ rows, rho * float(signs @ a))
 
-    u = INFLATION * UNIT_ROUNDOFF
-    q = w - z
+    q = w - z - combined(middle)
     a = H @ applied(q)
-    rest = q - combined(a)
-    # Errors of w, whose last entry was rounded, of z, and of the two differences.
-    off = off_z + u * (4.0 * _length(w) + 2.0 * _length(z) + 2.0 * _length(q))
-    off = off + u * (n + 4.0) * float(np.abs(a) @ lengths)
+    alpha = middle.copy()
+    alpha[chosen] = a
+    rest = w - z - combined(alpha)
+    # Errors of w, whose last entry was rounded, of z, and of sums and differences.
+    off = off_z + u * (6.0 * _length(w) + 4.0 * _length(z))
+    off = off + u * (n + 8.0) * float(np.abs(alpha) @ lengths)
     # Of a product with all of Y, in units of |H| times the lengths of the rows.
-    spread = np.abs(H) @ lengths
-    distances = np.sqrt(
-        np.maximum(0.0, np.einsum("ij,ij->i", H @ gram, H)) + u * (terms + 2 * n + 8) * spread**2
-    )
-    from_rest = np.abs(H @ applied(rest)) + u * (terms + n + 8) * spread * _length(rest)
-    bound = distances * (radius + off) + from_rest
-    identity = np.abs(H @ gram - np.eye(n)).sum(axis=1)
-    identity = identity + u * ((terms + n + 8) * spread * lengths.sum() + n)
+    spread = np.abs(H) @ lengths[chosen]
+    roundings = u * (terms + 2 * n + 8)
+    distances = np.sqrt(np.maximum(0.0, np.einsum("ij,ij->i", H @ G, H)) + roundings * spread**2)
+    bound = distances * (radius + off)
+    bound = bound + np.abs(H @ applied(rest)) + roundings * spread * _length(rest)
+    bound = bound + np.abs(H @ across) @ middle[others]
+    bound = bound + roundings * spread * float(lengths @ middle)
+    identity = np.abs(H @ G - np.eye(rank)).sum(axis=1)
+    identity = identity + roundings * spread * lengths[chosen].sum() + u * n
     if not (np.isfinite(bound).all() and identity.max(initial=0.0) < 0.5):
-        return nothing
+        return free
     largest = float(bound.max(initial=0.0)) / (1.0 - INFLATION * float(identity.max(initial=0.0)))
     error = INFLATION * (bound + identity * largest)
-    free: NDArray[np.bool_] = (a - error > 0.0) & (a + error < boxes * (1.0 - 4.0 * UNIT_ROUNDOFF))
+    free[chosen] = (a - error > 0.0) & (a + error < boxes[chosen] * (1.0 - 4.0 * UNIT_ROUNDOFF))
     return free
 
 
