@@ -127,8 +127,9 @@ iterator
         """Which training rows are surely support vectors of the exact optimum, and of which kind.
 
         ``SupportStatus.NONE`` and ``BOUNDED`` are proved if the interval of the row's margin lies
-        above or below one. ``FREE`` takes all rows at once: it is proved if the gap is small and the row
-        is no duplicate or combination of other undecided ones. All hold for every optimal dual point.
+        above or below one. ``FREE`` takes all rows at once: it is proved if the gap is small and
+        the row is no duplicate or combination of other undecided ones. What is proved holds for
+        every optimal dual point.
 
         Parameters
         ----------
