@@ -221,6 +221,24 @@ class Balls:
         return self.intercept - half, self.intercept + half
 
 
+def in_single(ends: Array, *, upwards: bool) -> NDArray[np.float32]:
+    """Ends of intervals in float32, rounded away from the interval.
+
+    Examples
+    --------
+    >>> bool(in_single(np.array([1.0 + 1e-12]), upwards=True)[0] > 1.0)
+    True
+    >>> in_single(np.array([1.0 + 1e-12]), upwards=False).tolist()
+    [1.0]
+    """
+    with np.errstate(over="ignore"):
+        single = ends.astype(np.float32)
+    inside = single < ends if upwards else single > ends
+    away = np.float32(math.inf if upwards else -math.inf)
+    rounded: NDArray[np.float32] = np.where(inside, np.nextafter(single, away), single)
+    return rounded
+
+
 def unflippable(low: Array, high: Array) -> NDArray[np.bool_]:
     """Rows whose label is the same for all scores in the intervals.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from certsvm.certificates.balls import RowSizes
+from certsvm.certificates.balls import RowSizes, in_single
 from certsvm.certificates.weights import dense
 from certsvm.matrices import refuse_masked
 
@@ -135,11 +134,7 @@ def end_of_interval(X: Any, ends: NDArray[np.float64], *, upwards: bool) -> Any:
     from certsvm.torch.data import as_tensor
 
     if as_tensor(X).dtype not in (torch.float64, torch.int64):
-        towards = math.inf if upwards else -math.inf
-        with np.errstate(over="ignore"):
-            single = ends.astype(np.float32)
-        inside = single < ends if upwards else single > ends
-        ends = np.where(inside, np.nextafter(single, np.float32(towards)), single)
+        return answer(X, in_single(ends, upwards=upwards))
     return answer(X, ends)
 
 
