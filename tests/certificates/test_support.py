@@ -65,15 +65,16 @@ def range_of_alpha(case: Case, optimum: ExactOptimum, k: int) -> tuple[float, fl
     box = case.C * case.row_weights()
     on = [i for i, m in enumerate(optimum.margins) if m == 1 and box[i] > 0]
     Y = case.patterns()[on]
-    # In units of the box, since C may be tiny or huge.
-    size = float(box[on].max())
+    # In units of alpha, since C may be tiny or huge.
+    size = max(float(optimum.alpha[i]) for i in on)
     target = Y.T @ np.array([float(optimum.alpha[i]) / size for i in on])
     aim = np.array([float(i == k) for i in on])
     limits = [(0.0, box[i] / size) for i in on]
-    low, high = (
-        sign * linprog(sign * aim, A_eq=Y.T, b_eq=target, bounds=limits).fun for sign in (1.0, -1.0)
-    )
-    return low * size, high * size
+    ends = [linprog(sign * aim, A_eq=Y.T, b_eq=target, bounds=limits).fun for sign in (1.0, -1.0)]
+    if None in ends:
+        # Rounding made the equations contradict each other; one point is known.
+        return float(optimum.alpha[k]), float(optimum.alpha[k])
+    return ends[0] * size, -ends[1] * size
 
 
 @given(case=hard_cases(), passes=st.integers(1, 40), newton=st.booleans(), blocks=st.integers(1, 3))
