@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate, relative_gap
-from certsvm.certificates.dual import DualBound, DualPoint, Response, dual_bound
+from certsvm.certificates.dual import DualBound, DualPoint, Response, dual_bound, scaled_vector
 from certsvm.certificates.primal import zero_bound
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import box_end
@@ -66,7 +66,8 @@ class BestBounds(Stateful):
     """The bounds of one training run, and the certificate that follows from them.
 
     Any two bounds may be combined, so by default the best of each kind is kept. With
-    ``keep_best=False`` the latest is kept, as in the paper.
+    ``keep_best=False`` the latest is kept, as in the paper. ``keep_vector`` keeps a copy of
+    sum_k alpha_k y_k, too.
     """
 
     STATE = State(
@@ -85,13 +86,20 @@ class BestBounds(Stateful):
         ),
     )
 
-    def __init__(self, problem: BaseProblem, target: float, *, keep_best: bool = True) -> None:
+    def __init__(
+        self,
+        problem: BaseProblem,
+        target: float,
+        *,
+        keep_best: bool = True,
+        keep_vector: bool = False,
+    ) -> None:
         self.target = target
         # One object, so that an interrupt cannot fall between w and its J.
         self._best = PrimalPoint()
         self.dual: DualBound = DualBound(Bound(0.0, 0.0), 1.0, PRIMAL_ONLY)
         self._problem = problem
-        self._keep_best = keep_best
+        self._keep_best, self._keep_vector = keep_best, keep_vector
 
     def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
         """There is a J if and only if there is a w."""
@@ -136,7 +144,8 @@ class BestBounds(Stateful):
                 problem = self._problem
                 box = box_end(problem.loss, problem.C, problem.weights)
                 alpha = np.minimum(scale * point.alpha(), box)
-            self.dual = DualBound(bound, scale, point.source, alpha, point.response)
+            vector = scaled_vector(point, scale) if self._keep_vector else None
+            self.dual = DualBound(bound, scale, point.source, alpha, point.response, vector)
 
     def certificate(self) -> Certificate:
         """The certificate of the bounds so far."""

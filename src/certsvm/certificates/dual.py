@@ -16,6 +16,7 @@ from certsvm.certificates.rounding import (
     UNDERFLOW,
     UNIT_ROUNDOFF,
     Bound,
+    length,
     moved_rounding,
     units,
 )
@@ -60,6 +61,13 @@ class DualPoint:
     """What alpha can be had from if it is not kept: a ``Response``, or where a solver left it."""
 
 
+class DualVector(NamedTuple):
+    """v = sum_k alpha_k y_k of a feasible alpha, and a bound on its error in norm."""
+
+    v: Vector
+    rounding: float
+
+
 @dataclass(frozen=True)
 class DualBound:
     """L at ``scale * alpha``, and how that point is known to be feasible."""
@@ -69,6 +77,7 @@ class DualBound:
     source: str
     alpha: Vector | None = None
     response: Any = None
+    vector: DualVector | None = None
 
 
 def total(alpha: Vector) -> Bound:
@@ -306,8 +315,8 @@ def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
     s = best_scale(A, B) if scaled else 1.0
     # s may be tiny and B huge: s * s alone could underflow.
     sA, ssB = s * A, s * (s * B)
-    length, error = s * math.sqrt(B), s * point.w_rounding
-    squared_norm_rounding = (2.0 * length + error) * error + UNIT_ROUNDOFF * (
+    size, error = s * math.sqrt(B), s * point.w_rounding
+    squared_norm_rounding = (2.0 * size + error) * error + UNIT_ROUNDOFF * (
         (point.w.size + 2) * ssB
     )
     rounding = SLACK * (
@@ -317,3 +326,9 @@ def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
         + UNDERFLOW
     )
     return Bound(float(sA - 0.5 * ssB), float(rounding)), s
+
+
+def scaled_vector(point: DualPoint, scale: float) -> DualVector:
+    """The sum scale * sum_k alpha_k y_k, whose entries are rounded once more."""
+    v = scale * point.w
+    return DualVector(v, scale * point.w_rounding + units(2, length(v)))

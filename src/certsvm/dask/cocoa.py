@@ -96,6 +96,7 @@ class Cocoa(Solver):
     """
 
     name: ClassVar[str] = "cocoa"
+    starts_warm: ClassVar[bool] = False
     problem_type: ClassVar[type[Any]] = ClusterProblem
 
     passes: int | None = None

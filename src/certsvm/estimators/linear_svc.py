@@ -39,7 +39,7 @@ from certsvm.fitting.sources import MemorySource, Source
 from certsvm.matrices import refuse_masked
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
-from certsvm.solvers import SOLVERS, Solver
+from certsvm.solvers import SOLVERS, Solver, Start
 from certsvm.training.history import Histories, History
 from certsvm.training.result import Result
 
@@ -311,16 +311,39 @@ class LinearSVC(
         source: Source,
         solver: Solver,
         given: dict[str, Any],
+        *,
+        settings: Settings | None = None,
+        start: Sequence[Start] | None = None,
         stop: threading.Event | None = None,
     ) -> list[Result]:
-        """Train on a source, and set the fitted attributes."""
+        """Train on a source, and set the fitted attributes.
+
+        Without ``settings``, they are those of the estimator, and training starts from its last
+        solution if ``warm_start`` says so.
+        """
+        if settings is None:
+            settings, start = self._settings(solver), warm_starts(self, source)
+        tasks = FitTasks(self, source, given)
+        observers: list[Observer] = [tasks]
+        if self.verbose:
+            interval = 1.0 if self.verbose == 1 else 0.0
+            observers.append(PrintedProgress(len(source.labels), interval))
+        results = fit_classes(
+            source, settings, start=start, observer=Observers(*observers), stop=stop
+        )
+        self._set_fitted(source, results)
+        tasks.end_fit()
+        return results
+
+    def _settings(self, solver: Solver) -> Settings:
+        """The parameters, checked against the solver."""
         if self.store_dual and not solver.certifies:
             raise ValueError(
                 f"store_dual=True needs a solver with a dual point, and {solver.name!r} has none. "
                 "Use certsvm.bound on the fitted model, or another solver."
             )
         self._check_checkpoint()
-        settings = Settings(
+        return Settings(
             C=_to_float("C", self.C),
             tol=_to_float("tol", self.tol),
             solver=solver,
@@ -331,21 +354,6 @@ class LinearSVC(
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             keep_alpha=self.store_dual or (self.warm_start and solver.warm_starts_from_alpha),
         )
-        tasks = FitTasks(self, source, given)
-        observers: list[Observer] = [tasks]
-        if self.verbose:
-            interval = 1.0 if self.verbose == 1 else 0.0
-            observers.append(PrintedProgress(len(source.labels), interval))
-        results = fit_classes(
-            source,
-            settings,
-            start=warm_starts(self, source),
-            observer=Observers(*observers),
-            stop=stop,
-        )
-        self._set_fitted(source, results)
-        tasks.end_fit()
-        return results
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -549,8 +557,7 @@ class LinearSVC(
         self.class_weight_ = source.factors
         self.coef_ = np.array([coef for coef, _ in parts])
         self.intercept_ = np.array([intercept for _, intercept in parts])
-        self.certificates_ = [result.certificate for result in results]
-        self.certificate_ = max(self.certificates_, key=lambda c: c.proved_gap)
+        self._set_certificates(results)
         histories = [result.history for result in results]
         self.history_ = histories[0] if len(histories) == 1 else Histories(histories, source.labels)
         self.n_iter_ = max(result.passes for result in results)
@@ -564,6 +571,10 @@ class LinearSVC(
             self.dual_coef_ = np.array([zero if r.alpha is None else r.alpha for r in results])
         elif hasattr(self, "dual_coef_"):
             del self.dual_coef_
+
+    def _set_certificates(self, results: Sequence[Result]) -> None:
+        self.certificates_ = [result.certificate for result in results]
+        self.certificate_ = max(self.certificates_, key=lambda c: c.proved_gap)
 
     def _begin_stream(self, classes: NDArray[Any], n_features: int) -> None:
         if classes.size < 2:

@@ -270,6 +270,7 @@ class _Training:
             seed=task.seed,
             start=task.start,
             keep_alpha=settings.keep_alpha,
+            keep_vector=settings.keep_vector,
             n_jobs=max(1, settings.n_jobs // self._workers),
             callbacks=self._observer.begin(i, task.label, problem),
             stop=self._stop,

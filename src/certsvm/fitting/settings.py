@@ -35,6 +35,8 @@ class Settings:
         Threads: for several classes at once, or inside the training of one.
     keep_alpha : bool, default=False
         Whether to return the dual points behind the certificates.
+    keep_vector : bool, default=False
+        Whether to return sum_k alpha_k y_k of these points.
     checkpoint : path, default=None
         A folder to keep the state of training in, and to go on from.
     checkpoint_every : float, default=10.0
@@ -49,6 +51,7 @@ class Settings:
     seed: int | None = 0
     n_jobs: int = 1
     keep_alpha: bool = False
+    keep_vector: bool = False
     checkpoint: str | Path | None = None
     checkpoint_every: float = 10.0
 

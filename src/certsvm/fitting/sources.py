@@ -18,6 +18,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from certsvm.certificates.primal import primal_bound
+from certsvm.certificates.rounding import Bound
 from certsvm.data.streams import BlockStream
 from certsvm.fitting.class_weights import (
     ClassWeight,
@@ -26,6 +28,7 @@ from certsvm.fitting.class_weights import (
     positive_classes,
     require_two_classes,
 )
+from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows, Vector, dimension_of
@@ -127,6 +130,10 @@ class Source(ABC):
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
         """Called with a trained problem and its result; returns the result to report."""
         return result
+
+    def primal_bound(self, problem: Any, w: Vector, team: Team = ALONE) -> Bound:
+        """J(w) of one of the source's problems, in one pass over the rows."""
+        return primal_bound(problem, w, team)
 
     @property
     def fingerprint(self) -> Fingerprint | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from certsvm.training.history import History
 
 _COLOURS = [*(f"C{i}" for i in range(10)), "black", "gold", "navy", "lime", "crimson", "teal"]
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure that belongs to no window."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'certsvm[plot]'") from error
+
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def plot_comparison(
@@ -28,12 +38,7 @@ def plot_comparison(
     Dashed lines show the gap that the solver itself has proved so far. What is below the level of
     rounding, 2.2e-16, is drawn there.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'certsvm[plot]'") from error
-
-    figure = Figure(figsize=(13, 4.5), layout="constrained")
+    figure = new_figure(13, 4.5)
     axes = figure.subplots(1, 2, sharey=True)
     for column, axis in zip(("seconds", "passes"), axes, strict=True):
         for i, (name, history) in enumerate(histories.items()):
@@ -58,6 +63,30 @@ def plot_comparison(
         title="solid: accuracy\ndashed: proved",
         fontsize="small",
     )
+    if path is not None:
+        figure.savefig(path)
+    return figure
+
+
+def plot_path(
+    fitted: Sequence[tuple[float, float]],
+    Cs: Sequence[float],
+    gaps: Sequence[float],
+    tol: float,
+    path: str | Path | None = None,
+) -> Any:
+    """Plot the proved gap over a range of C, with the fits as dots."""
+    figure = new_figure(7, 4)
+    axis = figure.subplots()
+    finite = [gap for gap in [tol, *gaps] if np.isfinite(gap) and gap > 0]
+    axis.plot(Cs, np.maximum(gaps, min(finite)), label="proved for every C")
+    axis.plot(*zip(*fitted, strict=True), "o", markersize=4, label="fits")
+    axis.axhline(tol, color="grey", linewidth=0.8, linestyle="--", label="asked for")
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xlabel("C")
+    axis.set_ylabel("relative distance to the optimum, at most")
+    axis.legend()
     if path is not None:
         figure.savefig(path)
     return figure

@@ -1,51 +1,245 @@
-"""Models for several values of C."""
+"""Models for several values of C, or for every C in a range."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import threading
-from collections.abc import Sequence
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, overload
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
+from certsvm.certificates.certificate import Certificate, percent
+from certsvm.data.block_sources import block_source
+from certsvm.data.streams import BlockStream
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.rollback import fitted_attributes
+from certsvm.fitting.sources import Source, StreamSource
+from certsvm.fitting.tracing import (
+    SHARE_OF_FITS,
+    Trace,
+    TraceProgress,
+    trace_range,
+    trace_values,
+)
+from certsvm.report.plots import plot_path
+from certsvm.solvers import Solver, Start
 from certsvm.training.result import Result
 
 
-def fit_path(
-    estimator: LinearSVC, X: Any, y: Any, Cs: Sequence[float], sample_weight: Any = None
-) -> list[LinearSVC]:
-    """Train the same model for several C.
+class Path(Sequence[LinearSVC]):
+    """Models over a range of C, with a certificate for every C in it.
 
-    They are trained one after the other, in ascending order, each beginning where the last one
-    ended. The data are checked, and moved to a ``device``, once. Ctrl-C keeps the models that were
-    trained; the others have zero weights and prove nothing.
+    It is a sequence of the fitted models. Between two fitted values the model is interpolated, and
+    what is proved about it follows from its neighbours.
+
+    Attributes
+    ----------
+    Cs : list of float
+        The fitted values of C.
+    models : list of LinearSVC
+        The fitted models, in the order of ``Cs``.
+    C_range : tuple of float
+        The lowest and the highest C asked for.
+    tol : float
+        The relative accuracy asked for.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        models: dict[float, LinearSVC],
+        Cs: Sequence[float],
+        template: LinearSVC,
+        source: Source,
+    ) -> None:
+        self._trace, self._template = trace, template
+        self._source: Source | None = source
+        self.Cs = list(Cs)
+        self.models = [models[C] for C in self.Cs]
+        self.C_range, self.tol = trace.C_range, trace.tol
+
+    @overload
+    def __getitem__(self, i: int) -> LinearSVC: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[LinearSVC]: ...
+    def __getitem__(self, i: int | slice) -> LinearSVC | list[LinearSVC]:
+        return self.models[i]
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __iter__(self) -> Iterator[LinearSVC]:
+        return iter(self.models)
+
+    def __repr__(self) -> str:
+        low, high = self.C_range
+        gap = self.worst_gap
+        proved = "not proved for every C" if math.isinf(gap) else f"worst gap {percent(gap)}"
+        return f"<Path of {len(self)} fits for C from {low:g} to {high:g}, {proved}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the data."""
+        return {**vars(self), "_source": None}
+
+    @property
+    def worst_gap(self) -> float:
+        """The largest relative gap of all models in the range, proved; infinite if unknown."""
+        return self._trace.worst_gap
+
+    @property
+    def met(self) -> bool:
+        """Whether every C in the range has a model of accuracy ``tol``, proved."""
+        return self.worst_gap <= self.tol
+
+    @property
+    def proved_up_to(self) -> float:
+        """Every C from the lowest to this one has a model of accuracy ``tol``, proved."""
+        return self._trace.proved_up_to
+
+    def certificates(self, C: float) -> list[Certificate]:
+        """What is proved about the model at C, for each problem, without reading the data.
+
+        Parameters
+        ----------
+        C : float
+            Between the lowest and the highest fitted value.
+
+        Returns
+        -------
+        certificates : list of Certificate
+            Between fitted values, ``primal`` is an upper bound on J.
+        """
+        return self._trace.certificates(C)
+
+    def certificate(self, C: float) -> Certificate:
+        """The certificate of the class with the largest gap; see ``certificates``."""
+        return max(self.certificates(C), key=lambda certificate: certificate.proved_gap)
+
+    def model(self, C: float) -> LinearSVC:
+        """The model at C.
+
+        Between fitted values it is interpolated: a new estimator, for whose certificate J is
+        computed in one pass over the data.
+
+        Parameters
+        ----------
+        C : float
+            Between the lowest and the highest fitted value.
+
+        Returns
+        -------
+        model : LinearSVC
+            Fitted, with its certificate.
+        """
+        C = float(C)
+        if C in self.Cs:
+            return self.models[self.Cs.index(C)]
+        self._trace.find(C)
+        if self._source is None:
+            raise ValueError(
+                "a path that was pickled has its fitted models, but not the data to certify one "
+                f"between them. Fit at C = {C:g}, or take one of {self.Cs}"
+            )
+        model: LinearSVC = clone(self._template).set_params(C=C)
+        model.__dict__.update(fitted_attributes(self._template))
+        model._set_fitted(self._source, self._trace.at(C, self._source))
+        return model
+
+    def plot(self, path: str | None = None) -> Any:
+        """Plot the proved relative gap against C.
+
+        Parameters
+        ----------
+        path : str, default=None
+            File to save the plot to.
+
+        Returns
+        -------
+        figure : matplotlib.figure.Figure
+            The plot.
+        """
+        fitted = [(knot.C, knot.gap) for knot in self._trace.knots]
+        Cs, gaps = [], []
+        for (low, _), (high, _) in itertools.pairwise(fitted):
+            for C in np.geomspace(low, high, 24):
+                Cs.append(min(max(float(C), low), high))
+                gaps.append(self._gap(Cs[-1]))
+        return plot_path(fitted, Cs, gaps, self.tol, path)
+
+    def _gap(self, C: float) -> float:
+        try:
+            return self.certificate(C).proved_gap
+        except ValueError:
+            return math.inf
+
+
+def fit_path(
+    estimator: LinearSVC,
+    X: Any,
+    y: Any = None,
+    Cs: Sequence[float] | None = None,
+    sample_weight: Any = None,
+    *,
+    C_range: tuple[float, float] | None = None,
+    tol: float | None = None,
+    max_fits: int = 200,
+    callback: Callable[[TraceProgress], Any] | None = None,
+) -> Path:
+    """Train models for several C, or for every C in a range.
+
+    With ``C_range``, as few C are fitted as it takes to prove that every C in the range has a model
+    of relative accuracy ``tol``: between two fitted values, it is interpolated. With ``Cs``, models
+    are trained at these values.
+
+    Each fit starts from its neighbours. The data are checked, and moved to a ``device``, once.
+    Ctrl-C keeps what was trained. With ``Cs``, models whose training had not begun have zero
+    weights and prove nothing.
 
     Parameters
     ----------
     estimator : LinearSVC
-        With all other parameters. It is not changed.
+        With all other parameters. It is not changed. ``max_iter`` and ``max_time`` are limits for
+        each fit.
     X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
-        The data.
-    y : array-like or tensor of shape (n_samples,)
-        Labels.
-    Cs : sequence of float
+        The data. Without y, what ``fit_stream`` takes, which is read anew in each pass. With a
+        ``certsvm.dask.LinearSVC``, what its ``fit`` takes.
+    y : array-like or tensor of shape (n_samples,), default=None
+        Labels; None if X brings them.
+    Cs : sequence of float, default=None
         The values of C.
     sample_weight : array-like or tensor of shape (n_samples,), default=None
         Weights >= 0 of the rows.
+    C_range : tuple of float, default=None
+        The lowest and the highest C, instead of ``Cs``.
+    tol : float, default=None
+        Relative accuracy, for every C in the range; None means the estimator's.
+    max_fits : int, default=200
+        Limit on the number of fits in a range.
+    callback : callable, default=None
+        Called after each fit in a range with an object that has ``n_fits``, ``C``,
+        ``proved_up_to`` and ``worst_gap``; a true return value ends fitting.
 
     Returns
     -------
-    models : list of LinearSVC
-        Fitted, in the order of ``Cs``, each with its own certificate.
+    path : Path
+        A sequence of the fitted models, with certificates and models for every C in between.
 
     Examples
     --------
     >>> from sklearn.datasets import make_classification
     >>> from certsvm import LinearSVC, fit_path
     >>> X, y = make_classification(random_state=0)
+    >>> path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.01, 10.0), tol=0.01)
+    >>> path.met, path.certificate(0.345).proved_gap <= 0.01
+    (True, True)
+    >>> path.model(0.345).certificate_.met
+    True
     >>> models = fit_path(LinearSVC(tol=0.001, random_state=0), X, y, [0.01, 0.1, 1.0])
     >>> [model.C for model in models], all(model.certificate_.met for model in models)
     ([0.01, 0.1, 1.0], True)
@@ -55,40 +249,131 @@ def fit_path(
             "fit_path takes a certsvm.LinearSVC, whose other parameters hold for all C, got "
             f"{_described(estimator)}"
         )
+    if (Cs is None) == (C_range is None):
+        raise ValueError("give either Cs, the values of C, or C_range, the lowest and the highest")
+    values = checked_values(Cs) if Cs is not None else None
+    low_high = checked_range(C_range) if C_range is not None else None
+    tol = estimator.tol if tol is None else tol
+    template = clone(estimator).set_params(tol=tol)
+    template._validate_params()
+    if estimator.checkpoint is not None:
+        raise ValueError("fit_path makes many fits, and cannot write a checkpoint of all of them")
+    if max_fits < 2:
+        raise ValueError(f"max_fits must be at least 2, got {max_fits!r}")
+    # Made once: it holds the data, checked and where they are trained on.
+    source = _source(template, X, y, sample_weight)
+    solver = source.solver(estimator.solver)
+    given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+    fits = _Fits(template, source, solver, given)
+    keep_alpha = bool(estimator.store_dual)
+    if values is not None:
+        trace = trace_values(fits, source, values, tol, fits.stop, keep_alpha=keep_alpha)
+        for C in values:
+            fits.models[C]._warn_if_missed(fits.results[C], solver, stacklevel=3)
+        return Path(trace, fits.models, values, template, source)
+    assert low_high is not None
+    _require_proofs(solver, tol)
+    fits.tol = SHARE_OF_FITS * tol
+    trace = trace_range(
+        fits, source, low_high, tol,
+        max_fits=max_fits, keep_alpha=keep_alpha, callback=callback,
+    )  # fmt: skip
+    path = Path(trace, fits.models, trace.Cs, template, source)
+    _warn_if_missed(path)
+    return path
+
+
+class _Fits:
+    """Fits at single values of C, and their models; callable."""
+
+    def __init__(
+        self, template: LinearSVC, source: Source, solver: Solver, given: dict[str, Any]
+    ) -> None:
+        self._template, self._source, self._solver = template, source, solver
+        self._given = given
+        self.tol = float(template.tol)
+        # One for all: after an interruption none goes on.
+        self.stop = threading.Event()
+        self.models: dict[float, LinearSVC] = {}
+        self.results: dict[float, list[Result]] = {}
+
+    def __call__(self, C: float, start: Sequence[Start] | None) -> list[Result]:
+        """Train all classes at C."""
+        template = self._template
+        model = clone(template).set_params(C=C)
+        vars(model).update(fitted_attributes(template))
+        settings = model._settings(self._solver)
+        settings = replace(
+            settings,
+            tol=self.tol,
+            keep_alpha=settings.keep_alpha or self._solver.warm_starts_from_alpha,
+            keep_vector=self._solver.certifies,
+        )
+        results = model._fit_source(
+            self._source, self._solver, self._given,
+            settings=settings, start=start if self._solver.starts_warm else None, stop=self.stop,
+        )  # fmt: skip
+        # What was asked for is the accuracy of the path.
+        results = [
+            replace(r, certificate=replace(r.certificate, target=template.tol)) for r in results
+        ]
+        model._set_certificates(results)
+        self.models[C], self.results[C] = model, results
+        return results
+
+
+def checked_values(Cs: Any) -> list[float]:
+    """Values of C as floats, or an error."""
     if not np.iterable(Cs):
         raise TypeError(f"Cs must be a sequence of numbers, got {Cs!r}")
     values = [float(C) for C in Cs]
-    if not values or not all(np.isfinite(C) and C > 0 for C in values):
+    if not values or not all(math.isfinite(C) and C > 0 for C in values):
         raise ValueError(f"Cs must be finite numbers > 0, at least one, got {list(Cs)!r}")
-    estimator._validate_params()
-    given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-    # Made once: it holds the data, checked and where they are trained on.
-    first = clone(estimator)
-    source = first._source(X, y, sample_weight)
-    solver = source.solver(estimator.solver)
-    fitted: dict[int, tuple[LinearSVC, list[Result]]] = {}
-    before = first
-    # One for all: after an interruption none goes on.
-    stop = threading.Event()
-    for i in np.argsort(values).tolist():
-        model = clone(estimator).set_params(C=values[i], warm_start=True)
-        vars(model).update(fitted_attributes(before))
-        try:
-            results = model._fit_source(source, solver, given, stop)
-        except KeyboardInterrupt:
-            if not fitted:
-                raise
-            stop.set()
-            results = model._fit_source(source, solver, given, stop)
-        fitted[i] = model, results
-        before = model
-    models = []
-    for model, results in (fitted[i] for i in range(len(values))):
-        models.append(model.set_params(warm_start=estimator.warm_start))
-        if not estimator.warm_start:
-            model._warm = model._warm.without_alphas()
-        model._warn_if_missed(results, solver, stacklevel=3)
-    return models
+    return values
+
+
+def checked_range(C_range: Any) -> tuple[float, float]:
+    """The lowest and the highest C as floats, or an error."""
+    ends = [float(C) for C in C_range] if np.iterable(C_range) else []
+    if len(ends) != 2:
+        raise TypeError(f"C_range must be the lowest and the highest C, got {C_range!r}")
+    low, high = ends
+    if not 0.0 < low < high < math.inf:
+        raise ValueError(f"C_range must be two finite numbers > 0, ascending, got {C_range!r}")
+    return low, high
+
+
+def _source(template: LinearSVC, X: Any, y: Any, sample_weight: Any) -> Source:
+    if type(template) is LinearSVC and y is None:
+        if sample_weight is not None:
+            raise ValueError("a stream brings its own weights: pass X alone")
+        stream = BlockStream(block_source(X), intercept_scaling=template._rho())
+        return StreamSource(stream, template.class_weight)
+    if callable(X) and type(template) is LinearSVC:
+        raise ValueError("a stream brings its own labels: pass X alone")
+    return template._source(X, y, sample_weight)
+
+
+def _require_proofs(solver: Solver, tol: float) -> None:
+    if not solver.certifies:
+        raise ValueError(
+            f"C_range needs a solver with a dual bound, and {solver.name!r} has none: use 'auto', "
+            "or give Cs"
+        )
+    if not tol > 0.0:
+        raise ValueError(f"C_range needs tol > 0, got {tol!r}")
+
+
+def _warn_if_missed(path: Path) -> None:
+    if path.met:
+        return
+    warnings.warn(
+        f"The accuracy of {percent(path.tol)} is not proved for every C from {path.C_range[0]:g} "
+        f"to {path.C_range[1]:g}, but up to C = {path.proved_up_to:g}, after {len(path)} fits. "
+        "Raise max_fits, or max_iter or max_time of the estimator, or accept a larger tol.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
 
 
 def _described(estimator: Any) -> str:

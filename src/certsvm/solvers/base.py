@@ -104,6 +104,8 @@ class Options:
         The warm start; None means w = 0.
     keep_alpha : bool, default=False
         Whether dual points must be able to return alpha, which costs at least a number per row.
+    keep_vector : bool, default=False
+        Whether the training loop keeps sum_k alpha_k y_k of the best dual point.
     team : Team, default=ALONE
         Threads to share work with.
     resumed : bool, default=False
@@ -115,6 +117,7 @@ class Options:
     target: float = 0.01
     start: Start | None = None
     keep_alpha: bool = False
+    keep_vector: bool = False
     team: Team = ALONE
     resumed: bool = False
 
@@ -208,6 +211,9 @@ class Solver(ABC):
 
     warm_starts_from_alpha: ClassVar[bool] = False
     """Whether a warm start goes on from the alpha of a result, which then has to be kept."""
+
+    starts_warm: ClassVar[bool] = True
+    """Whether runs begin at a given start."""
 
     n_vectors: ClassVar[int] = 4
     """Vectors as long as w that training holds in memory at the same time, at least."""

@@ -402,6 +402,20 @@ class Descent:
         return linear + unit * STEPS * square - on_host[:-2], float(square)
 
 
+def primal_bound(problem: TensorProblem, w: Vector) -> Bound:
+    """J(w), in one pass over the rows."""
+    rows, error = problem.rows, product_error(w)
+    like: dict[str, Any] = {"dtype": torch.float64, "device": rows.device}
+    products = rows.products(torch.as_tensor(w, **like)[None])[0]
+    numbers = kernels.smoothed_alpha(
+        problem.signs.to(**like) * products, torch.zeros(problem.n_rows, **like),
+        problem.row_weights, rows.product_roundings, 1.0, problem.C,
+        rounding_slack(error, problem.largest_rounding),
+    )[2]  # fmt: skip
+    loss, mass = numbers[:2].tolist()
+    return LossSums((loss,), (mass,), problem.n_rows).primal(problem.C, w, error)
+
+
 def from_sample(
     problems: Sequence[TensorProblem], begins: Sequence[Beginning], corrections: int, seed: int
 ) -> list[Beginning]:

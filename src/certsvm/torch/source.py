@@ -8,13 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from certsvm.certificates.rounding import Bound
 from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.sources import Source
+from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.solvers import Solver, Start
 from certsvm.torch.data import as_tensor, encoded, float_rows, labels_of, weights_of
-from certsvm.torch.newton import TensorNewton
+from certsvm.torch.newton import TensorNewton, primal_bound
 from certsvm.torch.problems import ProblemGroup, TensorProblem, sizes_of
 from certsvm.torch.rows import TensorRows
 from certsvm.training.result import Result
@@ -127,6 +129,10 @@ class TensorSource(Source):
         if self._group is not None and problem is self._group.problems[-1]:
             self._group = None
         return result
+
+    def primal_bound(self, problem: TensorProblem, w: Vector, team: Team = ALONE) -> Bound:
+        """J(w), in one pass over the rows on their device."""
+        return primal_bound(problem, w)
 
     def _at_once(self) -> int:
         """How many problems fit into memory at the same time."""

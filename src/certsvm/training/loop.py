@@ -42,6 +42,7 @@ def train(
     seed: int | np.random.SeedSequence | None = None,
     start: Start | None = None,
     keep_alpha: bool = False,
+    keep_vector: bool = False,
     n_jobs: int = 1,
     callbacks: Sequence[Callback] = (),
     stop: threading.Event | None = None,
@@ -67,6 +68,8 @@ def train(
         Where to start; None means at zero.
     keep_alpha : bool, default=False
         Whether to return the dual point of the certificate.
+    keep_vector : bool, default=False
+        Whether to return sum_k alpha_k y_k of that point.
     n_jobs : int, default=1
         Number of threads, for J and for the parallel parts of some solvers. BLAS is limited to one
         thread.
@@ -109,7 +112,7 @@ def train(
             )
             start = None
     with single_threaded_blas(), Team(n_jobs) as team:
-        options = Options(np.random.default_rng(seed), tol, start, keep_alpha, team)
+        options = Options(np.random.default_rng(seed), tol, start, keep_alpha, keep_vector, team)
         trainer = _begin(problem, solver, options, checkpoint, began)
         reason = _make_passes(trainer, max_iter, max_time, callbacks, stop, checkpoint)
         if trainer.best.w is None and not reason.startswith(LOST):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.dual import DualVector
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Start
 from certsvm.training.history import History, Record
@@ -66,6 +67,8 @@ class Result:
         What the dual point can be had from if ``alpha`` is not kept; see ``DualPoint``.
     warm_start : Start or None
         Start of another run, if the solver has a better one than w and alpha.
+    vector : DualVector or None
+        sum_k alpha_k y_k of the dual point of the certificate, if it was asked for.
     """
 
     w: Vector
@@ -78,3 +81,4 @@ class Result:
     solver: str
     response: Any = None
     warm_start: Start | None = None
+    vector: DualVector | None = None

@@ -48,7 +48,12 @@ class Trainer(Stateful):
         self._rng = options.rng
         # The loop has checked that the solver supports this kind of problem.
         self.run: Run = solver.start(cast(Problem, problem), options)
-        self.best = BestBounds(problem, options.target, keep_best=not solver.published)
+        self.best = BestBounds(
+            problem,
+            options.target,
+            keep_best=not solver.published,
+            keep_vector=options.keep_vector,
+        )
         self.checks = ExactChecks(problem, solver, self.run, self.best, options.team)
         self.history = History()
         self.finished = ""
@@ -117,6 +122,7 @@ class Trainer(Stateful):
             solver=self.run.solver_name or self._solver.name,
             response=self.best.dual.response,
             warm_start=self.run.warm_start(),
+            vector=self.best.dual.vector,
         )
 
     def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:

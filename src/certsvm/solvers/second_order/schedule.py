@@ -63,8 +63,9 @@ _LEAST_LIMITED_GROWTH, _EASY = 1.5, 1
 _GROWTH_LIMITS, _FEW, _MANY, _NO_GROWTH = (2.0, 16.0), 2, 6, 1.01
 # The sample is misleading if J on all rows exceeds J on the sample by this factor.
 _MISLEADING = 1.5
-# A warm start begins with this share of the last sigma, since the problem is different.
-_WARM = 0.1
+# A warm start begins with this share of the last sigma, since the problem is different, and with no
+# more than a limit: with too steep a sigma, steps are short, and sigma only grows.
+_WARM, _LARGEST_WARM_SIGMA = 0.1, 10.0
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,9 @@ class Schedule(Stateful):
     @classmethod
     def warm(cls, rules: Rules, sigma: float | None, *, smoothing: bool) -> Schedule:
         """The schedule for a warm start, given the last sigma of the earlier run, if known."""
-        first = FIRST_SIGMA if sigma is None else max(FIRST_SIGMA, _WARM * sigma)
+        first = FIRST_SIGMA
+        if sigma is not None:
+            first = min(max(FIRST_SIGMA, _WARM * sigma), _LARGEST_WARM_SIGMA)
         return cls(rules, sigma=first, smoothing=smoothing)
 
     def on_all_rows(self, filled: float) -> Schedule:

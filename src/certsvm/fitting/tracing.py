@@ -1,0 +1,399 @@
+"""Tracing the path of solutions over C, with a proof for every C in between.
+
+Fits at single values of C are knots. Between two neighbouring knots the models are interpolated,
+and a chord (``certificates.chords``) bounds their gaps. A range is traced by a fit in each decade,
+each starting from the last one, and then by fits inside every chord that is not good enough, which
+start from the interpolated model.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.chords import CHORD, Chord, ChordEnd
+from certsvm.certificates.rounding import Bound
+from certsvm.fitting.sources import Source
+from certsvm.kernels.losses import box_end
+from certsvm.parallel import ALONE, Team
+from certsvm.problem.rows import Vector
+from certsvm.solvers import Start
+from certsvm.training.history import History
+from certsvm.training.result import INTERRUPTED, Result
+
+SHARE_OF_FITS = 0.25
+"""The accuracy of the fits relative to the accuracy of the path."""
+# The first knots are no further apart than this factor.
+_FACTOR = 10.0
+# Neighbouring knots are no closer than this factor.
+_LEAST_FACTOR = 1.0 + 1e-6
+# A chord's gap, beyond the gaps of its ends, grows with this power of log(C_2 / C_1).
+_POWER = 2.5
+
+Fit = Callable[[float, Sequence[Start] | None], list[Result]]
+"""Trains all classes at C, from starts; results have their dual vectors."""
+
+
+@dataclass(frozen=True)
+class Knot:
+    """The fits of all classes at one C."""
+
+    C: float
+    results: list[Result]
+
+    @property
+    def gap(self) -> float:
+        """The largest relative gap of all classes, proved."""
+        return max(result.certificate.proved_gap for result in self.results)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended a fit."""
+        return any(result.reason == INTERRUPTED for result in self.results)
+
+    def light(self) -> Knot:
+        """The knot without what only a start of other fits needs."""
+        results = [replace(result, alpha=None, warm_start=None) for result in self.results]
+        return replace(self, results=results)
+
+
+@dataclass(frozen=True)
+class TraceProgress:
+    """The state of tracing after a fit, for callbacks.
+
+    Attributes
+    ----------
+    n_fits : int
+        Values of C fitted so far.
+    C : float
+        The last one.
+    proved_up_to : float
+        From the lowest C of the range to this one, every C has a model of the accuracy asked for.
+    worst_gap : float
+        The largest gap between neighbouring fits so far.
+    """
+
+    n_fits: int
+    C: float
+    proved_up_to: float
+    worst_gap: float
+
+
+class Trace:
+    """Knots in ascending order of C, and the chords between neighbours.
+
+    Parameters
+    ----------
+    source : Source
+        The data.
+    C_range : tuple of float
+        The lowest and the highest C asked for.
+    tol : float
+        The accuracy asked for, for every C in the range.
+    """
+
+    def __init__(self, source: Source, C_range: tuple[float, float], tol: float) -> None:
+        self.C_range, self.tol = C_range, tol
+        self.knots: list[Knot] = []
+        self._chords: list[list[Chord] | None] = []
+        problem = source.problem(0, C_range[0])
+        self._sizes = {"weight_sum": problem.weight_sum, "R": problem.R}
+
+    @property
+    def Cs(self) -> list[float]:
+        """The fitted values, ascending."""
+        return [knot.C for knot in self.knots]
+
+    def add(self, knot: Knot) -> int:
+        """Insert a knot; return its position."""
+        i = sum(C < knot.C for C in self.Cs)
+        self.knots.insert(i, knot)
+        # The chord that the knot divides is replaced by two.
+        self._chords[max(i - 1, 0) : i] = [
+            self._chord(*pair) for pair in itertools.pairwise(self.knots[max(i - 1, 0) : i + 2])
+        ]
+        return i
+
+    def _chord(self, first: Knot, last: Knot) -> list[Chord] | None:
+        """The chord of each class; None if one of the fits has no dual point."""
+        pairs = list(zip(first.results, last.results, strict=True))
+        if any(result.vector is None for pair in pairs for result in pair):
+            return None
+        return [Chord(_end(a), _end(b), **self._sizes) for a, b in pairs]
+
+    def gap_after(self, i: int) -> float:
+        """The largest gap between knot i and the next one, proved."""
+        chords = self._chords[i]
+        return math.inf if chords is None else max(chord.worst_gap for chord in chords)
+
+    @property
+    def proved_up_to(self) -> float:
+        """From the lowest C to this one, the accuracy asked for is proved."""
+        for i in range(len(self._chords)):
+            if self.gap_after(i) > self.tol:
+                return self.knots[i].C
+        return self.knots[-1].C
+
+    @property
+    def worst_gap(self) -> float:
+        """The largest gap in the whole range, proved; infinite if it is not covered."""
+        if not (self.knots and self.Cs[0] <= self.C_range[0] and self.C_range[1] <= self.Cs[-1]):
+            return math.inf
+        gaps = [knot.gap for knot in self.knots]
+        return max(gaps + [self.gap_after(i) for i in range(len(self._chords))])
+
+    def find(self, C: float) -> tuple[Knot, Knot, list[Chord] | None]:
+        """The neighbouring knots around C, and their chords; twice the same for a knot."""
+        Cs = self.Cs
+        if not (Cs and Cs[0] <= C <= Cs[-1]):
+            known = f"from {Cs[0]:g} to {Cs[-1]:g}" if Cs else "empty"
+            raise ValueError(f"C = {C!r} is outside the path, which is {known}")
+        i = sum(fitted < C for fitted in Cs)
+        if Cs[i] == C:
+            return self.knots[i], self.knots[i], None
+        return self.knots[i - 1], self.knots[i], self._chords[i - 1]
+
+    def certificates(self, C: float) -> list[Certificate]:
+        """What is proved of the model at C, for each class, without reading the data."""
+        first, last, chords = self.find(C)
+        if first is last:
+            return [result.certificate for result in first.results]
+        if chords is None:
+            raise ValueError(f"nothing is proved at C = {C:g}: the fits there were not completed")
+        return [chord.certificate(C, self.tol) for chord in chords]
+
+    def at(self, C: float, source: Source, team: Team = ALONE) -> list[Result]:
+        """The results at C, interpolated between knots; J is computed in one pass for each class.
+
+        Parameters
+        ----------
+        C : float
+            Between the lowest and the highest knot.
+        source : Source
+            The data.
+        team : Team, default=ALONE
+            Threads.
+
+        Returns
+        -------
+        results : list of Result
+            One for each class.
+        """
+        first, last, chords = self.find(C)
+        if first is last:
+            return first.results
+        if chords is None:
+            raise ValueError(f"nothing is proved at C = {C:g}: the fits there were not completed")
+        results = []
+        for i, (a, b, chord) in enumerate(zip(first.results, last.results, chords, strict=True)):
+            problem = source.problem(i, C)
+            s, t = chord.shares(C)
+            w = s * a.w + t * b.w
+            alpha = None
+            if a.alpha is not None and b.alpha is not None:
+                box = box_end(problem.loss, C, problem.weights)
+                alpha = np.minimum(s * a.alpha + t * b.alpha, box)
+            bounds = source.primal_bound(problem, w, team), chord.dual(C)
+            results.append(_interpolated(a, w, alpha, C, self.tol, *bounds))
+        return results
+
+
+def trace_range(
+    fit: Fit,
+    source: Source,
+    C_range: tuple[float, float],
+    tol: float,
+    *,
+    max_fits: int = 200,
+    keep_alpha: bool = False,
+    callback: Callable[[TraceProgress], Any] | None = None,
+) -> Trace:
+    """Fit as few C as needed so that every C in a range has a model of accuracy ``tol``.
+
+    Parameters
+    ----------
+    fit : callable
+        Trains all classes at C to ``SHARE_OF_FITS * tol``, from starts.
+    source : Source
+        The data.
+    C_range : tuple of float
+        The lowest and the highest C.
+    tol : float
+        Relative accuracy, for every C in the range.
+    max_fits : int, default=200
+        Limit on the number of fits.
+    keep_alpha : bool, default=False
+        Whether the knots keep their dual points.
+    callback : callable, default=None
+        Called after each fit with a ``TraceProgress``; a true return value ends tracing.
+
+    Returns
+    -------
+    trace : Trace
+        Complete, or what was proved when Ctrl-C or a limit ended it.
+    """
+    trace = Trace(source, C_range, tol)
+
+    def goes_on(C: float, start: Sequence[Start] | None) -> bool:
+        """Fit at C and add the knot; whether to go on."""
+        try:
+            knot = Knot(C, fit(C, start))
+        except KeyboardInterrupt:
+            if not trace.knots:
+                raise
+            return False
+        if knot.interrupted and trace.knots and knot.gap > tol:
+            return False
+        trace.add(knot)
+        stopped = callback is not None and callback(
+            TraceProgress(len(trace.knots), C, trace.proved_up_to, _worst_chord(trace))
+        )
+        return not (knot.interrupted or stopped or len(trace.knots) >= max_fits)
+
+    going = True
+    for C in _first_values(*C_range):
+        starts = scaled_starts(source, trace.knots[-1].results, C) if trace.knots else None
+        if not (going := goes_on(C, starts)):
+            break
+    i = 0
+    while going and i < len(trace.knots) - 1:
+        middle = _next_value(trace, i)
+        if middle is None:
+            if not keep_alpha:
+                trace.knots[i] = trace.knots[i].light()
+            i += 1
+            continue
+        starts = starts_between(source, trace.knots[i], trace.knots[i + 1], middle)
+        going = goes_on(middle, starts)
+    if not keep_alpha:
+        trace.knots = [knot.light() for knot in trace.knots]
+    return trace
+
+
+def trace_values(
+    fit: Fit,
+    source: Source,
+    Cs: Sequence[float],
+    tol: float,
+    stop: threading.Event,
+    *,
+    keep_alpha: bool = False,
+) -> Trace:
+    """Fit at given values of C, in ascending order, each starting from the last one.
+
+    After Ctrl-C, which sets ``stop``, the others are not trained: ``fit`` then returns zero.
+    """
+    trace = Trace(source, (min(Cs), max(Cs)), tol)
+    for C in sorted(set(Cs)):
+        starts = scaled_starts(source, trace.knots[-1].results, C) if trace.knots else None
+        try:
+            results = fit(C, starts)
+        except KeyboardInterrupt:
+            if not trace.knots:
+                raise
+            stop.set()
+            results = fit(C, starts)
+        trace.add(Knot(C, results))
+        if len(trace.knots) > 1 and not keep_alpha:
+            trace.knots[-2] = trace.knots[-2].light()
+    if not keep_alpha:
+        trace.knots[-1] = trace.knots[-1].light()
+    return trace
+
+
+def _first_values(low: float, high: float) -> list[float]:
+    n = max(1, math.ceil(math.log(high / low, _FACTOR) - 1e-9))
+    inner = [low * (high / low) ** (k / n) for k in range(1, n)]
+    return [low, *inner, high]
+
+
+def _next_value(trace: Trace, i: int) -> float | None:
+    """The C to fit next between knot i and the next one; None if there is none."""
+    first, last = trace.knots[i], trace.knots[i + 1]
+    if trace.gap_after(i) <= trace.tol or last.C <= _LEAST_FACTOR**2 * first.C:
+        return None
+    # Where a fit missed the accuracy, no chord that ends there has it.
+    ends = max(first.gap, last.gap)
+    if ends > trace.tol:
+        return None
+    excess = (trace.gap_after(i) - ends) / max(trace.tol - ends, 1e-3 * trace.tol)
+    pieces = max(2, math.ceil(min(excess, 1e6) ** (1.0 / _POWER)))
+    return float(first.C * (last.C / first.C) ** (1.0 / pieces))
+
+
+def _worst_chord(trace: Trace) -> float:
+    return max((trace.gap_after(i) for i in range(len(trace.knots) - 1)), default=math.inf)
+
+
+def scaled_starts(source: Source, results: Sequence[Result], C: float) -> list[Start]:
+    """Where to start at C from fits at another C: w, and alpha scaled to the new box."""
+    starts = []
+    for result in results:
+        end = _last_state(result)
+        ratio = C / result.certificate.C
+        # Steps of SGD shrink with the epochs. An answer for a larger C is longer; with steps as
+        # small as it had, it would take too long to come down.
+        epochs = max(1, round(result.epochs * min(1.0, ratio)))
+        alpha = None if end.alpha is None else ratio * end.alpha
+        starts.append(source.start(result.w, epochs, alpha, end.smoothing))
+    return starts
+
+
+def starts_between(source: Source, first: Knot, last: Knot, C: float) -> list[Start]:
+    """Where to start between two knots: at the interpolated model."""
+    t = (C - first.C) / (last.C - first.C)
+    starts = []
+    for a, b in zip(first.results, last.results, strict=True):
+        ends = [_last_state(result) for result in (a, b)]
+        alpha = None
+        if ends[0].alpha is not None and ends[1].alpha is not None:
+            alpha = (1.0 - t) * ends[0].alpha + t * ends[1].alpha
+        smoothing = ends[0].smoothing or ends[1].smoothing
+        starts.append(source.start((1.0 - t) * a.w + t * b.w, max(1, a.epochs), alpha, smoothing))
+    return starts
+
+
+def _last_state(result: Result) -> Start:
+    return result.warm_start or Start(result.w, result.epochs, result.alpha)
+
+
+def _end(result: Result) -> ChordEnd:
+    assert result.vector is not None
+    return ChordEnd(result.certificate, result.w, result.vector)
+
+
+def _interpolated(
+    neighbour: Result,
+    w: Vector,
+    alpha: Vector | None,
+    C: float,
+    tol: float,
+    primal: Bound,
+    dual: Bound,
+) -> Result:
+    return Result(
+        w=w,
+        certificate=Certificate(
+            primal=primal.value,
+            dual=dual.value,
+            target=tol,
+            bound=CHORD,
+            primal_rounding=primal.rounding,
+            dual_rounding=dual.rounding,
+            C=C,
+            intercept_scaling=neighbour.certificate.intercept_scaling,
+        ),
+        history=History(),
+        reason=CHORD,
+        passes=0,
+        epochs=neighbour.epochs,
+        alpha=alpha,
+        solver=CHORD,
+    )

@@ -1,0 +1,142 @@
+"""Chords, against exact rational arithmetic at any C between their ends."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.chords import Chord, ChordEnd, squared_distance
+from certsvm.certificates.dual import DualVector, dual_bound, dual_point, scaled_vector
+from certsvm.certificates.primal import primal_bound
+from tests.problems import Array, Case, cases, exact, exact_dual, exact_objective
+
+seeds = st.integers(0, 2**32 - 1)
+shares = st.one_of(st.sampled_from([0.0, 1e-16, 1e-9, 0.5, 1.0]), st.floats(0, 1))
+
+
+def an_end(case: Case, w: Array, alpha: Array) -> tuple[ChordEnd, Array]:
+    """The end of a chord at any w and any feasible alpha, and the alpha of its bound."""
+    problem = case.problem()
+    point = dual_point(problem, alpha, "a test")
+    primal, (dual, scale) = primal_bound(problem, w), dual_bound(point)
+    certificate = Certificate(
+        primal.value, dual.value, 0.01, "a test", scale, primal.rounding, dual.rounding, case.C
+    )
+    return ChordEnd(certificate, w, scaled_vector(point, scale)), scale * alpha
+
+
+def a_chord(case: Case, ratio: float, seed: int) -> tuple[Chord, list[Case], list[Array]]:
+    """A chord from C to ratio * C between random points, its ends' problems and their alphas."""
+    rng = np.random.default_rng(seed)
+    ends, both, alphas = [], [case, case._replace(C=case.C * ratio)], []
+    for one in both:
+        problem = one.problem()
+        w = rng.choice([0.01, 1.0, 30.0]) * rng.standard_normal(problem.dimension)
+        share = np.clip(rng.normal(0.5, 1.0, problem.n_rows), 0.0, 1.0)
+        end, alpha = an_end(one, w, share * (one.C * one.row_weights()))
+        ends.append(end)
+        alphas.append(alpha)
+    problem = case.problem()
+    return Chord(*ends, weight_sum=problem.weight_sum, R=problem.R), both, alphas
+
+
+@given(cases(), st.sampled_from([1.0 + 1e-9, 1.1, 3.0, 1e5]), shares, seeds)
+def test_bounds_hold_at_every_C(case: Case, ratio: float, share: float, seed: int) -> None:
+    chord, both, alphas = a_chord(case, ratio, seed)
+    C = min(max((1.0 - share) * both[0].C + share * both[1].C, both[0].C), both[1].C)
+    between = case._replace(C=C)
+    # The model as it is stored.
+    s, t = chord.shares(C)
+    w = s * chord.first.w + t * chord.last.w
+    assert exact_objective(between, w) <= exact(chord.primal(C))
+    # The dual point without rounding.
+    exact_t = (exact(C) - exact(both[0].C)) / (exact(both[1].C) - exact(both[0].C))
+    alpha = [(1 - exact_t) * exact(a) + exact_t * exact(b) for a, b in zip(*alphas, strict=True)]
+    L, bound = exact_dual(between, alpha), chord.dual(C)
+    assert exact(bound.value) - exact(bound.rounding) <= L
+    assert exact(bound.value) + exact(bound.rounding) >= L
+
+
+@given(cases(), st.sampled_from([1.1, 3.0, 1e5]), seeds)
+def test_the_worst_gap_is_the_largest(case: Case, ratio: float, seed: int) -> None:
+    chord, both, _ = a_chord(case, ratio, seed)
+    low, high = both[0].C, both[1].C
+    Cs = np.clip(
+        np.concatenate([np.geomspace(low, high, 50), np.linspace(low, high, 50)]), low, high
+    )
+    gaps = [chord.certificate(float(C), 0.01).proved_gap for C in Cs]
+    assert max(gaps) <= chord.worst_gap
+    if math.isfinite(chord.worst_gap):
+        # It is not far above what is attained.
+        dense = [chord.certificate(float(C), 0.01).proved_gap for C in np.linspace(low, high, 300)]
+        assert chord.worst_gap <= 1.05 * max([*gaps, *dense]) + 1e-6
+
+
+def test_a_straight_path_has_no_gap() -> None:
+    # One row y = 1: w = alpha = C is optimal for C <= 1.
+    def fit(C: float) -> ChordEnd:
+        J, w = C - C * C / 2, np.array([C])
+        return ChordEnd(Certificate(J, J, 0.01, C=C), w, DualVector(w, 0.0))
+
+    chord = Chord(fit(0.25), fit(0.75), weight_sum=1.0, R=1.0)
+    assert chord.worst_gap < 1e-12
+    certificate = chord.certificate(0.5, 1e-9)
+    assert certificate.met
+    assert certificate.primal == pytest.approx(0.375)
+
+
+def test_the_worst_gap_is_found_where_it_is() -> None:
+    # The path of that problem has a bend at C = 1, beyond which w = alpha = 1.
+    ends = []
+    for C in (0.01, 100.0):
+        w = np.array([min(C, 1.0)])
+        J = float(w[0] - w[0] ** 2 / 2)
+        ends.append(ChordEnd(Certificate(J, J, 0.01, C=C), w, DualVector(w, 0.0)))
+    chord = Chord(*ends, weight_sum=1.0, R=1.0)
+    gaps = [chord.certificate(float(C), 0.01).proved_gap for C in np.geomspace(0.0101, 99.0, 4000)]
+    assert 0 < np.argmax(gaps) < 3999
+    assert max(gaps) <= chord.worst_gap <= 1.001 * max(gaps)
+
+
+def test_nothing_is_proved_without_a_dual_bound() -> None:
+    w = np.zeros(1)
+    ends = [
+        ChordEnd(Certificate(1.0, dual, 0.01, C=C), w, DualVector(w, 0.0))
+        for C, dual in ((1.0, 0.0), (2.0, 0.9))
+    ]
+    chord = Chord(*ends, weight_sum=1.0, R=1.0)
+    assert chord.worst_gap == math.inf
+    infinite = replace(ends[0], certificate=Certificate(math.inf, 0.5, 0.01, C=1.0))
+    assert Chord(infinite, ends[1], weight_sum=1.0, R=1.0).worst_gap == math.inf
+
+
+def test_C_outside_the_chord() -> None:
+    chord, both, _ = a_chord(
+        Case(np.ones((1, 1)), np.ones(1), None, 1.0, 0.0, "csr-float64-int32"), 2.0, 0
+    )
+    with pytest.raises(ValueError, match="C must be between 1 and 2"):
+        chord.primal(2.5)
+    assert chord.shares(both[1].C) == (0.0, 1.0)
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=6), st.floats(0, 1), seeds)
+def test_the_distance_of_vectors_with_errors(values: list[float], error: float, seed: int) -> None:
+    a = np.array(values)
+    rng = np.random.default_rng(seed)
+    b = rng.standard_normal(a.size)
+    shift = rng.standard_normal(a.size)
+    shift *= 0.999 * error / max(float(np.linalg.norm(shift)), 1e-300)
+    bound = squared_distance(a, b, error)
+    moved = sum(
+        ((exact(x) + exact(d) - exact(z)) ** 2 for x, d, z in zip(a, shift, b, strict=True)),
+        Fraction(0),
+    )
+    assert exact(bound.value) - exact(bound.rounding) <= moved
+    assert moved <= exact(bound.value) + exact(bound.rounding)
