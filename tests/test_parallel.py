@@ -2,11 +2,26 @@
 
 import itertools
 import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
 
+import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+import scipy.linalg
+import scipy.sparse as sp
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from certsvm.parallel import ALONE, Team, available_processors, single_threaded_blas
+from certsvm import LinearSVC
+from certsvm.parallel import (
+    ALONE,
+    Team,
+    _BlasLibrary,
+    _BlasLimits,
+    available_processors,
+    single_threaded_blas,
+)
 
 
 def blas() -> list[int]:
@@ -57,6 +72,167 @@ def test_blas_has_its_threads_back_when_the_last_fit_ends() -> None:
     with pytest.raises(RuntimeError), single_threaded_blas():
         raise RuntimeError
     assert blas() == before
+
+
+class Library:
+    """A BLAS library with a limit for the process, or one per thread."""
+
+    def __init__(self, *, per_thread: bool) -> None:
+        self._shared = 4
+        self._local = threading.local() if per_thread else None
+
+    def get_num_threads(self) -> int:
+        if self._local is None:
+            return self._shared
+        return int(getattr(self._local, "number", 4))
+
+    def set_num_threads(self, number: int) -> None:
+        if self._local is None:
+            self._shared = number
+        else:
+            self._local.number = number
+
+
+class Owned(Library):
+    """Only the thread that sets the limit first may change it, as in threadpoolctl 3.8."""
+
+    def __init__(self) -> None:
+        super().__init__(per_thread=False)
+        self._owner: threading.Thread | None = None
+
+    def clear_controlling_thread(self, force: bool = False) -> None:
+        if force or self._owner is threading.current_thread():
+            self._owner = None
+
+    def set_num_threads(self, number: int) -> None:
+        self._owner = self._owner or threading.current_thread()
+        if self._owner is threading.current_thread():
+            super().set_num_threads(number)
+
+
+def in_thread(task: Callable[[], None]) -> None:
+    """Run the task in a new thread, and raise its error here."""
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(task).result(timeout=60)
+
+
+@pytest.mark.parametrize(
+    "library",
+    [Library(per_thread=False), Library(per_thread=True), Owned()],
+    ids=["process", "thread", "owned"],
+)
+@pytest.mark.parametrize("first_leaves_first", [True, False])
+def test_limits_of_overlapping_callers(library: Library, *, first_leaves_first: bool) -> None:
+    limits = _BlasLimits([_BlasLibrary(library)])
+    inside, leave = threading.Event(), threading.Event()
+    seen = []
+
+    def other() -> None:
+        before = library.get_num_threads()
+        own = limits.lower()
+        seen.append(library.get_num_threads())
+        inside.set()
+        assert leave.wait(10)
+        seen.append(library.get_num_threads())
+        limits.restore(own)
+        if first_leaves_first or before == 4:
+            # Nobody relies on the limit now, or it was this thread's own.
+            assert library.get_num_threads() == 4
+
+    own = limits.lower()
+    assert library.get_num_threads() == 1
+    with ThreadPoolExecutor(1) as executor:
+        future = executor.submit(other)
+        assert inside.wait(10)
+        nested = limits.lower()
+        limits.restore(nested)
+        assert library.get_num_threads() == 1
+        if first_leaves_first:
+            limits.restore(own)
+        leave.set()
+        future.result(timeout=10)
+        if not first_leaves_first:
+            assert library.get_num_threads() == 1
+            limits.restore(own)
+    assert seen == [1, 1]
+    assert library.get_num_threads() == 4
+    in_thread(lambda: seen.append(library.get_num_threads()))
+    assert seen == [1, 1, 4]
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """BLAS with two threads, even on a machine with one processor."""
+    with threadpool_limits(limits=2, user_api="blas"):
+        if set(blas()) != {2}:
+            pytest.skip("BLAS has no threads here")
+        yield
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[int]]]:
+    """The threads that factorise, and the limits that they see."""
+    seen: list[tuple[str, list[int]]] = []
+    factorise = scipy.linalg.cho_factor
+
+    def cho_factor(*arguments: Any, **options: Any) -> Any:
+        seen.append((threading.current_thread().name, blas()))
+        return factorise(*arguments, **options)
+
+    monkeypatch.setattr(scipy.linalg, "cho_factor", cho_factor)
+    return seen
+
+
+def fit(n_jobs: int = 1) -> None:
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    y = np.arange(60) % 3
+    LinearSVC(solver="newton", n_jobs=n_jobs, tol=1e-6).fit(X, y)
+
+
+def test_blas_has_one_thread_in_fits_of_all_threads(
+    two_threads: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = watched(monkeypatch)
+    fit()
+    main = len(seen)
+    assert main > 0
+    in_thread(fit)
+    assert len(seen) > main
+    fit(n_jobs=2)
+    with ThreadPoolExecutor(3) as executor:
+        for future in [executor.submit(fit) for _ in range(6)]:
+            future.result(timeout=60)
+    names = {name for name, _ in seen}
+    assert len(names) >= 4
+    assert all(set(numbers) == {1} for _, numbers in seen)
+    assert set(blas()) == {2}
+    in_thread(lambda: seen.append(("after", blas())))
+    assert seen[-1] == ("after", blas())
+
+
+def test_blas_has_its_threads_back_after_an_error(
+    two_threads: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cho_factor(*arguments: Any, **options: Any) -> Any:
+        assert set(blas()) == {1}
+        raise MemoryError
+
+    monkeypatch.setattr(scipy.linalg, "cho_factor", cho_factor)
+    for run in (fit, partial(in_thread, fit)):
+        with pytest.raises(MemoryError):
+            run()
+        assert set(blas()) == {2}
+
+
+def test_an_inner_product_is_not_left_to_blas(
+    two_threads: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Working sets are for wide data, where w is long enough for the threads of BLAS.
+    def lower(self: _BlasLimits) -> list[Any]:
+        raise AssertionError
+
+    monkeypatch.setattr(_BlasLimits, "lower", lower)
+    X = sp.random(40, 30_000, density=0.01, format="csr", random_state=0)
+    LinearSVC(solver="working-set").fit(X, np.arange(40) % 2)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])

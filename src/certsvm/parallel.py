@@ -83,34 +83,98 @@ ALONE = Team()
 """The caller's thread."""
 
 
-class _BlasLimit:
-    """The limit on the threads of BLAS, and the number of fits that rely on it."""
+class _BlasLibrary:
+    """A BLAS library in this process, and its limit on threads."""
 
-    lock = threading.Lock()
-    users = 0
-    limiter: Any = None
+    def __init__(self, controller: Any) -> None:
+        self._controller = controller
+        # Whether each thread has a limit of its own; found out when it first matters.
+        self._is_per_thread: bool | None = None
+
+    def limit(self) -> int | None:
+        """The number of threads for calls from this thread; None if it is unknown."""
+        number: int | None = self._controller.get_num_threads()
+        return number
+
+    def set_limit(self, number: int) -> None:
+        """Set the number of threads, for this thread or for the process."""
+        # Recent versions of threadpoolctl let one thread at a time change a limit of the process
+        # and ignore all others, until that thread gives it up. Here the thread that lowers the
+        # limit need not be the last to leave, so each takes over and gives up again.
+        give_up = getattr(self._controller, "clear_controlling_thread", None)
+        if give_up is not None:
+            give_up(force=True)
+        self._controller.set_num_threads(number)
+        if give_up is not None:
+            give_up(force=True)
+
+    def is_per_thread(self) -> bool:
+        """Whether each thread has a limit of its own, given that it is one in this thread."""
+        if self._is_per_thread is None:
+            elsewhere: list[int | None] = []
+            thread = threading.Thread(target=lambda: elsewhere.append(self.limit()))
+            thread.start()
+            thread.join()
+            self._is_per_thread = elsewhere != [1]
+        return self._is_per_thread
+
+
+class _BlasLimits:
+    """The limits that are lowered now, and the number of callers that rely on it."""
+
+    def __init__(self, libraries: Sequence[_BlasLibrary]) -> None:
+        self._libraries = libraries
+        self._lock = threading.Lock()
+        self._users = 0
+        # The limits of the process before the first of these callers.
+        self._before: dict[_BlasLibrary, int] = {}
+
+    def lower(self) -> list[tuple[_BlasLibrary, int]]:
+        """Set all limits to one; return those of this thread alone."""
+        own = []
+        with self._lock:
+            self._users += 1
+            for library in self._libraries:
+                number = library.limit()
+                if number is None or number <= 1:
+                    continue
+                library.set_limit(1)
+                if library.is_per_thread():
+                    own.append((library, number))
+                else:
+                    self._before[library] = number
+        return own
+
+    def restore(self, own: list[tuple[_BlasLibrary, int]]) -> None:
+        """Undo ``lower``; the last caller restores the limits of the process."""
+        with self._lock:
+            self._users -= 1
+            for library, number in own:
+                library.set_limit(number)
+            if self._users == 0:
+                for library, number in self._before.items():
+                    library.set_limit(number)
+                self._before.clear()
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _blas_limits() -> _BlasLimits:
     # Finding the libraries takes milliseconds, so it is done once.
-    return ThreadpoolController()
+    controllers = ThreadpoolController().select(user_api="blas").lib_controllers
+    return _BlasLimits([_BlasLibrary(controller) for controller in controllers])
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Limit BLAS to one thread, since work is shared above it.
+    """Limit BLAS to one thread for calls from this thread, since work is shared above it.
 
-    The limit holds for the process. It is removed when the last fit that relies on it ends.
+    Some libraries have a limit per thread, others one for the process. The latter is restored when
+    the last caller that relies on it leaves. So this is for the calls themselves, not for a fit:
+    entering and leaving takes microseconds.
     """
-    with _BlasLimit.lock:
-        if _BlasLimit.users == 0:
-            _BlasLimit.limiter = _controller().limit(limits=1, user_api="blas")
-        _BlasLimit.users += 1
+    limits = _blas_limits()
+    own = limits.lower()
     try:
         yield
     finally:
-        with _BlasLimit.lock:
-            _BlasLimit.users -= 1
-            if _BlasLimit.users == 0:
-                _BlasLimit.limiter.restore_original_limits()
+        limits.restore(own)

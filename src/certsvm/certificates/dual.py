@@ -22,7 +22,8 @@ from certsvm.certificates.rounding import (
 )
 from certsvm.kernels.losses import Loss, dual_value
 from certsvm.kernels.objective import weighted_sum
-from certsvm.parallel import ALONE, Team
+from certsvm.kernels.vectors import inner
+from certsvm.parallel import ALONE, Team, single_threaded_blas
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
@@ -135,7 +136,7 @@ class RowSums:
         """The sums over a part, given alpha of its rows."""
         w, additions = sum_of_part(part, alpha, team)
         alpha_sum = total(dual_value(loss, alpha, C, part.weights))
-        return cls(w, (alpha_sum,), float(alpha @ part.rows.norms), additions)
+        return cls(w, (alpha_sum,), inner(alpha, part.rows.norms), additions)
 
     def __add__(self, other: RowSums) -> RowSums:
         return RowSums(
@@ -186,7 +187,7 @@ def moved_point(
 ) -> DualPoint:
     """The dual point after a ``change`` of alpha; only rows whose alpha changed are read."""
     moved, additions = sum_of_part(problem, change, team)
-    path = float(np.abs(change) @ problem.rows.norms)
+    path = inner(np.abs(change), problem.rows.norms)
     return moved_sum_point(
         point, point.w + moved, dual_sum(problem, alpha), additions, path, lambda: alpha
     )
@@ -268,6 +269,7 @@ def shares_within(shares: Vector, most: float) -> Vector:
     return shares * (most / mass * (1.0 - 4.0 * UNIT_ROUNDOFF))
 
 
+@single_threaded_blas()
 def mixed_point(
     shares: Vector,
     alpha_sums: Vector,
@@ -311,7 +313,7 @@ def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
     of s A at most, for which the four units of s A below have room.
     """
     A = point.alpha_sum
-    B = float(point.w @ point.w)
+    B = inner(point.w, point.w)
     s = best_scale(A, B) if scaled else 1.0
     # s may be tiny and B huge: s * s alone could underflow.
     sA, ssB = s * A, s * (s * B)

@@ -27,6 +27,7 @@ from certsvm.certificates.rounding import (
 )
 from certsvm.kernels.losses import Loss, loss_value
 from certsvm.kernels.objective import loss_sums, loss_sums_of, margins, margins_of_two, mix
+from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
@@ -194,7 +195,7 @@ class LossSums:
         over the rows that may have a loss. Weights, the sum over a chunk, the sum over chunks and C
         round the loss. |w|^2 is a sum of as many squares as w has entries.
         """
-        squared_norm, longest = float(w @ w), self.longest_chunk
+        squared_norm, longest = inner(w, w), self.longest_chunk
         loss = C * math.fsum(self.losses)
         rounding = (
             C * per_size(error) * math.fsum(self.masses) * (1.0 + longest * UNIT_ROUNDOFF)

@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass
 
 from certsvm.kernels.rows import Vector
+from certsvm.kernels.vectors import inner
 
 UNIT_ROUNDOFF = 2.0**-53
 SLACK = 1.01
@@ -42,7 +43,7 @@ class Bound:
 
 def length(w: Vector) -> float:
     """|w|."""
-    return math.sqrt(float(w @ w))
+    return math.sqrt(inner(w, w))
 
 
 def units(count: float, size: float) -> float:

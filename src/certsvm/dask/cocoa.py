@@ -54,7 +54,8 @@ from certsvm.dask.cluster import TRANSIENT, Group, WorkerGoneError, add_up
 from certsvm.dask.messages import Packed, packed, unpacked
 from certsvm.dask.problem import ClusterProblem, parts_of
 from certsvm.kernels.losses import Loss
-from certsvm.parallel import ALONE, single_threaded_blas
+from certsvm.kernels.vectors import inner
+from certsvm.parallel import ALONE
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector, as_compiled_for
@@ -285,13 +286,13 @@ class CocoaRun(Run):
         A spread that is too small costs a round, so the limit that it sets decays slowly.
         """
         change = point.w - self._w
-        square = float(change @ change)
+        square = inner(change, change)
         if not square > 0.0:
             return
         groups = float(len(self._problem.groups()))
         spread = min(self._spread, groups)
         # The maximum of L along the change, which ends at one.
-        best = (point.alpha_sum - self._alpha_sum - float(self._w @ change)) / square
+        best = (point.alpha_sum - self._alpha_sum - inner(self._w, change)) / square
         if best < 1.0 - _TOLERATED:
             self._spread = self._least_spread = spread * min(1.0 / max(best, 0.5), 2.0)
         elif best > 1.0 + _TOLERATED:
@@ -391,30 +392,29 @@ def work(
     losses: list[tuple[LossSums, ...]] = []
     all_products: list[Vector] = []
     actives = []
-    with single_threaded_blas():
-        for i, (part, alpha) in enumerate(zip(parts, alphas, strict=True)):
-            products = np.empty(part.rows.n_rows)
-            multiply(part, start, products)
-            all_products.append(products)
-            losses.append(_losses_around(part, loss, start, products, last, i))
-            active = np.empty(part.active.size, dtype=np.int64)
-            size = active_rows(
-                loss, products, part.weights, C, _SHRINK_MARGIN, part.active, alpha, active
-            )
-            actives.append(active[:size])
-        for number in range(passes):
-            for i, (part, alpha) in enumerate(zip(parts, alphas, strict=True)):
-                order = rng.permutation(actives[i])
-                kept, changed, _, _ = sweep(
-                    loss, part.rows.arrays, part.signed_weights, part.rows.squared_norms, C, 1.0,
-                    spread, _SHRINK_MARGIN if number else math.inf, order, alpha, v,
-                )  # fmt: skip
-                actives[i] = order[:kept]
-                updates += changed
-        rows: RowSums = functools.reduce(
-            operator.add,
-            (RowSums.of(part, alpha, loss, C) for part, alpha in zip(parts, alphas, strict=True)),
+    for i, (part, alpha) in enumerate(zip(parts, alphas, strict=True)):
+        products = np.empty(part.rows.n_rows)
+        multiply(part, start, products)
+        all_products.append(products)
+        losses.append(_losses_around(part, loss, start, products, last, i))
+        active = np.empty(part.active.size, dtype=np.int64)
+        size = active_rows(
+            loss, products, part.weights, C, _SHRINK_MARGIN, part.active, alpha, active
         )
+        actives.append(active[:size])
+    for number in range(passes):
+        for i, (part, alpha) in enumerate(zip(parts, alphas, strict=True)):
+            order = rng.permutation(actives[i])
+            kept, changed, _, _ = sweep(
+                loss, part.rows.arrays, part.signed_weights, part.rows.squared_norms, C, 1.0,
+                spread, _SHRINK_MARGIN if number else math.inf, order, alpha, v,
+            )  # fmt: skip
+            actives[i] = order[:kept]
+            updates += changed
+    rows: RowSums = functools.reduce(
+        operator.add,
+        (RowSums.of(part, alpha, loss, C) for part, alpha in zip(parts, alphas, strict=True)),
+    )
     sums = RoundSums(
         functools.reduce(_added, losses), replace(rows, w=np.zeros(0)), packed(rows.w), updates,
         time.perf_counter() - began,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from certsvm.dask.blocks import BlockSummary, part_of, signed_weights_of
 from certsvm.dask.cluster import Cluster, Group, add_up
 from certsvm.kernels.losses import HINGE, Loss
-from certsvm.parallel import ALONE, Team, single_threaded_blas
+from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows, Vector, as_compiled_for
@@ -196,11 +196,10 @@ def _sum_of_group(
     parts = parts_of(inputs)
     arguments = tuple(map(as_compiled_for, arguments))
     items = [()] * len(parts) if each is None else [(as_compiled_for(item),) for item in each]
-    with single_threaded_blas():
-        return functools.reduce(
-            operator.iadd,
-            (task(part, ALONE, *item, *arguments) for part, item in zip(parts, items, strict=True)),
-        )
+    return functools.reduce(
+        operator.iadd,
+        (task(part, ALONE, *item, *arguments) for part, item in zip(parts, items, strict=True)),
+    )
 
 
 def _weights_of(part: Part, team: Team) -> Vector:

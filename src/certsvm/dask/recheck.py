@@ -22,7 +22,7 @@ from certsvm.dask.cluster import TRANSIENT, WorkerGoneError, add_up
 from certsvm.dask.cocoa import AlphaOnWorkers, GroupState
 from certsvm.dask.problem import ClusterProblem, parts_of
 from certsvm.kernels.losses import Loss
-from certsvm.parallel import ALONE, Team
+from certsvm.parallel import ALONE, Team, single_threaded_blas
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.training.result import Result
@@ -146,11 +146,13 @@ def _recheck_group(inputs: Sequence[Any], state: GroupState, w: Vector, C: float
     )
 
 
+@single_threaded_blas()
 def recheck_alpha(part: Part, team: Team, alpha: Vector, w: Vector, C: float) -> RecheckSums:
     """The sums over one part, for a given alpha of its rows."""
     return _recheck(part, _margins(part, w), C, lambda rows: np.asarray(alpha)[rows])
 
 
+@single_threaded_blas()
 def recheck_response(
     part: Part, team: Team, w: Vector, C: float, response: Response | None
 ) -> RecheckSums:

@@ -98,7 +98,7 @@ class LinearSVC(
         Number of threads, for several classes at once or inside one fit ("newton" shares most
         of its work among them, other solvers only the computation of the objective). None means
         1 unless in a ``joblib.parallel_config`` context, -1 all processors. BLAS is held to one
-        thread during a fit. Ignored for tensors: PyTorch has its own threads.
+        thread where a fit calls it. Ignored for tensors: PyTorch has its own threads.
     random_state : int, RandomState instance or None, default=None
         Seed of the order in which rows are presented; each class has a random stream of its
         own. An int gives the same bits each time, for the same number of threads.

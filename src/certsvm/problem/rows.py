@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from certsvm.kernels import checks
 from certsvm.kernels.objective import squared_norms
 from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, copy_rows
+from certsvm.kernels.vectors import inner
 from certsvm.matrices import checked_csr, refuse_masked
 from certsvm.problem.room import require_room
 
@@ -103,7 +104,7 @@ class Rows:
     def squared_lengths(self) -> float:
         """Sum of the squares of the rows' lengths: the cost of Gram matrices."""
         lengths = self.lengths.astype(np.float64)
-        return float(lengths @ lengths)
+        return inner(lengths, lengths)
 
     @property
     def nbytes(self) -> int:

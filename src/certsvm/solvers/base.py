@@ -20,6 +20,7 @@ import numpy as np
 
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
+from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
@@ -77,7 +78,7 @@ class Start:
     def overflows(self, problem: BaseProblem) -> bool:
         """Whether J(w), or a step from there, may be beyond the range of float64."""
         with np.errstate(over="ignore"):
-            square = float(self.w @ self.w)
+            square = inner(self.w, self.w)
             loss = problem.C * problem.weight_sum * (1.0 + problem.R * math.sqrt(square))
             return not math.isfinite(_HEADROOM * (square + loss))
 

@@ -38,6 +38,7 @@ from certsvm.kernels.jit import kernel
 from certsvm.kernels.losses import Loss, box_end, coordinate_step, dual_gradient, loss_value
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Solver, require_positive
 from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
@@ -134,7 +135,7 @@ class DCDRun(DualCoordinateRun):
         return Epoch(
             epochs=self._passes,
             updates=sum(updates),
-            primal_estimate=0.5 * float(self._w @ self._w) + self._problem.C * losses,
+            primal_estimate=0.5 * inner(self._w, self._w) + self._problem.C * losses,
             finished=finished,
         )
 

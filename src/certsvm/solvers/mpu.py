@@ -46,6 +46,7 @@ from certsvm.certificates.rounding import updates_rounding
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require, require_positive
 from certsvm.solvers.shared.dual_start import starting_alpha
@@ -176,13 +177,15 @@ class MPURun(Run):
             path += sums[4]
         self._order = self._order[:kept]
         a = self._a.astype(np.float64, copy=False)
-        squared_length = float(a @ a)
+        squared_length = inner(a, a)
         # Neither a, which ended here, nor a step was ever longer.
         reach = math.sqrt(squared_length) + path
         self._rounding += updates_rounding(updates, reach, reach)
         squared_norm = squared_length / self._b**2
         primal = 0.5 * squared_norm + problem.C * loss
-        dual = float(problem.weights @ self._counts) / self._b - 0.5 * squared_norm
+        dual = (
+            inner(problem.weights, self._counts.astype(np.float64)) / self._b - 0.5 * squared_norm
+        )
         near = dual > 0 and primal / dual - 1 <= self._near
         self._active_passes += not every_row
         if updates == 0 or near or self._active_passes == _ACTIVE_PASSES:
@@ -211,7 +214,7 @@ class MPURun(Run):
         counted = problem.weights * self._counts
         return counts_point(
             problem.C / self._N, total(counted), self._a, self._rounding,
-            float(counted @ problem.rows.norms), "counts",
+            inner(counted, problem.rows.norms), "counts",
             self._alpha if self._keep_alpha else None,
         )  # fmt: skip
 

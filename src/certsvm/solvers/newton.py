@@ -33,6 +33,7 @@ from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound, length
 from certsvm.kernels.losses import smoothing_centre
 from certsvm.kernels.rows import Vector
+from certsvm.kernels.vectors import inner
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require_positive
@@ -237,7 +238,7 @@ class NewtonRun(Run):
         self._steps += 1
         self._complete = False
         self._between = None
-        squared_gradient = float(self._gradient @ self._gradient)
+        squared_gradient = inner(self._gradient, self._gradient)
         move = self._schedule.judge(squared_gradient, self._best, filled=self._filled)
         if move is not Move.STEP:
             self._begin_problem(move)
@@ -283,7 +284,7 @@ class NewtonRun(Run):
 
     def _step_along(self, direction: Vector) -> float:
         """The length of the step, given the products of the rows with the direction."""
-        linear, square = float(self.w @ direction), float(direction @ direction)
+        linear, square = inner(self.w, direction), inner(direction, direction)
         weights, sigma, C = self._problem.weights, self.sigma, self._problem.C
         loss, products = self._problem.loss, self._along.values
 

@@ -29,6 +29,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require, require_positive
@@ -141,7 +142,7 @@ class NORMARun(Run):
         return Epoch(
             epochs=epochs,
             margin_errors=errors,
-            primal_estimate=0.5 * float(w @ w) + self._problem.C * loss,
+            primal_estimate=0.5 * inner(w, w) + self._problem.C * loss,
         )
 
     def candidates(self) -> Iterator[Vector]:

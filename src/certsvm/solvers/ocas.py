@@ -32,6 +32,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Solver, require, require_positive
@@ -95,7 +96,7 @@ class OCASRun(CuttingPlaneRun):
 
     def _objective(self, w: Vector, products: Vector) -> float:
         losses = np.maximum(0.0, 1.0 - products)
-        return 0.5 * float(w @ w) + self._problem.C * float(self._problem.weights @ losses)
+        return 0.5 * inner(w, w) + self._problem.C * inner(self._problem.weights, losses)
 
     def epoch(self) -> Epoch:
         """One round: master problem, line search, cut."""
@@ -104,7 +105,7 @@ class OCASRun(CuttingPlaneRun):
         master = self._master
         w_new = master.solve(self.FRACTION * (self._primal - self._dual))
         point = master.dual("cutting planes")
-        self._dual = max(self._dual, point.alpha_sum - 0.5 * float(point.w @ point.w))
+        self._dual = max(self._dual, point.alpha_sum - 0.5 * inner(point.w, point.w))
         products = master.margins(w_new)
         step = line_search(self._problem, self._w, self._margins, w_new, products)
         w = self._w + step * (w_new - self._w)
@@ -133,10 +134,10 @@ def line_search(
     direction = w_new - w
     change = products_new - products
     weights = problem.C * problem.weights
-    curvature = float(direction @ direction)
+    curvature = inner(direction, direction)
     # For small t > 0, the rows below the margin, or on it with a falling product, have a loss.
     losing = (products < 1.0) | ((products == 1.0) & (change < 0.0))
-    slope = float(w @ direction) - float(weights[losing] @ change[losing])
+    slope = inner(w, direction) - inner(weights[losing], change[losing])
     if slope >= 0.0 or curvature == 0.0:
         return 0.0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require_positive
 from certsvm.storage.fields import array, count, positive
@@ -98,7 +99,7 @@ class PegasosRun(Run):
             self._t += part.size
             errors += part_errors
             loss += part_loss
-        squared_norm = self._scale**2 * float(self._v @ self._v)
+        squared_norm = self._scale**2 * inner(self._v, self._v)
         return Epoch(
             epochs=self._t // problem.m,
             margin_errors=errors,

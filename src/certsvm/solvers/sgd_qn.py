@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot
+from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require_positive
 from certsvm.solvers.shared.scaled_sgd import mean_objective
@@ -187,7 +188,7 @@ class SGDQNRun(Run):
         return Epoch(
             epochs=self._passes,
             margin_errors=errors,
-            primal_estimate=0.5 * float(w @ w) + self._problem.C * loss,
+            primal_estimate=0.5 * inner(w, w) + self._problem.C * loss,
         )
 
     def candidates(self) -> Iterator[Vector]:

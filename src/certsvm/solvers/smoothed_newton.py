@@ -39,6 +39,7 @@ from certsvm.certificates.dual import DualPoint, Response, RowSums, dual_bound
 from certsvm.certificates.primal import LossSums, losses_of, multiply, multiply_two
 from certsvm.certificates.rounding import Bound, product_error
 from certsvm.kernels.losses import Loss, smoothing_centre
+from certsvm.kernels.vectors import inner
 from certsvm.parallel import Team
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
@@ -214,7 +215,7 @@ class SmoothedNewtonRun(Run):
         self._w = reading.w
         self._schedule.steps += 1
         sigma = self.sigma
-        move = self._schedule.judge(float(reading.gradient @ reading.gradient), self._best)
+        move = self._schedule.judge(inner(reading.gradient, reading.gradient), self._best)
         if move is Move.STEP:
             self._line = Line(reading.w, newton_direction(reading.sums.gram, reading.gradient))
         elif move is Move.STEEPER:
@@ -289,7 +290,7 @@ def read(problem: SummableProblem, line: Line, sigma: float, options: Options) -
     )
     slopes = None
     if along is not None:
-        slopes = line.begin @ along + STEPS * (along @ along) + sums.slopes
+        slopes = inner(line.begin, along) + STEPS * inner(along, along) + sums.slopes
     primal = sums.losses.primal(problem.C, w, product_error(w))
     return Reading(w, primal, point, w - point.w, sums, slopes)
 

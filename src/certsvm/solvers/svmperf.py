@@ -31,6 +31,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Solver, require_positive
 from certsvm.solvers.shared.cutting_planes import CuttingPlaneRun
@@ -91,9 +92,9 @@ class SVMperfRun(CuttingPlaneRun):
         self._w = master.solve(self.FRACTION * self._gap)
         point = master.dual("cutting planes")
         products = master.margins(self._w)
-        risk = float(problem.weights @ np.maximum(0.0, 1.0 - products))
+        risk = inner(problem.weights, np.maximum(0.0, 1.0 - products))
         master.add_cut(products)
-        squared_norm = float(self._w @ self._w)
+        squared_norm = inner(self._w, self._w)
         primal = 0.5 * squared_norm + problem.C * risk
         gap = max(0.0, primal - point.alpha_sum + 0.5 * squared_norm)
         self._gap = min(self._gap, gap)

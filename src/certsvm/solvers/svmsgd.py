@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require_positive
@@ -109,7 +110,7 @@ class SvmSgdRun(Run):
         return Epoch(
             epochs=self._state.t // self._problem.m,
             margin_errors=errors,
-            primal_estimate=0.5 * float(w @ w) + self._problem.C * loss,
+            primal_estimate=0.5 * inner(w, w) + self._problem.C * loss,
         )
 
     def candidates(self) -> Iterator[Vector]:

@@ -52,6 +52,7 @@ from certsvm.kernels.losses import (
 )
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Solver, require, require_positive
 from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
@@ -250,7 +251,7 @@ class WorkingSetRun(DualCoordinateRun):
         active, sums = self._visit(order, sweep, self._solver.omega, 1.0, shrink_margin)
         self._active = np.sort(active)
         self._sweeps += 1
-        dual = dual_sum(self._problem, self._alpha).value - 0.5 * float(self._w @ self._w)
+        dual = dual_sum(self._problem, self._alpha).value - 0.5 * inner(self._w, self._w)
         self._dual_value = max(self._dual_value, dual)
         return max(sum(result[2] for result in sums), 0.0), sum(result[1] for result in sums)
 
@@ -288,7 +289,7 @@ class WorkingSetRun(DualCoordinateRun):
         if self._best_bound.rounding > _ROUNDING * gap:
             self._best.compute(self._team)
             self._best_bound = self._best.primal_bound(self._team)
-        if self._rounding * math.sqrt(float(self._w @ self._w)) > _ROUNDING * gap:
+        if self._rounding * math.sqrt(inner(self._w, self._w)) > _ROUNDING * gap:
             self._compute_w()
         active = np.empty(problem.m, dtype=np.int64)
         size = active_rows(

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from certsvm.parallel import Team, single_threaded_blas
+from certsvm.parallel import Team
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.room import require_room
 from certsvm.problem.streamed import StreamedProblem
@@ -71,8 +71,8 @@ def train(
     keep_vector : bool, default=False
         Whether to return sum_k alpha_k y_k of that point.
     n_jobs : int, default=1
-        Number of threads, for J and for the parallel parts of some solvers. BLAS is limited to one
-        thread.
+        Number of threads, for J and for the parallel parts of some solvers. Calls of BLAS are
+        limited to one thread.
     callbacks : sequence of callables
         Called after each pass with a ``Progress``; a true return value ends training.
     stop : threading.Event, default=None
@@ -111,7 +111,7 @@ def train(
                 stacklevel=2,
             )
             start = None
-    with single_threaded_blas(), Team(n_jobs) as team:
+    with Team(n_jobs) as team:
         options = Options(np.random.default_rng(seed), tol, start, keep_alpha, keep_vector, team)
         trainer = _begin(problem, solver, options, checkpoint, began)
         reason = _make_passes(trainer, max_iter, max_time, callbacks, stop, checkpoint)

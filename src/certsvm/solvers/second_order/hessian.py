@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from certsvm.kernels.gram import scaled_rows, sparse_gram
 from certsvm.kernels.objective import weighted_sum_of
 from certsvm.kernels.rows import CsrRows, Vector
-from certsvm.parallel import Team
+from certsvm.parallel import Team, single_threaded_blas
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.part import Part
 from certsvm.solvers.base import Solver, require
@@ -32,6 +32,7 @@ def require_few_columns(problem: BaseProblem, most: int, solver: Solver) -> None
     )
 
 
+@single_threaded_blas()
 def newton_direction(G: NDArray[np.float64], gradient: Vector) -> Vector:
     """-(I + G)^-1 gradient; ``G`` is overwritten."""
     G[np.diag_indices_from(G)] += 1.0
@@ -44,6 +45,7 @@ def newton_direction(G: NDArray[np.float64], gradient: Vector) -> Vector:
     return -solution
 
 
+@single_threaded_blas()
 def symmetric_product(G: NDArray[np.float64], v: Vector) -> Vector:
     """G v for a symmetric matrix, given its lower triangle."""
     product: Vector = np.tril(G) @ v + np.tril(G, -1).T @ v
@@ -104,7 +106,8 @@ def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> N
             now = slice(start, min(start + _ROWS_AT_ONCE, last))
             filled = block[: now.stop - now.start]
             scaled_rows(rows.arrays, which[now], np.sqrt(weights[now]), filled)
-            G += filled.T @ filled
+            with single_threaded_blas():
+                G += filled.T @ filled
         return G
 
     if not _is_shared(which.size, per_row, d, team.n_jobs):

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from certsvm.certificates.dual import DualPoint, dual_point, mixed_point, shares_within
 from certsvm.certificates.primal import multiply
 from certsvm.kernels.jit import kernel
+from certsvm.parallel import single_threaded_blas
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Options, Run
@@ -109,6 +110,7 @@ class Master(Stateful):
         multiply(self._problem, w, products)
         return products
 
+    @single_threaded_blas()
     def add_cut(self, products: Vector) -> None:
         """Add the cut at v, given its products v.y_k."""
         problem = self._problem
@@ -129,6 +131,7 @@ class Master(Stateful):
         if self._keep_alpha:
             self._bits.append(np.packbits(inside))
 
+    @single_threaded_blas()
     def solve(self, accuracy: float) -> Vector:
         """Solve until the duality gap of the master problem is at most ``accuracy``; return w."""
         least = 1e-14 * self._problem.C * float(self.g.max())

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.dual import DualPoint, dual_point, point_of
 from certsvm.certificates.rounding import updates_rounding
+from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Options, Run
@@ -49,7 +50,7 @@ class DualCoordinateRun(Run):
         stay active, and what the kernel returned for each piece.
         """
         problem = self._problem
-        length = math.sqrt(float(self._w @ self._w))
+        length = math.sqrt(inner(self._w, self._w))
         kept, sums = 0, []
         for piece in problem.slices(order):
             result = steps(

@@ -39,6 +39,7 @@ from certsvm.certificates.rounding import updates_rounding
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.kernels.vectors import inner
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.part import Part
 from certsvm.storage.fields import array, count, number
@@ -150,7 +151,7 @@ class GrowingMargin(Stateful):
 
     def _squared_length(self) -> float:
         a = self.a if self.a.dtype == np.float64 else self.a.astype(np.float64)
-        return float(a @ a)
+        return inner(a, a)
 
     def largest_norm(self) -> float:
         """A bound on |a| at any time so far (Proposition 1)."""

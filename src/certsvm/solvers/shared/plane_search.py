@@ -26,6 +26,7 @@ from certsvm.kernels.losses import (
     smoothing_centre,
 )
 from certsvm.kernels.rows import Vector
+from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 
 _STEPS = 16
@@ -38,7 +39,7 @@ _RIDGE = 1e-9
 def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float, float]:
     """Coefficients (a, b) for which f is small, and not above f(1, 0) or f(0, 1)."""
     loss, C, weights = problem.loss, problem.C, problem.weights
-    uu, uv, vv = float(u.w @ u.w), float(u.w @ v.w), float(v.w @ v.w)
+    uu, uv, vv = inner(u.w, u.w), inner(u.w, v.w), inner(v.w, v.w)
     best, best_value = (1.0, 0.0), math.inf
     width = _WIDTH
     a, b = best

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Solver, require
 from certsvm.storage.fields import array, count, number, positive, record
@@ -128,7 +129,7 @@ def require_stable(solver: Solver, problem: Problem, eta_0: float) -> None:
 def mean_objective(problem: Problem, rows: NDArray[np.int64], w: Vector) -> float:
     """The objective lambda/2 |w|^2 plus the mean weighted hinge loss of ``rows``."""
     loss = float(partial_hinge(problem.rows.arrays, problem.signed_weights, rows, w))
-    return 0.5 * problem.lambda_ * float(w @ w) + loss / rows.size
+    return 0.5 * problem.lambda_ * inner(w, w) + loss / rows.size
 
 
 @kernel
