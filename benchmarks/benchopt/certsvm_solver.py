@@ -86,9 +86,9 @@ class Solver(BaseSolver):  # type: ignore[misc]
             return True, f"{self.solver} proves nothing, so it cannot stop at a tolerance"
         if not np.array_equal(np.unique(y), [-1, 1]):
             return True, "the labels are not -1 and +1"
-        most = getattr(solver, "max_columns", None)
-        if most is not None and X.shape[1] > most:
-            return True, f"{self.solver} takes at most {most} columns, X has {X.shape[1]}"
+        most = getattr(solver, "max_size", None)
+        if most is not None and min(X.shape) > most:
+            return True, f"{self.solver} takes at most {most} rows or columns, X has {X.shape}"
         return False, None
 
     def set_objective(self, X: Any, y: Any, C: float) -> None:
@@ -104,8 +104,8 @@ class Solver(BaseSolver):  # type: ignore[misc]
     def _compile(self) -> None:
         """Compile all kernels that this problem needs, or load them from the cache."""
         for name in AUTO if self.solver == "auto" else (self.solver,):
-            most = getattr(make_solver(name), "max_columns", None)
-            if most is None or self.X.shape[1] <= most:
+            most = getattr(make_solver(name), "max_size", None)
+            if most is None or min(self.X.shape) <= most:
                 self._fit(name, TOLERANCES[-1], max_iter=FIRST_PASSES)
 
     def get_next(self, stop_val: float) -> float:

@@ -12,7 +12,7 @@ from certsvm.training.result import INTERRUPTED
 C = 1.0
 # Lower than the tables' accuracy, to see how it goes on.
 GAP = 1e-4
-_MOST_COLUMNS = Newton().max_columns
+_LARGEST_SIZE = Newton().max_size
 # Without windows, SGD-s proves what it proves in the paper.
 SOLVERS: tuple[Solver, ...] = (
     Pegasos(), SGDr(), SGDs(windows=0), SGDs(), SGDm(), SVMperf(), OCAS(), DCD(), MPU(), Newton(),
@@ -22,7 +22,7 @@ SOLVERS: tuple[Solver, ...] = (
 
 def draw(data: DataSet, seconds: float, path: Path) -> None:
     """Let each solver run for so long, and draw them all."""
-    solvers = [s for s in SOLVERS if s.name != "newton" or data.X.shape[1] <= _MOST_COLUMNS]
+    solvers = [s for s in SOLVERS if s.name != "newton" or min(data.X.shape) <= _LARGEST_SIZE]
     comparison = compare(
         data.X, data.y, solvers=solvers, C=C, tol=GAP, max_iter=10**9, max_time=seconds
     )

@@ -6,7 +6,12 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.kernels.gram import scaled_rows, sparse_gram
+from certsvm.kernels.gram import (
+    scaled_rows,
+    scaled_submatrix,
+    sparse_gram,
+    sparse_row_products,
+)
 from certsvm.kernels.rows import CsrRows
 from certsvm.problem.rows import Rows
 from tests.problems import Array, Case, cases
@@ -61,3 +66,32 @@ def test_scaled_rows(case: Case, seed: int) -> None:
         out = np.full((5, rows.dimension), np.nan)
         function(rows.arrays, which, scales, out)
         np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
+
+
+@given(seeds)
+def test_submatrices(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    K = np.tril(rng.standard_normal((8, 8)))
+    which = np.sort(rng.choice(8, 5, replace=False))
+    scales = rng.standard_normal(5)
+    full = K + np.tril(K, -1).T
+    expected = scales[:, None] * full[np.ix_(which, which)] * scales + 2.0 * np.eye(5)
+    for function in (scaled_submatrix, scaled_submatrix.py_func):
+        out = np.full((5, 5), 9.0)
+        function(K, which, scales, 2.0, 0, 2, out)
+        assert (out[2:] == 9.0).all()
+        function(K, which, scales, 2.0, 2, 5, out)
+        np.testing.assert_allclose(np.tril(out), np.tril(expected), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_of_sparse_rows(dtype: type) -> None:
+    X = sp.random(9, 7, density=0.4, format="csr", random_state=0, dtype=dtype)
+    rows, columns = Rows(X), X.tocsc()
+    dense = X.toarray().astype(np.float64)
+    for function in (sparse_row_products, sparse_row_products.py_func):
+        K = np.ones((9, 9))
+        starts = columns.indptr.astype(np.int64)
+        for first, last in ((0, 4), (4, 9)):
+            function(rows.arrays, starts, columns.indices, columns.data, first, last, K)
+        np.testing.assert_allclose(np.tril(K), np.tril(1.0 + dense @ dense.T), atol=1e-6)

@@ -7,8 +7,16 @@ import scipy.sparse as sp
 from certsvm.certificates.dual import dual_bound
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import Auto, Newton, Options, WorkingSet
-from certsvm.solvers.auto import Refinement, is_small, newton_cost, step_cost, visit_cost
+from certsvm.solvers import Auto, Newton, Options, WorkingSet, auto
+from certsvm.solvers.auto import (
+    Refinement,
+    has_room_for_newton,
+    is_small,
+    newton_cost,
+    products_cost,
+    step_cost,
+    visit_cost,
+)
 from certsvm.solvers.working_set import Visits
 from certsvm.training.loop import train
 
@@ -78,12 +86,51 @@ def test_rows_that_would_have_to_be_waited_for_are_left_to_newton() -> None:
     assert train(problem, Auto(shuffled=True), tol=0.01, max_iter=1, seed=0).solver == "working-set"
 
 
-@pytest.mark.parametrize("columns", [6000, 100_000])
-def test_many_columns_stay_with_working_sets(columns: int) -> None:
+def test_many_rows_and_columns_stay_with_working_sets() -> None:
+    X = sp.random(5001, 5002, density=0.001, format="csr", random_state=0)
+    problem = Problem(Rows(X), np.where(np.arange(5001) % 2, 1, -1), C=100)
+    assert newton_cost(problem, 0.01) == np.inf
+    assert train(problem, Auto(), tol=1e-8, max_iter=10, seed=0).solver == "working-set"
+
+
+@pytest.mark.parametrize("columns", [6000, 20_000])
+def test_few_rows_are_solved_to_the_end(columns: int) -> None:
     X = sp.random(50, columns, density=0.01, format="csr", random_state=0)
     problem = Problem(Rows(X), np.where(np.arange(50) % 2, 1, -1), C=100)
-    assert newton_cost(problem, 0.01) == np.inf
-    assert train(problem, Auto(), tol=1e-8, max_iter=50, seed=0).solver == "working-set"
+    result = train(problem, Auto(), tol=0.01, seed=0)
+    assert result.solver == "newton"
+    assert result.certificate.relative_gap < 1e-8
+
+
+def test_wide_data_of_different_scales_go_over_to_newton() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 600)) * np.exp(3.0 * rng.standard_normal(600))
+    problem = Problem(Rows(X), np.where(rng.random(400) < 0.5, 1, -1))
+    assert not is_small(problem)
+    result = train(problem, Auto(), tol=1e-5, seed=0)
+    assert result.solver == "working-set, then newton"
+    assert result.certificate.met
+
+
+def test_without_room_for_matrices_there_is_no_newton(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = sp.random(2000, 2500, density=0.01, format="csr", random_state=0)
+    problem = Problem(Rows(X), np.where(np.arange(2000) % 2, 1, -1), C=100)
+    assert has_room_for_newton(problem)
+    monkeypatch.setattr(auto, "available_memory", lambda: 10**7)
+    assert not has_room_for_newton(problem)
+    run = Auto().start(problem, Options(np.random.default_rng(0)))
+    assert run._newton_cost(1e-8) == np.inf
+
+
+def test_threads_make_newton_cheaper_if_there_is_enough_to_share() -> None:
+    rng = np.random.default_rng(0)
+    large, small = (Problem(Rows(rng.standard_normal((n, 40))), np.ones(n)) for n in (60_000, 100))
+    assert newton_cost(large, 1e-6, 4) < 0.7 * newton_cost(large, 1e-6, 1)
+    assert newton_cost(small, 1e-6, 4) == newton_cost(small, 1e-6, 1)
+    wide = Problem(Rows(rng.standard_normal((1000, 2000))), np.ones(1000))
+    assert newton_cost(wide, 1e-6, 4) < 0.7 * newton_cost(wide, 1e-6, 1)
+    assert products_cost(wide, 4) < products_cost(wide, 1)
+    assert products_cost(large) == 0.0
 
 
 def test_costs_grow_with_what_they_should() -> None:

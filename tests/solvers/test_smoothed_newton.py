@@ -169,11 +169,11 @@ def test_any_start_will_do(size: float) -> None:
 
 def test_too_many_columns() -> None:
     X, y = noisy(50)
-    with pytest.raises(ValueError, match=r"7 columns .* more than max_columns = 6"):
-        train(on_stream(X, y, 2, intercept_scaling=1.0), SmoothedNewton(max_columns=6))
-    assert train(on_stream(X, y, 2), SmoothedNewton(max_columns=6)).certificate.met
-    with pytest.raises(ValueError, match="max_columns must be > 0"):
-        SmoothedNewton(max_columns=0)
+    with pytest.raises(ValueError, match=r"7 columns .* of size 7, more than max_size = 6"):
+        train(on_stream(X, y, 2, intercept_scaling=1.0), SmoothedNewton(max_size=6))
+    assert train(on_stream(X, y, 2), SmoothedNewton(max_size=6)).certificate.met
+    with pytest.raises(ValueError, match="max_size must be > 0"):
+        SmoothedNewton(max_size=0)
 
 
 def test_half_a_pass_has_no_dual_point() -> None:

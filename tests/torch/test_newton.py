@@ -213,8 +213,8 @@ def test_drift_stays_within_its_allowance() -> None:
 def test_what_it_does_not_take() -> None:
     X, y = generated(20, 3)
     case = Case(X.astype(float), y, None, 1.0, 0.0, "dense-float64-int32")
-    with pytest.raises(ValueError, match="more than max_columns = 2"):
-        train(tensor_problem(case, device(X)), TensorNewton(max_columns=2))
+    with pytest.raises(ValueError, match="more than max_size = 2"):
+        train(tensor_problem(case, device(X)), TensorNewton(max_size=2))
     with pytest.raises(ValueError, match="needs rows in tensors"):
         SOLVER.start(case.problem(), Options(np.random.default_rng(0)))
     with pytest.raises(ValueError, match="corrections must be >= 0"):

@@ -7,7 +7,7 @@ from certsvm.dask.costs import Shape, newton_is_cheaper
 from certsvm.solvers import SmoothedNewton, Solver
 
 SOLVERS: dict[str, type[Solver]] = {Cocoa.name: Cocoa, SmoothedNewton.name: SmoothedNewton}
-_MOST_COLUMNS = SmoothedNewton().max_columns
+_MOST_COLUMNS = SmoothedNewton().max_size
 
 
 def make_cluster_solver(solver: str | Solver, shape: Shape | None = None) -> Solver:

@@ -1,4 +1,4 @@
-"""Gram matrices of selected rows: sum_k weights_k y_k y_k'."""
+"""Gram matrices: sum_k weights_k y_k y_k' of selected rows, and the products of rows with rows."""
 
 from typing import Any
 
@@ -67,3 +67,50 @@ def scaled_rows(
     """The augmented rows ``which``, times ``scales``, as a dense matrix."""
     for i in range(which.size):
         scaled_row(rows, which[i], scales[i], out[i])
+
+
+@kernel
+def sparse_row_products(
+    rows: CsrRows,
+    column_starts: NDArray[np.int64],
+    column_rows: NDArray[Any],
+    column_values: NDArray[np.floating[Any]],
+    first: int,
+    last: int,
+    K: NDArray[np.float64],
+) -> None:
+    """Add the lower triangle of x_i.x_k, for the rows i from first to last, to ``K``.
+
+    The columns are those of the same matrix, each with its rows in ascending order.
+    """
+    for i in range(first, last):
+        products = K[i]
+        for j in range(rows.indptr[i], rows.indptr[i + 1]):
+            value = np.float64(rows.values[j])
+            column = rows.indices[j]
+            for q in range(column_starts[column], column_starts[column + 1]):
+                k = column_rows[q]
+                if k > i:
+                    break
+                products[k] += value * column_values[q]
+
+
+@kernel
+def scaled_submatrix(
+    K: NDArray[np.float64],
+    which: NDArray[np.int64],
+    scales: Vector,
+    ridge: float,
+    first: int,
+    last: int,
+    out: NDArray[np.float64],
+) -> None:
+    """The lower triangle of ridge I + (scales_i K_ij scales_j) over ``which``, which ascend.
+
+    Writes the rows from first to last of ``out``.
+    """
+    for i in range(first, last):
+        row = K[which[i]]
+        for j in range(i + 1):
+            out[i, j] = scales[i] * scales[j] * row[which[j]]
+        out[i, i] += ridge

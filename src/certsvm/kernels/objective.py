@@ -157,6 +157,24 @@ def weighted_sum_of(
         add(rows, which[i], signed_weights[which[i]], out)
 
 
+@kernel
+def products_of(
+    rows: RowArrays, which: NDArray[np.int64], v: Vector, first: int, last: int, out: Vector
+) -> None:
+    """v.x_k for the rows ``which[first:last]``, into ``out[first:last]``."""
+    for i in range(first, last):
+        out[i] = dot(rows, which[i], v)
+
+
+@kernel
+def combination_of(
+    rows: RowArrays, which: NDArray[np.int64], steps: Vector, first: int, last: int, out: Vector
+) -> None:
+    """Add steps_i x_k to ``out``, for the rows k in ``which[first:last]``."""
+    for i in range(first, last):
+        add(rows, which[i], steps[i], out)
+
+
 def squared_norm(rows: RowArrays, k: int) -> float:
     """Squared norm of the augmented row ``k``."""
     if isinstance(rows, CsrRows):

@@ -106,6 +106,15 @@ class Rows:
         lengths = self.lengths.astype(np.float64)
         return inner(lengths, lengths)
 
+    @cached_property
+    def squared_column_lengths(self) -> float:
+        """Sum of the squares of the columns' numbers of stored values, the intercept left out."""
+        if isinstance(self.arrays, CsrRows):
+            begin, end = self.arrays.indptr[[0, -1]]
+            lengths = np.bincount(self.arrays.indices[begin:end].astype(np.int64)).astype(float)
+            return inner(lengths, lengths)
+        return float(self.n_columns) * self.n_rows**2
+
     @property
     def nbytes(self) -> int:
         """Size of the data in memory."""

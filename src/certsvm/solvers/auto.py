@@ -16,7 +16,18 @@ stored values, the costs in nanoseconds (only ratios matter) are
     a step of Newton      2 (1.5 n + 5 m) + 20 m + 0.1 q + 0.02 d^3, plus 500,000;
                           7 steps to one per cent, and 5 for each further digit
 
-They are rounded averages over several data sets on one machine, so the choice is not always best.
+With fewer rows than columns, Newton's systems are as large as the number of free rows:
+
+    a step of Newton      3 (1.5 n + 5 m) + 20 m + 10 d + m^2 + 0.01 m^3, plus 500,000
+    once                  the products of the rows with each other: half the sum over columns of the
+                          squared number of stored values, or 0.035 m^2 d as a dense matrix
+
+Threads share the passes, matrices and systems of Newton, if these are large enough, but not the
+visits of working sets.
+
+The costs are rounded averages over several data sets on one machine, so the choice is not always
+best. Newton is out of the question if neither rows nor columns are few, or its matrices do not fit
+in memory.
 
 Problems that Newton solves within a few milliseconds are solved by Newton, until the gap no longer
 falls or to machine precision.
@@ -37,6 +48,7 @@ from certsvm.certificates.rounding import Bound
 from certsvm.kernels.rows import Vector
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
+from certsvm.problem.room import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.newton import Newton, NewtonRun
 from certsvm.solvers.sgd_s import SGDs
@@ -46,8 +58,14 @@ from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
 from certsvm.storage.fields import count, nested, number, text
 from certsvm.storage.state import State, Stateful
 
-# The largest number of columns for Newton, in memory and on a stream.
-_MOST_COLUMNS, _MOST_COLUMNS_OF_STREAM = 5000, 3000
+# The largest size of Newton's systems, and the largest number of columns on a stream.
+_LARGEST_SIZE, _MOST_COLUMNS_OF_STREAM = 5000, 3000
+# The number of square matrices of that size that Newton keeps at the same time. Smaller ones than
+# so many bytes always have room.
+_MATRICES, _ALWAYS_ROOM = 3, 1 << 26
+# Work in nanoseconds from which threads share it, the size from which they share the solution of a
+# system, and the power of their number by which they are faster.
+_SHARED, _SHARED_SIZE, _GAIN = 2_000_000, 1000, 0.75
 # The fixed cost of a step of Newton, in nanoseconds.
 _OVERHEAD = 500_000.0
 # The cost of a step of Newton, without the fixed cost, up to which a problem is small.
@@ -112,20 +130,26 @@ class AutoRun(Run):
         self._problem = problem
         self._options = options
         self._passes = 0
-        self._refinement = Refinement() if is_small(problem) else None
+        self._has_room = has_room_for_newton(problem)
+        self._refinement = Refinement() if self._has_room and is_small(problem) else None
         self._run: WorkingSetRun | NewtonRun
         self.solver_name = Newton.name
         if self._refinement is None:
             order = Order(problem, options.rng, shuffled=shuffled)
             visits = _LEAST_PASSES * problem.m * visit_cost(problem, in_order=order.in_order)
-            if visits <= newton_cost(problem, 0.01):
+            if visits <= self._newton_cost(0.01):
                 self.solver_name = WorkingSet.name
                 self._run = WorkingSetRun(WorkingSet(), problem, options, order)
                 return
         self._run = self._newton(options)
 
+    def _newton_cost(self, target: float) -> float:
+        if not self._has_room:
+            return math.inf
+        return newton_cost(self._problem, target, self._options.team.n_jobs)
+
     def _newton(self, options: Options) -> NewtonRun:
-        return Newton(max_columns=_MOST_COLUMNS).start_in_memory(self._problem, options)
+        return Newton(max_size=_LARGEST_SIZE).start_in_memory(self._problem, options)
 
     def _run_to_resume(self, values: Mapping[str, Any]) -> WorkingSetRun | NewtonRun:
         if values["solver_name"] == self.solver_name:
@@ -150,7 +174,7 @@ class AutoRun(Run):
             # The first estimates mean little.
             return False
         visit = visit_cost(self._problem, in_order=run.in_order)
-        newton = newton_cost(self._problem, self._options.target)
+        newton = self._newton_cost(self._options.target)
         left, spent = run.outlook() * visit, run.visited * visit
         # However much was spent, there is no point in switching shortly before the end.
         return _OPTIMISM * left > newton or (spent > 2.0 * newton and left > 0.5 * newton)
@@ -204,19 +228,57 @@ def visit_cost(problem: Problem, *, in_order: bool) -> float:
     return 4.0 * problem.rows.n_stored / problem.rows.n_rows + 30.0 + waiting
 
 
-def step_cost(problem: Problem) -> float:
+def system_size(problem: Problem) -> int:
+    """The size of Newton's systems: the number of rows or of columns, whichever is less."""
+    return min(problem.n_rows, problem.dimension)
+
+
+def step_cost(problem: Problem, n_jobs: int = 1) -> float:
     """The cost of a step of Newton, without the fixed cost."""
     rows = problem.rows
     n, m, d = float(rows.n_stored), float(rows.n_rows), float(rows.dimension)
-    return 2.0 * (1.5 * n + 5.0 * m) + 20.0 * m + 0.1 * rows.squared_lengths + 0.02 * d**3
+    if m < d:
+        passes, matrix, system = 3.0 * (1.5 * n + 5.0 * m), m**2, 0.01 * m**3
+        alone = 20.0 * m + 10.0 * d
+    else:
+        passes, matrix, system = 2.0 * (1.5 * n + 5.0 * m), 0.1 * rows.squared_lengths, 0.02 * d**3
+        alone = 20.0 * m
+    if system_size(problem) >= _SHARED_SIZE:
+        system = shared(system, n_jobs)
+    return shared(passes, n_jobs) + shared(matrix, n_jobs) + system + alone
 
 
-def newton_cost(problem: Problem, target: float) -> float:
-    """The cost of Newton to the accuracy ``target``; infinite if there are too many columns."""
-    if problem.rows.dimension > _MOST_COLUMNS:
+def shared(cost: float, n_jobs: int) -> float:
+    """The cost of work that threads share if there is enough of it."""
+    return cost / n_jobs**_GAIN if cost >= _SHARED else cost
+
+
+def products_cost(problem: Problem, n_jobs: int = 1) -> float:
+    """The cost of the products of the rows with each other, if Newton needs them."""
+    rows = problem.rows
+    if rows.n_rows >= rows.dimension:
+        return 0.0
+    dense = 0.035 * float(rows.n_rows) ** 2 * rows.n_columns
+    return shared(min(dense, 0.5 * rows.squared_column_lengths), n_jobs)
+
+
+def newton_cost(problem: Problem, target: float, n_jobs: int = 1) -> float:
+    """The cost of Newton to the accuracy ``target``; infinite if its systems are too large."""
+    if system_size(problem) > _LARGEST_SIZE:
         return math.inf
     digits = math.log10(0.01 / max(target, 1e-10)) if target < 0.01 else 0.0
-    return (7.0 + 5.0 * digits) * (step_cost(problem) + _OVERHEAD)
+    steps = (7.0 + 5.0 * digits) * (step_cost(problem, n_jobs) + _OVERHEAD)
+    return steps + products_cost(problem, n_jobs)
+
+
+def has_room_for_newton(problem: Problem) -> bool:
+    """Whether Newton's matrices fit in memory."""
+    needed = 8 * _MATRICES * system_size(problem) ** 2
+    if needed <= _ALWAYS_ROOM or system_size(problem) > _LARGEST_SIZE:
+        # Too large systems are ruled out by their cost.
+        return True
+    available = available_memory()
+    return available is None or needed <= available
 
 
 def is_small(problem: Problem) -> bool:
@@ -231,4 +293,6 @@ def is_small(problem: Problem) -> bool:
     >>> is_small(Problem(Rows(np.ones((100_000, 10))), np.ones(100_000)))
     False
     """
-    return problem.rows.dimension <= _MOST_COLUMNS and step_cost(problem) <= _SMALL
+    if system_size(problem) > _LARGEST_SIZE:
+        return False
+    return step_cost(problem) <= _SMALL and products_cost(problem) <= _SMALL

@@ -1,4 +1,4 @@
-"""Newton: a second-order method for few columns.
+"""Newton: a second-order method for few columns or few rows.
 
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
 
@@ -6,15 +6,17 @@ by the method of ``second_order.schedule``, in the form for rows in memory, with
 row.
 
 A step costs two passes over the rows, the Gram matrix of the free support vectors, and the solution
-of a system as large as the number of columns. The number of steps grows slowly with C and with the
-accuracy. The run keeps the products of w with all rows, so each step gives J, and the slope at any
-point along a direction costs no pass.
+of a system as large as the number of columns. With fewer rows than columns, the system is as large
+as the number of free support vectors, and the products of the rows with each other are computed
+once (``second_order.spaces``). The number of steps grows slowly with C and with the accuracy. The
+run keeps the products of w with all rows, so each step gives J, and the slope at any point along a
+direction costs no pass.
 
 If there are many rows, the run begins on a random sample, which may begin on a smaller sample.
 
 ``smoothed_newton`` is the form for streams, which stores nothing per row.
 
-Given:      C, s, the rows; at most ``max_columns`` columns.
+Given:      C, s, the rows; at most ``max_size`` columns, or at most as many rows.
 Result:     w, and alpha(w).
 """
 
@@ -38,7 +40,6 @@ from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require_positive
 from certsvm.solvers.second_order.accuracy import lengthening, too_rounded
-from certsvm.solvers.second_order.hessian import gram, newton_direction, require_few_columns
 from certsvm.solvers.second_order.line_search import zero_of_slope
 from certsvm.solvers.second_order.sample import (
     SAMPLE_GAP,
@@ -52,6 +53,8 @@ from certsvm.solvers.second_order.smoothing import (
     free_support_vectors,
     smoothed_alpha,
 )
+from certsvm.solvers.second_order.spaces import space_of
+from certsvm.solvers.second_order.systems import require_small_systems
 from certsvm.solvers.shared.dual_start import starting_alpha
 from certsvm.solvers.smoothed_newton import SmoothedNewton
 from certsvm.storage.fields import array, count, nested, number, record
@@ -65,13 +68,13 @@ _LEAST_SHARED = 200_000
 
 @dataclass(frozen=True)
 class Newton(Solver):
-    """Second-order method for few columns.
+    """Second-order method for few columns or few rows.
 
     Parameters
     ----------
-    max_columns : int, default=5000
-        Raise an error if there are more columns: the memory grows with their square, the time of a
-        step with their cube.
+    max_size : int, default=5000
+        The largest size of the systems to solve: raise an error if there are more columns, and more
+        rows, too. The memory grows with the square of the size, the time of a step with its cube.
     samples : bool, default=True
         Whether to begin on samples of the rows. Steps on samples do not count as passes, and limits
         are checked only after them.
@@ -86,21 +89,22 @@ class Newton(Solver):
     warm_starts_from_alpha: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = SummableProblem
 
-    max_columns: int = 5000
+    max_size: int = 5000
     samples: bool = True
 
     def __post_init__(self) -> None:
-        require_positive(self, "max_columns")
+        require_positive(self, "max_size")
 
     def start(self, problem: SummableProblem, options: Options) -> Run:
         """Begin a run; on a stream, a run of ``SmoothedNewton``."""
         if not isinstance(problem, Problem):
-            return SmoothedNewton(self.max_columns, self.samples).start(problem, options)
+            return SmoothedNewton(self.max_size, self.samples).start(problem, options)
         return self.start_in_memory(problem, options)
 
     def start_in_memory(self, problem: Problem, options: Options) -> NewtonRun:
         """Begin a run on rows in memory."""
-        require_few_columns(problem, self.max_columns, self)
+        size = min(problem.n_rows, problem.dimension)
+        require_small_systems(problem, size, self.max_size, self)
         return NewtonRun(problem, options, samples=self.samples)
 
 
@@ -129,6 +133,7 @@ class NewtonRun(Run):
     def __init__(self, problem: Problem, options: Options, *, samples: bool = True) -> None:
         self._problem = problem
         self._team = options.team
+        self._space = space_of(problem, options.team)
         self._target = options.target
         self._keep_alpha = options.keep_alpha
         self._best = BestValues()
@@ -246,14 +251,15 @@ class NewtonRun(Run):
             problem.loss, self._unclipped, problem.weights, problem.C, self._rows
         )
         free = self._rows[:n_free]
-        G = gram(problem, free, self.sigma * problem.weights[free], self._team)
-        direction = newton_direction(G, self._gradient)
+        weights = self.sigma * problem.weights[free]
+        direction = self._space.direction(free, weights, self._gradient)
         self._along.w = direction
         self._along.compute(self._team)
         if problem.m < self._along.values.size:
             self._along.values[problem.signed_weights == 0.0] = 0.0
-        self._products.mix(1.0, self._step_along(direction), self._along)
-        self._schedule.steps += 1
+        step = self._step_along(direction)
+        self._products.mix(1.0, step, self._along)
+        self._schedule.note_step(step)
         self._evaluate()
         self._complete = True
         return Epoch(epochs=self._steps, free=int(free.size), primal_estimate=self._primal.value)

@@ -21,7 +21,7 @@ sigma from the same point would use only the few rows that are free there, and m
 The first part of the rows serves as a sample. If the rows are in no particular order, most steps
 are made there.
 
-Given:      C, s, the rows in parts; at most ``max_columns`` columns.
+Given:      C, s, the rows in parts; at most ``max_size`` columns.
 Result:     w, and sigma, hence alpha.
 """
 
@@ -49,7 +49,6 @@ from certsvm.solvers.base import Epoch, Options, Run, Solver, require_positive
 from certsvm.solvers.second_order.hessian import (
     gram,
     newton_direction,
-    require_few_columns,
     sum_of_rows,
     symmetric_product,
 )
@@ -66,6 +65,7 @@ from certsvm.solvers.second_order.smoothing import (
     free_support_vectors,
     smoothed_alpha,
 )
+from certsvm.solvers.second_order.systems import require_small_systems
 from certsvm.storage.fields import array, count, flag, maybe, nested, number, record
 from certsvm.storage.state import State
 
@@ -76,9 +76,9 @@ class SmoothedNewton(Solver):
 
     Parameters
     ----------
-    max_columns : int, default=5000
-        Raise an error if there are more columns: the memory grows with their square, the time of a
-        step with their cube.
+    max_size : int, default=5000
+        The largest size of the systems to solve: raise an error if there are more columns. The
+        memory grows with the square of the size, the time of a step with its cube.
     samples : bool, default=True
         Whether to begin on the first part of the rows, if there are more.
 
@@ -91,15 +91,15 @@ class SmoothedNewton(Solver):
     name: ClassVar[str] = "smoothed-newton"
     problem_type: ClassVar[type[Any]] = SummableProblem
 
-    max_columns: int = 5000
+    max_size: int = 5000
     samples: bool = True
 
     def __post_init__(self) -> None:
-        require_positive(self, "max_columns")
+        require_positive(self, "max_size")
 
     def start(self, problem: SummableProblem, options: Options) -> SmoothedNewtonRun:
         """Begin a run; keeping alpha costs a number per row, and a pass for each better bound."""
-        require_few_columns(problem, self.max_columns, self)
+        require_small_systems(problem, problem.dimension, self.max_size, self)
         return SmoothedNewtonRun(problem, options, samples=self.samples)
 
 
@@ -217,10 +217,13 @@ class SmoothedNewtonRun(Run):
         sigma = self.sigma
         move = self._schedule.judge(inner(reading.gradient, reading.gradient), self._best)
         if move is Move.STEP:
-            self._line = Line(reading.w, newton_direction(reading.sums.gram, reading.gradient))
+            self._line = Line(
+                reading.w, newton_direction(reading.sums.gram, reading.gradient, self._options.team)
+            )
         elif move is Move.STEEPER:
             self._solved_w = reading.w
-            self._line = Line(reading.w, direction_to_steeper(reading, sigma, self.sigma))
+            steeper = direction_to_steeper(reading, sigma, self.sigma, self._options.team)
+            self._line = Line(reading.w, steeper)
         else:
             self._line = None
             if move is Move.BACK:
@@ -243,13 +246,13 @@ class SmoothedNewtonRun(Run):
         return None if self._latest is None else self._latest.point
 
 
-def direction_to_steeper(reading: Reading, sigma: float, steeper: float) -> Vector:
+def direction_to_steeper(reading: Reading, sigma: float, steeper: float, team: Team) -> Vector:
     """Newton's direction for a larger sigma, if the same support vectors stay free."""
     growth = steeper / sigma
     sums = reading.sums
     pull = symmetric_product(sums.gram, reading.w)
     gradient = reading.gradient - (growth - 1.0) * (sigma * sums.free_sum - pull)
-    return newton_direction(growth * sums.gram, gradient)
+    return newton_direction(growth * sums.gram, gradient, team)
 
 
 @dataclass

@@ -15,7 +15,7 @@ The time goes elsewhere on a GPU, so the computations differ:
 Each step waits for the device four times: for the free support vectors, for the slopes along the
 direction, for the rows whose alpha has changed, and for the sums of a step together with w.
 
-Given:      C, s, the rows in tensors; at most ``max_columns`` columns.
+Given:      C, s, the rows in tensors; at most ``max_size`` columns.
 Result:     w, and alpha(w).
 """
 
@@ -46,7 +46,6 @@ from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require
 from certsvm.solvers.second_order.accuracy import lengthening, too_rounded
-from certsvm.solvers.second_order.hessian import require_few_columns
 from certsvm.solvers.second_order.line_search import STEPS, best_step
 from certsvm.solvers.second_order.sample import (
     SAMPLE_GAP,
@@ -55,6 +54,7 @@ from certsvm.solvers.second_order.sample import (
     sample_size,
 )
 from certsvm.solvers.second_order.schedule import TENSORS, Move, Schedule
+from certsvm.solvers.second_order.systems import require_small_systems
 from certsvm.torch import kernels
 from certsvm.torch.direction import Directions
 from certsvm.torch.lockstep import Lockstep, Products, Sums, Task
@@ -72,9 +72,9 @@ class TensorNewton(Solver):
 
     Parameters
     ----------
-    max_columns : int, default=5000
-        The solver refuses more columns: memory grows with their square, the time of a step with
-        their cube.
+    max_size : int, default=5000
+        The largest size of the systems to solve: the solver refuses more columns. Memory grows
+        with the square of the size, the time of a step with its cube.
     samples : bool, default=True
         Whether to begin on samples of the rows.
     corrections : int, default=4
@@ -84,18 +84,18 @@ class TensorNewton(Solver):
     name: ClassVar[str] = "newton"
     problem_type: ClassVar[type[Any]] = TensorProblem
 
-    max_columns: int = 5000
+    max_size: int = 5000
     samples: bool = True
     corrections: int = 4
 
     def __post_init__(self) -> None:
-        require(self.max_columns > 0, self, f"max_columns must be > 0, got {self.max_columns}")
+        require(self.max_size > 0, self, f"max_size must be > 0, got {self.max_size}")
         require(self.corrections >= 0, self, f"corrections must be >= 0, got {self.corrections}")
 
     def start(self, problem: BaseProblem, options: Options) -> Run:
         """Begin a run; all problems of a group begin with the first of them."""
         require(isinstance(problem, TensorProblem), self, "it needs rows in tensors")
-        require_few_columns(problem, self.max_columns, self)
+        require_small_systems(problem, problem.dimension, self.max_size, self)
         problem = cast(TensorProblem, problem)
         group = problem.group
         if group is None or options.start is not None:

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import Newton
 from certsvm.solvers.second_order.hessian import (
     gram,
     newton_direction,
-    require_few_columns,
     sum_of_rows,
     symmetric_product,
 )
@@ -83,10 +81,3 @@ def test_a_step_solves_the_system() -> None:
 def test_an_indefinite_matrix_gives_way_to_the_gradient() -> None:
     gradient = np.array([1.0, -2.0])
     np.testing.assert_array_equal(newton_direction(-3.0 * np.eye(2), gradient), -gradient)
-
-
-def test_too_many_columns() -> None:
-    problem = Problem(Rows(np.eye(3), intercept_scaling=1.0), [1, -1, 1])
-    require_few_columns(problem, 4, Newton())
-    with pytest.raises(ValueError, match=r"Newton: X has 4 columns .* max_columns = 3"):
-        require_few_columns(problem, 3, Newton())

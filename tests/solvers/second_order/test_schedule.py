@@ -217,3 +217,74 @@ def test_a_warm_start_is_smoother_than_where_the_last_run_ended(
     schedule = Schedule.warm(rules, known, smoothing=False)
     assert schedule.sigma == pytest.approx(sigma)
     assert not schedule.smoothing
+
+
+def with_steps(schedule: Schedule, *lengths: float) -> Schedule:
+    for length in lengths:
+        schedule.note_step(length)
+    return schedule
+
+
+@WITH_MULTIPLIERS
+def test_after_tiny_steps_sigma_is_much_smaller(rules: Rules) -> None:
+    schedule = with_steps(Schedule(rules), 1e-5, 1e-5, 1.0, 1e-5)
+    assert schedule.judge(UNSOLVED, FAR, filled=0.1) is Move.STEP
+    with_steps(schedule, 1e-5)
+    # Smoothing about the middle of the box is for large sigma.
+    assert schedule.judge(UNSOLVED, FAR, filled=0.1) is Move.FROM_ZERO
+    assert not schedule.smoothing
+    assert schedule.sigma < 0.1 * FIRST_SIGMA
+    assert schedule.steps == 0
+    sigma = schedule.sigma
+    with_steps(schedule, *[1e-5] * 4)
+    assert schedule.judge(UNSOLVED, FAR) is Move.FLATTER
+    assert schedule.sigma < 0.1 * sigma
+    full = with_steps(Schedule(rules), *[1e-5] * 4)
+    assert full.judge(UNSOLVED, FAR, filled=0.9) is Move.MULTIPLIERS
+
+
+def test_a_steep_sigma_gives_way_to_the_first_one_at_once() -> None:
+    schedule = with_steps(Schedule(MEMORY, sigma=1e4), *[1e-5] * 4)
+    assert schedule.judge(UNSOLVED, FAR) is Move.SMOOTHER
+    assert (schedule.sigma, schedule.steps) == (FIRST_SIGMA, 0)
+
+
+@WITH_MULTIPLIERS
+def test_many_steps_matter_far_from_the_optimum(rules: Rules) -> None:
+    for gap, move in ((1e3, Move.FROM_ZERO), (0.1, Move.STEP)):
+        schedule = after(Schedule(rules), 16)
+        assert schedule.judge(UNSOLVED, values(gap), filled=0.1) is move
+
+
+def test_after_that_growth_follows_the_steps() -> None:
+    grown = []
+    for steps in (1, 5, 20):
+        schedule = with_steps(Schedule(MEMORY, smoothing=False), *[1e-5] * 4)
+        assert schedule.judge(UNSOLVED, FAR) is Move.FLATTER
+        before = schedule.sigma
+        assert after(schedule, steps).judge(SOLVED, FAR) is Move.MULTIPLIERS
+        grown.append(schedule.sigma / before)
+    assert grown[0] > grown[1] > grown[2] == 1.0
+
+
+def test_sigma_does_not_vanish() -> None:
+    schedule = Schedule(MEMORY, smoothing=False)
+    for _ in range(50):
+        with_steps(schedule, *[1e-5] * 4).judge(UNSOLVED, FAR)
+    assert schedule.sigma > 1e-40
+
+
+def test_no_step_ends_a_problem() -> None:
+    schedule = with_steps(Schedule(MEMORY, smoothing=False), 1.0)
+    assert schedule.judge(UNSOLVED, FAR) is Move.STEP
+    assert with_steps(schedule, 0.0).judge(UNSOLVED, FAR) is Move.MULTIPLIERS
+
+
+def test_a_cautious_sample_makes_the_rest_cautious() -> None:
+    schedule = with_steps(Schedule(MEMORY), *[1e-5] * 4)
+    schedule.judge(UNSOLVED, FAR, filled=0.9)
+    rest = schedule.on_all_rows(0.9)
+    assert not rest.smoothing
+    assert rest.sigma == schedule.sigma
+    after(rest, 1).judge(SOLVED, FAR)
+    assert rest.sigma == pytest.approx(10.0 * schedule.sigma)

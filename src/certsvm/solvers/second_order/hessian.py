@@ -3,46 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from certsvm.kernels.gram import scaled_rows, sparse_gram
 from certsvm.kernels.objective import weighted_sum_of
 from certsvm.kernels.rows import CsrRows, Vector
-from certsvm.parallel import Team, single_threaded_blas
-from certsvm.problem.base import BaseProblem
+from certsvm.parallel import ALONE, Team, single_threaded_blas
 from certsvm.problem.part import Part
-from certsvm.solvers.base import Solver, require
+from certsvm.solvers.second_order.systems import solve
 
 # Fewer products are not worth sharing among threads.
 _LEAST_SHARED_PRODUCTS = 2_000_000
 # Rows of a dense block, and the cost of an entry of a dense product relative to a sparse one.
-_ROWS_AT_ONCE, _DENSE_COST = 2048, 0.07
+_ROWS_AT_ONCE, DENSE_COST = 2048, 0.07
 
 
-def require_few_columns(problem: BaseProblem, most: int, solver: Solver) -> None:
-    """Raise if the Hessian would be too large."""
-    require(
-        problem.dimension <= most,
-        solver,
-        f"X has {problem.dimension} columns (the intercept included), more than "
-        f"max_columns = {most}: a square matrix of that size would be too expensive. "
-        "Use another solver, such as 'working-set' (or 'sgd-s' from a stream), or raise "
-        "max_columns.",
-    )
-
-
-@single_threaded_blas()
-def newton_direction(G: NDArray[np.float64], gradient: Vector) -> Vector:
+def newton_direction(G: NDArray[np.float64], gradient: Vector, team: Team = ALONE) -> Vector:
     """-(I + G)^-1 gradient; ``G`` is overwritten."""
     G[np.diag_indices_from(G)] += 1.0
-    try:
-        factor = scipy.linalg.cho_factor(G, lower=True, overwrite_a=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
-        # Rounding made it indefinite; minus the gradient is always a direction of descent.
-        return -gradient
-    solution: Vector = scipy.linalg.cho_solve(factor, gradient, check_finite=False)
-    return -solution
+    solution = solve(G, gradient, team)
+    # If rounding made the matrix indefinite: minus the gradient is always a direction of descent.
+    return -gradient if solution is None else -solution
 
 
 @single_threaded_blas()
@@ -77,12 +58,12 @@ def gram_matrices(n_rows: int, n_stored: int, d: int, n_jobs: int) -> int:
 
 
 def _is_sparse(per_row: float, d: int) -> bool:
-    return not per_row + _DENSE_COST * d**2 < 0.5 * per_row**2
+    return not per_row + DENSE_COST * d**2 < 0.5 * per_row**2
 
 
 def _is_shared(n_rows: int, per_row: float, d: int, n_jobs: int) -> bool:
     """Whether the rows justify a matrix per thread."""
-    work = n_rows * (min(0.5 * per_row**2, _DENSE_COST * d**2) + per_row)
+    work = n_rows * (min(0.5 * per_row**2, DENSE_COST * d**2) + per_row)
     return work >= max(4 * n_jobs * d**2, _LEAST_SHARED_PRODUCTS)
 
 

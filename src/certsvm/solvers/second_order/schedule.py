@@ -23,6 +23,12 @@ If hardly any row is below the margin, smoothing about the middle of the box mak
 each sigma undoes the progress of the last one. So if sum_k alpha_k of the first smooth problem is
 small beside C sum_k s_k, the multipliers begin at once, from alpha_hat = 0.
 
+If the smooth problem is too steep, steps end at the next kink and are tiny. This happens if C is
+large and the classes are separable, or if columns differ much in scale: then alpha is far below C,
+and a slope of about C is far too steep. After a few tiny steps, or many steps far from the optimum,
+the multipliers begin, from alpha_hat = 0 or from where they are, with a much smaller sigma. From
+then on sigma follows the number of steps: it grows by more after a problem that took few.
+
 A form without multipliers stays in the first phase. sigma then grows faster after problems that
 took few steps and more slowly after problems that took many. If a problem takes too many, the
 method goes back to the last one that was solved and grows sigma by less; it ends when sigma can
@@ -61,6 +67,13 @@ _LEAST_LIMITED_GROWTH, _EASY = 1.5, 1
 # Without multipliers: the limits within which growth is adapted, the numbers of steps that are few
 # and many, and the growth at which the method ends.
 _GROWTH_LIMITS, _FEW, _MANY, _NO_GROWTH = (2.0, 16.0), 2, 6, 1.01
+# A step is tiny below this length. After so many on one problem, or so many steps of any length far
+# from the optimum, sigma is multiplied by the factor. Far is a larger relative gap than this.
+_TINY, _MANY_TINY, _SLOW, _FAR, _FLATTER = 1e-3, 4, 15, 10.0, 1 / 30
+# If sum_k alpha_k is less than this share of C sum_k s_k, few alpha_k are at the end of their box.
+_FEW_AT_THE_END = 0.3
+# Growth of sigma after that, up to given numbers of steps, and beyond. The least sigma.
+_CAUTIOUS_GROWTH, _LEAST_SIGMA = ((3, 10.0), (8, 3.0)), 1e-30
 # The sample is misleading if J on all rows exceeds J on the sample by this factor.
 _MISLEADING = 1.5
 # A warm start begins with this share of the last sigma, since the problem is different, and with no
@@ -112,6 +125,8 @@ class Move(Enum):
     """A new problem with alpha_hat <- alpha(w)."""
     FROM_ZERO = auto()
     """A new problem with alpha_hat <- 0."""
+    FLATTER = auto()
+    """A new problem with the same alpha_hat and a smaller sigma."""
     BACK = auto()
     """A new problem with a sigma near that of the last one solved, from the w that solved it."""
 
@@ -150,6 +165,9 @@ class Schedule(Stateful):
         solved_sigma=positive(),
         sample_primal=maybe(number(low=0.0)),
         may_be_too_steep=flag(),
+        tiny=count(),
+        stuck=flag(),
+        cautious=flag(),
     )
 
     def __init__(
@@ -170,6 +188,10 @@ class Schedule(Stateful):
         self._sample_primal = sample_primal
         # Without multipliers sigma must keep growing: only the sigma of a sample can be too steep.
         self._may_be_too_steep = rules.multipliers or sample_primal is not None
+        # Tiny steps on the current problem, and whether the last step was none at all.
+        self._tiny, self._stuck = 0, False
+        # Whether sigma had to be made much smaller.
+        self._cautious = False
 
     @classmethod
     def warm(cls, rules: Rules, sigma: float | None, *, smoothing: bool) -> Schedule:
@@ -181,7 +203,16 @@ class Schedule(Stateful):
 
     def on_all_rows(self, filled: float) -> Schedule:
         """The schedule for all rows after this one on a sample; for ``filled``, see ``judge``."""
-        return Schedule(self._rules, sigma=self.sigma, smoothing=filled >= _NEARLY_SEPARABLE)
+        smoothing = filled >= _NEARLY_SEPARABLE and not self._cautious
+        schedule = Schedule(self._rules, sigma=self.sigma, smoothing=smoothing)
+        schedule._cautious = self._cautious
+        return schedule
+
+    def note_step(self, length: float) -> None:
+        """Count a step of this length, relative to that of Newton's method."""
+        self.steps += 1
+        self._tiny += 0.0 < length < _TINY
+        self._stuck = length == 0.0
 
     @property
     def finished(self) -> bool:
@@ -205,9 +236,12 @@ class Schedule(Stateful):
             return self._smoother()
         if 0.5 * squared_gradient <= self._rules.accuracy * best.gap:
             return self._next_problem(best, filled, free_per_column)
-        if self._is_too_steep():
+        much_too_steep = self._is_much_too_steep(best)
+        if self._is_too_steep(much_too_steep):
             return self._smoother()
-        if self.steps < self._rules.most_steps:
+        if much_too_steep:
+            return self._flatter(filled)
+        if self.steps < self._rules.most_steps and not self._stuck:
             return Move.STEP
         if self._rules.multipliers:
             return self._next_problem(best, filled, free_per_column)
@@ -218,22 +252,39 @@ class Schedule(Stateful):
         expected, self._sample_primal = self._sample_primal, None
         return expected is not None and best.primal > _MISLEADING * expected
 
-    def _is_too_steep(self) -> bool:
+    def _is_too_steep(self, much_too_steep: bool) -> bool:
         return (
             self.smoothing
             and self._may_be_too_steep
             and self.sigma > FIRST_SIGMA
-            and self.steps >= self._rules.steep_steps
+            and (much_too_steep or self.steps >= self._rules.steep_steps)
         )
 
+    def _is_much_too_steep(self, best: BestValues) -> bool:
+        slow = self.steps >= _SLOW and best.relative_gap > _FAR and self._rules.multipliers
+        return (self._tiny >= _MANY_TINY or slow) and self.sigma * _FLATTER >= _LEAST_SIGMA
+
+    def _begin(self, sigma: float) -> None:
+        self.sigma, self.steps = sigma, 0
+        self._tiny, self._stuck = 0, False
+
+    def _flatter(self, filled: float) -> Move:
+        self._begin(self.sigma * _FLATTER)
+        self._cautious = True
+        if not self.smoothing:
+            return Move.FLATTER
+        # Smoothing about the middle of the box with a small sigma would make w too long.
+        self.smoothing = False
+        return Move.FROM_ZERO if filled < _FEW_AT_THE_END else Move.MULTIPLIERS
+
     def _smoother(self) -> Move:
-        self.sigma, self.steps = FIRST_SIGMA, 0
+        self._begin(FIRST_SIGMA)
         self._may_be_too_steep = self._rules.multipliers
         return Move.SMOOTHER
 
     def _back(self) -> Move:
         self._growth = math.sqrt(self._growth)
-        self.sigma, self.steps = self._solved_sigma * self._growth, 0
+        self._begin(self._solved_sigma * self._growth)
         return Move.BACK
 
     def _next_problem(self, best: BestValues, filled: float, free_per_column: float) -> Move:
@@ -244,8 +295,7 @@ class Schedule(Stateful):
             near = best.relative_gap <= _NEAR or self._stages > _SMOOTHING_STAGES
             self.smoothing = not (from_zero or near)
         self._solved_sigma = self.sigma
-        self.sigma = min(self.sigma * self._next_growth(free_per_column), LARGEST_SIGMA)
-        self.steps = 0
+        self._begin(min(self.sigma * self._next_growth(free_per_column), LARGEST_SIGMA))
         if self.smoothing:
             return Move.STEEPER
         return Move.FROM_ZERO if from_zero else Move.MULTIPLIERS
@@ -262,6 +312,8 @@ class Schedule(Stateful):
             return self._growth
         if self.smoothing:
             return _SMOOTHING_GROWTH
+        if self._cautious:
+            return next((growth for most, growth in _CAUTIOUS_GROWTH if self.steps <= most), 1.0)
         if rules.free_per_column is None or self.steps <= _EASY:
             return _MULTIPLIER_GROWTH
         # As sigma grows, there are fewer free support vectors. With fewer than columns, the Hessian
