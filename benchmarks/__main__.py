@@ -18,6 +18,7 @@ from benchmarks import (
     startup,
     streaming,
     systems,
+    threads,
 )
 
 BENCHMARKS = {
@@ -27,6 +28,7 @@ BENCHMARKS = {
     "stability": stability,
     "systems": systems,
     "auto": auto,
+    "threads": threads,
     "master": master,
     "io": io,
     "streaming": streaming,

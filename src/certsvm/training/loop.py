@@ -29,6 +29,7 @@ from certsvm.training.result import (
     Callback,
     Result,
 )
+from certsvm.training.scales import warn_of_scales
 from certsvm.training.trainer import Trainer
 
 
@@ -49,6 +50,8 @@ def train(
     checkpoint: Checkpoint | None = None,
 ) -> Result:
     """Train until the relative gap is proved to be at most ``tol``, or a limit is reached.
+
+    If training takes long and columns differ much in scale, a ``ScaleWarning`` says so once.
 
     Parameters
     ----------
@@ -114,7 +117,7 @@ def train(
     with Team(n_jobs) as team:
         options = Options(np.random.default_rng(seed), tol, start, keep_alpha, keep_vector, team)
         trainer = _begin(problem, solver, options, checkpoint, began)
-        reason = _make_passes(trainer, max_iter, max_time, callbacks, stop, checkpoint)
+        reason = _make_passes(problem, trainer, max_iter, max_time, callbacks, stop, checkpoint)
         if trainer.best.w is None and not reason.startswith(LOST):
             trainer.checks.now()
         if checkpoint is not None and trainer.between_passes:
@@ -134,6 +137,7 @@ def train(
 
 
 def _make_passes(
+    problem: BaseProblem,
     trainer: Trainer,
     max_iter: int,
     max_time: float | None,
@@ -162,7 +166,11 @@ def _make_passes(
                 (OUT_OF_PASSES, last),
             )
             reason = next((text for text, applies in reasons if applies), "")
-            if not reason and checkpoint is not None and checkpoint.due():
+            if reason:
+                break
+            if not met:
+                warn_of_scales(problem, trainer.seconds)
+            if checkpoint is not None and checkpoint.due():
                 _save(trainer, checkpoint)
     except (KeyboardInterrupt, RunLostError) as error:
         if not trainer.passes:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
+from click.testing import CliRunner
 
 from certsvm import LinearSVC, Model, verify_model
-from certsvm.data import load_libsvm
-from tests.cli.running import run, write
+from certsvm.cli.app import app
+from certsvm.data import load_libsvm, save_libsvm
+from certsvm.training import scales
+from tests.cli.running import noisy, run, write
 
 
 def test_the_full_round(tmp_path: Path) -> None:
@@ -219,3 +224,16 @@ def test_a_label_for_each_row_is_no_class(kind: str, tmp_path: Path) -> None:
         assert "each of the 30 rows has a label of its own" in refused.err
         assert "--label" in refused.err
     assert [path.name for path in tmp_path.iterdir()] == [f"t.{kind}"]
+
+
+def test_columns_of_different_scales(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scales, "_LONG", 0.0)
+    X, y = noisy()
+    save_libsvm(tmp_path / "data", X @ sp.diags(np.geomspace(1e-3, 1e3, 20)), y)
+    words = ["train", str(tmp_path / "data"), "--solver", "sgd-s", "--tol", "1e-9", "--max-iter", 4]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        result = CliRunner().invoke(app, [str(word) for word in words])
+    assert "warning: Training takes long, and columns differ in scale by a factor of" in (
+        result.output
+    )
