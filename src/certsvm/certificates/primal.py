@@ -157,11 +157,15 @@ class Products(Stateful):
         other.w, other.values = self.w.copy(), self.values.copy()
         return other
 
-    def mix(self, a: float, b: float, other: Products) -> None:
+    def mix(self, a: float, b: float, other: Products, team: Team = ALONE) -> None:
         """Replace w by a w + b w_other, and the products likewise."""
         error = mixed_error(a, (self.error, self.w), b, (other.error, other.w))
         mix(a, self.w, b, other.w)
-        mix(a, self.values, b, other.values)
+
+        def mix_rows(first: int, last: int) -> None:
+            mix(a, self.values[first:last], b, other.values[first:last])
+
+        team.share(mix_rows, self.values.size)
         if self._problem.m < self.values.size:
             self.values[self._problem.signed_weights == 0.0] = 1.0
         self.error = error

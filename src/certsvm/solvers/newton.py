@@ -28,6 +28,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint, dual_bound, dual_point, moved_point
@@ -36,6 +37,7 @@ from certsvm.certificates.rounding import Bound, length
 from certsvm.kernels.losses import smoothing_centre
 from certsvm.kernels.rows import Vector
 from certsvm.kernels.vectors import inner
+from certsvm.parallel import ALONE
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require_positive
@@ -51,6 +53,7 @@ from certsvm.solvers.second_order.schedule import MEMORY, Move, Schedule
 from certsvm.solvers.second_order.smoothing import (
     clipped_sum,
     free_support_vectors,
+    move_alpha,
     smoothed_alpha,
 )
 from certsvm.solvers.second_order.spaces import space_of
@@ -133,6 +136,8 @@ class NewtonRun(Run):
     def __init__(self, problem: Problem, options: Options, *, samples: bool = True) -> None:
         self._problem = problem
         self._team = options.team
+        # For work in proportion to the number of rows alone.
+        self._row_team = options.team if problem.n_rows >= _LEAST_SHARED else ALONE
         self._space = space_of(problem, options.team)
         self._target = options.target
         self._keep_alpha = options.keep_alpha
@@ -223,17 +228,23 @@ class NewtonRun(Run):
 
     def _dual_point(self) -> DualPoint:
         """The dual point of alpha, updated from the last one if alpha changed on few rows."""
-        problem, last = self._problem, self._summed
-        np.subtract(self._alpha, self._summed_alpha, out=self._change)
+        problem, before = self._problem, self._summed
+        # Until the point is known, alpha and the last point do not belong together.
+        self._summed = None
+
+        def move(first: int, last: int) -> int:
+            part = slice(first, last)
+            return move_alpha(self._alpha[part], self._summed_alpha[part], self._change[part])
+
+        changes = sum(self._share(move))
         if (
-            last is None
-            or np.count_nonzero(self._change) > _FEW_CHANGES * problem.m
-            or too_rounded(last.w_rounding * length(last.w), self._best)
+            before is None
+            or changes > _FEW_CHANGES * problem.m
+            or too_rounded(before.w_rounding * length(before.w), self._best)
         ):
             point = dual_point(problem, self._alpha, "multipliers", self._team)
         else:
-            point = moved_point(problem, last, self._change, self._alpha, self._team)
-        self._summed_alpha[:] = self._alpha
+            point = moved_point(problem, before, self._change, self._alpha, self._team)
         self._summed = point
         return point
 
@@ -247,10 +258,7 @@ class NewtonRun(Run):
         move = self._schedule.judge(squared_gradient, self._best, filled=self._filled)
         if move is not Move.STEP:
             self._begin_problem(move)
-        n_free = free_support_vectors(
-            problem.loss, self._unclipped, problem.weights, problem.C, self._rows
-        )
-        free = self._rows[:n_free]
+        free = self._free_support_vectors()
         weights = self.sigma * problem.weights[free]
         direction = self._space.direction(free, weights, self._gradient)
         self._along.w = direction
@@ -258,7 +266,7 @@ class NewtonRun(Run):
         if problem.m < self._along.values.size:
             self._along.values[problem.signed_weights == 0.0] = 0.0
         step = self._step_along(direction)
-        self._products.mix(1.0, step, self._along)
+        self._products.mix(1.0, step, self._along, self._row_team)
         self._schedule.note_step(step)
         self._evaluate()
         self._complete = True
@@ -277,16 +285,28 @@ class NewtonRun(Run):
             alpha = self._alpha.copy().copy if self._keep_alpha else None
             self._between = replace(self._point, alpha=alpha)
 
+    def _free_support_vectors(self) -> NDArray[np.int64]:
+        problem = self._problem
+
+        def find(first: int, last: int) -> NDArray[np.int64]:
+            part = slice(first, last)
+            found = self._rows[part]
+            n = free_support_vectors(
+                problem.loss, self._unclipped[part], problem.weights[part], problem.C, found
+            )
+            found[:n] += first
+            return found[:n]
+
+        parts = self._share(find)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
     def _share(self, task: Callable[[int, int], Any]) -> list[Any]:
         """Share a task on rows among threads if there are many rows.
 
         Tasks pass slices to kernels: a loop over a whole array is vectorised, a loop from a given
         first to a given last element is not.
         """
-        rows = self._problem.rows.n_rows
-        if rows < _LEAST_SHARED:
-            return [task(0, rows)]
-        return self._team.share(task, rows)
+        return self._row_team.share(task, self._problem.rows.n_rows)
 
     def _step_along(self, direction: Vector) -> float:
         """The length of the step, given the products of the rows with the direction."""

@@ -14,6 +14,7 @@ from certsvm.solvers.second_order.smoothing import (
     clipped_sum,
     clipped_sums,
     free_support_vectors,
+    move_alpha,
     smoothed_alpha,
 )
 
@@ -72,3 +73,12 @@ def test_sums_along_a_direction(form: str, seed: int, n: int) -> None:
     out = np.array([1.0, 2.0, 3.0])
     in_form(clipped_sums, form)(HINGE, unclipped, weights, SIGMA, C, along, steps, out)
     np.testing.assert_allclose(out, np.array([1.0, 2.0, 3.0]) + expected, atol=1e-9)
+
+
+@FORMS
+def test_changes_of_alpha(form: str) -> None:
+    function = in_form(move_alpha, form)
+    alpha, last, change = np.array([1.0, 2.0, 0.0]), np.array([1.0, 0.5, 0.25]), np.full(3, 9.0)
+    assert function(alpha, last, change) == 2
+    assert change.tolist() == [0.0, 1.5, -0.25]
+    assert last.tolist() == alpha.tolist()

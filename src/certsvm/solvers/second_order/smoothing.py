@@ -26,6 +26,17 @@ def free_support_vectors(
 
 
 @kernel
+def move_alpha(alpha: Vector, last: Vector, change: Vector) -> int:
+    """Write alpha - last into ``change`` and alpha into ``last``; count the changes."""
+    n = 0
+    for k in range(alpha.size):
+        change[k] = alpha[k] - last[k]
+        last[k] = alpha[k]
+        n += 1 if change[k] != 0.0 else 0
+    return n
+
+
+@kernel
 def smoothed_alpha(
     loss: Loss,
     products: Vector,
