@@ -20,6 +20,7 @@ from certsvm.solvers import DCD, Newton, Options, Start, make_solver
 from certsvm.solvers.second_order.schedule import FIRST_SIGMA, MEMORY, Schedule
 from certsvm.solvers.second_order.smoothing import smoothed_alpha
 from certsvm.training.loop import train
+from certsvm.training.result import SOLVER_FINISHED
 from tests.problems import Case, cases, optimum
 
 
@@ -270,3 +271,15 @@ def test_half_a_step_is_no_place_to_go_on_from() -> None:
     with pytest.raises(KeyboardInterrupt):
         run.epoch()
     assert run.warm_start() is None
+
+
+def test_at_the_limit_of_precision_the_run_ends() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 100)) * np.exp(3.0 * rng.standard_normal(100))
+    problem = Problem(Rows(X), np.where(rng.random(60) < 0.5, 1, -1), C=1e4)
+    result = train(problem, Newton(), tol=1e-12, seed=0)
+    assert result.reason == SOLVER_FINISHED
+    assert result.passes < 300
+    assert result.certificate.relative_gap <= 0.5 * result.certificate.proved_gap
+    assert not result.certificate.met
+    assert train(problem, Newton(), tol=1e-6, seed=0).certificate.met

@@ -177,7 +177,9 @@ def test_auto_goes_on_with_whichever_solver_was_at_work(
     """It begins with working sets, and turns to Newton in the fourth pass or never."""
     monkeypatch.setattr(auto_module, "is_small", lambda problem: False)
     monkeypatch.setattr(
-        auto_module, "newton_cost", lambda problem, target: math.inf if target > 1e-3 else newton
+        auto_module,
+        "newton_cost",
+        lambda problem, target, n_jobs: math.inf if target > 1e-3 else newton,
     )
     options: dict[str, Any] = {"tol": 1e-9, "max_iter": 9, "seed": 5, "keep_alpha": True}
     problem = problem_in_memory()
@@ -340,7 +342,7 @@ def test_a_forged_state_is_refused(
     """Each field in turn is missing, of another type or shape, not finite, or out of range."""
     if name == "working sets in auto":
         monkeypatch.setattr(auto_module, "is_small", lambda problem: False)
-        monkeypatch.setattr(auto_module, "newton_cost", lambda problem, target: math.inf)
+        monkeypatch.setattr(auto_module, "newton_cost", lambda problem, target, n_jobs: math.inf)
     solver = make_solver(name.split()[-1] if name.endswith("auto") else name.split()[0])
     problem: Any = problem_on_stream() if "stream" in name else problem_in_memory()
     options: dict[str, Any] = {"tol": 1e-9, "seed": 5, "keep_alpha": solver.certifies}

@@ -170,6 +170,11 @@ class Products(Stateful):
             self.values[self._problem.signed_weights == 0.0] = 1.0
         self.error = error
 
+    @property
+    def slack(self) -> float:
+        """How far beyond the margin a row may seem to be and still have a loss."""
+        return rounding_slack(self.error, self._problem.largest_rounding)
+
     def primal_bound(self, team: Team = ALONE) -> Bound:
         """J(w)."""
         problem = self._problem

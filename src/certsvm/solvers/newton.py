@@ -22,6 +22,7 @@ Result:     w, and alpha(w).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -67,6 +68,9 @@ from certsvm.storage.state import State
 _FEW_CHANGES = 0.3
 # Fewer rows are not worth sharing among threads.
 _LEAST_SHARED = 200_000
+# The run ends if the gap is closed but for rounding, and the gap that is proved has not fallen to
+# this share in so many steps.
+_PROGRESS, _MOST_IDLE = 0.9, 30
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,8 @@ class NewtonRun(Run):
 
     STATE = State(
         steps=count(),
+        proved=number(low=0.0, infinite=True),
+        idle=count(),
         schedule=nested(),
         best=nested(),
         alpha_hat=array("n_rows", low=0.0, high="box"),
@@ -143,6 +149,8 @@ class NewtonRun(Run):
         self._keep_alpha = options.keep_alpha
         self._best = BestValues()
         self._steps = 0
+        # The least gap that bounds of a step prove, and the number of steps since it fell.
+        self._proved, self._idle = math.inf, 0
         w, self._alpha_hat, self._schedule = beginning(
             problem, options, samples=samples and not options.resumed
         )
@@ -218,7 +226,7 @@ class NewtonRun(Run):
 
     def _off_the_margin(self) -> tuple[Vector, Bound]:
         """The vector w and J(w), or those of a slightly longer w if its bound is lower."""
-        factor = lengthening(self._primal, self._best, self._target)
+        factor = lengthening(self._primal, self._best, self._target, self._products.slack)
         if factor is None:
             return self.w, self._primal
         longer = self._products.copy()
@@ -270,7 +278,21 @@ class NewtonRun(Run):
         self._schedule.note_step(step)
         self._evaluate()
         self._complete = True
-        return Epoch(epochs=self._steps, free=int(free.size), primal_estimate=self._primal.value)
+        return Epoch(
+            epochs=self._steps,
+            free=int(free.size),
+            primal_estimate=self._primal.value,
+            finished=self._is_at_the_limit(),
+        )
+
+    def _is_at_the_limit(self) -> bool:
+        """Whether most of the gap that is proved is rounding, and it no longer shrinks."""
+        proved = max(0.0, self._answer[1].high - dual_bound(self._point)[0].low)
+        self._idle += 1
+        if proved < _PROGRESS * self._proved:
+            self._proved, self._idle = proved, 0
+        rounded = self._best.gap <= max(self._target * self._best.dual, 0.5 * self._proved)
+        return rounded and self._idle >= _MOST_IDLE
 
     def _begin_problem(self, move: Move) -> None:
         """Begin the next smooth problem at the current w."""

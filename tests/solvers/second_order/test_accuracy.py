@@ -44,3 +44,14 @@ def test_lengthening(primal: float, rounding: float, factor: float | None) -> No
 
 def test_without_a_dual_bound_there_is_none() -> None:
     assert lengthening(Bound(1.0, math.inf), BestValues(), 0.01) is None
+
+
+def test_a_larger_slack_needs_a_larger_factor() -> None:
+    best = BestValues()
+    best.offer(100.0, 100.0)
+    bound = Bound(100.0, 1.0)
+    assert lengthening(bound, best, 0.01) == pytest.approx(1.001)
+    assert lengthening(bound, best, 0.01, 1e-9) == pytest.approx(1.001)
+    assert lengthening(bound, best, 0.01, 0.002) == pytest.approx(1.003)
+    # Nothing helps.
+    assert lengthening(bound, best, 0.01, 0.1) == pytest.approx(1.001)
