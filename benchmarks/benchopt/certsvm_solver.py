@@ -17,7 +17,7 @@ Kernels are compiled in ``set_objective``. benchopt has ``warm_up`` for that, bu
 for a solver, on the first data set, when its time limit is already running.
 
 Solvers without a dual bound cannot stop at a tolerance. They are skipped, as are second-order
-solvers on many columns.
+solvers on many rows and columns.
 
 This file is not part of a package: benchopt reads it by its path, or from ``solvers/``.
 """
@@ -86,9 +86,8 @@ class Solver(BaseSolver):  # type: ignore[misc]
             return True, f"{self.solver} proves nothing, so it cannot stop at a tolerance"
         if not np.array_equal(np.unique(y), [-1, 1]):
             return True, "the labels are not -1 and +1"
-        most = getattr(solver, "max_size", None)
-        if most is not None and min(X.shape) > most:
-            return True, f"{self.solver} takes at most {most} rows or columns, X has {X.shape}"
+        if not _takes(solver, X):
+            return True, f"{self.solver} does not take {X.shape[0]} x {X.shape[1]} values"
         return False, None
 
     def set_objective(self, X: Any, y: Any, C: float) -> None:
@@ -104,8 +103,7 @@ class Solver(BaseSolver):  # type: ignore[misc]
     def _compile(self) -> None:
         """Compile all kernels that this problem needs, or load them from the cache."""
         for name in AUTO if self.solver == "auto" else (self.solver,):
-            most = getattr(make_solver(name), "max_size", None)
-            if most is None or min(self.X.shape) <= most:
+            if _takes(make_solver(name), self.X):
                 self._fit(name, TOLERANCES[-1], max_iter=FIRST_PASSES)
 
     def get_next(self, stop_val: float) -> float:
@@ -132,3 +130,10 @@ class Solver(BaseSolver):  # type: ignore[misc]
             warnings.simplefilter("ignore", ConvergenceWarning)
             estimator.fit(self.X, self.y)
         return estimator
+
+
+def _takes(solver: Any, X: Any) -> bool:
+    """Whether the systems of a second-order solver are small enough."""
+    most = getattr(solver, "max_size", None)
+    size = X.shape[1] if solver.name == "smoothed-newton" else min(X.shape)
+    return most is None or size <= most

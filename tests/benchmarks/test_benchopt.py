@@ -147,13 +147,16 @@ def test_what_does_not_apply_is_skipped(module: ModuleType) -> None:
         ("pegasos", X, y, "proves nothing"),
         ("auto", X, (y + 1) // 2, "labels"),
         ("auto", X, np.ones(40), "labels"),
-        ("newton", wide, y, "at most 5000 columns, X has 6000"),
+        ("smoothed-newton", wide, y, "does not take 40 x 6000"),
+        ("newton", sp.csr_matrix((7000, 6000)), y, "does not take 7000 x 6000"),
     ):
         solver = module.Solver()
         solver.solver = name
         skipped, reason = solver.skip(X=rows, y=labels, C=1.0)
         assert skipped
         assert why in reason
+    solver.solver = "newton"
+    assert not solver.skip(X=wide, y=y, C=1.0)[0]
     solver.solver = "nothing"
     with pytest.raises(ValueError, match="unknown solver 'nothing'"):
         solver.skip(X=X, y=y, C=1.0)

@@ -18,9 +18,9 @@ stored values, the costs in nanoseconds (only ratios matter) are
 
 With fewer rows than columns, Newton's systems are as large as the number of free rows:
 
-    a step of Newton      3 (1.5 n + 5 m) + 20 m + 10 d + m^2 + 0.01 m^3, plus 500,000
-    once                  the products of the rows with each other: half the sum over columns of the
-                          squared number of stored values, or 0.035 m^2 d as a dense matrix
+    a step of Newton      2 (1.5 n + 5 m) + 20 m + 10 d + m^2 + 0.006 m^3, plus 500,000
+    once                  the products of the rows with each other: 4 m^2, plus half the sum over
+                          columns of the squared number of stored values, or 0.02 m^2 d if dense
 
 Threads share the passes, matrices and systems of Newton, if these are large enough, but not the
 visits of working sets.
@@ -238,11 +238,10 @@ def step_cost(problem: Problem, n_jobs: int = 1) -> float:
     rows = problem.rows
     n, m, d = float(rows.n_stored), float(rows.n_rows), float(rows.dimension)
     if m < d:
-        passes, matrix, system = 3.0 * (1.5 * n + 5.0 * m), m**2, 0.01 * m**3
-        alone = 20.0 * m + 10.0 * d
+        matrix, system, alone = m**2, 0.006 * m**3, 20.0 * m + 10.0 * d
     else:
-        passes, matrix, system = 2.0 * (1.5 * n + 5.0 * m), 0.1 * rows.squared_lengths, 0.02 * d**3
-        alone = 20.0 * m
+        matrix, system, alone = 0.1 * rows.squared_lengths, 0.02 * d**3, 20.0 * m
+    passes = 2.0 * (1.5 * n + 5.0 * m)
     if system_size(problem) >= _SHARED_SIZE:
         system = shared(system, n_jobs)
     return shared(passes, n_jobs) + shared(matrix, n_jobs) + system + alone
@@ -258,8 +257,9 @@ def products_cost(problem: Problem, n_jobs: int = 1) -> float:
     rows = problem.rows
     if rows.n_rows >= rows.dimension:
         return 0.0
-    dense = 0.035 * float(rows.n_rows) ** 2 * rows.n_columns
-    return shared(min(dense, 0.5 * rows.squared_column_lengths), n_jobs)
+    square = float(rows.n_rows) ** 2
+    products = min(0.02 * square * rows.n_columns, 0.5 * rows.squared_column_lengths)
+    return 4.0 * square + shared(products, n_jobs)
 
 
 def newton_cost(problem: Problem, target: float, n_jobs: int = 1) -> float:

@@ -68,9 +68,8 @@ from certsvm.storage.state import State
 _FEW_CHANGES = 0.3
 # Fewer rows are not worth sharing among threads.
 _LEAST_SHARED = 200_000
-# The run ends if the gap is closed but for rounding, and the gap that is proved has not fallen to
-# this share in so many steps.
-_PROGRESS, _MOST_IDLE = 0.9, 30
+# The run ends if the gap is closed but for rounding and has not halved in so many steps.
+_MOST_IDLE = 30
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class NewtonRun(Run):
 
     STATE = State(
         steps=count(),
-        proved=number(low=0.0, infinite=True),
+        gap=number(low=0.0, infinite=True),
         idle=count(),
         schedule=nested(),
         best=nested(),
@@ -149,8 +148,8 @@ class NewtonRun(Run):
         self._keep_alpha = options.keep_alpha
         self._best = BestValues()
         self._steps = 0
-        # The least gap that bounds of a step prove, and the number of steps since it fell.
-        self._proved, self._idle = math.inf, 0
+        # The gap when it last halved, and the number of steps since.
+        self._gap, self._idle = math.inf, 0
         w, self._alpha_hat, self._schedule = beginning(
             problem, options, samples=samples and not options.resumed
         )
@@ -286,13 +285,13 @@ class NewtonRun(Run):
         )
 
     def _is_at_the_limit(self) -> bool:
-        """Whether most of the gap that is proved is rounding, and it no longer shrinks."""
-        proved = max(0.0, self._answer[1].high - dual_bound(self._point)[0].low)
+        """Whether the gap is closed but for rounding, and does not shrink any more."""
         self._idle += 1
-        if proved < _PROGRESS * self._proved:
-            self._proved, self._idle = proved, 0
-        rounded = self._best.gap <= max(self._target * self._best.dual, 0.5 * self._proved)
-        return rounded and self._idle >= _MOST_IDLE
+        if self._best.gap < 0.5 * self._gap:
+            self._gap, self._idle = self._best.gap, 0
+        rounding = self._answer[1].rounding + dual_bound(self._point)[0].rounding
+        closed = self._best.gap <= max(self._target * self._best.dual, rounding)
+        return closed and self._idle >= _MOST_IDLE
 
     def _begin_problem(self, move: Move) -> None:
         """Begin the next smooth problem at the current w."""
