@@ -183,8 +183,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[int]]]:
 
 
 def fit(n_jobs: int = 1) -> None:
-    X = np.random.default_rng(0).standard_normal((60, 5))
-    y = np.arange(60) % 3
+    # Enough columns for LAPACK: smaller systems have a kernel.
+    X = np.random.default_rng(0).standard_normal((120, 40))
+    y = np.arange(120) % 3
     LinearSVC(solver="newton", n_jobs=n_jobs, tol=1e-6).fit(X, y)
 
 

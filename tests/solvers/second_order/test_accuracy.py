@@ -53,5 +53,6 @@ def test_a_larger_slack_needs_a_larger_factor() -> None:
     assert lengthening(bound, best, 0.01) == pytest.approx(1.001)
     assert lengthening(bound, best, 0.01, 1e-9) == pytest.approx(1.001)
     assert lengthening(bound, best, 0.01, 0.002) == pytest.approx(1.003)
+    assert lengthening(bound, best, 0.0) == 1.0
     # Nothing helps.
     assert lengthening(bound, best, 0.01, 0.1) == pytest.approx(1.001)

@@ -28,5 +28,4 @@ def lengthening(primal: Bound, best: BestValues, target: float, slack: float = 0
     if not (primal.rounding > _ROUNDING * (target * best.dual) and best.relative_gap <= target):
         return None
     needed = _BEYOND_SLACK * slack
-    share = needed / target if needed <= _LONGEST * target else 0.0
-    return 1.0 + max(_LENGTHENING, share) * target
+    return 1.0 + max(_LENGTHENING * target, needed if needed <= _LONGEST * target else 0.0)
