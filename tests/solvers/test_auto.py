@@ -17,13 +17,14 @@ from certsvm.solvers.auto import (
     step_cost,
     visit_cost,
 )
+from certsvm.solvers.second_order import small
 from certsvm.solvers.working_set import Visits
 from certsvm.training.loop import train
 
 
-def noisy(C: float, rows: int = 20_000) -> Problem:
+def noisy(C: float, rows: int = 20_000, columns: int = 10) -> Problem:
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((rows, 10))
+    X = rng.standard_normal((rows, columns))
     return Problem(Rows(X), np.where(X[:, 0] + rng.standard_normal(rows) > 0, 1, -1), C=C)
 
 
@@ -34,11 +35,30 @@ def test_a_small_problem_is_solved_to_the_end() -> None:
     assert (result.solver, result.reason) == ("newton", "target met")
     assert result.certificate.relative_gap < 1e-12
     once = train(problem, Newton(), tol=0.01, seed=0)
-    assert once.passes < result.passes
+    assert once.certificate.relative_gap > 1e-9
+
+
+def test_with_few_columns_the_steps_are_made_before_the_first_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = noisy(1.0, rows=200)
+    assert train(problem, Auto(), tol=0.01, seed=0).passes <= 3
+    monkeypatch.setattr(small, "solved_start", lambda problem: None)
+    one_by_one = train(problem, Auto(), tol=0.01, seed=0)
+    assert one_by_one.passes > 7
+    assert one_by_one.certificate.relative_gap < 1e-12
+
+
+def test_more_columns_are_refined_step_by_step() -> None:
+    problem = noisy(1.0, rows=200, columns=small.MOST_COLUMNS + 1)
+    assert is_small(problem)
+    result = train(problem, Auto(), tol=0.01, seed=0)
+    assert result.certificate.relative_gap < 1e-12
+    assert train(problem, Newton(), tol=0.01, seed=0).passes < result.passes
 
 
 def test_a_limit_on_passes_cuts_refinement_short() -> None:
-    problem = noisy(1.0, rows=200)
+    problem = noisy(1.0, rows=200, columns=small.MOST_COLUMNS + 1)
     needed = train(problem, Newton(), tol=0.01, seed=0).passes
     result = train(problem, Auto(), tol=0.01, max_iter=needed + 1, seed=0)
     assert (result.passes, result.reason) == (needed + 1, "target met")
@@ -165,3 +185,7 @@ def test_refinement_ends() -> None:
     while stuck.goes_on(1e-3):
         steps += 1
     assert 3 < steps < 30
+    hasty = Refinement(patience=2)
+    assert hasty.goes_on(1e-3)
+    assert hasty.goes_on(1e-3)
+    assert not hasty.goes_on(1e-3)

@@ -30,7 +30,8 @@ best. Newton is out of the question if neither rows nor columns are few, or its 
 in memory.
 
 Problems that Newton solves within a few milliseconds are solved by Newton, until the gap no longer
-falls or to machine precision.
+falls or to machine precision. With few columns the steps are made in one compiled loop
+(``second_order.small``) before the first pass, which evaluates its result.
 
 On a stream, nothing is stored per row: Auto chooses the smoothed form of Newton's method up to 3000
 columns, and SGD-s beyond.
@@ -51,6 +52,7 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.room import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.newton import Newton, NewtonRun
+from certsvm.solvers.second_order import small
 from certsvm.solvers.sgd_s import SGDs
 from certsvm.solvers.shared.order import Order
 from certsvm.solvers.smoothed_newton import SmoothedNewton
@@ -70,7 +72,9 @@ _SHARED, _SHARED_SIZE, _GAIN = 2_000_000, 1000, 0.75
 _OVERHEAD = 500_000.0
 # The cost of a step of Newton, without the fixed cost, up to which a problem is small.
 _SMALL = 300_000
-_MOST_REFINEMENTS, _PATIENCE = 100, 15
+# Refinement ends after so many steps, or so many that do not halve the gap: fewer if the run began
+# at the optimum.
+_MOST_REFINEMENTS, _PATIENCE, _PATIENCE_IF_SOLVED = 100, 15, 2
 # Below this relative gap, alpha is a better start than a sample.
 _GOOD_ALPHA = 0.05
 _LEAST_PASSES = 3
@@ -131,7 +135,13 @@ class AutoRun(Run):
         self._options = options
         self._passes = 0
         self._has_room = has_room_for_newton(problem)
-        self._refinement = Refinement() if self._has_room and is_small(problem) else None
+        self._refinement: Refinement | None = None
+        if self._has_room and is_small(problem):
+            start = None
+            if problem.dimension <= small.MOST_COLUMNS and not options.resumed:
+                start = small.solved_start(problem)
+            self._refinement = Refinement(_PATIENCE if start is None else _PATIENCE_IF_SOLVED)
+            options = options if start is None else replace(options, start=start)
         self._run: WorkingSetRun | NewtonRun
         self.solver_name = Newton.name
         if self._refinement is None:
@@ -206,9 +216,12 @@ class AutoRun(Run):
 class Refinement(Stateful):
     """Decides whether to continue once the target is met."""
 
-    STATE = State(best=number(low=-1.0, infinite=True), since=count(), steps=count())
+    STATE = State(
+        best=number(low=-1.0, infinite=True), since=count(), steps=count(), patience=count()
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, patience: int = _PATIENCE) -> None:
+        self._patience = patience
         self._best = math.inf
         self._since = 0
         self._steps = 0
@@ -219,7 +232,7 @@ class Refinement(Stateful):
         self._since += 1
         if gap < 0.5 * self._best:
             self._best, self._since = gap, 0
-        return gap > 1e-15 and self._since < _PATIENCE and self._steps < _MOST_REFINEMENTS
+        return gap > 1e-15 and self._since < self._patience and self._steps < _MOST_REFINEMENTS
 
 
 def visit_cost(problem: Problem, *, in_order: bool) -> float:

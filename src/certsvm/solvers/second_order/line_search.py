@@ -18,8 +18,8 @@ STEPS = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 21), [1.5, 2.5, 5.0, 10.0
 # A step of 1 is taken if the slope there is at most this, relative to the slope at 0.
 _FLAT = 0.3
 # The same if slopes are cheap, at a step of 1 and elsewhere.
-_FLAT_AT_ONE, _FLAT_ELSEWHERE = 0.1, 0.02
-_LONGEST, _TRIALS = 64.0, 30
+FLAT_AT_ONE, FLAT_ELSEWHERE = 0.1, 0.02
+LONGEST, TRIALS = 64.0, 30
 
 
 def best_step(slopes: Vector) -> float | None:
@@ -56,17 +56,17 @@ def zero_of_slope(slope: Callable[[float], float]) -> float:
         return 0.0
     low, at_low, high = 0.0, first, 1.0
     at_high = slope(high)
-    while at_high < 0.0 and abs(at_high) > _FLAT_AT_ONE * abs(first) and high < _LONGEST:
+    while at_high < 0.0 and abs(at_high) > FLAT_AT_ONE * abs(first) and high < LONGEST:
         low, at_low, high = high, at_high, 2.0 * high
         at_high = slope(high)
-    if at_high <= 0.0 or abs(at_high) <= _FLAT_AT_ONE * abs(first):
+    if at_high <= 0.0 or abs(at_high) <= FLAT_AT_ONE * abs(first):
         return high
-    for _ in range(_TRIALS):
+    for _ in range(TRIALS):
         # Regula falsi, away from the ends, since the slope has kinks.
         share = min(max(-at_low / (at_high - at_low), 0.1), 0.9)
         t = low + share * (high - low)
         at_t = slope(t)
-        if abs(at_t) <= _FLAT_ELSEWHERE * abs(first):
+        if abs(at_t) <= FLAT_ELSEWHERE * abs(first):
             return t
         if at_t < 0.0:
             low, at_low = t, at_t

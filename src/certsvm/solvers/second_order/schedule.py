@@ -56,11 +56,11 @@ from certsvm.storage.state import State, Stateful
 # sigma, relative to C: the first, and the largest.
 FIRST_SIGMA, LARGEST_SIGMA = 0.45, 1e12
 # Smoothing ends at this relative gap, or after so many stages.
-_NEAR, _SMOOTHING_STAGES = 0.02, 3
+NEAR, SMOOTHING_STAGES = 0.02, 3
 # The classes are nearly separable if sum_k alpha_k is less than this share of C sum_k s_k.
-_NEARLY_SEPARABLE = 0.02
+NEARLY_SEPARABLE = 0.02
 # Growth of sigma from one smooth problem to the next, in the two phases.
-_SMOOTHING_GROWTH, _MULTIPLIER_GROWTH = 4.0, 3.0
+SMOOTHING_GROWTH, MULTIPLIER_GROWTH = 4.0, 3.0
 # If free support vectors limit the growth: the least growth, and the number of steps up to which
 # there is no limit.
 _LEAST_LIMITED_GROWTH, _EASY = 1.5, 1
@@ -183,7 +183,7 @@ class Schedule(Stateful):
         self.smoothing = smoothing
         self.steps = 0
         self._stages = 0
-        self._growth = _SMOOTHING_GROWTH
+        self._growth = SMOOTHING_GROWTH
         self._solved_sigma = sigma
         self._sample_primal = sample_primal
         # Without multipliers sigma must keep growing: only the sigma of a sample can be too steep.
@@ -203,7 +203,7 @@ class Schedule(Stateful):
 
     def on_all_rows(self, filled: float) -> Schedule:
         """The schedule for all rows after this one on a sample; for ``filled``, see ``judge``."""
-        smoothing = filled >= _NEARLY_SEPARABLE and not self._cautious
+        smoothing = filled >= NEARLY_SEPARABLE and not self._cautious
         schedule = Schedule(self._rules, sigma=self.sigma, smoothing=smoothing)
         schedule._cautious = self._cautious
         return schedule
@@ -291,8 +291,8 @@ class Schedule(Stateful):
         self._stages += 1
         from_zero = False
         if self.smoothing and self._rules.multipliers:
-            from_zero = filled < _NEARLY_SEPARABLE
-            near = best.relative_gap <= _NEAR or self._stages > _SMOOTHING_STAGES
+            from_zero = filled < NEARLY_SEPARABLE
+            near = best.relative_gap <= NEAR or self._stages > SMOOTHING_STAGES
             self.smoothing = not (from_zero or near)
         self._solved_sigma = self.sigma
         self._begin(min(self.sigma * self._next_growth(free_per_column), LARGEST_SIGMA))
@@ -311,12 +311,12 @@ class Schedule(Stateful):
                 self._growth = min(self._growth, max(0.5 * self._growth, least))
             return self._growth
         if self.smoothing:
-            return _SMOOTHING_GROWTH
+            return SMOOTHING_GROWTH
         if self._cautious:
             return next((growth for most, growth in _CAUTIOUS_GROWTH if self.steps <= most), 1.0)
         if rules.free_per_column is None or self.steps <= _EASY:
-            return _MULTIPLIER_GROWTH
+            return MULTIPLIER_GROWTH
         # As sigma grows, there are fewer free support vectors. With fewer than columns, the Hessian
         # says too little, and steps become short.
         most = free_per_column / rules.free_per_column
-        return min(max(most, _LEAST_LIMITED_GROWTH), _MULTIPLIER_GROWTH)
+        return min(max(most, _LEAST_LIMITED_GROWTH), MULTIPLIER_GROWTH)

@@ -1,0 +1,274 @@
+"""Steps of the second-order method on few rows and columns, in one compiled loop.
+
+On a hundred rows the arithmetic of a step takes a few microseconds, and the Python around it a
+hundred times as long. So the steps are made here, by the rules of ``schedule`` for rows in memory,
+on a dense copy of the rows. The result proves nothing: it is the start of an ordinary run, which
+evaluates it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.kernels.jit import reordering_kernel
+from certsvm.kernels.losses import Loss, box_end, loss_value, response, smoothing_centre
+from certsvm.kernels.rows import Vector
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
+from certsvm.solvers.base import Start
+from certsvm.solvers.second_order.line_search import FLAT_AT_ONE, FLAT_ELSEWHERE, LONGEST, TRIALS
+from certsvm.solvers.second_order.schedule import (
+    FIRST_SIGMA,
+    LARGEST_SIGMA,
+    MEMORY,
+    MULTIPLIER_GROWTH,
+    NEAR,
+    NEARLY_SEPARABLE,
+    SMOOTHING_GROWTH,
+    SMOOTHING_STAGES,
+)
+from certsvm.solvers.second_order.smoothing import clipped_sum
+
+# With more columns, LAPACK is so much faster than a plain loop that it makes up for the overhead.
+MOST_COLUMNS = 64
+_MOST_STEPS, _PATIENCE = 200, 5
+# The relative gap of a solution to machine precision, and the one at which to lose patience if it
+# no longer halves.
+_SOLVED, _NEARLY_SOLVED = 4e-16, 1e-9
+
+_ACCURACY, _STEPS_PER_PROBLEM = MEMORY.accuracy, MEMORY.most_steps
+_STEEP_STEPS = MEMORY.steep_steps
+
+
+def solved_start(problem: Problem) -> Start | None:
+    """A start at the optimum up to rounding; None if the steps made here do not lead near it.
+
+    Examples
+    --------
+    >>> problem = Problem(Rows(np.array([[1.0, 1.0], [1.0, -1.0]])), labels=[1, -1], C=10.0)
+    >>> solved_start(problem).w
+    array([0., 1.])
+    """
+    active, d = problem.active, problem.dimension
+    weights = problem.weights[active]
+    alpha_hat: Vector = smoothing_centre(problem.loss, problem.C, weights)
+    w, per_row, per_column = np.zeros(d), np.empty((4, active.size)), np.empty((2, d))
+    steps, sigma, gap = solve(
+        problem.loss, signed_rows(problem.rows, problem.labels)[active], weights, problem.C, w,
+        alpha_hat, per_row, per_column, np.empty((d, d)),
+    )  # fmt: skip
+    if not gap <= _NEARLY_SOLVED:
+        return None
+    alpha = np.zeros(problem.n_rows)
+    alpha[active] = per_row[0]
+    return Start(w, steps, alpha, sigma)
+
+
+def signed_rows(rows: Rows, labels: Vector) -> NDArray[np.float64]:
+    """The vectors y_k as a dense matrix."""
+    matrix = rows.matrix
+    Y = np.full((rows.n_rows, rows.dimension), rows.intercept_scaling)
+    Y[:, : rows.n_columns] = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+    Y *= labels[:, None]
+    return Y
+
+
+@reordering_kernel
+def solve(
+    loss: Loss,
+    Y: NDArray[np.float64],
+    weights: Vector,
+    C: float,
+    w: Vector,
+    alpha_hat: Vector,
+    per_row: NDArray[np.float64],
+    per_column: NDArray[np.float64],
+    G: NDArray[np.float64],
+) -> tuple[int, float, float]:
+    """Make steps until w is optimal up to rounding.
+
+    Writes w, alpha_hat and, into the first row of ``per_row``, alpha(w). The arguments behind are
+    scratch memory. Returns the number of steps, sigma divided by C, and the relative gap.
+    """
+    alpha, unclipped, products, along = per_row[0], per_row[1], per_row[2], per_row[3]
+    gradient, direction = per_column[0], per_column[1]
+    filling = C * weights.sum()
+    best_primal, best_dual, gap, least, since = np.inf, 0.0, np.inf, np.inf, 0
+    sigma, smoothing, steps, stages, steps_here = FIRST_SIGMA, True, 0, 0, 0
+    multiply(Y, w, products)
+    while steps < _MOST_STEPS:
+        primal, dual, alpha_sum = evaluate(
+            loss, Y, weights, C, sigma * C, w, alpha_hat, products, unclipped, alpha, gradient
+        )
+        best_primal, best_dual = min(best_primal, primal), max(best_dual, dual)
+        gap = best_primal - best_dual
+        if gap < 0.5 * least:
+            least, since = gap, 0
+        since += 1
+        stuck = since > _PATIENCE and gap <= _NEARLY_SOLVED * best_dual
+        if gap <= _SOLVED * best_dual or stuck:
+            break
+        solved = 0.5 * dot(gradient, gradient) <= _ACCURACY * gap
+        if not solved and smoothing and sigma > FIRST_SIGMA and steps_here >= _STEEP_STEPS:
+            sigma, steps_here = FIRST_SIGMA, 0
+        elif solved or steps_here >= _STEPS_PER_PROBLEM:
+            stages, steps_here = stages + 1, 0
+            multiplier = 1.0
+            if smoothing:
+                separable = alpha_sum < NEARLY_SEPARABLE * filling
+                near = gap <= NEAR * best_dual or stages > SMOOTHING_STAGES
+                smoothing = not (separable or near)
+                multiplier = 0.0 if separable else 1.0
+            if not smoothing:
+                for k in range(alpha.size):
+                    alpha_hat[k] = multiplier * alpha[k]
+            sigma = min(
+                sigma * (SMOOTHING_GROWTH if smoothing else MULTIPLIER_GROWTH), LARGEST_SIGMA
+            )
+        if steps_here == 0:
+            evaluate(
+                loss, Y, weights, C, sigma * C, w, alpha_hat, products, unclipped, alpha, gradient
+            )
+        hessian(loss, Y, weights, C, sigma * C, unclipped, G)
+        if not solve_in_place(G, gradient, direction):
+            break
+        multiply(Y, direction, along)
+        t = line_search(loss, weights, C, sigma * C, unclipped, along, w, direction)
+        for j in range(w.size):
+            w[j] += t * direction[j]
+        # Not updated by t times those of the direction, which would add up rounding.
+        multiply(Y, w, products)
+        steps, steps_here = steps + 1, steps_here + 1
+    return steps, sigma, gap / best_dual if best_dual > 0.0 else np.inf
+
+
+@reordering_kernel
+def dot(x: Vector, y: Vector) -> float:
+    """x.y."""
+    total = 0.0
+    for j in range(x.size):
+        total += x[j] * y[j]
+    return total
+
+
+@reordering_kernel
+def multiply(Y: NDArray[np.float64], w: Vector, out: Vector) -> None:
+    """Write w.y_k."""
+    for k in range(out.size):
+        out[k] = dot(Y[k], w)
+
+
+@reordering_kernel
+def evaluate(
+    loss: Loss,
+    Y: NDArray[np.float64],
+    weights: Vector,
+    C: float,
+    sigma: float,
+    w: Vector,
+    alpha_hat: Vector,
+    products: Vector,
+    unclipped: Vector,
+    alpha: Vector,
+    gradient: Vector,
+) -> tuple[float, float, float]:
+    """Write alpha(w), unclipped and clipped, and the gradient; return J, L and sum_k alpha_k."""
+    losses, alpha_sum = 0.0, 0.0
+    gradient[:] = 0.0
+    for k in range(products.size):
+        unclipped[k] = response(loss, products[k], alpha_hat[k], sigma, C, weights[k])
+        alpha[k] = min(max(unclipped[k], 0.0), box_end(loss, C, weights[k]))
+        losses += weights[k] * loss_value(loss, products[k])
+        alpha_sum += alpha[k]
+        if alpha[k] > 0.0:
+            for j in range(w.size):
+                gradient[j] += alpha[k] * Y[k, j]
+    # Up to here it is sum_k alpha_k y_k.
+    square = dot(gradient, gradient)
+    scale = min(1.0, alpha_sum / square) if square > 0.0 else 1.0
+    for j in range(w.size):
+        gradient[j] = w[j] - gradient[j]
+    primal = 0.5 * dot(w, w) + C * losses
+    return primal, scale * (alpha_sum - 0.5 * scale * square), alpha_sum
+
+
+@reordering_kernel
+def hessian(
+    loss: Loss,
+    Y: NDArray[np.float64],
+    weights: Vector,
+    C: float,
+    sigma: float,
+    unclipped: Vector,
+    G: NDArray[np.float64],
+) -> None:
+    """Write the lower triangle of I + sigma sum_k s_k y_k y_k' over the free support vectors."""
+    G[:] = 0.0
+    for i in range(G.shape[0]):
+        G[i, i] = 1.0
+    for k in range(unclipped.size):
+        if 0.0 < unclipped[k] < box_end(loss, C, weights[k]):
+            for i in range(G.shape[0]):
+                factor = sigma * weights[k] * Y[k, i]
+                for j in range(i + 1):
+                    G[i, j] += factor * Y[k, j]
+
+
+@reordering_kernel
+def solve_in_place(G: NDArray[np.float64], gradient: Vector, out: Vector) -> bool:
+    """Write -G^-1 gradient, by Cholesky's factors in the place of G; False if G is indefinite."""
+    for i in range(G.shape[0]):
+        for j in range(i + 1):
+            total = G[i, j] - dot(G[i, :j], G[j, :j])
+            if j < i:
+                G[i, j] = total / G[j, j]
+            elif total > 0.0:
+                G[i, i] = np.sqrt(total)
+            else:
+                return False
+    for i in range(out.size):
+        out[i] = (-gradient[i] - dot(G[i, :i], out[:i])) / G[i, i]
+    for i in range(out.size - 1, -1, -1):
+        out[i] /= G[i, i]
+        for j in range(i):
+            out[j] -= G[i, j] * out[i]
+    return True
+
+
+@reordering_kernel
+def line_search(
+    loss: Loss,
+    weights: Vector,
+    C: float,
+    sigma: float,
+    unclipped: Vector,
+    along: Vector,
+    w: Vector,
+    direction: Vector,
+) -> float:
+    """The zero of the slope along the direction, as ``line_search.zero_of_slope`` finds it."""
+    linear, square = dot(w, direction), dot(direction, direction)
+    first = linear - clipped_sum(loss, unclipped, weights, sigma, C, along, 0.0)
+    if not first < 0.0:
+        return 0.0
+    low, at_low, high = 0.0, first, 1.0
+    at_high = linear + square - clipped_sum(loss, unclipped, weights, sigma, C, along, high)
+    while at_high < 0.0 and abs(at_high) > FLAT_AT_ONE * abs(first) and high < LONGEST:
+        low, at_low, high = high, at_high, 2.0 * high
+        at_high = (
+            linear + high * square - clipped_sum(loss, unclipped, weights, sigma, C, along, high)
+        )
+    if at_high <= 0.0 or abs(at_high) <= FLAT_AT_ONE * abs(first):
+        return high
+    for _ in range(TRIALS):
+        share = min(max(-at_low / (at_high - at_low), 0.1), 0.9)
+        t = low + share * (high - low)
+        at_t = linear + t * square - clipped_sum(loss, unclipped, weights, sigma, C, along, t)
+        if abs(at_t) <= FLAT_ELSEWHERE * abs(first):
+            return t
+        if at_t < 0.0:
+            low, at_low = t, at_t
+        else:
+            high, at_high = t, at_t
+    return low if low > 0.0 else high

@@ -1,0 +1,82 @@
+"""The compiled loop for few rows and columns."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from certsvm.certificates.dual import dual_bound, dual_point
+from certsvm.certificates.primal import primal_bound
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
+from certsvm.solvers.second_order import small
+from certsvm.solvers.second_order.small import signed_rows, solve_in_place, solved_start
+
+
+def data(rows: int = 120, columns: int = 6) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((rows, columns)) * rng.uniform(0.1, 5.0, columns)
+    return X, np.where(X[:, 0] + rng.standard_normal(rows) > 0.3, 1.0, -1.0)
+
+
+def gap(problem: Problem) -> float:
+    """The relative gap of the start, by the functions that certify."""
+    start = solved_start(problem)
+    assert start is not None
+    assert (start.alpha >= 0).all()
+    assert (start.alpha <= problem.C * problem.weights).all()
+    dual = dual_bound(dual_point(problem, start.alpha, "test"))[0]
+    return primal_bound(problem, start.w).value / dual.value - 1.0
+
+
+@pytest.mark.parametrize("C", [1e-4, 0.1, 1.0, 100.0])
+@pytest.mark.parametrize("intercept_scaling", [0.0, 2.0])
+def test_the_start_is_optimal(C: float, intercept_scaling: float) -> None:
+    X, labels = data()
+    assert gap(Problem(Rows(X, intercept_scaling=intercept_scaling), labels, C=C)) < 1e-9
+
+
+def test_separable_classes() -> None:
+    X, labels = data()
+    X[:, 0] = 3.0 * labels
+    assert gap(Problem(Rows(X), labels, C=1e3)) < 1e-9
+
+
+def test_weights_count_and_rows_of_weight_zero_do_not() -> None:
+    X, labels = data()
+    weights = np.random.default_rng(2).integers(0, 3, labels.size).astype(float)
+    weighted = Problem(Rows(X), labels, C=0.5, weights=weights)
+    assert gap(weighted) < 1e-9
+    start = solved_start(weighted)
+    repeated = np.repeat(np.arange(labels.size), weights.astype(int))
+    same = solved_start(Problem(Rows(X[repeated]), labels[repeated], C=0.5))
+    assert start is not None
+    assert same is not None
+    np.testing.assert_allclose(start.w, same.w, rtol=1e-6, atol=1e-9)
+    assert not start.alpha[weights == 0].any()
+
+
+def test_sparse_rows_and_single_precision() -> None:
+    X, labels = data()
+    X = X.astype(np.float32)
+    X[np.abs(X) < 0.5] = 0.0
+    dense, sparse = Rows(X, intercept_scaling=1.5), Rows(sp.csr_matrix(X), intercept_scaling=1.5)
+    Y = signed_rows(dense, labels)
+    np.testing.assert_array_equal(Y, signed_rows(sparse, labels))
+    np.testing.assert_allclose(Y, labels[:, None] * np.column_stack([X, np.full(120, 1.5)]))
+    assert gap(Problem(sparse, labels)) < 1e-9
+
+
+def test_a_start_far_from_the_optimum_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small, "solve", lambda *arguments: (3, 1.0, 0.5))
+    X, labels = data()
+    assert solved_start(Problem(Rows(X), labels)) is None
+
+
+def test_the_system_of_a_step() -> None:
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((7, 5))
+    G, gradient, out = np.eye(5) + A.T @ A, rng.standard_normal(5), np.empty(5)
+    expected = -np.linalg.solve(G, gradient)
+    assert solve_in_place(np.tril(G), gradient, out)
+    np.testing.assert_allclose(out, expected, rtol=1e-10)
+    assert not solve_in_place(-np.eye(5), gradient, out)
