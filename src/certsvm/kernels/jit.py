@@ -27,6 +27,8 @@ _OPTIONS: dict[str, Any] = {
 }
 # Reordering puts sums over contiguous memory into vector lanes.
 _REORDER: dict[str, Any] = _OPTIONS | {"fastmath": {"contract", "reassoc", "nsz"}}
+# A call with rows passes the fields of three arrays, which takes as long as a short row.
+_INLINE = {"forceinline": True}
 
 
 def kernel(function: F) -> F:
@@ -55,9 +57,8 @@ def row_operation(function: Callable[..., Any], *, reorder: bool = False) -> Cal
 
     The decorated function gets Numba types and returns the implementation for them, or None.
     """
-    decorator: Callable[[F], F] = overload(
-        function, jit_options=_REORDER if reorder else _OPTIONS, strict=False
-    )
+    options = (_REORDER if reorder else _OPTIONS) | _INLINE
+    decorator: Callable[[F], F] = overload(function, jit_options=options, strict=False)
     return decorator
 
 

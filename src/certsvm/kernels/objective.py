@@ -56,12 +56,10 @@ def margins(
 ) -> None:
     """w.y_k for the rows from first to last; 1, which is no loss, for rows of weight zero."""
     for k in range(first, last):
-        if signed_weights[k] > 0.0:
-            out[k] = dot(rows, k, w)
-        elif signed_weights[k] < 0.0:
-            out[k] = -dot(rows, k, w)
-        else:
-            out[k] = 1.0
+        # Selected, not branched to: labels in random order would be predicted wrongly.
+        product = dot(rows, k, w)
+        signed = product if signed_weights[k] > 0.0 else -product
+        out[k] = 1.0 if signed_weights[k] == 0.0 else signed
 
 
 @kernel
@@ -190,13 +188,15 @@ def _squared_norm_csr(rows: Any, k: Any) -> Any:
         return None
 
     def implementation(rows: CsrRows, k: int) -> float:
-        # Two independent sums run in parallel; rows are too short for more.
+        # Two independent sums run in parallel; rows are too short for more. Unsigned positions
+        # need no test for negative ones.
         even, odd = 0.0, 0.0
-        j, end = rows.indptr[k], rows.indptr[k + 1]
-        while j + 1 < end:
+        j, end = np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])
+        while j + np.uint64(1) < end:
             even += np.float64(rows.values[j]) * np.float64(rows.values[j])
-            odd += np.float64(rows.values[j + 1]) * np.float64(rows.values[j + 1])
-            j += 2
+            j += np.uint64(1)
+            odd += np.float64(rows.values[j]) * np.float64(rows.values[j])
+            j += np.uint64(1)
         if j < end:
             even += np.float64(rows.values[j]) * np.float64(rows.values[j])
         return even + odd + rows.intercept_scaling * rows.intercept_scaling
