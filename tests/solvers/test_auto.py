@@ -162,6 +162,20 @@ def test_costs_grow_with_what_they_should() -> None:
     assert visit_cost(few, in_order=True) < visit_cost(many, in_order=True)
 
 
+def test_a_good_alpha_makes_newton_cheaper() -> None:
+    problem = noisy(1.0)
+    cold = newton_cost(problem, 1e-6)
+    assert newton_cost(problem, 1e-6, gap=0.5) == cold
+    assert newton_cost(problem, 1e-6, gap=1e-5) < newton_cost(problem, 1e-6, gap=1e-3) < cold
+
+
+def test_few_rows_per_column_are_left_to_working_sets() -> None:
+    """Newton would take dozens of steps, each as expensive as many passes."""
+    problem = noisy(0.1, rows=1000, columns=300)
+    assert not is_small(problem)
+    assert train(problem, Auto(), tol=0.01, seed=0).solver == "working-set"
+
+
 def test_the_outlook() -> None:
     problem = noisy(10.0)
     run = WorkingSet().start(problem, Options(np.random.default_rng(0), target=0.01))

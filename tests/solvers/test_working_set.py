@@ -11,7 +11,7 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, Options, Start, WorkingSet
-from certsvm.solvers.working_set import WorkingSetRun, sweep
+from certsvm.solvers.working_set import WorkingSetRun, ascending, sweep
 from certsvm.training.loop import train
 from tests.problems import Case, cases, nearly_parallel, optimum
 
@@ -51,6 +51,32 @@ def test_settled_rows_leave_and_an_evaluation_brings_back_those_that_are_not() -
     assert set(np.flatnonzero(wrong)) <= set(run._active)
     shrunk = np.setdiff1d(problem.active, run._active)
     assert (np.abs(G[shrunk]) > 0.5 * 0.1 - 1e-12).all()
+
+
+def test_with_many_rows_per_column_the_first_sweep_is_followed_by_a_selection() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 5))
+    labels = np.where(X[:, 0] + 0.5 * rng.standard_normal(3000) > 0, 1, -1)
+    problem = Problem(Rows(X), labels, C=0.1)
+    run = run_on(problem, target=1e-4)
+    run.epoch()
+    assert 0 < run._active.size < 0.9 * problem.m
+    assert run.primal() is None
+    gap = primal_bound(problem, run._w).value - run._dual_value
+    assert run._visits[-1].estimate == pytest.approx(gap, rel=1e-6)
+    far = np.setdiff1d(problem.active, run._active)
+    margins = labels * (X @ run._w)
+    assert (np.abs(margins[far] - 1.0) > 0.4 - 1e-9).all()
+    few = text(C=0.1)
+    run = run_on(few, target=1e-4)
+    run._sweep()
+    assert run._active.size == few.m
+
+
+@pytest.mark.parametrize("size", [1, 20, 99, 100])
+def test_rows_in_ascending_order(size: int) -> None:
+    rows = np.random.default_rng(0).permutation(100)[:size]
+    np.testing.assert_array_equal(ascending(rows, 100), np.sort(rows))
 
 
 def test_j_comes_from_the_solver_and_is_true() -> None:

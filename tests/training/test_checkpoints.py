@@ -33,6 +33,7 @@ from certsvm.solvers import (
     make_solver,
 )
 from certsvm.solvers import auto as auto_module
+from certsvm.solvers.second_order import small
 from certsvm.storage.container import read_container, write_container
 from certsvm.storage.keys import user_key
 from certsvm.storage.state import Stateful
@@ -97,7 +98,11 @@ def crash_and_resume(
 
 
 @pytest.mark.parametrize("name", ["auto", *SOLVERS])
-def test_any_solver_goes_on_to_the_same_bits(name: str, tmp_path: Path) -> None:
+def test_any_solver_goes_on_to_the_same_bits(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Auto would otherwise solve it in one pass.
+    monkeypatch.setattr(small, "MOST_COLUMNS", 0)
     solver = make_solver(name)
     options: dict[str, Any] = {"tol": 1e-9, "max_iter": 60, "seed": 5}
     options["keep_alpha"] = solver.certifies
@@ -179,7 +184,7 @@ def test_auto_goes_on_with_whichever_solver_was_at_work(
     monkeypatch.setattr(
         auto_module,
         "newton_cost",
-        lambda problem, target, n_jobs: math.inf if target > 1e-3 else newton,
+        lambda problem, target, n_jobs, gap=1.0: math.inf if target > 1e-3 else newton,
     )
     options: dict[str, Any] = {"tol": 1e-9, "max_iter": 9, "seed": 5, "keep_alpha": True}
     problem = problem_in_memory()
@@ -342,7 +347,10 @@ def test_a_forged_state_is_refused(
     """Each field in turn is missing, of another type or shape, not finite, or out of range."""
     if name == "working sets in auto":
         monkeypatch.setattr(auto_module, "is_small", lambda problem: False)
-        monkeypatch.setattr(auto_module, "newton_cost", lambda problem, target, n_jobs: math.inf)
+        monkeypatch.setattr(
+            auto_module, "newton_cost", lambda problem, target, n_jobs, gap=1.0: math.inf
+        )
+    monkeypatch.setattr(small, "MOST_COLUMNS", 0)
     solver = make_solver(name.split()[-1] if name.endswith("auto") else name.split()[0])
     problem: Any = problem_on_stream() if "stream" in name else problem_in_memory()
     options: dict[str, Any] = {"tol": 1e-9, "seed": 5, "keep_alpha": solver.certifies}

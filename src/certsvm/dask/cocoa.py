@@ -398,7 +398,7 @@ def work(
         all_products.append(products)
         losses.append(_losses_around(part, loss, start, products, last, i))
         active = np.empty(part.active.size, dtype=np.int64)
-        size = active_rows(
+        size, _ = active_rows(
             loss, products, part.weights, C, _SHRINK_MARGIN, part.active, alpha, active
         )
         actives.append(active[:size])

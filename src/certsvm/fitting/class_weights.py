@@ -12,10 +12,21 @@ ClassWeight: TypeAlias = dict[Any, float] | str | None
 
 
 def classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """The labels that occur, and the position of each row's label among them."""
+    """The labels that occur, and the position of each row's label among them.
+
+    Examples
+    --------
+    >>> classes_of(np.array([3, -1, 3]))
+    (array([-1,  3]), array([1, 0, 1]))
+    """
+    if y.size and y.dtype.kind in "biuf":
+        # Two numbers are the usual case, and need no sorting.
+        least, largest = y.min(), y.max()
+        second = y == largest
+        if least < largest and (second | (y == least)).all():
+            return np.array([least, largest], dtype=y.dtype), second.astype(np.intp)
     classes = np.unique(y)
     if classes.size == 2:
-        # Much faster than a search, and the usual case.
         return classes, (y == classes[1]).astype(np.intp)
     return classes, np.searchsorted(classes, y)
 

@@ -24,17 +24,23 @@ def sparse_gram(
     for i in range(first, last):
         k = which[i]
         weight = weights[i]
-        begin, end = rows.indptr[k], rows.indptr[k + 1]
-        for j in range(begin, end):
-            column = rows.indices[j]
+        # Unsigned positions need no test for negative ones.
+        begin, end = np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])
+        j = begin
+        while j < end:
+            row_of_G = G[rows.indices[j]]
             value = weight * rows.values[j]
+            other = begin
             if ascending:
-                for other in range(begin, j + 1):
-                    G[column, rows.indices[other]] += value * rows.values[other]
+                while other <= j:
+                    row_of_G[rows.indices[other]] += value * rows.values[other]
+                    other += np.uint64(1)
             else:
-                for other in range(begin, end):
-                    if rows.indices[other] <= column:
-                        G[column, rows.indices[other]] += value * rows.values[other]
+                while other < end:
+                    if rows.indices[other] <= rows.indices[j]:
+                        row_of_G[rows.indices[other]] += value * rows.values[other]
+                    other += np.uint64(1)
+            j += np.uint64(1)
         if rows.intercept_scaling != 0.0:
             add(rows, k, weight * rows.intercept_scaling, bias_row)
 

@@ -52,7 +52,7 @@ class Problem(Part, PartedProblem):
         loss: Loss = HINGE,
     ) -> None:
         signs = _one_per_row(labels, "labels", rows.n_rows)
-        if not np.isin(signs, (-1.0, 1.0)).all():
+        if not (np.abs(signs) == 1.0).all():
             raise ValueError("labels must be +1 or -1")
         if weights is not None:
             sizes = _one_per_row(weights, "weights", rows.n_rows)
@@ -64,7 +64,7 @@ class Problem(Part, PartedProblem):
 
     def _sizes(self) -> Sizes:
         active, rows = self.active, self.rows
-        weights = self.weights[active]
+        weights = self.of_active(self.weights)
         return Sizes(
             n_rows=rows.n_rows,
             n_columns=rows.n_columns,
@@ -73,7 +73,7 @@ class Problem(Part, PartedProblem):
             weight_sum=float(self.weights.sum()),
             smallest_weight=float(weights.min(initial=np.inf)),
             largest_weight=float(weights.max(initial=0.0)),
-            R=float(np.sqrt(rows.squared_norms[active].max(initial=0.0))),
+            R=float(np.sqrt(self.of_active(rows.squared_norms).max(initial=0.0))),
         )
 
     def parts(self) -> Iterator[Part]:

@@ -48,6 +48,10 @@ class Part:
         active: NDArray[np.int64] = np.flatnonzero(self.signed_weights)
         return active
 
+    def of_active(self, values: Vector) -> Vector:
+        """The entries of active rows; ``values`` itself if all rows are active."""
+        return values if self.active.size == values.size else values[self.active]
+
     @cached_property
     def labels(self) -> Vector:
         """+1 or -1; 0 for rows of weight zero."""
@@ -63,7 +67,7 @@ class Part:
     @cached_property
     def largest_rounding(self) -> float:
         """The largest (n_k + 2) |y_k| of an active row."""
-        return float(self.rows.product_roundings[self.active].max(initial=0.0))
+        return float(self.of_active(self.rows.product_roundings).max(initial=0.0))
 
     @cached_property
     def loss_roundings(self) -> Vector:

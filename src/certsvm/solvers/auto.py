@@ -12,13 +12,17 @@ than Newton does to one per cent, the run begins with Newton.
 With n stored values in m rows and d columns, and q the sum over rows of the squared number of
 stored values, the costs in nanoseconds (only ratios matter) are
 
-    a visit to a row      4 n / m + 30, plus 250 if rows beyond the caches come in random order
-    a step of Newton      2 (1.5 n + 5 m) + 20 m + 0.1 q + 0.02 d^3, plus 500,000;
-                          7 steps to one per cent, and 5 for each further digit
+    a visit to a row      2 n / m + 35, plus 125 if rows beyond the caches come in random order
+    a step of Newton      1.8 n + 20 m + 0.02 q + 0.02 d^3, plus 200,000
+
+for sparse rows, and 0.5 n / m + 45 and n + 20 m + 0.004 q + 0.02 d^3 for dense ones. Newton takes
+7 steps to one per cent, up to 30 more if there are few rows per column, and 5 for each further
+digit; before these, 15 steps on a sample, if there is one. From an alpha that is good it takes 5
+steps, and 5 for each digit to be gained.
 
 With fewer rows than columns, Newton's systems are as large as the number of free rows:
 
-    a step of Newton      2 (1.5 n + 5 m) + 20 m + 10 d + m^2 + 0.006 m^3, plus 500,000
+    a step of Newton      1.8 n (1.0 n) + 20 m + 10 d + m^2 + 0.006 m^3, plus 200,000
     once                  the products of the rows with each other: 4 m^2, plus half the sum over
                           columns of the squared number of stored values, or 0.02 m^2 d if dense
 
@@ -46,13 +50,14 @@ from typing import Any, ClassVar
 
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
-from certsvm.kernels.rows import Vector
+from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.room import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.newton import Newton, NewtonRun
 from certsvm.solvers.second_order import small
+from certsvm.solvers.second_order.sample import sample_size
 from certsvm.solvers.sgd_s import SGDs
 from certsvm.solvers.shared.order import Order
 from certsvm.solvers.smoothed_newton import SmoothedNewton
@@ -69,15 +74,16 @@ _MATRICES, _ALWAYS_ROOM = 3, 1 << 26
 # system, and the power of their number by which they are faster.
 _SHARED, _SHARED_SIZE, _GAIN = 2_000_000, 1000, 0.75
 # The fixed cost of a step of Newton, in nanoseconds.
-_OVERHEAD = 500_000.0
+_OVERHEAD = 200_000.0
 # The cost of a step of Newton, without the fixed cost, up to which a problem is small.
-_SMALL = 300_000
+_SMALL = 120_000
 # Refinement ends after so many steps, or so many that do not halve the gap: fewer if the run began
 # at the optimum.
 _MOST_REFINEMENTS, _PATIENCE, _PATIENCE_IF_SOLVED = 100, 15, 2
 # Below this relative gap, alpha is a better start than a sample.
 _GOOD_ALPHA = 0.05
 _LEAST_PASSES = 3
+_STEPS_ON_SAMPLE = 15.0
 # The predicted number of visits is too small by about this factor.
 _OPTIMISM = 2.0
 _SWITCHED = f"{WorkingSet.name}, then {Newton.name}"
@@ -153,10 +159,10 @@ class AutoRun(Run):
                 return
         self._run = self._newton(options)
 
-    def _newton_cost(self, target: float) -> float:
+    def _newton_cost(self, target: float, gap: float = math.inf) -> float:
         if not self._has_room:
             return math.inf
-        return newton_cost(self._problem, target, self._options.team.n_jobs)
+        return newton_cost(self._problem, target, self._options.team.n_jobs, gap)
 
     def _newton(self, options: Options) -> NewtonRun:
         return Newton(max_size=_LARGEST_SIZE).start_in_memory(self._problem, options)
@@ -184,7 +190,7 @@ class AutoRun(Run):
             # The first estimates mean little.
             return False
         visit = visit_cost(self._problem, in_order=run.in_order)
-        newton = self._newton_cost(self._options.target)
+        newton = self._newton_cost(self._options.target, run.gap)
         left, spent = run.outlook() * visit, run.visited * visit
         # However much was spent, there is no point in switching shortly before the end.
         return _OPTIMISM * left > newton or (spent > 2.0 * newton and left > 0.5 * newton)
@@ -237,8 +243,10 @@ class Refinement(Stateful):
 
 def visit_cost(problem: Problem, *, in_order: bool) -> float:
     """The mean cost of a visit to a row."""
-    waiting = 0.0 if in_order else 250.0
-    return 4.0 * problem.rows.n_stored / problem.rows.n_rows + 30.0 + waiting
+    rows = problem.rows
+    per_value, fixed = (2.0, 35.0) if isinstance(rows.arrays, CsrRows) else (0.5, 45.0)
+    waiting = 0.0 if in_order else 125.0
+    return per_value * rows.n_stored / rows.n_rows + fixed + waiting
 
 
 def system_size(problem: Problem) -> int:
@@ -250,14 +258,14 @@ def step_cost(problem: Problem, n_jobs: int = 1) -> float:
     """The cost of a step of Newton, without the fixed cost."""
     rows = problem.rows
     n, m, d = float(rows.n_stored), float(rows.n_rows), float(rows.dimension)
+    per_value, per_pair = (1.8, 0.02) if isinstance(rows.arrays, CsrRows) else (1.0, 0.004)
     if m < d:
         matrix, system, alone = m**2, 0.006 * m**3, 20.0 * m + 10.0 * d
     else:
-        matrix, system, alone = 0.1 * rows.squared_lengths, 0.02 * d**3, 20.0 * m
-    passes = 2.0 * (1.5 * n + 5.0 * m)
+        matrix, system, alone = per_pair * rows.squared_lengths, 0.02 * d**3, 20.0 * m
     if system_size(problem) >= _SHARED_SIZE:
         system = shared(system, n_jobs)
-    return shared(passes, n_jobs) + shared(matrix, n_jobs) + system + alone
+    return shared(per_value * n, n_jobs) + shared(matrix, n_jobs) + system + alone
 
 
 def shared(cost: float, n_jobs: int) -> float:
@@ -275,13 +283,24 @@ def products_cost(problem: Problem, n_jobs: int = 1) -> float:
     return 4.0 * square + shared(products, n_jobs)
 
 
-def newton_cost(problem: Problem, target: float, n_jobs: int = 1) -> float:
-    """The cost of Newton to the accuracy ``target``; infinite if its systems are too large."""
+def newton_cost(
+    problem: Problem, target: float, n_jobs: int = 1, gap: float = math.inf
+) -> float:
+    """The cost of Newton to the accuracy ``target``; infinite if its systems are too large.
+
+    ``gap`` is the relative gap of the alpha to start from.
+    """
     if system_size(problem) > _LARGEST_SIZE:
         return math.inf
-    digits = math.log10(0.01 / max(target, 1e-10)) if target < 0.01 else 0.0
-    steps = (7.0 + 5.0 * digits) * (step_cost(problem, n_jobs) + _OVERHEAD)
-    return steps + products_cost(problem, n_jobs)
+    step = step_cost(problem, n_jobs)
+    steps = 7.0 + 5.0 * _digits(0.01, target) + min(100.0 * problem.dimension / problem.m, 30.0)
+    cost = steps * (step + _OVERHEAD)
+    size = sample_size(problem.m, problem.dimension)
+    if size is not None:
+        cost += _STEPS_ON_SAMPLE * (step * size / problem.m + _OVERHEAD)
+    if gap <= _GOOD_ALPHA:
+        cost = min(cost, (5.0 + 5.0 * _digits(gap, target)) * (step + _OVERHEAD))
+    return cost + products_cost(problem, n_jobs)
 
 
 def has_room_for_newton(problem: Problem) -> bool:
@@ -292,6 +311,11 @@ def has_room_for_newton(problem: Problem) -> bool:
         return True
     available = available_memory()
     return available is None or needed <= available
+
+
+def _digits(gap: float, target: float) -> float:
+    """The digits to be gained, beyond 1e-10 none."""
+    return max(math.log10(max(gap, 1e-10) / max(target, 1e-10)), 0.0)
 
 
 def is_small(problem: Problem) -> bool:

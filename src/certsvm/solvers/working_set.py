@@ -16,6 +16,7 @@ the contribution of each row to the gap when it was visited, estimates the gap a
 estimate reaches the target, or has fallen substantially, the run evaluates: it computes the
 products of w with all rows, which give J exactly, return rows that left too early to the working
 set, and serve to search the plane of the best w so far and the current one (``plane_search``).
+If there are many more rows than columns, the first selection follows the first sweep.
 
 Rows are visited in blocks of neighbours if that is faster and harmless (``order``).
 
@@ -80,6 +81,11 @@ _MOST_WORK = 8
 _ADDITIONS_PER_VISIT = 32
 # w and the best products are recomputed if their rounding exceeds this share of the gap.
 _ROUNDING = 0.05
+# Fewer rows than one in so many are sorted; more are marked, and the marks are read in order.
+_FEW = 4
+# With so many rows per column, w is near the optimum after one sweep, and its products with all
+# rows tell which matter. The distance from the margin beyond which they do not, in shrink_margin.
+_ROWS_PER_COLUMN, _FAR = 100, 4.0
 
 
 @dataclass(frozen=True)
@@ -188,6 +194,9 @@ class WorkingSetRun(DualCoordinateRun):
             updates += sweep_updates
             work += visited
             self._work += visited
+            if self._sweeps == 1 and self._problem.m >= _ROWS_PER_COLUMN * self._problem.dimension:
+                estimate = self._screen()
+                break
             if self._is_due(estimate):
                 self._evaluate(estimate)
                 break
@@ -249,7 +258,8 @@ class WorkingSetRun(DualCoordinateRun):
         shrink_margin = self._solver.shrink_margin if self._sweeps else math.inf
         order = self._order.permuted(self._active)
         active, sums = self._visit(order, sweep, self._solver.omega, 1.0, shrink_margin)
-        self._active = np.sort(active)
+        if active.size < self._active.size:
+            self._active = ascending(active, self._problem.n_rows)
         self._sweeps += 1
         dual = dual_sum(self._problem, self._alpha).value - 0.5 * inner(self._w, self._w)
         self._dual_value = max(self._dual_value, dual)
@@ -291,13 +301,29 @@ class WorkingSetRun(DualCoordinateRun):
             self._best_bound = self._best.primal_bound(self._team)
         if self._rounding * math.sqrt(inner(self._w, self._w)) > _ROUNDING * gap:
             self._compute_w()
+        self._select(self._products, 0.5 * self._solver.shrink_margin)
+        self._computed = True
+
+    def _screen(self) -> float:
+        """Select the working set after the first sweep, which kept all rows; return the gap.
+
+        A second sweep over all rows would take several times as long.
+        """
+        self._best = Products(self._problem, self._w.copy(), self._team)
+        gap = self._select(self._best, _FAR * self._solver.shrink_margin)
+        self._last_estimate = gap / _LEAST_FALL
+        return gap
+
+    def _select(self, products: Products, shrink_margin: float) -> float:
+        """Select the working set by the products with w; return the gap between w and alpha."""
+        problem = self._problem
         active = np.empty(problem.m, dtype=np.int64)
-        size = active_rows(
-            problem.loss, self._products.values, problem.weights, problem.C,
-            0.5 * self._solver.shrink_margin, problem.active, self._alpha, active,
+        size, gap = active_rows(
+            problem.loss, products.values, problem.weights, problem.C, shrink_margin,
+            problem.active, self._alpha, active,
         )  # fmt: skip
         self._active = active[:size]
-        self._computed = True
+        return max(gap, 0.0)
 
     def primal(self) -> tuple[Vector, Bound] | None:
         """The best combination and its J, after an evaluation."""
@@ -364,6 +390,21 @@ def sweep(
     return kept, updates, estimate, path
 
 
+def ascending(rows: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
+    """Different row numbers below ``n_rows``, in ascending order.
+
+    Examples
+    --------
+    >>> ascending(np.array([3, 0, 2]), 4).tolist()
+    [0, 2, 3]
+    """
+    if _FEW * rows.size < n_rows:
+        return np.sort(rows)
+    marks = np.zeros(n_rows, dtype=np.bool_)
+    marks[rows] = True
+    return np.flatnonzero(marks)
+
+
 @kernel
 def active_rows(
     loss: Loss,
@@ -374,13 +415,19 @@ def active_rows(
     rows: NDArray[np.int64],
     alpha: Vector,
     out: NDArray[np.int64],
-) -> int:
-    """Write those of ``rows`` that a sweep would keep to the front of ``out``; return how many."""
+) -> tuple[int, float]:
+    """Write those of ``rows`` that a sweep would keep to the front of ``out``.
+
+    Returns their number, and the gap: the sum over all rows of what ``sweep`` estimates.
+    """
     n = 0
+    gap = 0.0
     for i in range(rows.size):
         k = rows[i]
         G = dual_gradient(loss, products[k], alpha[k], C, weights[k])
-        if not is_settled(alpha[k], G, box_end(loss, C, weights[k]), shrink_margin):
-            out[n] = k
-            n += 1
-    return n
+        out[n] = k
+        n += 0 if is_settled(alpha[k], G, box_end(loss, C, weights[k]), shrink_margin) else 1
+        gap += C * weights[k] * loss_value(loss, products[k]) + (
+            alpha[k] * products[k] - dual_value(loss, alpha[k], C, weights[k])
+        )
+    return n, gap
