@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from benchmarks import auto, kernels, master, optima, simulation, streaming, systems
+from benchmarks import auto, kernels, master, optima, simulation, small, streaming, systems
 from benchmarks.__main__ import main
 from benchmarks.data import OPTIMA, available
 from certsvm.data import load_libsvm
@@ -26,18 +26,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(systems, "PASSES", 3)
     monkeypatch.setattr(systems, "DUAL", systems.DUAL[:1])
     monkeypatch.setattr(systems, "SINGLE", systems.SINGLE[:1])
-    for module in (auto, kernels, master):
+    for module in (auto, kernels, master, small):
         monkeypatch.setattr(module, "REPEATS", 1)
     for module in (kernels, master):
-        small = text_like(n_documents=200, n_words=50, length=10)
-        monkeypatch.setattr(module, "text_like", lambda small=small, **_: small)
+        few = text_like(n_documents=200, n_words=50, length=10)
+        monkeypatch.setattr(module, "text_like", lambda few=few, **_: few)
+    monkeypatch.setattr(small, "ROUNDS", 1)
     monkeypatch.setattr(master, "ROUNDS", 3)
     monkeypatch.setattr(master, "SAVED", (2, 3))
     return tmp_path
 
 
 @pytest.mark.parametrize(
-    "name", ["optima", "stability", "systems", "auto", "kernels", "master", "simulation"]
+    "name", ["optima", "stability", "systems", "auto", "small", "kernels", "master", "simulation"]
 )
 def test_a_script_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = [name, "--data", str(folder), "--out", str(folder / "out")]

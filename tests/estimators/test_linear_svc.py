@@ -183,7 +183,7 @@ def test_missing_the_target_is_told_with_numbers(binary: Any) -> None:
     X, y = binary
     message = r"max_iter reached after 2 passes\. .* target 0\.00123456 % not met"
     with pytest.warns(ConvergenceWarning, match=message) as record:
-        clf = LinearSVC(tol=1.23456e-5, max_iter=2, random_state=0).fit(X, y)
+        clf = LinearSVC(solver="newton", tol=1.23456e-5, max_iter=2, random_state=0).fit(X, y)
     assert "raise max_iter" in str(record[0].message)
     assert str(clf.certificate_) in str(record[0].message)
     assert not clf.certificate_.met
@@ -193,7 +193,7 @@ def test_missing_the_target_is_told_with_numbers(binary: Any) -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_a_warning_that_is_an_error_does_not_cost_the_model(binary: Any) -> None:
-    clf = LinearSVC(tol=1e-9, max_iter=2, random_state=0)
+    clf = LinearSVC(solver="newton", tol=1e-9, max_iter=2, random_state=0)
     with pytest.raises(ConvergenceWarning):
         clf.fit(*binary)
     assert clf.n_iter_ == 2
@@ -212,7 +212,7 @@ def test_the_warning_names_c_and_the_solver(binary: Any) -> None:
 
 def test_the_warning_counts_classes(several: Any) -> None:
     with pytest.warns(ConvergenceWarning, match="for 4 of 4 classes"):
-        LinearSVC(tol=1e-9, max_iter=2, random_state=0).fit(*several)
+        LinearSVC(solver="newton", tol=1e-9, max_iter=2, random_state=0).fit(*several)
 
 
 def test_max_time(binary: Any) -> None:
