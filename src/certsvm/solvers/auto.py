@@ -283,9 +283,7 @@ def products_cost(problem: Problem, n_jobs: int = 1) -> float:
     return 4.0 * square + shared(products, n_jobs)
 
 
-def newton_cost(
-    problem: Problem, target: float, n_jobs: int = 1, gap: float = math.inf
-) -> float:
+def newton_cost(problem: Problem, target: float, n_jobs: int = 1, gap: float = math.inf) -> float:
     """The cost of Newton to the accuracy ``target``; infinite if its systems are too large.
 
     ``gap`` is the relative gap of the alpha to start from.
