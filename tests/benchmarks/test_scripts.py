@@ -38,7 +38,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", ["optima", "stability", "systems", "auto", "small", "kernels", "master", "simulation"]
+    "name",
+    ["optima", "path", "stability", "systems", "auto", "small", "kernels", "master", "simulation"],
 )
 def test_a_script_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = [name, "--data", str(folder), "--out", str(folder / "out")]

@@ -193,7 +193,7 @@ def test_any_solver_that_certifies(solver: str) -> None:
 
 
 def test_a_solver_without_proofs() -> None:
-    with pytest.raises(ValueError, match="needs a solver with a dual bound, and 'pegasos' has"):
+    with pytest.raises(ValueError, match="a solver with a dual bound, and 'pegasos' has"):
         fit_path(LinearSVC(solver="pegasos"), X, y, C_range=(0.1, 1.0))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -120,6 +121,29 @@ class _LiveLine:
             rate=f"{r.passes / max(r.seconds, 1e-9):.3g} passes/s",
             left="" if left is None else f"about {left:.0f} s left",
         )
+
+
+@contextmanager
+def lines_of(title: str, *, quiet: bool) -> Iterator[Any]:
+    """A function that shows a text: a live line on a terminal, a line now and then elsewhere."""
+    if quiet or sys.stderr is None:
+        yield lambda text: None
+    elif sys.stderr.isatty():
+        from rich.progress import SpinnerColumn, TextColumn
+
+        with _bar(SpinnerColumn(), TextColumn("{task.description}")) as bar:
+            task = bar.add_task(title, total=None)
+            yield lambda text: bar.update(task, description=f"{title}: {text}")
+    else:
+        last = time.perf_counter()
+
+        def show(text: str) -> None:
+            nonlocal last
+            if time.perf_counter() - last >= _SECONDS_BETWEEN_LINES:
+                last = time.perf_counter()
+                print(f"{title}: {text}", file=sys.stderr, flush=True)
+
+        yield show
 
 
 @contextmanager

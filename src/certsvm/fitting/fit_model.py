@@ -95,7 +95,7 @@ def fit_model(
         source, settings, observer=observer, finish=witnesses.take if witness else None
     )
     joined = witnesses.joined(len(results)) if witness else None
-    return Fit(_model(source, settings, results, joined), results)
+    return Fit(model_of(source, settings, results, joined), results)
 
 
 def fit_stream(
@@ -165,12 +165,13 @@ def fit_stream(
     return fit_model(source, checked, witness=witness, observer=observer).model
 
 
-def _model(
+def model_of(
     source: Source,
     settings: Settings,
     results: Sequence[Result],
-    witness: Witness | WeightsWitness | None,
+    witness: Witness | WeightsWitness | None = None,
 ) -> Model:
+    """The model of the results of all classes."""
     rho, n = source.intercept_scaling, source.n_columns
     weights: Any = source.class_weight
     if isinstance(weights, dict):

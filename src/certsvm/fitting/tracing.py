@@ -20,11 +20,13 @@ import numpy as np
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.chords import CHORD, Chord, ChordEnd
 from certsvm.certificates.rounding import Bound
+from certsvm.fitting.fit_classes import Observer, fit_classes
+from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import Source
 from certsvm.kernels.losses import box_end
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.rows import Vector
-from certsvm.solvers import Start
+from certsvm.solvers import Solver, Start
 from certsvm.training.history import History
 from certsvm.training.result import INTERRUPTED, Result
 
@@ -203,6 +205,47 @@ class Trace:
             bounds = source.primal_bound(problem, w, team), chord.dual(C)
             results.append(_interpolated(a, w, alpha, C, self.tol, *bounds))
         return results
+
+
+def fits_of(
+    source: Source,
+    settings: Settings,
+    *,
+    observer: Observer | None = None,
+    stop: threading.Event | None = None,
+) -> Fit:
+    """Fits for ``trace_range`` with the accuracy ``settings.tol``, at any C."""
+    solver = source.solver(settings.solver)
+
+    def fit(C: float, start: Sequence[Start] | None) -> list[Result]:
+        at_C = replace(
+            settings,
+            C=C,
+            tol=SHARE_OF_FITS * settings.tol,
+            keep_alpha=settings.keep_alpha or solver.warm_starts_from_alpha,
+            keep_vector=True,
+        )
+        start = start if solver.starts_warm else None
+        results = fit_classes(source, at_C, start=start, observer=observer, stop=stop)
+        return [with_target(result, settings.tol) for result in results]
+
+    return fit
+
+
+def with_target(result: Result, tol: float) -> Result:
+    """The result, measured against another accuracy."""
+    return replace(result, certificate=replace(result.certificate, target=tol))
+
+
+def require_proofs(solver: Solver, tol: float) -> None:
+    """Raise a ValueError unless a range can be traced by this solver to this accuracy."""
+    if not solver.certifies:
+        raise ValueError(
+            f"a range of C needs a solver with a dual bound, and {solver.name!r} has none: use "
+            "'auto', or train at single values"
+        )
+    if not tol > 0.0:
+        raise ValueError(f"a range of C needs tol > 0, got {tol!r}")
 
 
 def trace_range(

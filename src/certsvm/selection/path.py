@@ -24,8 +24,10 @@ from certsvm.fitting.tracing import (
     SHARE_OF_FITS,
     Trace,
     TraceProgress,
+    require_proofs,
     trace_range,
     trace_values,
+    with_target,
 )
 from certsvm.report.plots import plot_path
 from certsvm.solvers import Solver, Start
@@ -272,7 +274,7 @@ def fit_path(
             fits.models[C]._warn_if_missed(fits.results[C], solver, stacklevel=3)
         return Path(trace, fits.models, values, template, source)
     assert low_high is not None
-    _require_proofs(solver, tol)
+    require_proofs(solver, tol)
     fits.tol = SHARE_OF_FITS * tol
     trace = trace_range(
         fits, source, low_high, tol,
@@ -314,9 +316,7 @@ class _Fits:
             settings=settings, start=start if self._solver.starts_warm else None, stop=self.stop,
         )  # fmt: skip
         # What was asked for is the accuracy of the path.
-        results = [
-            replace(r, certificate=replace(r.certificate, target=template.tol)) for r in results
-        ]
+        results = [with_target(result, template.tol) for result in results]
         model._set_certificates(results)
         self.models[C], self.results[C] = model, results
         return results
@@ -352,16 +352,6 @@ def _source(template: LinearSVC, X: Any, y: Any, sample_weight: Any) -> Source:
     if callable(X) and type(template) is LinearSVC:
         raise ValueError("a stream brings its own labels: pass X alone")
     return template._source(X, y, sample_weight)
-
-
-def _require_proofs(solver: Solver, tol: float) -> None:
-    if not solver.certifies:
-        raise ValueError(
-            f"C_range needs a solver with a dual bound, and {solver.name!r} has none: use 'auto', "
-            "or give Cs"
-        )
-    if not tol > 0.0:
-        raise ValueError(f"C_range needs tol > 0, got {tol!r}")
 
 
 def _warn_if_missed(path: Path) -> None:

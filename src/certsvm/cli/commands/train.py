@@ -5,27 +5,18 @@ from __future__ import annotations
 import glob
 import os
 import re
-import shlex
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import NOT_MET, BadInput, put_json, say
-from certsvm.cli.budget import require_memory
 from certsvm.cli.class_weights import parse_class_weights
 from certsvm.cli.inputs import (
-    kind_of,
-    load,
-    physical_memory,
     require_other_file,
-    too_large,
 )
 from certsvm.cli.models import certificates_as_json
-from certsvm.cli.on_cluster import cluster_source
 from certsvm.cli.options import (
     DataOptions,
     FiniteFloat,
@@ -35,15 +26,12 @@ from certsvm.cli.options import (
     problem_options,
     size,
 )
-from certsvm.cli.progress import counting, training_progress
+from certsvm.cli.progress import training_progress
+from certsvm.cli.training_data import opened_source, require_writable
 
 if TYPE_CHECKING:
     from certsvm.fitting.fit_model import Fit
-    from certsvm.fitting.settings import Settings
-    from certsvm.fitting.sources import Source
 
-# Training may use this share of the machine's memory before data are streamed by default.
-_SHARE_OF_MEMORY = 0.7
 _MANY_CLASSES = 100
 
 _REFUSED = {
@@ -219,7 +207,7 @@ def command(
             say(f"resuming from {checkpoint}")
     silent = quiet or as_json
     rho = max(bias, 0.0)
-    with _opened(
+    with opened_source(
         file, options, settings, rho, memory=memory, stream=stream, witness=witness, quiet=silent,
         cluster=cluster, deadline=deadline or 60.0,
     ) as source:  # fmt: skip
@@ -250,7 +238,7 @@ def _output(ctx: click.Context, file: str, model: str | None, output: str | None
         if file == "-":
             raise click.UsageError("from standard input, say where the model goes: -o MODEL", ctx)
         output = os.path.basename(os.path.normpath(file)) + ".model"
-    _require_writable(output)
+    require_writable(output)
     require_other_file(output, file)
     # Saving a model replaces or removes its witness.
     require_other_file(witness_path(output), file)
@@ -276,75 +264,6 @@ def _report(
         _summarise(fitted, output, read_seconds, seconds)
     if not fitted.met:
         raise SystemExit(NOT_MET)
-
-
-def _require_writable(output: str) -> None:
-    """Raise now rather than after an hour of training."""
-    if output == "-" or (os.path.exists(output) and not os.path.isfile(output)):
-        raise BadInput(f"a model cannot be written to {output}: it needs a file")
-    folder = os.path.dirname(os.path.abspath(output))
-    if not os.path.isdir(folder):
-        raise BadInput(f"there is no folder {folder} to write {os.path.basename(output)} to")
-    if not os.access(folder, os.W_OK):
-        raise BadInput(f"the folder {folder} cannot be written to: {output} has no place there")
-
-
-@contextmanager
-def _opened(
-    file: str,
-    options: DataOptions,
-    settings: Settings,
-    rho: float,
-    *,
-    memory: int | None,
-    stream: bool,
-    witness: bool,
-    quiet: bool,
-    cluster: str | None,
-    deadline: float,
-) -> Iterator[Source]:
-    """The rows to train on."""
-    if cluster is not None:
-        options.for_blocks()
-        with cluster_source(file, cluster, deadline, rho) as on_cluster:
-            yield on_cluster
-    elif _must_stream(file, memory, stream=stream):
-        from certsvm.data.block_file import BlockFile
-        from certsvm.data.streams import BlockStream
-        from certsvm.fitting.sources import StreamSource
-
-        options.for_blocks()
-        blocks = BlockFile(file)
-        with counting("looking through the data", quiet=quiet) as count:
-            rows = BlockStream(blocks, intercept_scaling=rho, on_block=lambda n: count("read", n))
-        source = StreamSource(rows)
-        if memory is not None:
-            require_memory(memory, source, settings, witness=witness)
-        yield source
-    else:
-        with counting("reading", quiet=quiet):
-            data = load(file, options, settings.n_jobs)
-        yield data.source(rho)
-
-
-def _must_stream(file: str, memory: int | None, *, stream: bool) -> bool:
-    """Whether to stream the file; raises if that is necessary and impossible."""
-    limit = memory or int(_SHARE_OF_MEMORY * physical_memory())
-    if not (stream or too_large(file, limit, certain=memory is not None)):
-        return False
-    if kind_of(file) == "blocks":
-        return True
-    if stream:
-        raise BadInput(f"--stream needs a file made by `certsvm convert`, which {file} is not")
-    if memory is None:
-        # The estimate is from above, and there may be swap.
-        say(f"{file} may not fit in memory; `certsvm convert` makes a file that is streamed")
-        return False
-    raise BadInput(
-        f"{file} cannot be streamed, and may need more than {limit / 1e6:.0f} MB in memory. "
-        f"Convert it first: certsvm convert {shlex.quote(file)} "
-        f"{shlex.quote(os.path.basename(file) + '.arrow')} --memory {limit // 10**6}M"
-    )
 
 
 def _summarise(fitted: Fit, output: str, read_seconds: float, seconds: float) -> None:
