@@ -68,6 +68,8 @@ def read(path: Path, name: str) -> DataSet:
     """A libsvm file with two labels; the larger one is +1."""
     with _open(path) as file:
         X, y = load_svmlight_file(file)
+    # Newer versions read 64-bit indices, which scikit-learn's own LinearSVC refuses.
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return DataSet(name, X, np.where(y > np.mean((y.min(), y.max())), 1.0, -1.0))
 
 

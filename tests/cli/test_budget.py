@@ -38,7 +38,7 @@ def test_too_little_memory(tmp_path: Path) -> None:
 
 MEASURED = """
 import re, sys
-import certsvm.cli.commands.train as train
+import certsvm.cli.training_data as train
 from certsvm.data.memory import peak
 
 def require(memory, source, settings, *, witness):

@@ -19,11 +19,13 @@ from certsvm import LinearSVC, verify
 rng = np.random.default_rng(0)
 X = rng.standard_normal((20_000, 20))
 y = np.argmax(X[:, :{classes}] + rng.standard_normal((20_000, {classes})), axis=1)
-LinearSVC(tol=0.5, random_state=0).fit(X, y)  # compile
+LinearSVC(solver="dcd", tol=0.5, random_state=0).fit(X, y)  # compile
 print("ready", flush=True)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    clf = LinearSVC(tol=0, max_iter=10**9, random_state=0, n_jobs={n_jobs}, store_dual=True)
+    clf = LinearSVC(
+        solver="dcd", tol=0, max_iter=10**9, random_state=0, n_jobs={n_jobs}, store_dual=True
+    )
     clf.fit(X, y)
 report = verify(clf, X, y)
 print("interrupted" in str(caught[0].message), report.ok, report.dual_verified, len(report))

@@ -69,7 +69,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the words begin with; a misspelt one is an error with a suggestion."""
         name = args[0]
-        if name not in _COMMANDS and not name.startswith("-"):
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
             close = difflib.get_close_matches(name, _COMMANDS, n=1, cutoff=0.5)
             hint = f"Did you mean {close[0]!r}?" if close else "`certsvm --help` lists them."
             ctx.fail(f"No such command {printable(name)!r}. {hint}")

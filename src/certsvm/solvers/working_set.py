@@ -16,6 +16,8 @@ the contribution of each row to the gap when it was visited, estimates the gap a
 estimate reaches the target, or has fallen substantially, the run evaluates: it computes the
 products of w with all rows, which give J exactly, return rows that left too early to the working
 set, and serve to search the plane of the best w so far and the current one (``plane_search``).
+After several sweeps, that is the mean of their w: J(w) is far more sensitive than L(alpha) to the
+steps of the last sweep, and in the mean they cancel.
 If there are many more rows than columns, the first selection follows the first sweep.
 
 Rows are visited in blocks of neighbours if that is faster and harmless (``order``).
@@ -79,6 +81,8 @@ _FALL, _LEAST_FALL = 0.2, 0.9
 _MOST_WORK = 8
 # A visit to a row takes as long as adding so many numbers.
 _ADDITIONS_PER_VISIT = 32
+# From so many sweeps on, an evaluation takes the mean of their w.
+_LEAST_AVERAGED = 4
 # w and the best products are recomputed if their rounding exceeds this share of the gap.
 _ROUNDING = 0.05
 # Fewer rows than one in so many are sorted; more are marked, and the marks are read in order.
@@ -148,6 +152,8 @@ class WorkingSetRun(DualCoordinateRun):
         last_estimate=number(low=0.0, infinite=True),
         overestimate=positive(),
         work=count(),
+        w_sum=maybe(array("dimension")),
+        n_summed=count(),
         visits=table(
             Visits,
             visited=array("visits", dtype=np.int64, low=0, high=2**62),
@@ -175,6 +181,9 @@ class WorkingSetRun(DualCoordinateRun):
         self._last_estimate = math.inf
         self._overestimate = 2.0
         self._work = 0
+        # The sum of w over the sweeps since the last evaluation.
+        self._w_sum: Vector | None = None
+        self._n_summed = 0
         self._visits: list[Visits] = []
         self._computed = False
 
@@ -261,6 +270,9 @@ class WorkingSetRun(DualCoordinateRun):
         if active.size < self._active.size:
             self._active = ascending(active, self._problem.n_rows)
         self._sweeps += 1
+        if self._w_sum is not None:
+            self._w_sum += self._w
+            self._n_summed += 1
         dual = dual_sum(self._problem, self._alpha).value - 0.5 * inner(self._w, self._w)
         self._dual_value = max(self._dual_value, dual)
         return max(sum(result[2] for result in sums), 0.0), sum(result[1] for result in sums)
@@ -279,11 +291,13 @@ class WorkingSetRun(DualCoordinateRun):
 
     def _evaluate(self, estimate: float) -> None:
         """Compute J at the best combination, and select the working set anew."""
-        problem = self._problem
+        problem, w = self._problem, self._w
+        if self._w_sum is not None and self._n_summed >= _LEAST_AVERAGED:
+            w = self._w_sum / self._n_summed
         if self._products is None:
-            self._products = Products(problem, self._w, self._team)
+            self._products = Products(problem, w, self._team)
         else:
-            self._products.w = self._w
+            self._products.w = w
             self._products.compute(self._team)
         if self._best is None:
             self._best = self._products.copy()
@@ -302,6 +316,7 @@ class WorkingSetRun(DualCoordinateRun):
         if self._rounding * math.sqrt(inner(self._w, self._w)) > _ROUNDING * gap:
             self._compute_w()
         self._select(self._products, 0.5 * self._solver.shrink_margin)
+        self._w_sum, self._n_summed = np.zeros(problem.dimension), 0
         self._computed = True
 
     def _screen(self) -> float:
