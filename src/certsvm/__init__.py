@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from certsvm.models import Model
     from certsvm.problem.memory import Problem
     from certsvm.problem.rows import Rows
+    from certsvm.selection.cross_validation import LinearSVCCV
     from certsvm.selection.path import fit_path
     from certsvm.training.history import History
     from certsvm.training.loop import train
@@ -35,6 +36,7 @@ _HOMES = {
     "Certificate": "certsvm.certificates.certificate",
     "History": "certsvm.training.history",
     "LinearSVC": "certsvm.estimators",
+    "LinearSVCCV": "certsvm.selection.cross_validation",
     "Model": "certsvm.models",
     "Problem": "certsvm.problem.memory",
     "Rows": "certsvm.problem.rows",
@@ -52,6 +54,7 @@ __all__ = [
     "Certificate",
     "History",
     "LinearSVC",
+    "LinearSVCCV",
     "Model",
     "Problem",
     "Rows",

@@ -90,3 +90,45 @@ def plot_path(
     if path is not None:
         figure.savefig(path)
     return figure
+
+
+def plot_curve(curve: Any, path: str | Path | None = None) -> Any:
+    """Plot the error of cross-validation against C, with what is proved for every C.
+
+    Parameters
+    ----------
+    curve : object
+        With ``Cs``, ``errors``, ``edges``, ``lower``, ``upper``, ``C`` and ``bound``.
+    path : path, default=None
+        File to save the plot to.
+
+    Returns
+    -------
+    figure : Figure
+        The plot.
+    """
+    figure = new_figure(7, 4.5)
+    axis = figure.subplots()
+    if curve.lower.size:
+        axis.stairs(
+            curve.upper,
+            curve.edges,
+            baseline=curve.lower,
+            fill=True,
+            alpha=0.3,
+            label="proved, for every C",
+        )
+        axis.axhline(curve.bound, color="grey", linestyle="--", label="nothing is below")
+    axis.plot(curve.Cs, curve.errors, "o", color="C0", markersize=3, label="fits")
+    chosen = curve.errors[np.searchsorted(curve.Cs, curve.C)]
+    axis.plot([curve.C], [chosen], "*", color="C3", markersize=14, label=f"C = {curve.C:.3g}")
+    axis.set_xscale("log")
+    axis.set_xlabel("C")
+    axis.set_ylabel("error of cross-validation")
+    # The band may reach from 0 to 1 where the error was of no interest.
+    top = float(np.nanmax(curve.errors))
+    axis.set_ylim(0.0, min(1.0, max(1.5 * top, 1e-3)) if 0.0 <= top <= 1.0 else None)
+    axis.legend()
+    if path is not None:
+        figure.savefig(path)
+    return figure

@@ -1,0 +1,662 @@
+"""LinearSVCCV: chooses C by cross-validation, with a proof if it is asked for."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
+
+from certsvm.certificates.certificate import Certificate, percent
+from certsvm.estimators.linear_svc import LinearSVC
+from certsvm.estimators.rollback import rollback
+from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
+from certsvm.fitting.cross_validation import CrossValidation, SelectionProgress
+from certsvm.fitting.folds import Fold
+from certsvm.fitting.settings import Settings
+from certsvm.fitting.sources import MemorySource
+from certsvm.report.plots import plot_curve
+from certsvm.selection.path import checked_range, checked_values
+from certsvm.solvers import SOLVERS, Solver, make_solver
+from certsvm.training.result import Result
+
+DEFAULT_RANGE = (1e-3, 1e2)
+DEFAULT_VALUES = 20
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The error of cross-validation against C: what was measured, and what is proved.
+
+    Attributes
+    ----------
+    Cs : ndarray of shape (n_Cs,)
+        The values of C that were fitted, ascending.
+    errors : ndarray of shape (n_Cs,)
+        Their mean errors.
+    edges : ndarray of shape (n_pieces + 1,)
+        The values of C at which pieces begin and end, ascending.
+    lower, upper : ndarray of shape (n_pieces,)
+        For every C in the piece, the mean error of the exact optima is between these. Without a
+        proof, there are no pieces.
+    C : float
+        The choice.
+    bound : float
+        No C in the range has a mean error below this.
+    """
+
+    Cs: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    edges: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    C: float
+    bound: float
+
+    def plot(self, path: str | None = None) -> Any:
+        """Plot the error against C, with all that is proved.
+
+        Parameters
+        ----------
+        path : str, default=None
+            File to save the plot to.
+
+        Returns
+        -------
+        figure : matplotlib.figure.Figure
+            The plot: the band of each C, the line that nothing is below, a dot for each value that
+            was fitted, and a star for the choice.
+        """
+        return plot_curve(self, path)
+
+
+def _refitted(estimator: Any) -> bool:
+    if not estimator.refit:
+        raise AttributeError(
+            f"{type(estimator).__name__} was made with refit=False, so that it has no model of its "
+            "own. Fit a LinearSVC with C=C_"
+        )
+    return True
+
+
+class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Linear support vector classifier that chooses C by cross-validation, with a proof.
+
+    Without ``certify``, models are trained on all folds at several values of C, each from the last
+    one, and the C of the best mean score is chosen.
+
+    With ``certify=0.01``, C is chosen such that its error is proved to be at most one percentage
+    point above the least error of *any* C in the range, fitted or not. The error at C is the mean
+    over the folds of the share of held-out rows that the exact optimum at C gets wrong. Two
+    fits of proved accuracy bound it for every C between them.
+
+    Of several C that are equally good, the smallest is chosen.
+
+    Parameters
+    ----------
+    C_range : tuple of float, default=None
+        The lowest and the highest C. None means (0.001, 100), or the range of the values ``Cs``.
+    Cs : int or sequence of float, default=None
+        Values of C, or how many of them to take from the range, at equal ratios. None means 20;
+        with ``certify``, where they are only those to begin with, one for each decade.
+    cv : int, splitter or iterable, default=5
+        The folds: a number, for stratified ones; a scikit-learn splitter; or pairs of arrays, the
+        positions of the training rows and of those held out.
+    certify : float, default=None
+        How much larger the error of the choice may be than the least error in the range, proved;
+        0.01 is one percentage point. None means that nothing is proved.
+    scoring : str or callable, default=None
+        A scorer of scikit-learn. None means accuracy, which ``certify`` needs.
+    refit : bool, default=True
+        Whether to train a model on all rows with the C that was chosen.
+    tol : float, default=0.01
+        Relative accuracy of the models, as in ``LinearSVC``. With ``certify``, the models of the
+        folds are trained as accurately as the proof needs.
+    solver : str or Solver, default="auto"
+        As in ``LinearSVC``. ``certify`` needs one that certifies.
+    fit_intercept : bool, default=True
+        Whether to learn an intercept.
+    intercept_scaling : float, default=1.0
+        Height of the constant column behind the intercept.
+    class_weight : dict or "balanced", default=None
+        Factors for the weights of each class's rows in training; "balanced" for each fold.
+    max_iter : int, default=1000
+        Limit on passes over the data, for each binary problem.
+    max_time : float, default=None
+        Limit in seconds for the search. All folds are fitted at one value at least.
+    max_fits : int, default=None
+        Limit on the number of values of C with ``certify``.
+    n_jobs : int, default=None
+        Number of threads, for folds and values of C at the same time. None means 1 unless in a
+        ``joblib.parallel_config`` context, -1 all processors. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the order in which rows are presented. The folds are those of ``cv``.
+    verbose : int, default=0
+        1 prints a line each second, larger values a line for each value of C.
+
+    Attributes
+    ----------
+    C_ : float
+        The choice.
+    Cs_ : ndarray of shape (n_Cs,)
+        The values of C: as given, or all that were fitted with ``certify``, ascending.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        The score of each fold at each of them; NaN where a limit or Ctrl-C came first.
+    best_score_ : float
+        The mean score at ``C_``.
+    error_bound_ : float
+        No C in the range has a mean error below this, proved; zero without ``certify``.
+    certified_ : bool
+        Whether the error of ``C_`` is proved to be at most ``error_bound_ + certify``.
+    curve_ : Curve
+        Errors against C, with the bounds for every C; ``curve_.plot()`` shows them.
+    best_estimator_ : LinearSVC
+        The model of all rows, if ``refit``; ``coef_``, ``intercept_``, ``certificate_`` and
+        ``certificates_`` are its own.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    n_iter_ : ndarray of shape (n_folds, n_Cs)
+        Passes over the data; the largest number for several classes.
+    n_splits_ : int
+        Number of folds.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X has names.
+
+    See Also
+    --------
+    LinearSVC : One model, at a given C.
+    fit_path : Models for every C in a range.
+    sklearn.model_selection.GridSearchCV : Searches over any parameters, and proves nothing.
+
+    Notes
+    -----
+    The folds are views of one copy of the data: rows that are held out have weight zero.
+
+    If the proof was not reached within the limits, ``fit`` warns, and ``error_bound_`` states what
+    is proved by then. So does Ctrl-C, except before all folds were fitted at a first value of C.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from certsvm import LinearSVCCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> clf = LinearSVCCV(C_range=(0.001, 1.0), certify=0.01, random_state=0).fit(X, y)
+    >>> clf.certified_, 1 - clf.best_score_ <= clf.error_bound_ + 0.01
+    (True, True)
+    >>> clf.certificate_.met, clf.score(X, y) > 0.97
+    (True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C_range": ["array-like", None],
+        "Cs": [Interval(Integral, 2, None, closed="left"), "array-like", None],
+        "cv": ["cv_object"],
+        "certify": [Interval(Real, 0, 1, closed="neither"), None],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "refit": ["boolean"],
+        "max_fits": [Interval(Integral, 2, None, closed="left"), None],
+        "solver": [StrOptions({"auto", *SOLVERS}), Solver],
+        **{
+            name: LinearSVC._parameter_constraints[name]
+            for name in (
+                "tol", "fit_intercept", "intercept_scaling", "class_weight", "max_iter",
+                "max_time", "n_jobs", "random_state", "verbose",
+            )
+        },
+    }  # fmt: skip
+
+    C_: float
+    Cs_: NDArray[np.float64]
+    scores_: NDArray[np.float64]
+    best_score_: float
+    error_bound_: float
+    certified_: bool
+    curve_: Curve
+    best_estimator_: LinearSVC
+    classes_: NDArray[Any]
+    n_iter_: NDArray[np.int64]
+    n_splits_: int
+    certificate_: Certificate | None
+    certificates_: list[Certificate] | None
+
+    def __init__(
+        self,
+        *,
+        C_range: tuple[float, float] | None = None,
+        Cs: int | Sequence[float] | None = None,
+        cv: Any = 5,
+        certify: float | None = None,
+        scoring: Any = None,
+        refit: bool = True,
+        tol: float = 0.01,
+        solver: str | Solver = "auto",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: dict[Any, float] | str | None = None,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        max_fits: int | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C_range = C_range
+        self.Cs = Cs
+        self.cv = cv
+        self.certify = certify
+        self.scoring = scoring
+        self.refit = refit
+        self.tol = tol
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.max_fits = max_fits
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> LinearSVCCV:
+        """Choose C, and train a model with it.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data, used in place as in ``LinearSVC.fit``.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows, in training and in the scores; with scikit-learn's metadata
+            routing, in the scores only if the scorer asks for them.
+        **params : dict
+            ``groups`` for the splitter; with metadata routing, what splitter and scorer ask for.
+
+        Returns
+        -------
+        self : LinearSVCCV
+            Fitted.
+        """
+        with rollback(self):
+            search, template, Cs = self._search(X, y, sample_weight, params)
+            self._set_fitted(search, Cs)
+            if self.refit:
+                self._refit(template, X, y, sample_weight)
+        # Outside: where warnings are errors, a missed target must not cost the model.
+        self._warn_if_missed(search)
+        return self
+
+    def _search(
+        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
+    ) -> tuple[CrossValidation, LinearSVC, list[float]]:
+        Cs = self._values()
+        template = self._template()
+        splits, scored_with = self._routed(sample_weight, params)
+        solver = self._checked_solver(template)
+        # LinearSVC's own checks of the data; names and number of columns are recorded on it.
+        data, labels, weights = template._validate(X, y, sample_weight, reset=True)
+        check_classification_targets(labels)
+        source = MemorySource(
+            data, labels, weights,
+            class_weight=self.class_weight, intercept_scaling=template._rho(),
+        )  # fmt: skip
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(template, name):
+                setattr(self, name, getattr(template, name))
+        self.classes_ = source.classes
+        splitter = check_cv(self.cv, labels, classifier=True)
+        indexed, *_ = indexable(X, y)
+        score_weights = scored_with.pop("sample_weight", None)
+        if score_weights is not None:
+            score_weights = weights if score_weights is sample_weight else np.asarray(score_weights)
+        folds = [
+            Fold(source, train, test, score_weights)
+            for train, test in splitter.split(indexed, labels, **splits)
+        ]
+        self.n_splits_ = len(folds)
+        settings = Settings(
+            tol=self.tol,
+            solver=solver,
+            max_iter=self.max_iter,
+            seed=_seed(self.random_state),
+        )
+        score = None
+        if self.scoring not in (None, "accuracy"):
+            if score_weights is not None:
+                scored_with["sample_weight"] = score_weights
+            score = self._scorer(template, data, labels, scored_with)
+        with _Tasks(self, {"X": X, "y": y}, len(Cs)) as tasks:
+            search = CrossValidation(
+                folds, settings,
+                n_jobs=effective_n_jobs(self.n_jobs), max_time=self.max_time, score=score,
+                callback=_all(tasks, _PrintedSearch(self.verbose)),
+            )  # fmt: skip
+            if self.certify is None:
+                search.fit_values(Cs)
+            else:
+                search.certify(Cs, float(self.certify), self.max_fits)
+        return search, template, Cs
+
+    def _values(self) -> list[float]:
+        """The values of C, or those to begin with."""
+        low_high = None if self.C_range is None else checked_range(self.C_range)
+        if self.Cs is not None and not isinstance(self.Cs, Integral):
+            values = checked_values(self.Cs)
+            if low_high is not None:
+                if not all(low_high[0] <= C <= low_high[1] for C in values):
+                    raise ValueError(f"Cs must be in C_range, which is {low_high}, got {values}")
+                if self.certify is None:
+                    return values
+                values = [*values, *low_high]
+            if self.certify is not None and len(set(values)) < 2:
+                raise ValueError("certify needs a range: give C_range, or at least two values Cs")
+            return values
+        low, high = low_high or DEFAULT_RANGE
+        if self.Cs is not None:
+            n = int(self.Cs)
+        elif self.certify is None:
+            n = DEFAULT_VALUES
+        else:
+            n = 1 + max(1, math.ceil(math.log10(high / low) - 1e-9))
+        inner = np.geomspace(low, high, n)[1:-1].clip(low, high)
+        return [low, *inner.tolist(), high]
+
+    def _template(self) -> LinearSVC:
+        """A LinearSVC with the parameters that are common to all fits."""
+        return LinearSVC(
+            tol=self.tol,
+            solver=self.solver,
+            fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+            class_weight=self.class_weight,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
+
+    def _checked_solver(self, template: LinearSVC) -> Any:
+        if self.certify is None:
+            if self.max_fits is not None:
+                raise ValueError("max_fits is a limit for certify; without it, choose fewer Cs")
+            return template.solver
+        if self.scoring not in (None, "accuracy"):
+            raise ValueError(
+                "certify needs scoring=None or 'accuracy': bounds for every C are known for the "
+                f"share of rows that are predicted wrongly, and not for {self.scoring!r}"
+            )
+        if not _certifies(self.solver):
+            raise ValueError(
+                f"certify needs a solver with a dual bound, and {self.solver!r} has none"
+            )
+        return template.solver
+
+    def _routed(
+        self, sample_weight: Any, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the splitter and the scorer are called with."""
+        if _routing_enabled():
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+            return dict(routed.splitter.split), dict(routed.scorer.score)
+        groups = params.pop("groups", None)
+        if params:
+            raise TypeError(
+                f"fit got unexpected arguments {sorted(params)}; with "
+                "sklearn.set_config(enable_metadata_routing=True) it passes on what the splitter "
+                "and the scorer ask for"
+            )
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return {"groups": groups}, weights
+
+    def _scorer(
+        self, template: LinearSVC, X: Any, y: NDArray[Any], given: dict[str, Any]
+    ) -> Callable[[Fold, float, list[Result]], float]:
+        scorer = get_scorer(self.scoring)
+        params = template.get_params()
+
+        def score(fold: Fold, C: float, results: list[Result]) -> float:
+            model = LinearSVC(**params).set_params(C=C)
+            model._set_fitted(fold.source, results)
+            rows = X[fold.test]
+            chosen = _check_method_params(X, params=given, indices=fold.test)
+            return float(scorer(model, rows, y[fold.test], **chosen))
+
+        return score
+
+    def _set_fitted(self, search: CrossValidation, Cs: list[float]) -> None:
+        fitted = sorted(search.values)
+        values, best = search.values, search.best
+        self.C_ = best.C
+        self.Cs_ = np.array(Cs if self.certify is None else fitted)
+        nothing = [math.nan] * self.n_splits_
+        self.scores_ = np.array([values[C].scores if C in values else nothing for C in self.Cs_]).T
+        self.n_iter_ = np.array(
+            [
+                [max(r.passes for r in fit.knot.results) for fit in values[C].folds]
+                if C in values
+                else [0] * self.n_splits_
+                for C in self.Cs_
+            ]
+        ).T
+        self.best_score_ = float(np.mean(best.scores))
+        edges = low = high = np.zeros(0)
+        self.certified_, self.error_bound_ = search.certified, 0.0
+        if self.certify is not None:
+            curve = search.curve
+            edges, low, high = curve.edges, curve.low, curve.high
+            self.error_bound_ = curve.bound
+        self.curve_ = Curve(
+            Cs=np.array(fitted),
+            errors=np.array([values[C].error for C in fitted]),
+            edges=edges,
+            lower=low,
+            upper=high,
+            C=self.C_,
+            bound=self.error_bound_,
+        )
+
+    def _refit(self, template: LinearSVC, X: Any, y: Any, sample_weight: Any) -> None:
+        model = template.set_params(C=self.C_)
+        model.fit(X, y, sample_weight)
+        self.best_estimator_ = model
+        self.coef_, self.intercept_ = model.coef_, model.intercept_
+        self.certificate_, self.certificates_ = model.certificate_, model.certificates_
+
+    def _warn_if_missed(self, search: CrossValidation) -> None:
+        fits = [fit for value in search.values.values() for fit in value.folds]
+        if self.certify is not None:
+            if self.certified_:
+                return
+            message = (
+                f"The proof was not reached: {search.reason} after {len(search.values)} values of "
+                f"C. No C from {self.curve_.edges[0]:g} to {self.curve_.edges[-1]:g} has an error "
+                f"below {self.error_bound_:.4f}, proved; C = {self.C_:g} has "
+                f"{1 - self.best_score_:.4f}. So it is proved to be within "
+                f"{percent(search.best.high - self.error_bound_)} of the best, and certify asks "
+                f"for {percent(float(self.certify))}. Raise max_time, max_fits or max_iter, or "
+                "accept a larger certify."
+            )
+        elif search.reason:
+            message = (
+                f"The search ended early: {search.reason}. {len(search.values)} of "
+                f"{len(set(self.Cs_.tolist()))} values of C were fitted on all folds."
+            )
+        elif not all(fit.met for fit in fits) and _certifies(self.solver):
+            missed = sum(not fit.met for fit in fits)
+            message = (
+                f"The target accuracy was not reached in {missed} of {len(fits)} fits of folds. "
+                "Raise max_iter, scale the columns to similar size, or accept a larger tol."
+            )
+        else:
+            return
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+
+    @available_if(_refitted)
+    def decision_function(self, X: Any) -> Any:
+        """Scores of ``best_estimator_``; see ``LinearSVC.decision_function``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive where the row belongs to ``classes_[1]``, or to the column's class.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    @available_if(_refitted)
+    def predict(self, X: Any) -> Any:
+        """Predict labels with ``best_estimator_``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Taken from ``classes_``.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @available_if(_refitted)
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The score of ``best_estimator_`` by ``scoring``; accuracy by default.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+            The score.
+        """
+        check_is_fitted(self)
+        if self.scoring in (None, "accuracy"):
+            return float(self.best_estimator_.score(X, y, sample_weight))
+        given = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(get_scorer(self.scoring)(self.best_estimator_, X, y, **given))
+
+    def get_metadata_routing(self) -> Any:
+        """What metadata this estimator takes, and what it passes on to splitter and scorer.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            Routing information.
+        """
+        splits = MethodMapping().add(caller="fit", callee="split")
+        scores = MethodMapping().add(caller="fit", callee="score")
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=check_cv(self.cv, classifier=True), method_mapping=splits)
+            .add(scorer=get_scorer(self.scoring or "accuracy"), method_mapping=scores)
+        )
+
+
+class _Tasks:
+    """The values of C as tasks of scikit-learn's callbacks; a context manager, and callable."""
+
+    def __init__(self, estimator: LinearSVCCV, given: dict[str, Any], n_values: int) -> None:
+        self._estimator, self._given = estimator, given
+        self._root: Any = None
+        self._n_values = n_values
+
+    def __enter__(self) -> _Tasks:
+        if hasattr(self._estimator, "_init_callback_context"):
+            most = self._n_values if self._estimator.certify is None else None
+            self._root = self._estimator._init_callback_context(max_subtasks=most)
+            self._root.call_on_fit_task_begin(estimator=self._estimator, **self._given)
+        return self
+
+    def __call__(self, progress: SelectionProgress) -> bool:
+        if self._root is None or not getattr(self._estimator, "_skl_callbacks", None):
+            return False
+        task = self._root.subcontext("value of C")
+        task.call_on_fit_task_begin(estimator=self._estimator, **self._given)
+        return bool(task.call_on_fit_task_end(estimator=self._estimator, **self._given))
+
+    def __exit__(self, *error: object) -> None:
+        if self._root is not None:
+            self._root.call_on_fit_task_end(estimator=self._estimator, **self._given)
+
+
+class _PrintedSearch:
+    """Prints the state of the search to standard error."""
+
+    def __init__(self, verbose: int) -> None:
+        self._verbose, self._next = verbose, 0.0
+
+    def __call__(self, progress: SelectionProgress) -> bool:
+        if self._verbose and (self._verbose > 1 or progress.seconds >= self._next):
+            self._next = progress.seconds + 1.0
+            print(
+                f"{progress.n_fits:4d} values of C {progress.seconds:6.1f} s   best error "
+                f"{progress.best_error:.5f}   no error below {progress.error_bound:.5f}",
+                file=sys.stderr,
+                flush=True,
+            )
+        return False
+
+
+def _all(*callbacks: Callable[[SelectionProgress], bool]) -> Callable[[SelectionProgress], bool]:
+    def call(progress: SelectionProgress) -> bool:
+        answers = [callback(progress) for callback in callbacks]
+        return any(answers)
+
+    return call
+
+
+def _certifies(solver: str | Solver) -> bool:
+    return make_solver(solver).certifies
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
