@@ -44,8 +44,9 @@ _WORTH_CUTTING = 0.3
 # A chord is divided into at most so many; the width of the band is taken to fall with the distance
 # of the fits to the power 1 / _ORDER.
 _MOST_PARTS, _ORDER = 4, 0.75
-# The share of eps that rows may take which are open at a fit itself.
-_SHARE_OPEN = 0.1
+# The share of eps that rows may take which are open at a fit itself. Squares of radii add, so that
+# it costs far less between fits. It counts in full at the best value, which is fitted again.
+_SHARE_OPEN, _SHARE_OPEN_AT_BEST = 0.35, 0.03
 # Relative accuracy of the fits: where they begin, and the least and the most to ask for. Rounding
 # allowances alone are some 1e-12 of J.
 _FIRST_TOL, _LEAST_TOL, _MOST_TOL = 1e-5, 1e-10, 1e-3
@@ -243,6 +244,7 @@ class CrossValidation:
         self._eps: float | None = None
         self._range = (0.0, 0.0)
         self._chords: dict[tuple[float, float], Pieces] = {}
+        self._tightened: set[float] = set()
         self.values: dict[float, Value] = {}
         self.reason = ""
 
@@ -342,6 +344,7 @@ class CrossValidation:
         self.fit_values(Cs)
         self._bound_new_chords()
         while not self.reason:
+            self._tighten_best()
             failing = self._failing()
             if not failing:
                 break
@@ -423,6 +426,32 @@ class CrossValidation:
             bounds.append(fold.held_out.error_bounds(balls, a.products, b.products, edges))
         return mean_bounds(bounds)
 
+    def _tighten_best(self) -> None:
+        """Fit the value of the least error again, if open rows hide how good it is."""
+        assert self._eps is not None
+        best = min(sorted(self.values.items()), key=lambda item: item[1].error)[1]
+        lost = min(value.high for value in self.values.values()) - best.error
+        if best.C in self._tightened or lost <= _SHARE_OPEN_AT_BEST * self._eps:
+            return
+        self._tightened.add(best.C)
+        fits: dict[float, dict[int, FoldFit]] = {best.C: {}}
+        share = _SHARE_OPEN_AT_BEST * self._eps
+
+        def fit(i: int) -> FoldFit | None:
+            old, fold = best.folds[i], self.folds[i]
+            largest = max(result.certificate.primal for result in old.knot.results)
+            tol = max(fold.held_out.distance(old.products, share) ** 2 / largest, _LEAST_TOL)
+            starts = scaled_starts(fold.source, old.knot.results, best.C)
+            return self._fit_once(i, best.C, starts, tol) if tol < old.knot.gap else old
+
+        def then(i: int, fit: FoldFit | None) -> list[Task]:
+            if fit is not None:
+                self._collect(fits, i, fit)
+            return []
+
+        numbers = range(len(self.folds))
+        self._run([Task(partial(fit, i), partial(then, i)) for i in numbers])
+
     def _new_values(self, pair: tuple[float, float]) -> list[float]:
         """The values of C to fit between two neighbours: as many as it will probably take."""
         if pair[1] <= _LEAST_FACTOR * pair[0]:
@@ -485,7 +514,8 @@ class CrossValidation:
         left = self._deadline - time.monotonic()
         # The first value is fitted in any case.
         if left <= 0.0 and starts is not None:
-            self._end(OUT_OF_TIME)
+            self.reason = self.reason or OUT_OF_TIME
+            return None
         if self._stop.is_set():
             return None
         fold = self.folds[i]

@@ -15,7 +15,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -354,7 +354,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             seed=_seed(self.random_state),
         )
         score = None
-        if self.scoring not in (None, "accuracy"):
+        if not _is_accuracy(self.scoring):
             if score_weights is not None:
                 scored_with["sample_weight"] = score_weights
             score = self._scorer(template, data, labels, scored_with)
@@ -412,7 +412,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             if self.max_fits is not None:
                 raise ValueError("max_fits is a limit for certify; without it, choose fewer Cs")
             return template.solver
-        if self.scoring not in (None, "accuracy"):
+        if not _is_accuracy(self.scoring):
             raise ValueError(
                 "certify needs scoring=None or 'accuracy': bounds for every C are known for the "
                 f"share of rows that are predicted wrongly, and not for {self.scoring!r}"
@@ -576,7 +576,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             The score.
         """
         check_is_fitted(self)
-        if self.scoring in (None, "accuracy"):
+        if _is_accuracy(self.scoring):
             return float(self.best_estimator_.score(X, y, sample_weight))
         given = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(get_scorer(self.scoring)(self.best_estimator_, X, y, **given))
@@ -650,6 +650,14 @@ def _all(*callbacks: Callable[[SelectionProgress], bool]) -> Callable[[Selection
         return any(answers)
 
     return call
+
+
+def _is_accuracy(scoring: Any) -> bool:
+    """Whether a scorer is the share of rows that are predicted rightly."""
+    if scoring is None or callable(scoring):
+        known = getattr(scoring, "_score_func", None) is accuracy_score
+        return scoring is None or (known and scoring._sign == 1 and not scoring._kwargs)
+    return bool(scoring == "accuracy")
 
 
 def _certifies(solver: str | Solver) -> bool:

@@ -1,0 +1,248 @@
+"""The search for C: bounds against fits of high accuracy, limits and interruptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from certsvm.certificates.balls import radius
+from certsvm.fitting.cross_validation import CrossValidation, SelectionProgress
+from certsvm.fitting.fit_classes import fit_classes
+from certsvm.fitting.folds import Fold
+from certsvm.fitting.settings import Settings
+from certsvm.fitting.sources import MemorySource
+
+Array = NDArray[np.float64]
+
+
+class Data:
+    """Random rows with what makes trouble: duplicates, zeros, columns that few rows have."""
+
+    def __init__(self, seed: int, n: int = 40, classes: int = 2) -> None:
+        rng = self.rng = np.random.default_rng(seed)
+        d = int(rng.integers(1, 6))
+        centres = rng.standard_normal((classes, d))
+        self.y = rng.integers(0, classes, n)
+        self.y[:classes] = self.y[classes : 2 * classes] = np.arange(classes)
+        X = centres[self.y] + rng.standard_normal((n, d))
+        X[rng.random(n) < 0.1] = 0.0
+        X[n // 2 : n // 2 + 4] = X[:4]
+        rare = np.zeros((n, 3))
+        rare[rng.integers(0, n, 3), np.arange(3)] = 2.0
+        self.X: Any = np.hstack([X, rare])
+        if rng.random() < 0.5:
+            self.X = sp.csr_matrix(self.X)
+        self.weights = rng.choice([0.5, 1.0, 2.0], n) if rng.random() < 0.5 else None
+        self.rho = float(rng.choice([0.0, 1.0]))
+        self.class_weight = rng.choice(np.array([None, "balanced"], dtype=object))
+        # The first rows, one of each class, are in every training set.
+        part = rng.integers(0, 3, n)
+        part[: 2 * classes] = -1
+        self.splits = [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(3)]
+        self.splits = [(train, test) for train, test in self.splits if test.size]
+
+    def source(self, rows: Any = slice(None)) -> MemorySource:
+        weights = None if self.weights is None else self.weights[rows]
+        return MemorySource(
+            self.X[rows], self.y[rows], weights,
+            class_weight=self.class_weight, intercept_scaling=self.rho,
+        )  # fmt: skip
+
+    def folds(self) -> list[Fold]:
+        source = self.source()
+        return [Fold(source, train, test, self.weights) for train, test in self.splits]
+
+    def exact_error(self, C: float) -> tuple[float, float]:
+        """The least and the largest error that the exact optimum at C can have.
+
+        Each fold is trained on a copy of its rows, to 1e-10; a row counts as uncertain if its score
+        is as near to the boundary as the optimum may still be.
+        """
+        lows, highs = [], []
+        for train, test in self.splits:
+            source = self.source(train)
+            results = fit_classes(source, Settings(C=C, tol=1e-10, max_iter=5000))
+            X = self.X[test].toarray() if sp.issparse(self.X) else self.X[test]
+            X = np.hstack([X, np.full((len(test), 1), self.rho)]) if self.rho else X
+            scores = np.array([X @ r.w for r in results])
+            reach = np.array([radius(r.certificate) for r in results])[:, None]
+            reach = reach * np.linalg.norm(X, axis=1)
+            truth = np.searchsorted(source.classes, self.y[test])
+            if len(results) == 1:
+                sign = np.where(truth == 1, 1.0, -1.0)
+                right = np.where(reach[0] > 0, sign * scores[0] > reach[0], truth == 0)
+                wrong = np.where(reach[0] > 0, sign * scores[0] < -reach[0], truth == 1)
+            else:
+                k, i = truth, np.arange(len(test))
+                mine, at = scores[k, i], reach[k, i]
+                others = np.where(np.arange(len(scores))[:, None] == k, -np.inf, scores - reach)
+                wrong = (others > mine + at).any(axis=0)
+                others = np.where(np.arange(len(scores))[:, None] == k, -np.inf, scores + reach)
+                right = (others < mine - at).all(axis=0)
+            weights = np.ones(len(test)) if self.weights is None else self.weights[test]
+            lows.append(weights[wrong].sum() / weights.sum())
+            highs.append(1 - weights[right].sum() / weights.sum())
+        return float(np.mean(lows)), float(np.mean(highs))
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10**6), st.sampled_from([2, 3]), st.sampled_from([1, 20, 1000]))
+def test_the_band_contains_the_error_at_any_C(seed: int, classes: int, max_iter: int) -> None:
+    data = Data(seed, classes=classes)
+    search = CrossValidation(data.folds(), Settings(max_iter=max_iter))
+    curve = search.certify([0.01, 0.1, 1.0], eps=0.05, max_fits=8)
+    assert curve.edges[0] == 0.01
+    assert curve.edges[-1] == 1.0
+    assert (np.diff(curve.edges) > 0).all()
+    for C in 10.0 ** data.rng.uniform(-2, 0, 6):
+        low, high = data.exact_error(float(C))
+        p = np.searchsorted(curve.edges, C) - 1
+        assert curve.low[p] <= high + 1e-12
+        assert low <= curve.high[p] + 1e-12
+    for value in search.values.values():
+        assert value.low <= value.error + 1e-12
+        assert value.error <= value.high + 1e-12
+
+
+@pytest.mark.parametrize(("seed", "classes"), [(1, 2), (2, 2), (3, 3), (4, 2)])
+def test_a_certified_choice_holds_against_a_dense_grid(seed: int, classes: int) -> None:
+    data = Data(seed, n=150, classes=classes)
+    search = CrossValidation(data.folds(), Settings())
+    curve = search.certify([0.01, 0.1, 1.0], eps=0.04)
+    assert search.certified
+    assert curve.bound > 0.0
+    grid = [data.exact_error(float(C)) for C in np.geomspace(0.01, 1.0, 60)]
+    assert min(high for _, high in grid) >= curve.bound
+    chosen = data.exact_error(search.best.C)
+    assert chosen[0] <= min(high for _, high in grid) + 0.04
+
+
+def test_the_bound_is_close_to_what_there_is() -> None:
+    data = Data(1, n=300)
+    search = CrossValidation(data.folds(), Settings())
+    curve = search.certify([0.05, 0.5], eps=0.02)
+    assert search.certified
+    errors = [data.exact_error(float(C))[0] for C in np.geomspace(0.05, 0.5, 30)]
+    assert min(errors) - 0.02 <= curve.bound + 1e-9
+
+
+def test_nothing_is_claimed_if_fits_miss_their_target() -> None:
+    data = Data(1, n=300)
+    search = CrossValidation(data.folds(), Settings(solver="dcd", max_iter=1))
+    search.certify([0.1, 10.0], eps=0.01, max_fits=6)
+    assert not search.certified
+    assert search.reason == "max_fits reached"
+    assert search.curve.bound < 0.5 * search.best.error
+
+
+def test_the_number_of_threads_does_not_matter() -> None:
+    data = Data(5, n=120, classes=3)
+    curves = []
+    for n_jobs in (1, 2, 5):
+        search = CrossValidation(data.folds(), Settings(), n_jobs=n_jobs)
+        curve = search.certify([0.01, 0.1, 1.0], eps=0.05)
+        curves.append((search.best.C, curve.edges, curve.low, curve.high))
+    for other in curves[1:]:
+        assert other[0] == curves[0][0]
+        for a, b in zip(other[1:], curves[0][1:], strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_of_many_values_all_are_fitted() -> None:
+    data = Data(5, n=120)
+    Cs = [*np.geomspace(0.01, 1.0, 14).tolist(), 0.1]
+    search = CrossValidation(data.folds(), Settings(), n_jobs=2)
+    search.fit_values(Cs)
+    assert sorted(search.values) == sorted(set(Cs))
+    assert all(value.folds[0].met for value in search.values.values())
+    assert not search.certified
+
+
+class Interrupt:
+    """A callback that presses Ctrl-C at the n-th value."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self.calls = n, 0
+
+    def __call__(self, progress: SelectionProgress) -> None:
+        self.calls += 1
+        if self.calls == self.n:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n", [2, 5])
+def test_an_interruption_keeps_what_is_proved(n_jobs: int, n: int) -> None:
+    data = Data(7, n=200)
+    search = CrossValidation(data.folds(), Settings(), n_jobs=n_jobs, callback=Interrupt(n))
+    curve = search.certify([0.01, 0.1, 1.0], eps=1e-3)
+    assert search.reason == "interrupted"
+    assert not search.certified
+    assert len(search.values) <= n + 2
+    assert (curve.edges[0], curve.edges[-1]) == (0.01, 1.0)
+    if n == 2:
+        # The end of the range was not reached.
+        assert curve.bound == 0.0
+    for C in np.geomspace(0.01, 1.0, 7):
+        low, high = data.exact_error(float(C))
+        p = max(0, int(np.searchsorted(curve.edges, C)) - 1)
+        assert curve.low[p] <= high + 1e-12
+        assert low <= curve.high[p] + 1e-12
+
+
+def test_an_interruption_of_the_first_fits_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Any, *given: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CrossValidation, "_fit_once", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        CrossValidation(Data(7).folds(), Settings()).certify([0.01, 1.0], eps=0.1)
+
+
+def test_a_true_answer_of_the_callback_ends_the_search() -> None:
+    seen: list[SelectionProgress] = []
+
+    def stop(progress: SelectionProgress) -> bool:
+        seen.append(progress)
+        return progress.n_fits == 4
+
+    search = CrossValidation(Data(7, n=200).folds(), Settings(), callback=stop)
+    search.certify([0.01, 0.1, 1.0], eps=1e-3)
+    assert search.reason == "stopped by a callback"
+    assert [p.n_fits for p in seen] == [1, 2, 3, 4]
+    assert seen[-1].error_bound >= seen[0].error_bound == 0.0
+    assert seen[-1].best_error == search.best.error
+
+
+def test_without_time_one_value_is_fitted() -> None:
+    search = CrossValidation(Data(7).folds(), Settings(), max_time=0.0)
+    curve = search.certify([0.01, 1.0], eps=0.1)
+    assert list(search.values) == [0.01]
+    assert search.reason == "max_time reached"
+    assert not search.certified
+    assert curve.bound == 0.0
+
+
+def test_max_fits_is_kept() -> None:
+    search = CrossValidation(Data(7, n=200).folds(), Settings())
+    search.certify([0.01, 0.1, 1.0], eps=1e-4, max_fits=7)
+    assert len(search.values) == 7
+
+
+def test_new_fits_never_loosen_the_bounds() -> None:
+    """A bad fit between two good ones must not cost what these had proved."""
+    folds = Data(1, n=300).folds()
+    search = CrossValidation(folds, Settings())
+    before = search.certify([0.1, 0.12], eps=1e-4, max_fits=2)
+    assert before.bound > 0.0
+    search._settings = Settings(solver="dcd", max_iter=1)
+    search._fit_between([(0.11, (0.1, 0.12))])
+    search._bound_new_chords()
+    assert len(search._chords) == 2
+    assert search.curve.bound >= before.bound

@@ -1,0 +1,74 @@
+"""Folds as views of one copy of the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from certsvm.fitting.fit_classes import fit_classes
+from certsvm.fitting.folds import Fold, FoldSource
+from certsvm.fitting.settings import Settings
+from certsvm.fitting.sources import MemorySource
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60, 4))
+y = rng.integers(0, 3, 60)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0}])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_fold_is_the_problem_of_its_rows(class_weight: object, weighted: bool) -> None:
+    weights = rng.uniform(0.5, 2.0, 60) if weighted else None
+    # Some rows twice.
+    train = np.r_[0:40, 10:15]
+    whole = MemorySource(X, y, weights, class_weight=class_weight, intercept_scaling=1.0)
+    cut = MemorySource(
+        X[train], y[train], None if weights is None else weights[train],
+        class_weight=class_weight, intercept_scaling=1.0,
+    )  # fmt: skip
+    settings = Settings(C=0.3, tol=1e-10)
+    fold = FoldSource(whole, train)
+    assert fold.rows is whole.rows
+    for ours, theirs in zip(fit_classes(fold, settings), fit_classes(cut, settings), strict=True):
+        assert ours.certificate.primal == pytest.approx(theirs.certificate.primal, rel=1e-9)
+        np.testing.assert_allclose(ours.w, theirs.w, atol=1e-4)
+
+
+def test_a_class_that_is_missing_in_a_fold() -> None:
+    whole = MemorySource(X, y)
+    train = np.flatnonzero(y != 1)
+    fold = Fold(whole, train, np.flatnonzero(y == 1))
+    assert fold.source.classes.tolist() == [0, 2]
+    assert fold.held_out.truth.tolist() == [-1] * int((y == 1).sum())
+    assert fold.held_out.error(np.ones((1, fold.test.size))) == 1.0
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        Fold(whole, np.flatnonzero(y == 0), [1])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_columns_of_no_training_row_do_not_count(form: type) -> None:
+    data = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 5.0], [2.0, 5.0]])
+    whole = MemorySource(form(data), np.array([0, 1, 0, 1]))
+    fold = Fold(whole, [0, 1], [2, 3])
+    assert fold.source.occupied.tolist() == [True, False]
+    assert fold.products(np.array([1.0, 7.0])).tolist() == [0.0, 2.0]
+    assert fold.held_out._norms.round(9).tolist() == [0.0, 2.0]
+
+
+def test_masks_and_negative_positions() -> None:
+    whole = MemorySource(X, y)
+    mask = np.arange(60) < 40
+    assert Fold(whole, mask, ~mask).test.tolist() == list(range(40, 60))
+    assert Fold(whole, mask, [-1]).test.tolist() == [59]
+
+
+@pytest.mark.parametrize("bad", [[], [60], [-61], [[0, 1]], [0.5]])
+def test_wrong_positions(bad: list[object]) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        Fold(MemorySource(X, y), range(40), bad)
+
+
+def test_held_out_rows_need_weight() -> None:
+    with pytest.raises(ValueError, match="no weight"):
+        Fold(MemorySource(X, y), range(40), [41], np.zeros(60))

@@ -1,0 +1,286 @@
+"""LinearSVCCV: scikit-learn's conventions, and what is proved."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from certsvm import LinearSVC, LinearSVCCV, verify
+
+X, y = make_classification(n_samples=200, n_informative=4, n_classes=3, random_state=0)
+binary = y == 1
+CS = [0.001, 0.01, 0.1, 1.0]
+
+
+@pytest.mark.parametrize("labels", [binary, np.array(["a", "b", "c"])[y]])
+@pytest.mark.parametrize(
+    "cv", [3, KFold(3), ShuffleSplit(4, train_size=0.5, test_size=0.2, random_state=1)]
+)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_it_finds_what_a_grid_search_finds(labels: Any, cv: Any, n_jobs: int) -> None:
+    options = {"tol": 1e-9, "random_state": 0, "class_weight": "balanced", "max_iter": 5000}
+    ours = LinearSVCCV(Cs=CS, cv=cv, n_jobs=n_jobs, **options).fit(X, labels)
+    theirs = GridSearchCV(LinearSVC(**options), {"C": CS}, cv=cv).fit(X, labels)
+    splits = [theirs.cv_results_[f"split{i}_test_score"] for i in range(theirs.n_splits_)]
+    np.testing.assert_allclose(ours.scores_, splits)
+    assert ours.scores_.shape == (theirs.n_splits_, len(CS))
+    assert theirs.best_params_["C"] == ours.C_
+    assert ours.best_score_ == pytest.approx(theirs.best_score_)
+    np.testing.assert_allclose(ours.coef_, theirs.best_estimator_.coef_, atol=1e-4)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+    assert not ours.certified_
+    assert ours.error_bound_ == 0.0
+    assert ours.Cs_.tolist() == CS
+
+
+def test_other_scores() -> None:
+    options = {"tol": 1e-9, "random_state": 0}
+    for scoring in ("roc_auc", get_scorer("f1")):
+        ours = LinearSVCCV(Cs=CS, cv=3, scoring=scoring, **options).fit(X, binary)
+        theirs = GridSearchCV(LinearSVC(**options), {"C": CS}, cv=3, scoring=scoring)
+        theirs.fit(X, binary)
+        assert ours.best_score_ == pytest.approx(theirs.best_score_)
+        assert theirs.best_params_["C"] == ours.C_
+        assert ours.score(X, binary) == pytest.approx(theirs.score(X, binary))
+
+
+def test_the_smallest_of_equally_good_values() -> None:
+    rows = np.array([[1.0], [2.0], [-1.0], [-2.0]] * 5)
+    labels = (rows[:, 0] > 0).astype(int)
+    clf = LinearSVCCV(Cs=[10.0, 0.1, 1.0], cv=2, fit_intercept=False).fit(rows, labels)
+    assert clf.scores_.tolist() == [[1.0] * 3] * 2
+    assert clf.C_ == 0.1
+
+
+@pytest.mark.parametrize("labels", [binary, y])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_a_certified_choice(labels: Any, form: Any) -> None:
+    clf = LinearSVCCV(C_range=(0.001, 1.0), cv=3, certify=0.05, random_state=0)
+    clf.fit(form(X), labels)
+    assert clf.certified_
+    assert 1 - clf.best_score_ <= clf.error_bound_ + 0.05 + 1e-9
+    assert clf.C_ in clf.Cs_
+    assert clf.scores_.shape == clf.n_iter_.shape == (3, clf.Cs_.size)
+    curve = clf.curve_
+    assert (curve.edges[0], curve.edges[-1]) == (0.001, 1.0)
+    assert curve.bound == curve.lower.min() == clf.error_bound_
+    assert (curve.lower <= curve.upper + 1e-12).all()
+    # Other values of C, none of which may be better than the bound.
+    others = GridSearchCV(
+        LinearSVC(tol=1e-8, random_state=0), {"C": np.geomspace(0.001, 1.0, 25)}, cv=3
+    ).fit(X, labels)
+    errors = 1 - others.cv_results_["mean_test_score"]
+    assert errors.min() >= clf.error_bound_
+    assert 1 - clf.best_score_ <= errors.min() + 0.05
+    piece = np.searchsorted(curve.edges, others.cv_results_["param_C"].astype(float)[1:]) - 1
+    assert (curve.lower[piece] <= errors[1:] + 1e-12).all()
+    assert (errors[1:] <= curve.upper[piece] + 1e-12).all()
+    assert clf.certificate_ is not None
+    assert clf.certificate_.met
+    assert verify(clf.best_estimator_, X, labels).ok
+
+
+def test_a_proof_that_is_not_reached() -> None:
+    clf = LinearSVCCV(C_range=(0.001, 10.0), cv=3, certify=1e-4, max_fits=7, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"max_fits reached after 7 values of C\. No C"):
+        clf.fit(X, binary)
+    assert not clf.certified_
+    assert clf.Cs_.size == 7
+    assert 0.0 <= clf.error_bound_ <= 1 - clf.best_score_
+    clf.set_params(max_fits=None, max_time=0.0)
+    with pytest.warns(ConvergenceWarning, match="max_time reached after 1 values"):
+        clf.fit(X, binary)
+    assert (clf.error_bound_, clf.C_) == (0.0, 0.001)
+
+
+def test_fits_that_miss_their_target() -> None:
+    clf = LinearSVCCV(C_range=(0.1, 10.0), certify=0.01, max_iter=1, solver="dcd", max_fits=5)
+    with pytest.warns(ConvergenceWarning):
+        clf.fit(X, binary)
+    assert not clf.certified_
+    assert clf.error_bound_ < 0.5 * (1 - clf.best_score_)
+    with pytest.warns(ConvergenceWarning, match="not reached in 15 of 15 fits of folds"):
+        LinearSVCCV(Cs=[1.0, 10.0, 100.0], max_iter=1, tol=1e-6, solver="dcd").fit(X, binary)
+
+
+def test_time_ends_a_plain_search() -> None:
+    clf = LinearSVCCV(Cs=CS, max_time=0.0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="max_time reached. 1 of 4 values"):
+        clf.fit(X, binary)
+    assert np.isnan(clf.scores_[:, 1:]).all()
+    assert clf.C_ == 0.001
+
+
+def test_the_number_of_threads_does_not_matter() -> None:
+    fits = [
+        LinearSVCCV(C_range=(0.01, 1.0), certify=0.05, cv=3, n_jobs=n, random_state=0).fit(X, y)
+        for n in (1, 3)
+    ]
+    np.testing.assert_array_equal(fits[0].scores_, fits[1].scores_)
+    np.testing.assert_array_equal(fits[0].curve_.lower, fits[1].curve_.lower)
+    assert fits[0].C_ == fits[1].C_
+
+
+def test_values_to_begin_with() -> None:
+    def Cs(**options: Any) -> list[float]:
+        return LinearSVCCV(**options)._values()
+
+    assert len(Cs()) == 20
+    assert Cs()[0] == 0.001
+    assert Cs()[-1] == 100.0
+    np.testing.assert_allclose(Cs(certify=0.1), np.geomspace(0.001, 100.0, 6))
+    np.testing.assert_allclose(Cs(Cs=3, C_range=(1, 4)), [1, 2, 4])
+    assert Cs(Cs=[3, 1]) == [3.0, 1.0]
+    assert sorted(Cs(Cs=[3, 2], C_range=(1, 4), certify=0.1)) == [1, 2, 3, 4]
+    assert Cs(Cs=[3, 2], C_range=(1, 4)) == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"certify": 0.1, "scoring": "roc_auc"}, "certify needs scoring=None or 'accuracy'"),
+        ({"certify": 0.1, "solver": "pegasos"}, "certify needs a solver with a dual bound"),
+        ({"certify": 0.1, "Cs": [1.0]}, "certify needs a range"),
+        ({"certify": 1.5}, "certify"),
+        ({"max_fits": 5}, "max_fits is a limit for certify"),
+        ({"Cs": [1.0, -1.0]}, "finite numbers > 0"),
+        ({"Cs": [5.0], "C_range": (1, 2)}, "must be in C_range"),
+        ({"C_range": (2, 1)}, "ascending"),
+        ({"Cs": 1}, "Cs"),
+        ({"scoring": "nonsense"}, "scoring"),
+    ],
+)
+def test_errors(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        LinearSVCCV(**options).fit(X, binary)
+
+
+def test_a_failed_fit_changes_nothing() -> None:
+    clf = LinearSVCCV(Cs=[0.1, 1.0], random_state=0).fit(X, binary)
+    before = clf.C_, clf.coef_.copy()
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        clf.fit(X, np.zeros(len(X)))
+    assert before[0] == clf.C_
+    np.testing.assert_array_equal(clf.coef_, before[1])
+
+
+def test_without_a_refit_there_is_no_model() -> None:
+    clf = LinearSVCCV(Cs=[0.1, 1.0], refit=False, random_state=0).fit(X, binary)
+    assert clf.C_ in (0.1, 1.0)
+    assert not hasattr(clf, "predict")
+    assert not hasattr(clf, "coef_")
+
+
+def test_groups_reach_the_splitter() -> None:
+    groups = np.arange(len(y)) // 20
+    clf = LinearSVCCV(Cs=CS, cv=GroupKFold(5), tol=1e-9, random_state=0)
+    with pytest.raises(ValueError, match="groups"):
+        clf.fit(X, binary)
+    clf.fit(X, binary, groups=groups)
+    grid = GridSearchCV(LinearSVC(tol=1e-9, random_state=0), {"C": CS}, cv=GroupKFold(5))
+    assert clf.best_score_ == pytest.approx(grid.fit(X, binary, groups=groups).best_score_)
+    with pytest.raises(TypeError, match="unexpected"):
+        clf.fit(X, binary, colour="red")
+
+
+def test_metadata_routing() -> None:
+    groups, weights = np.arange(len(y)) // 20, np.where(binary, 3.0, 1.0)
+    with config_context(enable_metadata_routing=True):
+        scorer = get_scorer("accuracy").set_score_request(sample_weight=True)
+        options = {"Cs": CS, "cv": GroupKFold(5), "random_state": 0, "tol": 1e-9}
+        weighted = LinearSVCCV(scoring=scorer, **options)
+        weighted.fit(X, binary, sample_weight=weights, groups=groups)
+        scorer = get_scorer("accuracy").set_score_request(sample_weight=False)
+        plain = LinearSVCCV(scoring=scorer, **options)
+        plain.fit(X, binary, sample_weight=weights, groups=groups)
+    routed = LinearSVCCV(**options).fit(X, binary, sample_weight=weights, groups=groups)
+    # Without routing, scores are weighted as training is.
+    np.testing.assert_allclose(weighted.scores_, routed.scores_)
+    assert not np.allclose(plain.scores_, routed.scores_)
+
+
+def test_weights_count_as_rows() -> None:
+    weights = np.random.default_rng(0).integers(1, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), weights)
+    splits = list(StratifiedKFold(3).split(X, y))
+    repeated = [
+        (np.flatnonzero(np.isin(rows, train)), np.flatnonzero(np.isin(rows, test)))
+        for train, test in splits
+    ]
+    options = {"Cs": CS, "tol": 1e-9, "random_state": 0}
+    one = LinearSVCCV(cv=splits, **options).fit(X, y, sample_weight=weights)
+    two = LinearSVCCV(cv=repeated, **options).fit(X[rows], y[rows])
+    np.testing.assert_allclose(one.scores_, two.scores_)
+    assert not np.allclose(one.scores_, LinearSVCCV(cv=splits, **options).fit(X, y).scores_)
+
+
+def test_a_scorer_that_is_accuracy_can_be_certified() -> None:
+    options = {"C_range": (0.01, 1.0), "certify": 0.2, "cv": 3, "random_state": 0}
+    one = LinearSVCCV(scoring=get_scorer("accuracy"), **options).fit(X, binary)
+    np.testing.assert_array_equal(one.scores_, LinearSVCCV(**options).fit(X, binary).scores_)
+
+
+def test_names_pipelines_and_pickles() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+    clf = LinearSVCCV(Cs=[0.1, 1.0], random_state=0).fit(frame, binary)
+    assert clf.feature_names_in_.tolist() == frame.columns.tolist()
+    clf.predict(frame)
+    pipeline = make_pipeline(StandardScaler(), clone(clf)).fit(frame, binary)
+    again = pickle.loads(pickle.dumps(pipeline))
+    np.testing.assert_array_equal(again.predict(frame), pipeline.predict(frame))
+
+
+def test_the_picture(tmp_path: Any) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    assert matplotlib
+    clf = LinearSVCCV(C_range=(0.01, 1.0), certify=0.1, cv=3, random_state=0).fit(X, binary)
+    figure = clf.curve_.plot(str(tmp_path / "curve.png"))
+    assert (tmp_path / "curve.png").exists()
+    labels = figure.axes[0].get_legend_handles_labels()[1]
+    assert labels == ["proved, for every C", "nothing is below", "fits", f"C = {clf.C_:.3g}"]
+    plain = LinearSVCCV(Cs=CS, random_state=0).fit(X, binary).curve_.plot()
+    assert len(plain.axes[0].get_legend_handles_labels()[1]) == 2
+
+
+def test_progress_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    LinearSVCCV(Cs=CS, random_state=0, verbose=2).fit(X, binary)
+    lines = capsys.readouterr().err.splitlines()
+    assert len([line for line in lines if "values of C" in line]) == len(CS)
+
+
+def test_callbacks_of_scikit_learn() -> None:
+    pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
+    tasks: list[str] = []
+
+    class Recorder:
+        def setup(self, estimator: Any, context: Any) -> None:
+            tasks.append("setup")
+
+        def teardown(self, estimator: Any, context: Any) -> None:
+            tasks.append("teardown")
+
+        def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+            pass
+
+        def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
+            tasks.append(context.task_name)
+            return tasks.count("value of C") == 2
+
+    clf = LinearSVCCV(Cs=CS, random_state=0).set_callbacks(Recorder())
+    with pytest.warns(ConvergenceWarning, match="stopped by a callback"):
+        clf.fit(X, binary)
+    assert tasks == ["setup", "value of C", "value of C", "fit", "teardown"]
