@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from benchmarks import auto, kernels, master, optima, simulation, small, streaming, systems
+from benchmarks import (
+    auto,
+    kernels,
+    master,
+    optima,
+    selection,
+    simulation,
+    small,
+    streaming,
+    systems,
+)
 from benchmarks.__main__ import main
 from benchmarks.data import OPTIMA, available
 from certsvm.data import load_libsvm
@@ -34,12 +44,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(small, "ROUNDS", 1)
     monkeypatch.setattr(master, "ROUNDS", 3)
     monkeypatch.setattr(master, "SAVED", (2, 3))
+    monkeypatch.setattr(selection, "EPS", {"a9a": 0.3})
+    monkeypatch.setattr(selection, "RANGE", (1e-3, 1e-1))
     return tmp_path
 
 
 @pytest.mark.parametrize(
     "name",
-    ["optima", "path", "stability", "systems", "auto", "small", "kernels", "master", "simulation"],
+    [
+        "optima", "path", "stability", "systems", "auto", "small", "kernels", "master",
+        "selection", "simulation",
+    ],
 )
 def test_a_script_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = [name, "--data", str(folder), "--out", str(folder / "out")]
