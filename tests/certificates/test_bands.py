@@ -82,9 +82,13 @@ def test_a_piece_has_the_largest_radius_on_it() -> None:
 
 
 def test_without_a_dual_point_there_is_still_a_ball() -> None:
-    exact = fit(problem(5, 0.7), 1e-12)
-    ball = OptimumBall.of(exact.certificate, exact.w, None)
-    assert np.linalg.norm(ball.centre - exact.w) <= math.sqrt(ball.square)
+    """One row y = 1 at C = 1/2, where 1/2 is optimal; L belongs to an alpha that is not known."""
+    w = np.array([1.2])
+    ball = OptimumBall.of(Certificate(0.72, 0.375, target=0.1, C=0.5), w, None)
+    assert abs(ball.centre[0] - 0.5) <= math.sqrt(ball.square)
+    # The ball of alpha = 0.
+    assert ball.centre[0] == pytest.approx(0.6)
+    assert ball.square == pytest.approx(0.36)
 
 
 def test_a_contradiction_proves_nothing() -> None:

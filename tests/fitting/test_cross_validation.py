@@ -233,6 +233,16 @@ def test_max_fits_is_kept() -> None:
     search = CrossValidation(Data(7, n=200).folds(), Settings())
     search.certify([0.01, 0.1, 1.0], eps=1e-4, max_fits=7)
     assert len(search.values) == 7
+    search = CrossValidation(Data(7, n=200).folds(), Settings())
+    curve = search.certify([0.01, 0.02, 0.1, 0.2, 1.0], eps=1e-4, max_fits=2)
+    assert list(search.values) == [0.01, 1.0]
+    assert (curve.edges[0], curve.edges[-1]) == (0.01, 1.0)
+
+
+def test_without_time_the_search_does_not_go_on() -> None:
+    search = CrossValidation(Data(7).folds(), Settings(), max_time=0.0)
+    search.fit_values(np.geomspace(0.01, 1.0, 20).tolist())
+    assert list(search.values) == [0.01]
 
 
 def test_new_fits_never_loosen_the_bounds() -> None:

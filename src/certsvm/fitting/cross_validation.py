@@ -256,8 +256,8 @@ class CrossValidation:
         """
         values = [self.values[C] for C in sorted(self.values)]
         if self._eps is not None:
-            proved = [value for value in values if value.high <= self._allowed]
-            values = proved or values
+            allowed = self._allowed
+            values = [value for value in values if value.high <= allowed] or values
         return min(values, key=lambda value: value.error)
 
     @property
@@ -280,12 +280,12 @@ class CrossValidation:
         every = 1 if len(ascending) <= _FEW else _EVERY
         coarse = sorted({*ascending[::every], ascending[-1]})
         self._fit_chains([coarse])
-        between = [
-            [C for C in ascending if low <= C < high] for low, high in itertools.pairwise(coarse)
-        ]
-        self._fit_chains([chain for chain in between if len(chain) > 1])
         if not self.values:
             raise KeyboardInterrupt
+        if not self.reason:
+            pairs = itertools.pairwise(coarse)
+            between = [[C for C in ascending if low <= C < high] for low, high in pairs]
+            self._fit_chains([chain for chain in between if len(chain) > 1])
 
     def _fit_chains(self, chains: Sequence[Sequence[float]]) -> None:
         """Fit all folds along chains of ascending C; the first value may have been fitted."""
@@ -332,7 +332,7 @@ class CrossValidation:
         eps : float
             The accuracy of the choice.
         max_fits : int, default=None
-            Limit on the number of values of C.
+            Limit on the number of values of C, two at least.
 
         Returns
         -------
@@ -341,7 +341,11 @@ class CrossValidation:
         """
         self._eps, self._range = eps, (min(Cs), max(Cs))
         most = math.inf if max_fits is None else max_fits
-        self.fit_values(Cs)
+        first = sorted(set(Cs))
+        if len(first) > most:
+            spread = np.linspace(0, len(first) - 1, int(most)).round().astype(int)
+            first = [first[k] for k in spread]
+        self.fit_values(first)
         self._bound_new_chords()
         while not self.reason:
             self._tighten_best()
@@ -441,8 +445,11 @@ class CrossValidation:
             old, fold = best.folds[i], self.folds[i]
             largest = max(result.certificate.primal for result in old.knot.results)
             tol = max(fold.held_out.distance(old.products, share) ** 2 / largest, _LEAST_TOL)
+            if tol >= old.knot.gap:
+                return old
             starts = scaled_starts(fold.source, old.knot.results, best.C)
-            return self._fit_once(i, best.C, starts, tol) if tol < old.knot.gap else old
+            new = self._fit_once(i, best.C, starts, tol)
+            return old if new is not None and new.knot.gap > old.knot.gap else new
 
         def then(i: int, fit: FoldFit | None) -> list[Task]:
             if fit is not None:
