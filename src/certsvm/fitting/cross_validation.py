@@ -44,9 +44,10 @@ _WORTH_CUTTING = 0.3
 # A chord is divided into at most so many; the width of the band is taken to fall with the distance
 # of the fits to the power 1 / _ORDER.
 _MOST_PARTS, _ORDER = 4, 0.75
-# The share of eps that rows may take which are open at a fit itself. Squares of radii add, so that
-# it costs far less between fits. It counts in full at the best value, which is fitted again.
-_SHARE_OPEN, _SHARE_OPEN_AT_BEST = 0.35, 0.03
+# The share of eps that rows may take which are open at a fit itself: with Newton's method, and
+# where accuracy is more expensive. Squares of radii add, so that it costs far less between fits.
+# It counts in full at the best value, which is fitted again.
+_SHARE_OPEN, _SHARE_OPEN_AT_BEST = (0.35, 0.7), (0.03, 0.15)
 # Relative accuracy of the fits: where they begin, and the least and the most to ask for. Rounding
 # allowances alone are some 1e-12 of J.
 _FIRST_TOL, _LEAST_TOL, _MOST_TOL = 1e-5, 1e-10, 1e-3
@@ -96,24 +97,18 @@ class FoldFit:
         One for each class, if errors are to be bounded.
     products : ndarray of shape (n_problems, n_rows)
         Of the rows held out with the centres of the balls.
-    wanted : float
-        The gap, absolute, at which few enough rows are open.
     met : bool
         Whether the fits reached the accuracy asked for.
+    least : float
+        The least error that was known when the accuracy was chosen, or the fold's own.
     """
 
     knot: Knot
     score: float
     balls: list[OptimumBall]
     products: NDArray[np.float64]
-    wanted: float
     met: bool
-
-    @property
-    def wanted_tol(self) -> float:
-        """The relative accuracy at which few enough rows are open."""
-        largest = max(result.certificate.primal for result in self.knot.results)
-        return min(max(self.wanted / largest, _LEAST_TOL), _MOST_TOL) if largest > 0 else _MOST_TOL
+    least: float
 
 
 @dataclass(frozen=True)
@@ -303,7 +298,7 @@ class CrossValidation:
                 self._collect(fits, i, fit)
                 return follow(i, rest, fit)
 
-            return [Task(partial(self._fit, i, C, *self._continued(i, C, last)), then)]
+            return [Task(partial(self._fit_next, i, C, last), then)]
 
         tasks = []
         for chain in chains:
@@ -435,16 +430,14 @@ class CrossValidation:
         assert self._eps is not None
         best = min(sorted(self.values.items()), key=lambda item: item[1].error)[1]
         lost = min(value.high for value in self.values.values()) - best.error
-        if best.C in self._tightened or lost <= _SHARE_OPEN_AT_BEST * self._eps:
+        if best.C in self._tightened or lost <= _SHARE_OPEN_AT_BEST[0] * self._eps:
             return
         self._tightened.add(best.C)
         fits: dict[float, dict[int, FoldFit]] = {best.C: {}}
-        share = _SHARE_OPEN_AT_BEST * self._eps
 
         def fit(i: int) -> FoldFit | None:
             old, fold = best.folds[i], self.folds[i]
-            largest = max(result.certificate.primal for result in old.knot.results)
-            tol = max(fold.held_out.distance(old.products, share) ** 2 / largest, _LEAST_TOL)
+            tol = self._wanted(i, old, best.error, _SHARE_OPEN_AT_BEST)
             if tol >= old.knot.gap:
                 return old
             starts = scaled_starts(fold.source, old.knot.results, best.C)
@@ -480,11 +473,13 @@ class CrossValidation:
     def _fit_between(self, new: Sequence[tuple[float, tuple[float, float]]]) -> None:
         """Fit all folds at new values, each between two neighbours that have been fitted."""
         fits: dict[float, dict[int, FoldFit]] = {C: {} for C, _ in new}
+        least = min(value.error for value in self.values.values())
 
         def fit(i: int, C: float, pair: tuple[float, float]) -> FoldFit | None:
             first, last = (self.values[end].folds[i] for end in pair)
             starts = starts_between(self.folds[i].source, first.knot, last.knot, C)
-            return self._fit(i, C, starts, min(first.wanted_tol, last.wanted_tol))
+            tol = min(self._wanted(i, end, least) for end in (first, last))
+            return self._fit(i, C, starts, tol, least)
 
         def then(i: int, fit: FoldFit | None) -> list[Task]:
             if fit is not None:
@@ -496,27 +491,53 @@ class CrossValidation:
             [Task(partial(fit, i, C, pair), partial(then, i)) for C, pair in new for i in numbers]
         )
 
-    def _continued(
-        self, i: int, C: float, last: FoldFit | None
-    ) -> tuple[list[Start] | None, float]:
-        """Where to start at C after a fit at a lower one, and to which accuracy to train."""
+    def _fit_next(self, i: int, C: float, last: FoldFit | None) -> FoldFit | None:
+        """Fit a fold at C after a fit at a lower one, if there is any."""
         source = self.folds[i].source
         starts = None if last is None else scaled_starts(source, last.knot.results, C)
         if self._eps is None:
-            return starts, self._settings.tol
-        return starts, _FIRST_TOL if last is None else last.wanted_tol
+            return self._fit_once(i, C, starts, self._settings.tol)
+        if last is None:
+            return self._fit(i, C, starts, _FIRST_TOL, math.inf)
+        # What other folds have found by now depends on the timing of threads.
+        return self._fit(i, C, starts, self._wanted(i, last, last.least), last.least)
 
-    def _fit(self, i: int, C: float, starts: Sequence[Start] | None, tol: float) -> FoldFit | None:
+    def _wanted(
+        self, i: int, fit: FoldFit, least: float, shares: tuple[float, float] = _SHARE_OPEN
+    ) -> float:
+        """The relative accuracy at which few enough rows are open at a fit.
+
+        Where the error is larger than the least, more of them may be.
+        """
+        assert self._eps is not None
+        newton = all(result.solver == Newton.name for result in fit.knot.results)
+        share = shares[0] if newton else shares[1]
+        share *= self._eps + max(1.0 - fit.score - least, 0.0)
+        largest = max(result.certificate.primal for result in fit.knot.results)
+        gap = self.folds[i].held_out.distance(fit.products, share) ** 2
+        return min(max(gap / largest, _LEAST_TOL), _MOST_TOL) if largest > 0.0 else _MOST_TOL
+
+    def _fit(
+        self, i: int, C: float, starts: Sequence[Start] | None, tol: float, least: float
+    ) -> FoldFit | None:
         """Fit a fold at C; None if there is no time, or after Ctrl-C."""
-        fit = self._fit_once(i, C, starts, tol)
-        if fit is not None and self._eps is not None and fit.wanted_tol < 0.25 * fit.knot.gap:
-            # More rows are open than the accuracy was chosen for.
-            starts = scaled_starts(self.folds[i].source, fit.knot.results, C)
-            fit = self._fit_once(i, C, starts, fit.wanted_tol) or fit
-        return fit
+        fit = self._fit_once(i, C, starts, tol, least)
+        if fit is None or not fit.met:
+            return fit
+        wanted = self._wanted(i, fit, fit.least)
+        if wanted >= 0.25 * fit.knot.gap:
+            return fit
+        # More rows are open than the accuracy was chosen for.
+        starts = scaled_starts(self.folds[i].source, fit.knot.results, C)
+        return self._fit_once(i, C, starts, wanted, least) or fit
 
     def _fit_once(
-        self, i: int, C: float, starts: Sequence[Start] | None, tol: float
+        self,
+        i: int,
+        C: float,
+        starts: Sequence[Start] | None,
+        tol: float,
+        least: float = math.inf,
     ) -> FoldFit | None:
         left = self._deadline - time.monotonic()
         # The first value is fitted in any case.
@@ -543,7 +564,8 @@ class CrossValidation:
             return None
         if starts is not None and any(result.reason == OUT_OF_TIME for result in results):
             return None
-        return self._measured(fold, C, results)
+        fit = self._measured(fold, C, results)
+        return replace(fit, least=min(least, fit.least))
 
     def _solver(self, fold: Fold, C: float, starts: Sequence[Start] | None) -> Solver:
         solver = fold.source.solver(self._settings.solver)
@@ -560,13 +582,13 @@ class CrossValidation:
         else:
             scores = np.array([fold.products(result.w) for result in results])
             score = 1.0 - fold.held_out.error(scores)
-        balls, products, wanted = [], np.zeros((0, 0)), 0.0
+        balls, products = [], np.zeros((0, 0))
         if self._eps is not None:
             balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in results]
             products = np.array([fold.products(ball.centre) for ball in balls])
-            wanted = fold.held_out.distance(products, _SHARE_OPEN * self._eps) ** 2
         met = all(result.certificate.met for result in results)
-        return FoldFit(Knot(C, list(map(_light, results))), score, balls, products, wanted, met)
+        knot = Knot(C, list(map(_light, results)))
+        return FoldFit(knot, score, balls, products, met, least=1.0 - score)
 
     def _add(self, value: Value) -> None:
         """Add a value, whose folds have all been fitted."""
@@ -574,8 +596,9 @@ class CrossValidation:
             edges = np.array([value.C, value.C])
             (low,), (high,) = self._bounds(value.folds, value.folds, edges)
             value = replace(value, low=float(low), high=float(high))
+        is_new = value.C not in self.values
         self.values[value.C] = value
-        if self._callback is not None and self._callback(self.progress):
+        if is_new and self._callback is not None and self._callback(self.progress):
             self._end(STOPPED)
 
     @property
