@@ -138,7 +138,7 @@ def test_nothing_is_claimed_if_fits_miss_their_target() -> None:
     search = CrossValidation(data.folds(), Settings(solver="dcd", max_iter=1))
     search.certify([0.1, 10.0], eps=0.01, max_fits=6)
     assert not search.certified
-    assert search.reason == "max_fits reached"
+    assert search.reason in ("max_fits reached", "some fits are not accurate enough to prove more")
     assert search.curve.bound < 0.5 * search.best.error
 
 

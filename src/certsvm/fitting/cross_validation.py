@@ -343,9 +343,11 @@ class CrossValidation:
         self.fit_values(first)
         self._bound_new_chords()
         while not self.reason:
-            self._tighten_best()
+            self._tighten(self._hidden())
             failing = self._failing()
             if not failing:
+                if not self.certified:
+                    self.reason = "some fits are not accurate enough to prove more"
                 break
             new = [(C, pair) for pair in failing for C in self._new_values(pair)]
             room = int(min(most - len(self.values), len(new)))
@@ -425,23 +427,34 @@ class CrossValidation:
             bounds.append(fold.held_out.error_bounds(balls, a.products, b.products, edges))
         return mean_bounds(bounds)
 
-    def _tighten_best(self) -> None:
-        """Fit the value of the least error again, if open rows hide how good it is."""
-        assert self._eps is not None
-        best = min(sorted(self.values.items()), key=lambda item: item[1].error)[1]
-        lost = min(value.high for value in self.values.values()) - best.error
-        if best.C in self._tightened or lost <= _SHARE_OPEN_AT_BEST[0] * self._eps:
-            return
-        self._tightened.add(best.C)
-        fits: dict[float, dict[int, FoldFit]] = {best.C: {}}
+    def _hidden(self) -> list[Value]:
+        """Values that must be fitted again, since open rows hide how good or bad they are.
 
-        def fit(i: int) -> FoldFit | None:
-            old, fold = best.folds[i], self.folds[i]
-            tol = self._wanted(i, old, best.error, _SHARE_OPEN_AT_BEST)
+        They are the one of the least error, whose upper bound counts, and those whose own lower
+        bound is too low: fits beside them would not help.
+        """
+        assert self._eps is not None
+        values = [self.values[C] for C in sorted(self.values) if C not in self._tightened]
+        high = min(value.high for value in self.values.values())
+        hidden = [value for value in values if value.low < high - self._eps]
+        best = min(self.values.values(), key=lambda value: (value.error, value.C))
+        if high - best.error > _SHARE_OPEN_AT_BEST[0] * self._eps:
+            hidden += [value for value in values if value is best and value not in hidden]
+        return hidden
+
+    def _tighten(self, values: Sequence[Value]) -> None:
+        """Fit values again, more accurately."""
+        fits: dict[float, dict[int, FoldFit]] = {value.C: {} for value in values}
+        self._tightened |= set(fits)
+        least = min(value.error for value in self.values.values())
+
+        def fit(i: int, value: Value) -> FoldFit | None:
+            old, fold = value.folds[i], self.folds[i]
+            tol = self._wanted(i, old, least, _SHARE_OPEN_AT_BEST)
             if tol >= old.knot.gap:
                 return old
-            starts = scaled_starts(fold.source, old.knot.results, best.C)
-            new = self._fit_once(i, best.C, starts, tol)
+            starts = scaled_starts(fold.source, old.knot.results, value.C)
+            new = self._fit_once(i, value.C, starts, tol)
             return old if new is not None and new.knot.gap > old.knot.gap else new
 
         def then(i: int, fit: FoldFit | None) -> list[Task]:
@@ -450,7 +463,10 @@ class CrossValidation:
             return []
 
         numbers = range(len(self.folds))
-        self._run([Task(partial(fit, i), partial(then, i)) for i in numbers])
+        self._run([Task(partial(fit, i, v), partial(then, i)) for v in values for i in numbers])
+        for pair, pieces in list(self._chords.items()):
+            if not set(pair).isdisjoint(fits):
+                self._chords[pair] = self._pieces(pair, pieces.edges).within(pieces)
 
     def _new_values(self, pair: tuple[float, float]) -> list[float]:
         """The values of C to fit between two neighbours: as many as it will probably take."""
@@ -466,9 +482,12 @@ class CrossValidation:
 
     @property
     def _least(self) -> float:
-        """The error below which no C may be."""
+        """The error below which no C may be, as far as it can be proved."""
         assert self._eps is not None
-        return min(value.high for value in self.values.values()) - self._eps
+        least = min(value.high for value in self.values.values()) - self._eps
+        # Beside a value that could not be fitted more accurately, no more than its own bound.
+        known = [self.values[C].low - 0.1 * self._eps for C in self._tightened]
+        return min([least, *known])
 
     def _fit_between(self, new: Sequence[tuple[float, tuple[float, float]]]) -> None:
         """Fit all folds at new values, each between two neighbours that have been fitted."""
