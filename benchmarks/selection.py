@@ -36,7 +36,7 @@ EPS: dict[str, float | None] = {
     "debian": None,
 }
 RANGE, VALUES, FOLDS = (1e-3, 1e2), 20, 5
-# Asked for where there is no number: about what may be proved, since fits are as accurate as it needs.
+# Asked for where there is no number. Fits are as accurate as it needs, so it must not be too small.
 LITTLE = 0.05
 
 
