@@ -52,8 +52,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "name",
     [
-        "optima", "path", "stability", "systems", "auto", "small", "kernels", "master",
-        "selection", "simulation",
+        "optima",
+        "path",
+        "stability",
+        "systems",
+        "auto",
+        "small",
+        "kernels",
+        "master",
+        "selection",
+        "simulation",
     ],
 )
 def test_a_script_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
