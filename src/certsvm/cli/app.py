@@ -26,6 +26,7 @@ _LEAST_ADDRESS_SPACE = {"-v": 1_200_000_000, "-d": 300_000_000}
 _COMMANDS = {
     "train": "Train a model and prove how good it is.",
     "path": "Train for every C in a range, with a proof for each.",
+    "select": "Choose C by cross-validation, with a proof over a range.",
     "predict": "Predict labels with a model.",
     "evaluate": "Measure how well a model predicts the labels of a file.",
     "verify": "Recompute a model's certificate from the data.",

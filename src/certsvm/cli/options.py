@@ -178,34 +178,36 @@ def problem_options(command: Command) -> Command:
     )  # fmt: skip
 
 
-def range_options(command: Command) -> Command:
-    """Options of a range of C, and of the fits in it."""
-    return _with(
-        command,
-        click.option("--range", "C_range", nargs=2, type=FiniteFloat(min=0, min_open=True),
-                     default=(1e-3, 1e2), show_default=True, metavar="LOW HIGH",
-                     callback=_ascending,
-                     help="The lowest and the highest C."),
-        click.option("-e", "--tol", type=FiniteFloat(min=0, min_open=True), default=0.01,
-                     show_default=True, metavar="EPS",
-                     help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt."),
-        click.option("-B", "--bias", type=FiniteFloat(), default=-1.0, metavar="HEIGHT",
-                     help="Learn an intercept, as the weight of a constant column of this height; "
-                          "by default there is none."),
-        click.option("--class-weight", "weights", multiple=True, metavar="LABEL=W",
-                     help='Multiply the weights of a class; "balanced" gives all classes the same '
-                          "total weight."),
-        click.option("--solver", default="auto", show_default=True, metavar="NAME",
-                     help="auto, working-set, newton, dcd, sgd-s, ..."),
-        click.option("--max-iter", type=click.IntRange(min=1), default=1000, show_default=True,
-                     help="Limit on passes over the data, for each class of each fit."),
-        click.option("--max-time", type=FiniteFloat(min=0), metavar="SECONDS",
-                     help="Limit in seconds, for each class of each fit."),
-        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
-                     help="Seed of the random orders."),
-        click.option("--n-jobs", type=click.IntRange(min=1),
-                     help="Threads; by default one per processor."),
-    )  # fmt: skip
+def range_options(max_time: str) -> Callable[[Command], Command]:
+    """Options of a range of C and of the fits in it; ``max_time`` describes the limit of time."""
+
+    def with_options(command: Command) -> Command:
+        return _with(
+            command,
+            click.option("--range", "C_range", nargs=2, type=FiniteFloat(min=0, min_open=True),
+                         default=(1e-3, 1e2), show_default=True, metavar="LOW HIGH",
+                         callback=_ascending, help="The lowest and the highest C."),
+            click.option("-e", "--tol", type=FiniteFloat(min=0, min_open=True), default=0.01,
+                         show_default=True, metavar="EPS",
+                         help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt."),
+            click.option("-B", "--bias", type=FiniteFloat(), default=-1.0, metavar="HEIGHT",
+                         help="Learn an intercept, as the weight of a constant column of this "
+                              "height; by default there is none."),
+            click.option("--class-weight", "weights", multiple=True, metavar="LABEL=W",
+                         help='Multiply the weights of a class; "balanced" gives all classes the '
+                              "same total weight."),
+            click.option("--solver", default="auto", show_default=True, metavar="NAME",
+                         help="auto, working-set, newton, dcd, sgd-s, ..."),
+            click.option("--max-iter", type=click.IntRange(min=1), default=1000, show_default=True,
+                         help="Limit on passes over the data, for each class of each fit."),
+            click.option("--max-time", type=FiniteFloat(min=0), metavar="SECONDS", help=max_time),
+            click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
+                         help="Seed of the random orders, and of the folds where there are any."),
+            click.option("--n-jobs", type=click.IntRange(min=1),
+                         help="Threads; by default one per processor."),
+        )  # fmt: skip
+
+    return with_options
 
 
 def _ascending(

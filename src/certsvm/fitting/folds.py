@@ -129,6 +129,44 @@ class Fold:
         return out
 
 
+def stratified_folds(source: MemorySource, n_folds: int, seed: int) -> list[Fold]:
+    """Folds of nearly the same size, each with nearly the same share of every class.
+
+    Parameters
+    ----------
+    source : MemorySource
+        All rows.
+    n_folds : int
+        Their number.
+    seed : int
+        Of the random choice.
+
+    Returns
+    -------
+    folds : list of Fold
+        Every row is held out in one of them.
+
+    Examples
+    --------
+    >>> source = MemorySource(np.eye(6), np.array([0, 0, 0, 1, 1, 1]))
+    >>> [fold.test.size for fold in stratified_folds(source, 3, seed=0)]
+    [2, 2, 2]
+    """
+    if source.n_rows < n_folds:
+        raise ValueError(f"{n_folds} folds need at least as many rows, not {source.n_rows}")
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(source.n_rows)
+    # Sorted by class, the rows are dealt to the folds in turn.
+    order = order[np.argsort(source._y_index[order], kind="stable")]
+    weights = source._row_weights()
+    number = np.empty(source.n_rows, dtype=np.int64)
+    number[order] = np.arange(source.n_rows) % n_folds
+    return [
+        Fold(source, np.flatnonzero(number != i), np.flatnonzero(number == i), weights)
+        for i in range(n_folds)
+    ]
+
+
 def _positions(which: ArrayLike, n_rows: int) -> NDArray[np.int64]:
     """Positions of rows, which splitters may give as a mask."""
     array: NDArray[Any] = np.asarray(which)

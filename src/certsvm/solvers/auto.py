@@ -72,7 +72,7 @@ _LARGEST_SIZE, _MOST_COLUMNS_OF_STREAM = 5000, 3000
 _MATRICES, _ALWAYS_ROOM = 3, 1 << 26
 # Work in nanoseconds from which threads share it, the size from which they share the solution of a
 # system, and the power of their number by which they are faster.
-_SHARED, _SHARED_SIZE, _GAIN = 2_000_000, 1000, 0.75
+_SHARED, _SHARED_SIZE, _GAIN = 2_000_000, 1000, 0.2
 # The fixed cost of a step of Newton, in nanoseconds.
 _OVERHEAD = 200_000.0
 # The cost of a step of Newton, without the fixed cost, up to which a problem is small.

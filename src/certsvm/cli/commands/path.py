@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@range_options
+@range_options("Limit in seconds, for each class of each fit.")
 @click.option(
     "-o",
     "--output",

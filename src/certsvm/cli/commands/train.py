@@ -13,6 +13,7 @@ import click
 from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import NOT_MET, BadInput, put_json, say
 from certsvm.cli.class_weights import parse_class_weights
+from certsvm.cli.cross_validation import cross_validated
 from certsvm.cli.inputs import (
     require_other_file,
 )
@@ -31,18 +32,18 @@ from certsvm.cli.training_data import opened_source, require_writable
 
 if TYPE_CHECKING:
     from certsvm.fitting.fit_model import Fit
+    from certsvm.fitting.settings import Settings
+    from certsvm.fitting.sources import Source
 
 _MANY_CLASSES = 100
 
 _REFUSED = {
     "-s": "certsvm solves the problem of liblinear's -s 3 (hinge loss, L2 penalty). For the "
     "squared hinge, logistic loss or an L1 penalty, use liblinear. --solver selects an algorithm.",
-    "-v": "for cross-validation, use certsvm.LinearSVC with scikit-learn's cross_val_score.",
     "-p": "certsvm has no regression.",
     "-m": "the number of threads is --n-jobs N.",
     "-n": "the number of threads is --n-jobs N.",
     "-R": "the bias is always regularised; -B 10 regularises it little.",
-    "-C": "to search for C, use certsvm.LinearSVC with scikit-learn's GridSearchCV.",
 }
 
 
@@ -88,6 +89,21 @@ class TrainCommand(click.Command):
     metavar="LABEL=W",
     help='Multiply the weights of a class (also "-wLABEL W", as in liblinear); '
     '"balanced" gives all classes the same total weight.',
+)
+@click.option(
+    "-v",
+    "--folds",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Do not write a model, but print the accuracy of cross-validation with N folds.",
+)
+@click.option(
+    "-C",
+    "--find-C",
+    "find_C",
+    is_flag=True,
+    help="Do not write a model, but print which of the C from 2^-10 to 2^10 has the best accuracy "
+    "of cross-validation (-v N: with N folds; 5 by default). `certsvm select` can prove it.",
 )
 @click.option(
     "--solver",
@@ -150,11 +166,10 @@ class TrainCommand(click.Command):
 @click.pass_context
 def command(
     ctx: click.Context, file: str, model: str | None, output: str | None, C: float, tol: float,
-    bias: float, weights: tuple[str, ...], solver: str, max_iter: int, max_time: float | None,
-    seed: int, n_jobs: int | None, witness: bool, memory: int | None, stream: bool,
-    checkpoint: str | None, checkpoint_every: float | None, cluster: str | None,
-    deadline: float | None, options: DataOptions,
-    as_json: bool, quiet: bool,
+    bias: float, weights: tuple[str, ...], folds: int | None, find_C: bool, solver: str,
+    max_iter: int, max_time: float | None, seed: int, n_jobs: int | None, witness: bool,
+    memory: int | None, stream: bool, checkpoint: str | None, checkpoint_every: float | None,
+    cluster: str | None, deadline: float | None, options: DataOptions, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
 
@@ -182,7 +197,16 @@ def command(
         checkpoint_every = Settings.checkpoint_every
     elif checkpoint is None:
         raise click.UsageError("--checkpoint-every goes with --checkpoint only", ctx)
-    output = _output(ctx, file, model, output)
+    validating = folds is not None or find_C
+    if validating:
+        given = {"MODEL": model or output, "--witness": witness, "--checkpoint": checkpoint,
+                 "--dask": cluster, "--memory": memory, "--stream": stream}  # fmt: skip
+        for name, value in given.items():
+            if value:
+                raise click.UsageError(f"{name} does not go with cross-validation (-v, -C)", ctx)
+        output = ""
+    else:
+        output = _output(ctx, file, model, output)
     began = time.perf_counter()
     settings = Settings(
         C=C, tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
@@ -219,12 +243,34 @@ def command(
                 f"there are {n_problems} classes, each of which is a problem. Is this the right "
                 "column of labels (--label)?"
             )
+        if validating:
+            _cross_validate(
+                source, settings, folds or 5, find_C=find_C, as_json=as_json, quiet=silent
+            )
+            return
         with training_progress(tol, max_time, n_problems, quiet=silent) as observer:
             fitted = fit_model(source, settings, witness=witness, observer=observer)
     fitted.model.save(output)
     if witness and fitted.model.witness is None and not as_json:
         say("no witness was written: not every class has a dual point")
     _report(fitted, output, read_seconds, began, as_json=as_json, quiet=quiet)
+
+
+def _cross_validate(
+    source: Source, settings: Settings, folds: int, *, find_C: bool, as_json: bool, quiet: bool
+) -> None:
+    """Print what liblinear prints for -v and -C."""
+    Cs = [2.0**k for k in range(-10, 11)] if find_C else [settings.C]
+    search = cross_validated(source, settings, Cs, folds, max_time=settings.max_time, quiet=quiet)
+    best = search.best
+    accuracy = 100.0 * (1.0 - best.error)
+    if as_json:
+        values = [{"C": C, "error": search.values[C].error} for C in sorted(search.values)]
+        put_json({"C": best.C, "accuracy": accuracy / 100.0, "folds": folds, "values": values})
+    elif find_C:
+        click.echo(f"Best C = {best.C:g}  CV accuracy = {accuracy:g}%")
+    else:
+        click.echo(f"Cross Validation Accuracy = {accuracy:g}%")
 
 
 def _output(ctx: click.Context, file: str, model: str | None, output: str | None) -> str:

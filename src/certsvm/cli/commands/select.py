@@ -1,0 +1,224 @@
+"""certsvm select."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from certsvm.certificates.certificate import percent
+from certsvm.cli.app import NOT_MET
+from certsvm.cli.class_weights import parse_class_weights
+from certsvm.cli.cross_validation import cross_validated
+from certsvm.cli.inputs import require_other_file
+from certsvm.cli.models import certificates_as_json
+from certsvm.cli.options import (
+    DataOptions,
+    FiniteFloat,
+    as_json_option,
+    categorical_option,
+    data_options,
+    range_options,
+)
+from certsvm.cli.training_data import opened_source, require_writable
+
+if TYPE_CHECKING:
+    from certsvm.fitting.cross_validation import CrossValidation
+    from certsvm.fitting.fit_model import Fit
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@range_options("Limit in seconds, for the whole search.")
+@click.option(
+    "--certify",
+    type=FiniteFloat(min=0, min_open=True, max=1),
+    metavar="EPS",
+    help="Prove that no C in the range, fitted or not, has a cross-validation error lower by more "
+    "than EPS (0.01 is one percentage point).",
+)
+@click.option(
+    "--values",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Number of values of C to fit; 20 by default. With --certify, to begin with; one for each "
+    "power of ten by default.",
+)
+@click.option(
+    "--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Number of folds."
+)
+@click.option(
+    "--max-fits",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="With --certify: limit on the number of values of C.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="MODEL",
+    type=click.Path(dir_okay=False),
+    help="Train on all rows with the chosen C, and write the model there.",
+)
+@click.option(
+    "--plot",
+    metavar="PICTURE",
+    type=click.Path(dir_okay=False),
+    help="Draw the error against C, with what is proved for every C (png, svg or pdf).",
+)
+@data_options
+@categorical_option
+@as_json_option
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
+@click.pass_context
+def command(
+    ctx: click.Context, file: str, C_range: tuple[float, float], tol: float, bias: float,
+    weights: tuple[str, ...], solver: str, max_iter: int, max_time: float | None, seed: int,
+    n_jobs: int | None, certify: float | None, values: int | None, folds: int,
+    max_fits: int | None, output: str | None, plot: str | None, options: DataOptions,
+    as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Choose C for FILE by cross-validation, if asked to with a proof over a whole range.
+
+    \b
+    certsvm select a9a --range 1e-3 1e2
+    certsvm select a9a --range 1e-3 1e2 --certify 0.02 -o a9a.model --plot a9a.png
+
+    Exit codes: 0 C is chosen, and proved if --certify asks for it; 3 the proof was not reached, or
+    the accuracy of the model was not (both are written all the same); 2 bad usage or input.
+    """  # noqa: D301
+    import numpy as np
+
+    from certsvm.fitting.fit_model import fit_model
+    from certsvm.fitting.settings import Settings
+    from certsvm.fitting.tracing import require_proofs
+    from certsvm.parallel import available_processors
+    from certsvm.solvers import make_solver
+
+    chosen = make_solver(solver)
+    if certify is not None:
+        require_proofs(chosen, tol)
+    elif max_fits is not None:
+        raise click.UsageError("--max-fits goes with --certify only", ctx)
+    if output is not None:
+        require_writable(output)
+        require_other_file(output, file)
+    if plot is not None:
+        import matplotlib  # noqa: F401  missing packages are found before training
+
+        require_writable(plot)
+        require_other_file(plot, file)
+    began = time.perf_counter()
+    settings = Settings(
+        C=C_range[0], tol=tol, solver=solver, max_iter=max_iter, seed=seed,
+        n_jobs=n_jobs or available_processors(),
+    )  # fmt: skip
+    silent = quiet or as_json
+    decades = int(np.ceil(np.log10(C_range[1] / C_range[0]) - 1e-9))
+    n_values = values or (20 if certify is None else 1 + max(1, decades))
+    inner = np.geomspace(*C_range, n_values)[1:-1].clip(*C_range)
+    with opened_source(
+        file, options, settings, max(bias, 0.0),
+        memory=None, stream=False, witness=False, quiet=silent,
+    ) as source:  # fmt: skip
+        source.set_class_weight(parse_class_weights(weights, source.classes))
+        search = cross_validated(
+            source, settings, [C_range[0], *inner.tolist(), C_range[1]], folds,
+            certify=certify, max_fits=max_fits, max_time=max_time, quiet=silent,
+        )  # fmt: skip
+        fitted = None
+        if output is not None:
+            fitted = fit_model(source, replace(settings, C=search.best.C))
+            fitted.model.save(output)
+    if plot is not None:
+        from certsvm.report.plots import plot_curve
+
+        plot_curve(_Curve(search, certified=certify is not None), plot)
+    seconds = time.perf_counter() - began
+    proved = certify is None or search.certified
+    if as_json:
+        put_result(search, certify, fitted, output, seconds)
+    elif not quiet:
+        _summarise(search, certify, fitted, output, seconds)
+    if not (proved and (fitted is None or fitted.met)):
+        raise SystemExit(NOT_MET)
+
+
+class _Curve:
+    """What the picture shows."""
+
+    def __init__(self, search: CrossValidation, *, certified: bool) -> None:
+        import numpy as np
+
+        values = [search.values[C] for C in sorted(search.values)]
+        self.Cs = np.array([value.C for value in values])
+        self.errors = np.array([value.error for value in values])
+        self.C, self.bound = search.best.C, 0.0
+        self.edges = self.lower = self.upper = np.zeros(0)
+        if certified:
+            curve = search.curve
+            self.edges, self.lower, self.upper = curve.edges, curve.low, curve.high
+            self.bound = curve.bound
+
+
+def _summarise(
+    search: CrossValidation, certify: float | None, fitted: Fit | None, output: str | None,
+    seconds: float,
+) -> None:  # fmt: skip
+    best = search.best
+    click.echo(f"{'C':>12}  error of cross-validation")
+    for C in sorted(search.values):
+        star = "  *" if best.C == C else ""
+        click.echo(f"{C:12.6g}  {percent(search.values[C].error)}{star}")
+    click.echo(f"C = {best.C:g}, error {percent(best.error)}; {seconds:.1f} s")
+    if certify is not None:
+        bound = f"no C in the range has an error below {100 * max(search.curve.bound, 0.0):.4g} %"
+        if search.certified:
+            click.echo(f"{bound}: C is within {percent(certify)} of the best, proved")
+        else:
+            click.echo(f"{bound}, proved; {percent(certify)} is not proved: {search.reason}")
+    if fitted is not None:
+        for certificate in fitted.model.certificates:
+            click.echo(f"{output}: {certificate}")
+
+
+def put_result(
+    search: CrossValidation, certify: float | None, fitted: Fit | None, output: str | None,
+    seconds: float,
+) -> None:  # fmt: skip
+    """Print the result as JSON."""
+    from certsvm.cli.app import put_json
+
+    best = search.best
+    result: dict[str, Any] = {
+        "C": best.C,
+        "error": best.error,
+        "values": [
+            {"C": C, "error": search.values[C].error, "scores": search.values[C].scores}
+            for C in sorted(search.values)
+        ],
+        "seconds": seconds,
+    }
+    if certify is not None:
+        curve = search.curve
+        result |= {
+            "certified": search.certified,
+            "certify": certify,
+            "error_bound": max(curve.bound, 0.0),
+            "reason": search.reason,
+            "curve": {
+                "edges": curve.edges.tolist(),
+                "lower": curve.low.tolist(),
+                "upper": curve.high.tolist(),
+            },
+        }
+    if fitted is not None and output is not None:
+        result |= {
+            "model": os.fspath(output),
+            "met": fitted.met,
+            "certificates": certificates_as_json(fitted.model),
+        }
+    put_json(result)

@@ -1,0 +1,96 @@
+"""certsvm select, and liblinear's -v and -C."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from certsvm import LinearSVC, Model
+from certsvm.data import load_libsvm
+from tests.cli.running import run, write
+
+
+def test_values_without_a_proof(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_classes=3)
+    done = run(
+        "select", "data", "--range", 0.01, 10, "--values", 4, "--folds", 3, "-o", "m", "--json",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.code == 0
+    told = done.json
+    assert [value["C"] for value in told["values"]] == pytest.approx([0.01, 0.1, 1.0, 10.0])
+    assert all(len(value["scores"]) == 3 for value in told["values"])
+    assert told["error"] == min(value["error"] for value in told["values"])
+    assert "certified" not in told
+    model = Model.load(tmp_path / "m")
+    assert model.parameters["C"] == told["C"]
+    assert told["met"]
+    # The errors are those of fits on the folds.
+    X, y = load_libsvm(tmp_path / "data")[:2]
+    fit = LinearSVC(C=told["C"], fit_intercept=False).fit(X, y)
+    assert abs((1 - told["error"]) - fit.score(X, y)) < 0.2
+
+
+def test_a_choice_with_a_proof(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    write(tmp_path / "data", n_rows=200)
+    words = ["select", "data", "--range", 0.1, 10, "--certify", 0.2, "--folds", 3]
+    done = run(*words, "--plot", "p.png", cwd=tmp_path)
+    assert done.code == 0
+    assert "C is within 20 % of the best, proved" in done.out
+    assert (tmp_path / "p.png").stat().st_size > 1000
+    told = run(*words, "--json", cwd=tmp_path).json
+    assert told["certified"]
+    assert told["error_bound"] >= told["error"] - 0.2 - 1e-9
+    assert told["curve"]["edges"][0] == 0.1
+    assert told["curve"]["edges"][-1] == 10.0
+    assert min(told["curve"]["lower"]) == pytest.approx(told["error_bound"])
+
+
+def test_a_proof_that_is_not_reached(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    done = run("select", "data", "--certify", 1e-3, "--max-fits", 3, "-o", "m", cwd=tmp_path)
+    assert done.code == 3
+    assert "is not proved: max_fits reached" in done.out
+    assert (tmp_path / "m").exists()
+
+
+def test_liblinears_letters(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    done = run("train", "data", "-v", 4, "-c", 0.5, cwd=tmp_path)
+    assert done.code == 0
+    assert done.out.startswith("Cross Validation Accuracy = ")
+    accuracy = float(done.out.split("=")[1].strip().removesuffix("%"))
+    assert 50.0 < accuracy <= 100.0
+    same = run("train", "data", "-v", 4, "-c", 0.5, "--json", cwd=tmp_path).json
+    assert 100 * same["accuracy"] == pytest.approx(accuracy, abs=1e-3)
+    found = run("train", "data", "-C", cwd=tmp_path)
+    assert found.code == 0
+    assert found.out.startswith("Best C = ")
+    assert "CV accuracy = " in found.out
+    values = run("train", "data", "-C", "-v", 3, "--json", cwd=tmp_path).json["values"]
+    assert [value["C"] for value in values] == [2.0**k for k in range(-10, 11)]
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["train", "data", "m", "-v", 3], "MODEL does not go with cross-validation"),
+        (["train", "data", "-C", "--witness"], "--witness does not go with"),
+        (["train", "data", "-v", 1], "not in the range"),
+        (["train", "data", "-v", 1000], "1000 folds need at least as many rows"),
+        (["select", "data", "--max-fits", 3], "--max-fits goes with --certify"),
+        (["select", "data", "--certify", 0], "not in the range"),
+        (["select", "data", "--certify", 0.1, "--solver", "pegasos"], "a solver with a dual bound"),
+        (["select", "data", "-o", "data"], "data"),
+        (["select", "data", "--range", 2, 1], "the first must be less"),
+    ],
+)
+def test_bad_usage(words: list[object], told: str, tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    done = run(*words, cwd=tmp_path)
+    assert done.code == 2
+    assert told in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
