@@ -26,7 +26,7 @@ def test_committed_tables_of_the_gpu() -> None:
         assert "\n".join([f"## {title}", "", *markdown.of_records(table)]) in text
 
 
-@pytest.mark.parametrize("folder", [RESULTS, RESULTS / "high-accuracy"])
+@pytest.mark.parametrize("folder", [RESULTS, RESULTS / "high-accuracy", RESULTS / "all-peers"])
 def test_committed_tables_of_peers(folder: Path) -> None:
     results = json.loads((folder / "peers.json").read_text())
     assert report.markdown(results) == (folder / "peers.md").read_text()
