@@ -66,6 +66,20 @@ def test_what_is_met_is_met_exactly(
     low = Fraction(dual) - Fraction(certificate.dual_rounding)
     if certificate.met:
         assert low <= high <= (1 + Fraction(certificate.target)) * low
+    assert high <= (1 + Fraction(certificate.proved_gap)) * low
+
+
+def test_a_gap_of_less_than_a_unit_of_rounding_is_not_called_none() -> None:
+    certificate = Certificate(primal=1.0, dual=1.0, target=1e-3, primal_rounding=1e-17)
+    assert certificate.proved_gap >= 1e-17
+    assert "within 0 %" not in str(certificate)
+
+
+def test_bounds_beyond_the_range_of_float64_prove_nothing() -> None:
+    for allowances in ({"dual_rounding": -math.inf}, {"primal_rounding": -math.inf}):
+        assert not Certificate(1.0, 1.0, target=math.inf, **allowances).met
+    assert not Certificate(1.0, math.inf, target=math.inf).met
+    assert not Certificate(1.7e308, 0.94, target=math.inf).met
 
 
 def test_rounding_that_swallows_the_dual_bound() -> None:

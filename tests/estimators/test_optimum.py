@@ -136,6 +136,22 @@ def test_any_form_of_data(fitted: Any, form: Any) -> None:
     np.testing.assert_array_equal(clf.support_status(other, y), clf.support_status(X, y))
 
 
+def test_values_stored_twice_that_cancel() -> None:
+    """Products with each of them are off by more than the size of the row tells."""
+    X = np.array([[1.0], [-1.0], [2.0], [-2.0]])
+    clf = LinearSVC(C=1.0, tol=1e-9).fit(X, [1, 0, 1, 0])
+    huge = 2.0**60
+    values = np.array([huge, 1.0, -huge])
+    twice = sp.csr_matrix((values, np.zeros(3, dtype=np.int32), [0, 3]), shape=(1, 1))
+    total = twice.copy()
+    total.sum_duplicates()
+    for teller in (clf, Model.from_estimator(clf)):
+        for ours, theirs in zip(
+            teller.decision_interval(twice), teller.decision_interval(total), strict=True
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+
+
 def test_sparse_weights(fitted: Any) -> None:
     clf, X, y = fitted
     before = clf.decision_interval(X), clf.coef_interval(), clf.support_status(X, y)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from certsvm.fitting.fit_classes import fit_classes
-from certsvm.fitting.folds import Fold, FoldSource
+from certsvm.fitting.folds import Fold, FoldSource, stratified_folds
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
 
@@ -72,3 +72,17 @@ def test_wrong_positions(bad: list[object]) -> None:
 def test_held_out_rows_need_weight() -> None:
     with pytest.raises(ValueError, match="no weight"):
         Fold(MemorySource(X, y), range(40), [41], np.zeros(60))
+
+
+def test_weights_of_classes_do_not_count_in_the_error() -> None:
+    weights = rng.uniform(0.5, 2.0, 60)
+    plain, weighted = (
+        stratified_folds(MemorySource(X, y, weights, class_weight=factors), 4, seed=0)
+        for factors in (None, {0: 9.0})
+    )
+    for ours, theirs in zip(plain, weighted, strict=True):
+        assert ours.test.tolist() == theirs.test.tolist()
+        scores = rng.standard_normal((3, ours.test.size))
+        assert ours.held_out.error(scores) == theirs.held_out.error(scores)
+    total = np.concatenate([fold.test for fold in plain])
+    assert sorted(total.tolist()) == list(range(60))

@@ -17,6 +17,7 @@ from certsvm.solvers.auto import (
     step_cost,
     visit_cost,
 )
+from certsvm.solvers.base import Start
 from certsvm.solvers.second_order import small
 from certsvm.solvers.working_set import Visits
 from certsvm.training.loop import train
@@ -92,6 +93,15 @@ def test_newton_goes_on_from_a_good_alpha() -> None:
     assert after.source == "multipliers"
     assert not run._run._schedule.smoothing
     assert dual_bound(after)[0].value > 0.98 * dual_bound(before)[0].value
+
+
+@pytest.mark.parametrize(("target", "chosen"), [(1e-3, "working-set"), (1e-6, "newton")])
+def test_a_given_alpha_and_a_high_accuracy_begin_with_newton(target: float, chosen: str) -> None:
+    problem = noisy(0.1)
+    alpha = np.full(problem.m, 0.05)
+    for start, expected in ((None, "working-set"), (Start(np.zeros(10), alpha=alpha), chosen)):
+        options = Options(np.random.default_rng(0), target=target, start=start)
+        assert Auto().start(problem, options).solver_name == expected
 
 
 def test_rows_that_would_have_to_be_waited_for_are_left_to_newton() -> None:

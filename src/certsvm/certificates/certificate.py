@@ -58,7 +58,7 @@ class Certificate:
     >>> certificate.relative_gap <= 0.02, certificate.met
     (True, True)
     >>> print(certificate)
-    primal 101, dual 100: within 1.01 % of the optimum, proved (an example); target 2 % met
+    primal 101, dual 100: within 1 % of the optimum, proved (an example); target 2 % met
     """
 
     primal: float
@@ -93,9 +93,18 @@ class Certificate:
     def proved_gap(self) -> float:
         """The relative gap with both rounding allowances counted against it: what is proved.
 
-        Negative if the certificate contradicts itself.
+        It is computed exactly and rounded up. Negative if the certificate contradicts itself.
         """
-        return relative_gap(self.primal + self.primal_rounding, self.dual - self.dual_rounding)
+        gap = relative_gap(self.primal + self.primal_rounding, self.dual - self.dual_rounding)
+        if not (math.isfinite(gap) and math.isfinite(self.dual - self.dual_rounding)):
+            return gap
+        low, high = self._exact_bounds()
+        exact = high / low - 1
+        try:
+            nearest = float(exact)
+        except OverflowError:
+            return math.inf
+        return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
     @property
     def met(self) -> bool:
@@ -103,14 +112,16 @@ class Certificate:
 
         A lower bound above the upper one is a contradiction, which meets no target.
         """
-        if not (0.0 <= self.proved_gap <= self.target and math.isfinite(self.proved_gap)):
+        gap = self.proved_gap
+        if not (0.0 <= gap <= self.target and math.isfinite(gap)):
             return False
-        # The gap itself is rounded, by a few units of one: what it suggests is checked exactly.
-        high = Fraction(float(self.primal)) + Fraction(float(self.primal_rounding))
+        low, high = self._exact_bounds()
+        return low <= high
+
+    def _exact_bounds(self) -> tuple[Fraction, Fraction]:
+        """L and J without rounding, the allowances counted against them."""
         low = Fraction(float(self.dual)) - Fraction(float(self.dual_rounding))
-        return low <= high and (
-            math.isinf(self.target) or high <= (1 + Fraction(float(self.target))) * low
-        )
+        return low, Fraction(float(self.primal)) + Fraction(float(self.primal_rounding))
 
     def __str__(self) -> str:
         numbers = f"primal {self.primal:.6g}, dual {self.dual:.6g}"

@@ -29,7 +29,7 @@ def cross_validated(
 ) -> CrossValidation:
     """The search over values of C, or with a proof from the lowest of them to the highest.
 
-    Class weights count in training and in the error.
+    The weights of rows count in training and in the error, those of classes in training only.
     """
     from certsvm.fitting.cross_validation import CrossValidation
     from certsvm.fitting.folds import stratified_folds

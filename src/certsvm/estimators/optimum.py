@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from certsvm.certificates.balls import added_up
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.support import ScoredRows
 from certsvm.estimators import tensors
@@ -188,7 +189,7 @@ iterator
         """Rows in blocks, with their scores."""
         if tensors.are_tensors(X):
             return tensors.scored_blocks(self, X)
-        X = rows_to_score(self, X)
+        X = added_up(rows_to_score(self, X))
         scores = scores_of(X, self.coef_) + self.intercept_
         return scored_blocks(X, scores, self.n_features_in_)
 

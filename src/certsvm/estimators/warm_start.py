@@ -61,15 +61,15 @@ def warm_starts(clf: Any, source: Source) -> list[Start] | None:
     if clf.coef_.shape[1] != source.n_columns or not np.array_equal(clf.classes_, source.classes):
         return None
     ratio = 1.0 if state.C is None else clf.C / state.C
-    # Steps shrink with the epochs. An answer for a larger C is longer; with steps as small as it
-    # had, it would take too long to come down.
-    epochs = max(1, round(state.epochs * min(1.0, ratio)))
     return [
-        source.start(
-            join(coef, float(intercept), source.intercept_scaling),
-            epochs,
-            None if alpha is None else ratio * alpha,
-            smoothing,
+        source.scaled_start(
+            Start(
+                join(coef, float(intercept), source.intercept_scaling),
+                state.epochs,
+                alpha,
+                smoothing,
+            ),
+            ratio,
         )
         for coef, intercept, alpha, smoothing in zip(
             dense(clf.coef_), clf.intercept_, state.alphas, state.smoothings, strict=True

@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificates.bands import ChordBalls, OptimumBall, mean_bounds
+from certsvm.fitting.error_curve import Curve, Pieces
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.tracing import Knot, scaled_starts, starts_between
 from certsvm.problem.rows import Vector
-from certsvm.solvers import Newton, Solver, Start
-from certsvm.solvers.auto import Auto, step_cost, visit_cost
+from certsvm.solvers import Newton, Start
 from certsvm.training.history import History
 from certsvm.training.result import INTERRUPTED, OUT_OF_TIME, STOPPED, Result
 
@@ -51,8 +51,6 @@ _SHARE_OPEN, _SHARE_OPEN_AT_BEST = (0.35, 0.7), (0.03, 0.15)
 # Relative accuracy of the fits: where they begin, and the least and the most to ask for. Rounding
 # allowances alone are some 1e-12 of J.
 _FIRST_TOL, _LEAST_TOL, _MOST_TOL = 1e-5, 1e-10, 1e-3
-# A step of Newton's method may cost as much as this many passes over the rows.
-_NEWTON_PASSES = 10.0
 # Neighbouring fits are no closer than this factor.
 _LEAST_FACTOR = 1.0 + 1e-7
 
@@ -129,50 +127,6 @@ class Value:
     def error(self) -> float:
         """1 minus the mean score."""
         return 1.0 - float(np.mean(self.scores))
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """Bounds on the mean error, for every C in each of several adjacent pieces.
-
-    Attributes
-    ----------
-    edges : ndarray of shape (n_pieces + 1,)
-        The values of C at which the pieces begin and end.
-    low, high : ndarray of shape (n_pieces,)
-        For every C in the piece, the mean error of the exact optima is between these.
-    """
-
-    edges: Vector
-    low: Vector
-    high: Vector
-
-    @property
-    def bound(self) -> float:
-        """No C has a mean error below this."""
-        return float(self.low.min())
-
-    def within(self, around: Pieces) -> Pieces:
-        """The same pieces, cut at the edges of others around them, with the better bounds of both.
-
-        Examples
-        --------
-        >>> new = Pieces(np.array([1.0, 3.0]), np.array([0.1]), np.array([0.4]))
-        >>> old = Pieces(np.array([0.0, 2.0, 4.0]), np.array([0.0, 0.2]), np.array([0.3, 1.0]))
-        >>> both = new.within(old)
-        >>> both.edges.tolist(), both.low.tolist(), both.high.tolist()
-        ([1.0, 2.0, 3.0], [0.1, 0.2], [0.3, 0.4])
-        """
-        inside = around.edges[(around.edges > self.edges[0]) & (around.edges < self.edges[-1])]
-        edges = np.union1d(self.edges, inside)
-        mine, theirs = (
-            np.minimum(
-                np.searchsorted(pieces.edges, edges[:-1], side="right") - 1, pieces.low.size - 1
-            )
-            for pieces in (self, around)
-        )
-        low = np.maximum(self.low[mine], around.low[theirs])
-        return Pieces(edges, low, np.minimum(self.high[mine], around.high[theirs]))
 
 
 @dataclass(frozen=True)
@@ -369,6 +323,21 @@ class CrossValidation:
         edges, low, high = map(np.concatenate, zip(*parts, strict=True))
         return Pieces(np.append(self._range[0], edges), low, high)
 
+    @property
+    def measured(self) -> Curve:
+        """The errors that were measured, with what is proved for every C."""
+        Cs = sorted(self.values)
+        nothing = np.zeros(0)
+        proved = Pieces(nothing, nothing, nothing) if self._eps is None else self.curve
+        return Curve(
+            Cs=np.array(Cs),
+            errors=np.array([self.values[C].error for C in Cs]),
+            edges=proved.edges,
+            lower=proved.low,
+            upper=proved.high,
+            C=self.best.C,
+        )
+
     def _failing(self) -> list[tuple[float, float]]:
         """Neighbouring values between which a lower error is not excluded, the worst first."""
         least = self._least
@@ -529,7 +498,7 @@ class CrossValidation:
         Where the error is larger than the least, more of them may be.
         """
         assert self._eps is not None
-        newton = all(result.solver == Newton.name for result in fit.knot.results)
+        newton = all(Newton.name in result.solver for result in fit.knot.results)
         share = shares[0] if newton else shares[1]
         share *= self._eps + max(1.0 - fit.score - least, 0.0)
         largest = max(result.certificate.primal for result in fit.knot.results)
@@ -566,7 +535,7 @@ class CrossValidation:
         if self._stop.is_set():
             return None
         fold = self.folds[i]
-        solver = self._solver(fold, C, starts)
+        solver = fold.source.solver(self._settings.solver)
         settings = replace(
             self._settings,
             C=C,
@@ -585,15 +554,6 @@ class CrossValidation:
             return None
         fit = self._measured(fold, C, results)
         return replace(fit, least=min(least, fit.least))
-
-    def _solver(self, fold: Fold, C: float, starts: Sequence[Start] | None) -> Solver:
-        solver = fold.source.solver(self._settings.solver)
-        if self._eps is None or starts is None or not isinstance(solver, Auto):
-            return solver
-        # From a start as near as here, Newton's method takes a few steps to any accuracy.
-        problem = fold.source.problem(0, C)
-        near = step_cost(problem) <= _NEWTON_PASSES * problem.m * visit_cost(problem, in_order=True)
-        return Newton() if near else solver
 
     def _measured(self, fold: Fold, C: float, results: list[Result]) -> FoldFit:
         if self._score is not None:

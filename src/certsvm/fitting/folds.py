@@ -45,13 +45,13 @@ class FoldSource(MemorySource):
         self.intercept_scaling = whole.intercept_scaling
         self.feature_names = whole.feature_names
         weights = np.bincount(train, minlength=whole.n_rows).astype(np.float64)
-        self._weights = weights if whole._weights is None else weights * whole._weights
-        present = np.unique(whole._y_index[train])
+        self.row_weights = weights if whole.row_weights is None else weights * whole.row_weights
+        present = np.unique(whole.y_index[train])
         # Rows of other classes have weight zero, so that their position does not matter.
         self.position = np.full(whole.classes.size, -1, dtype=np.int64)
         self.position[present] = np.arange(present.size)
-        self._y_index = np.maximum(self.position[whole._y_index], 0)
-        totals = np.bincount(self._y_index, weights=self._weights, minlength=present.size)
+        self.y_index = np.maximum(self.position[whole.y_index], 0)
+        totals = np.bincount(self.y_index, weights=self.row_weights, minlength=present.size)
         Source.__init__(self, whole.classes[present], totals.astype(np.float64), whole.class_weight)
 
     @property
@@ -60,8 +60,8 @@ class FoldSource(MemorySource):
 
         The optimum is zero in all others.
         """
-        assert self._weights is not None
-        matrix, trained = self.rows.matrix, self._weights > 0.0
+        assert self.row_weights is not None
+        matrix, trained = self.rows.matrix, self.row_weights > 0.0
         columns = np.zeros(self.dimension, dtype=np.bool_)
         if sp.issparse(matrix):
             begin, end = matrix.indptr[0], matrix.indptr[-1]
@@ -115,7 +115,7 @@ class Fold:
             raise ValueError("cv has a fold whose held-out rows have no weight: nothing to measure")
         self.held_out = HeldOutRows(
             sizes=_sizes(whole.rows, self.test, occupied),
-            truth=self.source.position[whole._y_index[self.test]],
+            truth=self.source.position[whole.y_index[self.test]],
             weights=held_out,
         )
 
@@ -131,6 +131,8 @@ class Fold:
 
 def stratified_folds(source: MemorySource, n_folds: int, seed: int) -> list[Fold]:
     """Folds of nearly the same size, each with nearly the same share of every class.
+
+    The weights of the rows count in the error; those of classes count in training only.
 
     Parameters
     ----------
@@ -157,12 +159,11 @@ def stratified_folds(source: MemorySource, n_folds: int, seed: int) -> list[Fold
     rng = np.random.default_rng(seed)
     order = rng.permutation(source.n_rows)
     # Sorted by class, the rows are dealt to the folds in turn.
-    order = order[np.argsort(source._y_index[order], kind="stable")]
-    weights = source._row_weights()
+    order = order[np.argsort(source.y_index[order], kind="stable")]
     number = np.empty(source.n_rows, dtype=np.int64)
     number[order] = np.arange(source.n_rows) % n_folds
     return [
-        Fold(source, np.flatnonzero(number != i), np.flatnonzero(number == i), weights)
+        Fold(source, np.flatnonzero(number != i), np.flatnonzero(number == i), source.row_weights)
         for i in range(n_folds)
     ]
 

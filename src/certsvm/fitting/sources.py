@@ -119,6 +119,14 @@ class Source(ABC):
         fits = isinstance(alpha, np.ndarray) and alpha.shape == (self.n_rows,)
         return Start(w, epochs, alpha if fits else None, smoothing)
 
+    def scaled_start(self, end: Start, ratio: float) -> Start:
+        """A warm start for ``ratio`` times the C at which an earlier fit ended."""
+        # Steps of SGD shrink with the epochs. An answer for a larger C is longer; with steps as
+        # small as it had, it would take too long to come down.
+        epochs = max(1, round(end.epochs * min(1.0, ratio)))
+        alpha = None if end.alpha is None else ratio * end.alpha
+        return self.start(end.w, epochs, alpha, end.smoothing)
+
     def solver(self, solver: str | Solver) -> Solver:
         """The solver for a name, on this kind of data."""
         return make_solver(solver)
@@ -166,6 +174,13 @@ class MemorySource(Source):
     origin : dict, default={}
         What a model has to know of the file that the rows come from.
 
+    Attributes
+    ----------
+    row_weights : ndarray of shape (n_rows,) or None
+        The weights, without those of classes.
+    y_index : ndarray of shape (n_rows,)
+        The position of each row's label among the classes.
+
     Examples
     --------
     >>> source = MemorySource(np.eye(3), np.array(["a", "b", "a"]))
@@ -186,9 +201,9 @@ class MemorySource(Source):
         feature_names: Sequence[str] | None = None,
         origin: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self._X, self._y, self._weights = X, np.asarray(y), weights
-        classes, self._y_index = classes_of(self._y)
-        totals = np.bincount(self._y_index, weights=weights, minlength=classes.size)
+        self._X, self._y, self.row_weights = X, np.asarray(y), weights
+        classes, self.y_index = classes_of(self._y)
+        totals = np.bincount(self.y_index, weights=weights, minlength=classes.size)
         super().__init__(classes, totals.astype(np.float64), class_weight)
         self.rows = Rows(X, intercept_scaling=intercept_scaling)
         self.n_rows, self.n_columns = self.rows.n_rows, self.rows.n_columns
@@ -197,20 +212,20 @@ class MemorySource(Source):
 
     def problem(self, i: int, C: float) -> Problem:
         """The i-th problem."""
-        signs = np.where(self._y_index == self.positive[i], 1.0, -1.0)
-        return Problem(self.rows, signs, C=C, weights=self._row_weights())
+        signs = np.where(self.y_index == self.positive[i], 1.0, -1.0)
+        return Problem(self.rows, signs, C=C, weights=self._weights_of_problems())
 
-    def _row_weights(self) -> Vector | None:
+    def _weights_of_problems(self) -> Vector | None:
         """The weight of each row: its own times its class's; None if all are one."""
         if (self.factors == 1.0).all():
-            return self._weights
-        factors: Vector = self.factors[self._y_index]
-        return factors if self._weights is None else factors * self._weights
+            return self.row_weights
+        factors: Vector = self.factors[self.y_index]
+        return factors if self.row_weights is None else factors * self.row_weights
 
     @property
     def weight_sum(self) -> float:
         """Of the rows' weights, added in pairs."""
-        weights = self._row_weights()
+        weights = self._weights_of_problems()
         return float(self.n_rows) if weights is None else float(weights.sum())
 
     def at_once(self, solver: Solver, n_jobs: int) -> int:
@@ -229,7 +244,9 @@ class MemorySource(Source):
     @property
     def identity(self) -> str:
         """The fingerprint, in which weights are not, and theirs."""
-        weights = b"" if self._weights is None else np.asarray(self._weights, np.float64).tobytes()
+        weights = (
+            b"" if self.row_weights is None else np.asarray(self.row_weights, np.float64).tobytes()
+        )
         return f"in memory, {self.fingerprint}, weights {xxhash.xxh3_64_hexdigest(weights)}"
 
 

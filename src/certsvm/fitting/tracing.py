@@ -20,7 +20,7 @@ import numpy as np
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.chords import CHORD, Chord, ChordEnd
 from certsvm.certificates.rounding import Bound
-from certsvm.fitting.fit_classes import Observer, fit_classes
+from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import Source
 from certsvm.kernels.losses import box_end
@@ -207,29 +207,27 @@ class Trace:
         return results
 
 
-def fits_of(
-    source: Source,
-    settings: Settings,
-    *,
-    observer: Observer | None = None,
-    stop: threading.Event | None = None,
-) -> Fit:
+def fits_of(source: Source, settings: Settings) -> Fit:
     """Fits for ``trace_range`` with the accuracy ``settings.tol``, at any C."""
     solver = source.solver(settings.solver)
 
     def fit(C: float, start: Sequence[Start] | None) -> list[Result]:
-        at_C = replace(
-            settings,
-            C=C,
-            tol=SHARE_OF_FITS * settings.tol,
-            keep_alpha=settings.keep_alpha or solver.warm_starts_from_alpha,
-            keep_vector=True,
-        )
-        start = start if solver.starts_warm else None
-        results = fit_classes(source, at_C, start=start, observer=observer, stop=stop)
+        at_C = settings_at(C, SHARE_OF_FITS * settings.tol, settings, solver)
+        results = fit_classes(source, at_C, start=start if solver.starts_warm else None)
         return [with_target(result, settings.tol) for result in results]
 
     return fit
+
+
+def settings_at(C: float, tol: float, settings: Settings, solver: Solver) -> Settings:
+    """The settings of one fit among several, with what the others need of it."""
+    return replace(
+        settings,
+        C=C,
+        tol=tol,
+        keep_alpha=settings.keep_alpha or solver.warm_starts_from_alpha,
+        keep_vector=solver.certifies,
+    )
 
 
 def with_target(result: Result, tol: float) -> Result:
@@ -377,16 +375,13 @@ def _worst_chord(trace: Trace) -> float:
 
 def scaled_starts(source: Source, results: Sequence[Result], C: float) -> list[Start]:
     """Where to start at C from fits at another C: w, and alpha scaled to the new box."""
-    starts = []
-    for result in results:
-        end = _last_state(result)
-        ratio = C / result.certificate.C
-        # Steps of SGD shrink with the epochs. An answer for a larger C is longer; with steps as
-        # small as it had, it would take too long to come down.
-        epochs = max(1, round(result.epochs * min(1.0, ratio)))
-        alpha = None if end.alpha is None else ratio * end.alpha
-        starts.append(source.start(result.w, epochs, alpha, end.smoothing))
-    return starts
+    return [
+        source.scaled_start(
+            replace(_last_state(result), w=result.w, epochs=result.epochs),
+            C / result.certificate.C,
+        )
+        for result in results
+    ]
 
 
 def starts_between(source: Source, first: Knot, last: Knot, C: float) -> list[Start]:

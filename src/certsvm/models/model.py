@@ -18,6 +18,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from certsvm._version import __version__
+from certsvm.certificates.balls import added_up
 from certsvm.certificates.certificate import Certificate, printable, tidy
 from certsvm.certificates.weights import dense
 from certsvm.matrices import checked_matrix
@@ -346,7 +347,7 @@ class Model:
         """What the certificates tell."""
 
         def scored(X: Any) -> Iterator[MatrixRows]:
-            X = checked_matrix(X)
+            X = added_up(checked_matrix(X))
             scores = linear_scores(X, self.coef, self.intercept, allow_fewer=allow_fewer)
             return scored_blocks(X, scores, self.n_features)
 

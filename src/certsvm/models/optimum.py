@@ -41,7 +41,7 @@ class MatrixRows:
 
 
 def scored_blocks(X: Any, scores: Array, n_features: int) -> Iterator[MatrixRows]:
-    """The rows of an array or CSR matrix that was checked, in blocks with their scores."""
+    """The rows of an array or CSR matrix from ``added_up``, in blocks with their scores."""
     first = 0
     for rows in row_blocks(X):
         last = first + rows.shape[0]

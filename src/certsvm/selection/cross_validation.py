@@ -6,7 +6,6 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -17,7 +16,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -34,62 +32,13 @@ from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.rollback import rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
 from certsvm.fitting.cross_validation import CrossValidation, SelectionProgress
+from certsvm.fitting.error_curve import DEFAULT_RANGE, Curve, values_in
 from certsvm.fitting.folds import Fold
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
-from certsvm.report.plots import plot_curve
 from certsvm.selection.path import checked_range, checked_values
 from certsvm.solvers import SOLVERS, Solver, make_solver
 from certsvm.training.result import Result
-
-DEFAULT_RANGE = (1e-3, 1e2)
-DEFAULT_VALUES = 20
-
-
-@dataclass(frozen=True)
-class Curve:
-    """The error of cross-validation against C: what was measured, and what is proved.
-
-    Attributes
-    ----------
-    Cs : ndarray of shape (n_Cs,)
-        The values of C that were fitted, ascending.
-    errors : ndarray of shape (n_Cs,)
-        Their mean errors.
-    edges : ndarray of shape (n_pieces + 1,)
-        The values of C at which pieces begin and end, ascending.
-    lower, upper : ndarray of shape (n_pieces,)
-        For every C in the piece, the mean error of the exact optima is between these. Without a
-        proof, there are no pieces.
-    C : float
-        The choice.
-    bound : float
-        No C in the range has a mean error below this.
-    """
-
-    Cs: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    edges: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    C: float
-    bound: float
-
-    def plot(self, path: str | None = None) -> Any:
-        """Plot the error against C, with all that is proved.
-
-        Parameters
-        ----------
-        path : str, default=None
-            File to save the plot to.
-
-        Returns
-        -------
-        figure : matplotlib.figure.Figure
-            The plot: the band of each C, the line that nothing is below, a dot for each value that
-            was fitted, and a star for the choice.
-        """
-        return plot_curve(self, path)
 
 
 def _refitted(estimator: Any) -> bool:
@@ -351,7 +300,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             tol=self.tol,
             solver=solver,
             max_iter=self.max_iter,
-            seed=_seed(self.random_state),
+            seed=template._seed(),
         )
         score = None
         if not _is_accuracy(self.scoring):
@@ -384,15 +333,8 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             if self.certify is not None and len(set(values)) < 2:
                 raise ValueError("certify needs a range: give C_range, or at least two values Cs")
             return values
-        low, high = low_high or DEFAULT_RANGE
-        if self.Cs is not None:
-            n = int(self.Cs)
-        elif self.certify is None:
-            n = DEFAULT_VALUES
-        else:
-            n = 1 + max(1, math.ceil(math.log10(high / low) - 1e-9))
-        inner = np.geomspace(low, high, n)[1:-1].clip(low, high)
-        return [low, *inner.tolist(), high]
+        n = None if self.Cs is None else int(self.Cs)
+        return values_in(low_high or DEFAULT_RANGE, n, certify=self.certify is not None)
 
     def _template(self) -> LinearSVC:
         """A LinearSVC with the parameters that are common to all fits."""
@@ -471,21 +413,8 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             ]
         ).T
         self.best_score_ = float(np.mean(best.scores))
-        edges = low = high = np.zeros(0)
-        self.certified_, self.error_bound_ = search.certified, 0.0
-        if self.certify is not None:
-            curve = search.curve
-            edges, low, high = curve.edges, curve.low, curve.high
-            self.error_bound_ = curve.bound
-        self.curve_ = Curve(
-            Cs=np.array(fitted),
-            errors=np.array([values[C].error for C in fitted]),
-            edges=edges,
-            lower=low,
-            upper=high,
-            C=self.C_,
-            bound=self.error_bound_,
-        )
+        self.certified_, self.curve_ = search.certified, search.measured
+        self.error_bound_ = self.curve_.bound
 
     def _refit(self, template: LinearSVC, X: Any, y: Any, sample_weight: Any) -> None:
         model = template.set_params(C=self.C_)
@@ -662,9 +591,3 @@ def _is_accuracy(scoring: Any) -> bool:
 
 def _certifies(solver: str | Solver) -> bool:
     return make_solver(solver).certifies
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

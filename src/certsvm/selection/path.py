@@ -7,7 +7,6 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
@@ -25,6 +24,7 @@ from certsvm.fitting.tracing import (
     Trace,
     TraceProgress,
     require_proofs,
+    settings_at,
     trace_range,
     trace_values,
     with_target,
@@ -304,13 +304,7 @@ class _Fits:
         template = self._template
         model = clone(template).set_params(C=C)
         vars(model).update(fitted_attributes(template))
-        settings = model._settings(self._solver)
-        settings = replace(
-            settings,
-            tol=self.tol,
-            keep_alpha=settings.keep_alpha or self._solver.warm_starts_from_alpha,
-            keep_vector=self._solver.certifies,
-        )
+        settings = settings_at(C, self.tol, model._settings(self._solver), self._solver)
         results = model._fit_source(
             self._source, self._solver, self._given,
             settings=settings, start=start if self._solver.starts_warm else None, stop=self.stop,

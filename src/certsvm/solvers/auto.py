@@ -7,7 +7,9 @@ pass it predicts the remaining visits to rows from the fall of the estimated gap
 Newton if their cost exceeds that of Newton, or if working sets have already cost twice as much as
 Newton would and need at least half as much again. Newton then starts from a sample of the rows, or
 from the current alpha if that is good. If even the first three passes of working sets cost more
-than Newton does to one per cent, the run begins with Newton.
+than Newton does to one per cent, the run begins with Newton. It also begins with Newton from a
+given alpha, which is probably near, if the accuracy is high and a step of Newton costs no more than
+ten passes.
 
 With n stored values in m rows and d columns, and q the sum over rows of the squared number of
 stored values, the costs in nanoseconds (only ratios matter) are
@@ -83,6 +85,9 @@ _MOST_REFINEMENTS, _PATIENCE, _PATIENCE_IF_SOLVED = 100, 15, 2
 # Below this relative gap, alpha is a better start than a sample.
 _GOOD_ALPHA = 0.05
 _LEAST_PASSES = 3
+# From a given alpha to this accuracy or better, Newton begins if its step costs at most so many
+# passes over the rows.
+_ACCURATE, _CHEAP_STEP = 1e-4, 10.0
 _STEPS_ON_SAMPLE = 15.0
 # The predicted number of visits is too small by about this factor.
 _OPTIMISM = 2.0
@@ -153,11 +158,21 @@ class AutoRun(Run):
         if self._refinement is None:
             order = Order(problem, options.rng, shuffled=shuffled)
             visits = _LEAST_PASSES * problem.m * visit_cost(problem, in_order=order.in_order)
-            if visits <= self._newton_cost(0.01):
+            if visits <= self._newton_cost(0.01) and not self._starts_near(order):
                 self.solver_name = WorkingSet.name
                 self._run = WorkingSetRun(WorkingSet(), problem, options, order)
                 return
         self._run = self._newton(options)
+
+    def _starts_near(self, order: Order) -> bool:
+        """Whether Newton goes on from a given alpha to a high accuracy in a few cheap steps."""
+        start, problem = self._options.start, self._problem
+        if start is None or start.alpha is None or self._options.target > _ACCURATE:
+            return False
+        if not self._has_room or system_size(problem) > _LARGEST_SIZE:
+            return False
+        visit = visit_cost(problem, in_order=order.in_order)
+        return step_cost(problem, self._options.team.n_jobs) <= _CHEAP_STEP * problem.m * visit
 
     def _newton_cost(self, target: float, gap: float = math.inf) -> float:
         if not self._has_room:

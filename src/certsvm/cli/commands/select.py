@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from certsvm.certificates.certificate import percent
-from certsvm.cli.app import NOT_MET
+from certsvm.cli.app import NOT_MET, put_json
 from certsvm.cli.class_weights import parse_class_weights
 from certsvm.cli.cross_validation import cross_validated
 from certsvm.cli.inputs import require_other_file
@@ -90,8 +90,7 @@ def command(
     Exit codes: 0 C is chosen, and proved if --certify asks for it; 3 the proof was not reached, or
     the accuracy of the model was not (both are written all the same); 2 bad usage or input.
     """  # noqa: D301
-    import numpy as np
-
+    from certsvm.fitting.error_curve import values_in
     from certsvm.fitting.fit_model import fit_model
     from certsvm.fitting.settings import Settings
     from certsvm.fitting.tracing import require_proofs
@@ -117,16 +116,13 @@ def command(
         n_jobs=n_jobs or available_processors(),
     )  # fmt: skip
     silent = quiet or as_json
-    decades = int(np.ceil(np.log10(C_range[1] / C_range[0]) - 1e-9))
-    n_values = values or (20 if certify is None else 1 + max(1, decades))
-    inner = np.geomspace(*C_range, n_values)[1:-1].clip(*C_range)
     with opened_source(
         file, options, settings, max(bias, 0.0),
         memory=None, stream=False, witness=False, quiet=silent,
     ) as source:  # fmt: skip
         source.set_class_weight(parse_class_weights(weights, source.classes))
         search = cross_validated(
-            source, settings, [C_range[0], *inner.tolist(), C_range[1]], folds,
+            source, settings, values_in(C_range, values, certify=certify is not None), folds,
             certify=certify, max_fits=max_fits, max_time=max_time, quiet=silent,
         )  # fmt: skip
         fitted = None
@@ -134,34 +130,15 @@ def command(
             fitted = fit_model(source, replace(settings, C=search.best.C))
             fitted.model.save(output)
     if plot is not None:
-        from certsvm.report.plots import plot_curve
-
-        plot_curve(_Curve(search, certified=certify is not None), plot)
+        search.measured.plot(plot)
     seconds = time.perf_counter() - began
     proved = certify is None or search.certified
     if as_json:
-        put_result(search, certify, fitted, output, seconds)
+        _put_json(search, certify, fitted, output, seconds)
     elif not quiet:
         _summarise(search, certify, fitted, output, seconds)
     if not (proved and (fitted is None or fitted.met)):
         raise SystemExit(NOT_MET)
-
-
-class _Curve:
-    """What the picture shows."""
-
-    def __init__(self, search: CrossValidation, *, certified: bool) -> None:
-        import numpy as np
-
-        values = [search.values[C] for C in sorted(search.values)]
-        self.Cs = np.array([value.C for value in values])
-        self.errors = np.array([value.error for value in values])
-        self.C, self.bound = search.best.C, 0.0
-        self.edges = self.lower = self.upper = np.zeros(0)
-        if certified:
-            curve = search.curve
-            self.edges, self.lower, self.upper = curve.edges, curve.low, curve.high
-            self.bound = curve.bound
 
 
 def _summarise(
@@ -185,13 +162,10 @@ def _summarise(
             click.echo(f"{output}: {certificate}")
 
 
-def put_result(
+def _put_json(
     search: CrossValidation, certify: float | None, fitted: Fit | None, output: str | None,
     seconds: float,
 ) -> None:  # fmt: skip
-    """Print the result as JSON."""
-    from certsvm.cli.app import put_json
-
     best = search.best
     result: dict[str, Any] = {
         "C": best.C,

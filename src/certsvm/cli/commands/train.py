@@ -199,14 +199,12 @@ def command(
         raise click.UsageError("--checkpoint-every goes with --checkpoint only", ctx)
     validating = folds is not None or find_C
     if validating:
-        given = {"MODEL": model or output, "--witness": witness, "--checkpoint": checkpoint,
-                 "--dask": cluster, "--memory": memory, "--stream": stream}  # fmt: skip
-        for name, value in given.items():
-            if value:
-                raise click.UsageError(f"{name} does not go with cross-validation (-v, -C)", ctx)
-        output = ""
-    else:
-        output = _output(ctx, file, model, output)
+        _refuse(
+            ctx, "cross-validation (-v, -C)",
+            {"MODEL": model or output, "--witness": witness, "--checkpoint": checkpoint,
+             "--dask": cluster, "--memory": memory, "--stream": stream},
+        )  # fmt: skip
+    output = "" if validating else _output(ctx, file, model, output)
     began = time.perf_counter()
     settings = Settings(
         C=C, tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
@@ -214,10 +212,10 @@ def command(
         checkpoint_every=checkpoint_every,
     )  # fmt: skip
     if cluster is not None:
-        given = {"--n-jobs": n_jobs, "--memory": memory, "--stream": stream, "--witness": witness}
-        for name, value in given.items():
-            if value:
-                raise click.UsageError(f"{name} does not go with --dask", ctx)
+        _refuse(
+            ctx, "--dask",
+            {"--n-jobs": n_jobs, "--memory": memory, "--stream": stream, "--witness": witness},
+        )  # fmt: skip
     elif deadline is not None:
         raise click.UsageError("--deadline goes with --dask only", ctx)
     elif os.path.isdir(file):
@@ -237,23 +235,34 @@ def command(
     ) as source:  # fmt: skip
         source.set_class_weight(parse_class_weights(weights, source.classes))
         read_seconds = time.perf_counter() - began
-        n_problems = len(source.labels)
-        if _MANY_CLASSES < n_problems < source.n_rows:
-            say(
-                f"there are {n_problems} classes, each of which is a problem. Is this the right "
-                "column of labels (--label)?"
-            )
+        _note_many_classes(source)
         if validating:
             _cross_validate(
                 source, settings, folds or 5, find_C=find_C, as_json=as_json, quiet=silent
             )
             return
-        with training_progress(tol, max_time, n_problems, quiet=silent) as observer:
+        with training_progress(tol, max_time, len(source.labels), quiet=silent) as observer:
             fitted = fit_model(source, settings, witness=witness, observer=observer)
     fitted.model.save(output)
     if witness and fitted.model.witness is None and not as_json:
         say("no witness was written: not every class has a dual point")
     _report(fitted, output, read_seconds, began, as_json=as_json, quiet=quiet)
+
+
+def _refuse(ctx: click.Context, what: str, given: dict[str, Any]) -> None:
+    """Raise if an option was given that does not go with something else."""
+    for name, value in given.items():
+        if value:
+            raise click.UsageError(f"{name} does not go with {what}", ctx)
+
+
+def _note_many_classes(source: Source) -> None:
+    n_problems = len(source.labels)
+    if _MANY_CLASSES < n_problems < source.n_rows:
+        say(
+            f"there are {n_problems} classes, each of which is a problem. Is this the right column "
+            "of labels (--label)?"
+        )
 
 
 def _cross_validate(
