@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.dual import (
+    AlphaSums,
     DualPoint,
     counts_point,
     dual_bound,
@@ -169,7 +170,7 @@ def test_a_point_whose_w_was_kept(case: Case, seed: int) -> None:
 def test_a_known_point_whose_sum_was_moved() -> None:
     point = DualPoint(1.0, np.array([1.0, 0.0]), "a test", w_rounding=0.25)
     w = np.array([3.0, 4.0])
-    moved = moved_sum_point(point, w, Bound(2.0, 0.125), 7, 6.0)
+    moved = moved_sum_point(point, w, AlphaSums(Bound(2.0, 0.125)), 7, 6.0)
     assert (moved.alpha_sum, moved.alpha_sum_rounding, moved.source) == (2.0, 0.125, "a test")
     assert moved.w_rounding == 0.25 + moved_rounding(7, 6.0, w)
     assert moved.alpha is None

@@ -185,7 +185,8 @@ def test_an_interruption_keeps_what_is_proved(n_jobs: int, n: int) -> None:
     curve = search.certify([0.01, 0.1, 1.0], eps=1e-3)
     assert search.reason == "interrupted"
     assert not search.certified
-    assert len(search.values) <= n + 2
+    # A fit or two of each thread had begun.
+    assert len(search.values) <= n + 2 * n_jobs
     assert (curve.edges[0], curve.edges[-1]) == (0.01, 1.0)
     if n == 2:
         # The end of the range was not reached.

@@ -16,6 +16,7 @@ from certsvm.fitting.fit_classes import Observer, Observers, fit_classes
 from certsvm.fitting.fit_model import fit_model
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
+from certsvm.problem.objective import Objective
 from certsvm.solvers.base import RunLostError, Start
 from certsvm.training.result import INTERRUPTED, LOST
 
@@ -103,10 +104,10 @@ def test_a_class_that_was_not_trained_has_a_true_certificate() -> None:
 class Lossy(MemorySource):
     """Loses the data of its second class."""
 
-    def problem(self, i: int, C: float) -> Any:
+    def problem(self, i: int, objective: Objective) -> Any:
         if i == 1:
             raise RunLostError("gone")
-        return super().problem(i, C)
+        return super().problem(i, objective)
 
 
 def test_what_is_lost_costs_only_its_class() -> None:
@@ -117,8 +118,8 @@ def test_what_is_lost_costs_only_its_class() -> None:
 
 def test_if_all_is_lost_the_error_is_raised() -> None:
     class Hopeless(Lossy):
-        def problem(self, i: int, C: float) -> Any:
-            return super().problem(1, C)
+        def problem(self, i: int, objective: Objective) -> Any:
+            return super().problem(1, objective)
 
     with pytest.raises(RunLostError, match="gone"):
         fit_classes(Hopeless(*several()), SLOW)
@@ -157,8 +158,8 @@ def test_each_class_has_a_random_stream_of_its_own() -> None:
     class Seeds(MemorySource):
         """The same problem three times."""
 
-        def problem(self, i: int, C: float) -> Any:
-            return super().problem(0, C)
+        def problem(self, i: int, objective: Objective) -> Any:
+            return super().problem(0, objective)
 
     X, y = several()
     settings = Settings(solver="sgd-s", max_iter=20, tol=0.0)

@@ -160,4 +160,6 @@ class BestBounds(Stateful):
             dual_rounding=dual.bound.rounding,
             C=self._problem.C,
             intercept_scaling=self._problem.intercept_scaling,
+            loss=self._problem.loss.name,
+            penalize_intercept=not self._problem.free_intercept,
         )

@@ -45,12 +45,16 @@ class Certificate:
     bound : str
         How the dual bound was obtained; ``"primal only"`` if the solver has none.
     scale : float
-        The factor in [0, 1] by which the feasible dual point was multiplied.
+        The factor by which the feasible dual point was multiplied.
     primal_rounding, dual_rounding : float
         Allowances: the exact values of ``primal`` and ``dual`` differ from the computed ones
         by no more than these.
     C, intercept_scaling : float
         The certified problem: the weight of the loss, and the augmentation rho.
+    loss : str
+        The certified loss: ``"hinge"`` or ``"squared_hinge"``.
+    penalize_intercept : bool
+        Whether the regulariser of the certified problem contains the intercept.
 
     Examples
     --------
@@ -70,6 +74,8 @@ class Certificate:
     dual_rounding: float = 0.0
     C: float = 1.0
     intercept_scaling: float = 0.0
+    loss: str = "hinge"
+    penalize_intercept: bool = True
 
     @property
     def gap(self) -> float:

@@ -163,6 +163,8 @@ class Chord:
             bound=CHORD,
             C=C,
             intercept_scaling=self.first.certificate.intercept_scaling,
+            loss=self.first.certificate.loss,
+            penalize_intercept=self.first.certificate.penalize_intercept,
         )
 
     @cached_property

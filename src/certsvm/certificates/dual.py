@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.primal import worth_sharing
 from certsvm.certificates.rounding import (
+    NOTHING,
     SLACK,
     UNDERFLOW,
     UNIT_ROUNDOFF,
@@ -20,8 +21,8 @@ from certsvm.certificates.rounding import (
     moved_rounding,
     units,
 )
-from certsvm.kernels.losses import Loss, dual_value
-from certsvm.kernels.objective import weighted_sum
+from certsvm.kernels.losses import Loss
+from certsvm.kernels.objective import dual_penalties, weighted_sum
 from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE, Team, single_threaded_blas
 from certsvm.problem.base import SummableProblem
@@ -35,7 +36,8 @@ _SUM_IN_PAIRS = 65
 class Response(NamedTuple):
     """A feasible alpha as a function of a weight vector: a proof no longer than the vector.
 
-    alpha_k = clip(C s_k / 2 + sigma s_k (1 - w.y_k), 0, C s_k)
+    alpha_k = clip(C s_k / 2 + sigma s_k (1 - w.y_k), 0, C s_k) for the hinge,
+    alpha_k = 2 C s_k max(0, 1 - w.y_k) for its square, whatever sigma is.
     """
 
     w: Vector
@@ -47,13 +49,17 @@ class DualPoint:
     """The properties of a feasible alpha that determine L."""
 
     alpha_sum: float
-    """The sum of ``dual_value`` over the rows: sum_k alpha_k for the hinge."""
+    """sum_k alpha_k."""
     w: Vector
     """sum_k alpha_k y_k."""
     source: str
     """How feasibility is known, for the certificate."""
     alpha_sum_rounding: float = 0.0
     """Bound on the error of ``alpha_sum``."""
+    penalty: Bound = NOTHING
+    """The sum of ``dual_penalty`` over the rows: zero for the hinge."""
+    most: float = 1.0
+    """The largest multiple of alpha that is feasible, too: infinity if the box has no end."""
     w_rounding: float = 0.0
     """Bound on the error of ``w``, in norm."""
     alpha: Callable[[], Vector] | None = None
@@ -91,9 +97,39 @@ def total(alpha: Vector) -> Bound:
     return Bound(value, units(_SUM_IN_PAIRS, value))
 
 
-def dual_sum(problem: Problem, alpha: Vector) -> Bound:
-    """The sum of ``dual_value`` over all rows: L without its term -|w|^2 / 2."""
-    return total(dual_value(problem.loss, alpha, problem.C, problem.weights))
+class AlphaSums(NamedTuple):
+    """The sums over rows of alpha_k and of ``dual_penalty``: L without its term -|w|^2 / 2."""
+
+    alpha: Bound
+    penalty: Bound = NOTHING
+
+    @property
+    def value(self) -> float:
+        """The sum of D_k(alpha_k)."""
+        return self.alpha.value - self.penalty.value
+
+
+def alpha_sums(loss: Loss, alpha: Vector, weights: Vector, C: float) -> AlphaSums:
+    """The sums over some rows.
+
+    A penalty is two quotients and a product; C s_k is another.
+    """
+    if not loss.is_smooth:
+        return AlphaSums(total(alpha))
+    penalties = np.empty(alpha.size)
+    dual_penalties(loss, alpha, weights, C, penalties)
+    value = float(penalties.sum())
+    return AlphaSums(total(alpha), Bound(value, units(_SUM_IN_PAIRS + 4, value)))
+
+
+def dual_sum(problem: Problem, alpha: Vector) -> AlphaSums:
+    """The sums over all rows."""
+    return alpha_sums(problem.loss, alpha, problem.weights, problem.C)
+
+
+def largest_multiple(loss: Loss) -> float:
+    """The largest multiple of a feasible alpha that is feasible, too, whatever alpha is."""
+    return math.inf if loss.is_smooth else 1.0
 
 
 def sum_of_part(part: Part, alpha: Vector, team: Team = ALONE) -> tuple[Vector, int]:
@@ -124,19 +160,22 @@ class RowSums:
 
     w: Vector
     """sum_k alpha_k y_k."""
-    alpha_sums: tuple[Bound, ...]
-    """The sum of ``dual_value`` over each part."""
+    alpha_sums: tuple[AlphaSums, ...]
+    """The sums over each part."""
     path: float
     """sum_k alpha_k |y_k|."""
     additions: int
     """The largest number of additions behind an entry of w, inside one part."""
+    most: float = 1.0
+    """The ``largest_multiple``."""
 
     @classmethod
     def of(cls, part: Part, alpha: Vector, loss: Loss, C: float, team: Team = ALONE) -> RowSums:
         """The sums over a part, given alpha of its rows."""
         w, additions = sum_of_part(part, alpha, team)
-        alpha_sum = total(dual_value(loss, alpha, C, part.weights))
-        return cls(w, (alpha_sum,), inner(alpha, part.rows.norms), additions)
+        sums = alpha_sums(loss, alpha, part.weights, C)
+        path = inner(alpha, part.rows.norms)
+        return cls(w, (sums,), path, additions, largest_multiple(loss))
 
     def __add__(self, other: RowSums) -> RowSums:
         return RowSums(
@@ -144,6 +183,7 @@ class RowSums:
             self.alpha_sums + other.alpha_sums,
             self.path + other.path,
             max(self.additions, other.additions),
+            self.most,
         )
 
     def point(
@@ -160,10 +200,15 @@ class RowSums:
         """
         additions = self.additions + len(self.alpha_sums)
         return DualPoint(
-            alpha_sum=math.fsum(s.value for s in self.alpha_sums),
+            alpha_sum=math.fsum(s.alpha.value for s in self.alpha_sums),
             w=self.w,
             source=source,
-            alpha_sum_rounding=math.fsum(s.rounding for s in self.alpha_sums),
+            alpha_sum_rounding=math.fsum(s.alpha.rounding for s in self.alpha_sums),
+            penalty=Bound(
+                math.fsum(s.penalty.value for s in self.alpha_sums),
+                math.fsum(s.penalty.rounding for s in self.alpha_sums),
+            ),
+            most=self.most,
             w_rounding=units(additions, self.path),
             alpha=alpha,
             response=response,
@@ -196,7 +241,7 @@ def moved_point(
 def moved_sum_point(
     point: DualPoint,
     w: Vector,
-    alpha_sum: Bound,
+    sums: AlphaSums,
     additions: int,
     path: float,
     alpha: Callable[[], Vector] | None = None,
@@ -204,14 +249,16 @@ def moved_sum_point(
     """The dual point after a change of alpha, whose error adds to that of ``point``.
 
     ``w`` is ``point.w`` plus sum_k change_k y_k, an entry of which goes through at most
-    ``additions`` additions; ``path`` is sum_k |change_k| |y_k|. ``alpha_sum`` is the sum of
-    ``dual_value`` after the change.
+    ``additions`` additions; ``path`` is sum_k |change_k| |y_k|. ``sums`` are those after the
+    change.
     """
     return DualPoint(
-        alpha_sum=alpha_sum.value,
+        alpha_sum=sums.alpha.value,
         w=w,
         source=point.source,
-        alpha_sum_rounding=alpha_sum.rounding,
+        alpha_sum_rounding=sums.alpha.rounding,
+        penalty=sums.penalty,
+        most=point.most,
         w_rounding=point.w_rounding + moved_rounding(additions, path, w),
         alpha=alpha,
     )
@@ -221,12 +268,14 @@ def point_of(
     problem: Problem, alpha: Vector, w: Vector, w_rounding: float, source: str, *, keep_alpha: bool
 ) -> DualPoint:
     """The dual point of an alpha whose w was kept up to date, with an error of ``w_rounding``."""
-    alpha_sum = dual_sum(problem, alpha)
+    sums = dual_sum(problem, alpha)
     return DualPoint(
-        alpha_sum=alpha_sum.value,
+        alpha_sum=sums.alpha.value,
         w=w,
         source=source,
-        alpha_sum_rounding=alpha_sum.rounding,
+        alpha_sum_rounding=sums.alpha.rounding,
+        penalty=sums.penalty,
+        most=largest_multiple(problem.loss),
         w_rounding=w_rounding,
         alpha=alpha.copy if keep_alpha else None,
     )
@@ -297,26 +346,26 @@ def mixed_point(
     )
 
 
-def best_scale(A: float, B: float) -> float:
-    """The s in [0, 1] that makes s A - s^2 B / 2 largest."""
-    return min(1.0, max(A, 0.0) / B) if B > 0.0 else 1.0
+def best_scale(A: float, B: float, most: float = 1.0) -> float:
+    """The s from 0 to ``most`` that makes s A - s^2 B / 2 largest."""
+    return min(most, max(A, 0.0) / B) if B > 0.0 else 1.0
 
 
 def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
     """L at the best multiple of a feasible point, and that multiple.
 
-    With A = sum alpha and B = |w_alpha|^2, every s in [0, 1] keeps s alpha in the box, and
-    L(s alpha) = s A - s^2 B / 2 is largest at s = min(1, A / B), where it is never negative.
-    ``scaled=False`` takes s = 1. For a concave ``dual_value`` this is a lower bound on L(s alpha).
+    With A = sum alpha, Q the sum of penalties and B = |w_alpha|^2, every s from 0 to ``most`` keeps
+    s alpha in the box, and L(s alpha) = s A - s^2 (B / 2 + Q) is largest at s = A / (B + 2 Q) or at
+    the end, where it is never negative. ``scaled=False`` takes s = 1.
 
     alpha is feasible for C s_k as rounded. Clipping it to the exact box lowers L by a unit roundoff
     of s A at most, for which the four units of s A below have room.
     """
-    A = point.alpha_sum
+    A, Q = point.alpha_sum, point.penalty.value
     B = inner(point.w, point.w)
-    s = best_scale(A, B) if scaled else 1.0
+    s = best_scale(A, B + 2.0 * Q, point.most) if scaled else 1.0
     # s may be tiny and B huge: s * s alone could underflow.
-    sA, ssB = s * A, s * (s * B)
+    sA, ssB, ssQ = s * A, s * (s * B), s * (s * Q)
     size, error = s * math.sqrt(B), s * point.w_rounding
     squared_norm_rounding = (2.0 * size + error) * error + UNIT_ROUNDOFF * (
         (point.w.size + 2) * ssB
@@ -324,10 +373,11 @@ def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
     rounding = SLACK * (
         s * point.alpha_sum_rounding
         + 0.5 * squared_norm_rounding
-        + 4.0 * UNIT_ROUNDOFF * (sA + ssB)
+        + s * (s * point.penalty.rounding)
+        + 4.0 * UNIT_ROUNDOFF * (sA + ssB + ssQ)
         + UNDERFLOW
     )
-    return Bound(float(sA - 0.5 * ssB), float(rounding)), s
+    return Bound(float(sA - 0.5 * ssB - ssQ), float(rounding)), s
 
 
 def scaled_vector(point: DualPoint, scale: float) -> DualVector:

@@ -47,7 +47,7 @@ def primal_bound(problem: SummableProblem, w: Vector, team: Team = ALONE) -> Bou
     bits for any number of threads.
     """
     sums: LossSums = problem.total(losses_at, problem.loss, w, team=team)
-    return sums.primal(problem.C, w, length(w))
+    return sums.primal(problem.C, w, length(w), free_intercept=problem.free_intercept)
 
 
 def zero_bound(C: float, weight_sum: float, loss: Loss) -> Bound:
@@ -179,7 +179,7 @@ class Products(Stateful):
         """J(w)."""
         problem = self._problem
         sums = losses_of(problem, team, problem.loss, self.values, self.error)
-        return sums.primal(problem.C, self.w, self.error)
+        return sums.primal(problem.C, self.w, self.error, free_intercept=problem.free_intercept)
 
 
 @dataclass(frozen=True)
@@ -197,14 +197,16 @@ class LossSums:
             max(self.longest_chunk, other.longest_chunk),
         )
 
-    def primal(self, C: float, w: Vector, error: float) -> Bound:
+    def primal(self, C: float, w: Vector, error: float, *, free_intercept: bool = False) -> Bound:
         """J(w), if these are the losses of all rows at w.
 
         A loss is off by ``error`` unit roundoffs of (n_k + 2) |y_k|; ``masses`` sums the latter
         over the rows that may have a loss. Weights, the sum over a chunk, the sum over chunks and C
-        round the loss. |w|^2 is a sum of as many squares as w has entries.
+        round the loss, and so does squaring it. |w|^2 is a sum of as many squares as w has entries;
+        the regulariser does not contain the last one if the intercept is free.
         """
-        squared_norm, longest = inner(w, w), self.longest_chunk
+        regularised = w[:-1] if free_intercept else w
+        squared_norm, longest = inner(regularised, regularised), self.longest_chunk
         loss = C * math.fsum(self.losses)
         rounding = (
             C * per_size(error) * math.fsum(self.masses) * (1.0 + longest * UNIT_ROUNDOFF)

@@ -41,6 +41,9 @@ class Bound:
         return self.value + self.rounding
 
 
+NOTHING = Bound(0.0, 0.0)
+
+
 def length(w: Vector) -> float:
     """|w|."""
     return math.sqrt(inner(w, w))

@@ -49,6 +49,7 @@ class ClusterProblem(SummableProblem):
         intercept_scaling: float = 0.0,
         class_factors: Vector | None = None,
         loss: Loss = HINGE,
+        penalize_intercept: bool = True,
     ) -> None:
         self.cluster = cluster
         factors = np.ones(classes.size) if class_factors is None else class_factors
@@ -59,7 +60,7 @@ class ClusterProblem(SummableProblem):
             intercept_scaling,
             max(summary.R for summary in summaries),
         )
-        super().__init__(sizes, C, loss)
+        super().__init__(sizes, C, loss, penalize_intercept=penalize_intercept)
         signed = one_against_rest(factors, positive)
         self.firsts = np.concatenate([[0], np.cumsum([s.n_rows for s in summaries])])
         self._signed = cluster.begin(

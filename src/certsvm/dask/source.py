@@ -22,6 +22,7 @@ from certsvm.dask.recheck import recheck
 from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.sources import Source
 from certsvm.problem.base import BaseProblem
+from certsvm.problem.objective import Objective
 from certsvm.solvers import Solver
 from certsvm.training.result import LOST, Result
 
@@ -90,12 +91,13 @@ class ClusterSource(Source):
             return most
         return min(most, max(1, int(_MOST_BYTES / (8 * self.dimension**2))))
 
-    def problem(self, i: int, C: float) -> ClusterProblem:
+    def problem(self, i: int, objective: Objective) -> ClusterProblem:
         """The i-th problem."""
         if self.cluster.lost is not None:
             raise ClusterLostError(self.cluster.lost)
         return ClusterProblem(
-            self.cluster, self._futures, self._summaries, self.classes, self.positive[i], C=C,
+            self.cluster, self._futures, self._summaries, self.classes, self.positive[i],
+            C=objective.C, loss=objective.loss, penalize_intercept=objective.penalize_intercept,
             intercept_scaling=self.intercept_scaling, class_factors=self.factors,
         )  # fmt: skip
 

@@ -192,7 +192,7 @@ def compare(
                 seed=seed,
                 label=name,
                 untrained=partial(
-                    untrained, problem.dimension, problem.weight_sum, problem.C,
+                    untrained, problem.dimension, problem.weight_sum, settings.objective,
                     problem.intercept_scaling, tol, solver,
                 ),
             )

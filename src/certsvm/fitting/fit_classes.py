@@ -21,8 +21,8 @@ from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.primal import zero_bound
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import Source
-from certsvm.kernels.losses import HINGE
 from certsvm.problem.base import BaseProblem
+from certsvm.problem.objective import Objective
 from certsvm.problem.room import require_room
 from certsvm.solvers.base import RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint
@@ -140,13 +140,13 @@ def fit_classes(
 
     def task(i: int) -> Task:
         return Task(
-            problem=lambda: source.problem(i, settings.C),
+            problem=lambda: source.problem(i, settings.objective),
             solver=solver,
             seed=seeds[i],
             label=source.labels[i],
             untrained=lambda: untrained(
-                source.dimension, source.weight_sum, settings.C, source.intercept_scaling,
-                settings.tol, solver,
+                source.dimension, source.weight_sum, settings.objective,
+                source.intercept_scaling, settings.tol, solver,
             ),
             start=None if start is None else start[i],
             checkpoint=_checkpoint(source, settings, solver, i),
@@ -290,20 +290,22 @@ class _Training:
 def untrained(
     dimension: int,
     weight_sum: float,
-    C: float,
+    objective: Objective,
     intercept_scaling: float,
     tol: float,
     solver: Solver,
 ) -> Result:
     """The result of a problem that was never trained: zero, which proves nothing."""
-    zero = zero_bound(C, weight_sum, HINGE)
+    zero = zero_bound(objective.C, weight_sum, objective.loss)
     certificate = Certificate(
         primal=zero.value,
         dual=0.0,
         target=tol,
         primal_rounding=zero.rounding,
-        C=C,
+        C=objective.C,
         intercept_scaling=intercept_scaling,
+        loss=objective.loss.name,
+        penalize_intercept=objective.penalize_intercept or intercept_scaling == 0.0,
     )
     return Result(
         w=np.zeros(dimension),
@@ -323,6 +325,8 @@ def _checkpoint(source: Source, settings: Settings, solver: Solver, i: int) -> C
     identity = {
         "data": source.identity,
         "C": settings.C,
+        "loss": settings.loss,
+        "penalize_intercept": settings.penalize_intercept,
         "intercept_scaling": source.intercept_scaling,
         "tol": settings.tol,
         "solver": solver.label,

@@ -186,6 +186,8 @@ def model_of(
         certificates=tuple(result.certificate for result in results),
         parameters={
             "C": settings.C,
+            "loss": settings.loss,
+            "penalize_intercept": settings.penalize_intercept,
             "tol": settings.tol,
             "intercept_scaling": float(rho),
             "solver": max((result.solver for result in results), key=len),

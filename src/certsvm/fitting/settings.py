@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from operator import index
 from pathlib import Path
 
+from certsvm.kernels.losses import HINGE, loss_named
 from certsvm.problem.base import positive_C
+from certsvm.problem.objective import Objective
 from certsvm.solvers import Solver
 from certsvm.training.loop import require_limits
 
@@ -20,6 +22,10 @@ class Settings:
     ----------
     C : float, default=1.0
         Weight of the loss against the regulariser.
+    loss : str, default="hinge"
+        The loss of a row: "hinge" or "squared_hinge".
+    penalize_intercept : bool, default=True
+        Whether the regulariser contains the intercept, if there is one.
     tol : float, default=0.01
         Relative accuracy to be proved.
     solver : str or Solver, default="auto"
@@ -44,6 +50,8 @@ class Settings:
     """
 
     C: float = 1.0
+    loss: str = HINGE.name
+    penalize_intercept: bool = True
     tol: float = 0.01
     solver: str | Solver = "auto"
     max_iter: int = 1000
@@ -64,6 +72,8 @@ class Settings:
         for name in ("tol", "checkpoint_every"):
             object.__setattr__(self, name, float(getattr(self, name)))
         object.__setattr__(self, "C", positive_C(self.C))
+        object.__setattr__(self, "penalize_intercept", bool(self.penalize_intercept))
+        loss_named(self.loss)
         require_limits(self.tol, self.max_iter, self.max_time)
         if not 0 <= self.checkpoint_every < math.inf:
             raise ValueError(
@@ -72,3 +82,8 @@ class Settings:
             )
         if self.n_jobs < 1 or (self.seed is not None and self.seed < 0):
             raise ValueError("n_jobs must be at least 1, and seed not negative")
+
+    @property
+    def objective(self) -> Objective:
+        """What to minimise."""
+        return Objective(self.C, loss_named(self.loss), self.penalize_intercept)

@@ -31,6 +31,7 @@ from certsvm.fitting.class_weights import (
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows, Vector, dimension_of
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import Solver, Start, make_solver
@@ -109,7 +110,7 @@ class Source(ABC):
         return math.fsum((self.totals * self.factors).tolist())
 
     @abstractmethod
-    def problem(self, i: int, C: float) -> BaseProblem:
+    def problem(self, i: int, objective: Objective) -> BaseProblem:
         """The i-th problem: a class against all others."""
 
     def start(
@@ -184,7 +185,7 @@ class MemorySource(Source):
     Examples
     --------
     >>> source = MemorySource(np.eye(3), np.array(["a", "b", "a"]))
-    >>> source.labels, source.problem(0, C=1.0).labels.tolist()
+    >>> source.labels, source.problem(0, Objective()).labels.tolist()
     ([np.str_('b')], [-1.0, 1.0, -1.0])
     """
 
@@ -210,10 +211,13 @@ class MemorySource(Source):
         self.intercept_scaling = self.rows.intercept_scaling
         self.feature_names, self.origin = feature_names, origin
 
-    def problem(self, i: int, C: float) -> Problem:
+    def problem(self, i: int, objective: Objective) -> Problem:
         """The i-th problem."""
         signs = np.where(self.y_index == self.positive[i], 1.0, -1.0)
-        return Problem(self.rows, signs, C=C, weights=self._weights_of_problems())
+        return Problem(
+            self.rows, signs, C=objective.C, weights=self._weights_of_problems(),
+            loss=objective.loss, penalize_intercept=objective.penalize_intercept,
+        )  # fmt: skip
 
     def _weights_of_problems(self) -> Vector | None:
         """The weight of each row: its own times its class's; None if all are one."""
@@ -272,9 +276,12 @@ class StreamSource(Source):
         self.feature_names = getattr(stream.source, "feature_names", None)
         self.origin = getattr(stream.source, "origin", {})
 
-    def problem(self, i: int, C: float) -> StreamedProblem:
+    def problem(self, i: int, objective: Objective) -> StreamedProblem:
         """The i-th problem."""
-        return StreamedProblem(self.stream, self.positive[i], C=C, class_factors=self.factors)
+        return StreamedProblem(
+            self.stream, self.positive[i], C=objective.C, loss=objective.loss,
+            penalize_intercept=objective.penalize_intercept, class_factors=self.factors,
+        )  # fmt: skip
 
     @property
     def fingerprint(self) -> Fingerprint:

@@ -25,6 +25,7 @@ from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import Source
 from certsvm.kernels.losses import box_end
 from certsvm.parallel import ALONE, Team
+from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.problem.rows import Vector
 from certsvm.solvers import Solver, Start
 from certsvm.training.history import History
@@ -99,13 +100,21 @@ class Trace:
         The lowest and the highest C asked for.
     tol : float
         The accuracy asked for, for every C in the range.
+    objective : Objective, default=HINGE_OBJECTIVE
+        What is minimised, at any C.
     """
 
-    def __init__(self, source: Source, C_range: tuple[float, float], tol: float) -> None:
-        self.C_range, self.tol = C_range, tol
+    def __init__(
+        self,
+        source: Source,
+        C_range: tuple[float, float],
+        tol: float,
+        objective: Objective = HINGE_OBJECTIVE,
+    ) -> None:
+        self.C_range, self.tol, self._objective = C_range, tol, objective
         self.knots: list[Knot] = []
         self._chords: list[list[Chord] | None] = []
-        problem = source.problem(0, C_range[0])
+        problem = source.problem(0, objective.at(C_range[0]))
         self._sizes = {"weight_sum": problem.weight_sum, "R": problem.R}
 
     @property
@@ -195,7 +204,7 @@ class Trace:
             raise ValueError(f"nothing is proved at C = {C:g}: the fits there were not completed")
         results = []
         for i, (a, b, chord) in enumerate(zip(first.results, last.results, chords, strict=True)):
-            problem = source.problem(i, C)
+            problem = source.problem(i, self._objective.at(C))
             s, t = chord.shares(C)
             w = s * a.w + t * b.w
             alpha = None
@@ -252,6 +261,7 @@ def trace_range(
     C_range: tuple[float, float],
     tol: float,
     *,
+    objective: Objective = HINGE_OBJECTIVE,
     max_fits: int = 200,
     keep_alpha: bool = False,
     callback: Callable[[TraceProgress], Any] | None = None,
@@ -268,6 +278,8 @@ def trace_range(
         The lowest and the highest C.
     tol : float
         Relative accuracy, for every C in the range.
+    objective : Objective, default=HINGE_OBJECTIVE
+        What ``fit`` minimises.
     max_fits : int, default=200
         Limit on the number of fits.
     keep_alpha : bool, default=False
@@ -280,7 +292,7 @@ def trace_range(
     trace : Trace
         Complete, or what was proved when Ctrl-C or a limit ended it.
     """
-    trace = Trace(source, C_range, tol)
+    trace = Trace(source, C_range, tol, objective)
 
     def goes_on(C: float, start: Sequence[Start] | None) -> bool:
         """Fit at C and add the knot; whether to go on."""
@@ -325,13 +337,14 @@ def trace_values(
     tol: float,
     stop: threading.Event,
     *,
+    objective: Objective = HINGE_OBJECTIVE,
     keep_alpha: bool = False,
 ) -> Trace:
     """Fit at given values of C, in ascending order, each starting from the last one.
 
     After Ctrl-C, which sets ``stop``, the others are not trained: ``fit`` then returns zero.
     """
-    trace = Trace(source, (min(Cs), max(Cs)), tol)
+    trace = Trace(source, (min(Cs), max(Cs)), tol, objective)
     for C in sorted(set(Cs)):
         starts = scaled_starts(source, trace.knots[-1].results, C) if trace.knots else None
         try:
@@ -427,6 +440,8 @@ def _interpolated(
             dual_rounding=dual.rounding,
             C=C,
             intercept_scaling=neighbour.certificate.intercept_scaling,
+            loss=neighbour.certificate.loss,
+            penalize_intercept=neighbour.certificate.penalize_intercept,
         ),
         history=History(),
         reason=CHORD,

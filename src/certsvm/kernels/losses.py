@@ -5,9 +5,11 @@ With weights s_k and v = sum_k alpha_k y_k, a loss l makes the two problems
     J(w)     = 1/2 |w|^2 + C sum_k s_k l(w.y_k),
     L(alpha) = sum_k D_k(alpha_k) - 1/2 |v|^2,     0 <= alpha_k <= the end of its box,
 
-where D_k(a) = -C s_k l*(-a / (C s_k)) with the convex conjugate l*, so that D_k(0) = 0 and
+where D_k(a) = -C s_k l*(-a / (C s_k)) with the convex conjugate l*, so that
 
     C s_k l(m) + a m - D_k(a) >= 0     for all margins m and feasible a (Fenchel and Young).
+
+Both losses have D_k(a) = a - a penalty that is quadratic in a, and zero for the hinge.
 
 A loss is a class whose methods are the mathematics. Kernels take an instance as an argument and
 call the functions below; compilation chooses the method. Called from Python, they run as plain
@@ -16,6 +18,7 @@ Python, and those with arguments of type ``T`` also take arrays.
 No loss is positive beyond the margin 1, and all fall as the margin grows.
 """
 
+import math
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from certsvm.kernels.jit import loss_operation
@@ -32,6 +35,21 @@ class Hinge(NamedTuple):
         """The name in scikit-learn."""
         return "hinge"
 
+    # Without these, all losses would be the same empty tuple.
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __ne__(self, other: object) -> bool:
+        return type(self) is not type(other)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @property
+    def is_smooth(self) -> bool:
+        """It has a kink."""
+        return False
+
     def loss_value(self, margin: float) -> float:
         """max(0, 1 - m)."""
         # Written so that the loss of a NaN margin is NaN.
@@ -45,9 +63,9 @@ class Hinge(NamedTuple):
         """C s."""
         return C * weight
 
-    def dual_value(self, alpha: T, C: float, weight: T) -> T:
-        """Alpha itself."""
-        return alpha
+    def dual_penalty(self, alpha: float, C: float, weight: float) -> float:
+        """None."""
+        return 0.0
 
     def dual_gradient(self, margin: float, alpha: float, C: float, weight: float) -> float:
         """G = m - 1."""
@@ -82,9 +100,96 @@ class Hinge(NamedTuple):
         return sigma
 
 
-HINGE = Hinge()
+class SquaredHinge(NamedTuple):
+    """l(m) = max(0, 1 - m)^2, hence D_k(a) = a - a^2 / (4 C s_k), and the box has no end."""
 
-Loss: TypeAlias = Hinge
+    @property
+    def name(self) -> str:
+        """The name in scikit-learn."""
+        return "squared_hinge"
+
+    # Without these, all losses would be the same empty tuple.
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __ne__(self, other: object) -> bool:
+        return type(self) is not type(other)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @property
+    def is_smooth(self) -> bool:
+        """It is its own smoothed form."""
+        return True
+
+    def loss_value(self, margin: float) -> float:
+        """max(0, 1 - m)^2."""
+        # Written so that the loss of a NaN margin is NaN.
+        return 0.0 if margin >= 1.0 else (1.0 - margin) * (1.0 - margin)
+
+    def steepness(self, margin: float) -> float:
+        """2 max(0, 1 - m)."""
+        return 2.0 * max(0.0, 1.0 - margin)
+
+    def box_end(self, C: float, weight: T) -> T:
+        """Infinity."""
+        return weight + math.inf
+
+    def dual_penalty(self, alpha: float, C: float, weight: float) -> float:
+        """a^2 / (4 C s)."""
+        # Rows without weight have no alpha. A square could underflow.
+        return alpha * (alpha / (4.0 * C * weight)) if alpha > 0.0 else 0.0
+
+    def dual_gradient(self, margin: float, alpha: float, C: float, weight: float) -> float:
+        """G = m - 1 + a / (2 C s)."""
+        return margin - 1.0 + alpha / (2.0 * C * weight)
+
+    def coordinate_step(
+        self,
+        alpha: float,
+        gradient: float,
+        squared_norm: float,
+        C: float,
+        weight: float,
+        omega: float,
+    ) -> float:
+        """max(0, a - omega G / (|y|^2 + 1 / (2 C s)))."""
+        return max(alpha - omega * gradient / (squared_norm + 0.5 / (C * weight)), 0.0)
+
+    def smoothing_centre(self, C: float, weight: T) -> T:
+        """Zero: nothing is smoothed."""
+        return 0.0 * weight
+
+    def response(self, margin: T, alpha_hat: T, sigma: float, C: float, weight: T) -> T:
+        """2 C s (1 - m), whatever alpha_hat and sigma are."""
+        return 2.0 * C * weight * (1.0 - margin)
+
+    def response_slope(self, sigma: float, C: float) -> float:
+        """2 C."""
+        return 2.0 * C
+
+
+HINGE = Hinge()
+SQUARED_HINGE = SquaredHinge()
+
+Loss: TypeAlias = Hinge | SquaredHinge
+
+LOSS_TYPES = (Hinge, SquaredHinge)
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (HINGE, SQUARED_HINGE)}
+
+
+def loss_named(name: str) -> Loss:
+    """The loss of a name in scikit-learn.
+
+    Examples
+    --------
+    >>> loss_named("squared_hinge").is_smooth
+    True
+    """
+    if name not in LOSSES:
+        raise ValueError(f"loss must be one of {list(LOSSES)}, got {name!r}")
+    return LOSSES[name]
 
 
 @loss_operation
@@ -106,9 +211,9 @@ def box_end(loss: Loss, C: float, weight: T) -> T:
 
 
 @loss_operation
-def dual_value(loss: Loss, alpha: T, C: float, weight: T) -> T:
-    """D(a), the term of a row in L, besides its share of -|v|^2 / 2."""
-    return loss.dual_value(alpha, C, weight)
+def dual_penalty(loss: Loss, alpha: float, C: float, weight: float) -> float:
+    """A - D(a), the quadratic part of the term of a row in L."""
+    return loss.dual_penalty(alpha, C, weight)
 
 
 @loss_operation
@@ -143,11 +248,12 @@ def smoothing_centre(loss: Loss, C: float, weight: T) -> T:
 
 @loss_operation
 def response(loss: Loss, margin: T, alpha_hat: T, sigma: float, C: float, weight: T) -> T:
-    """The alpha of a smoothed loss at this margin, before it is clipped to the box.
+    """The alpha of the smoothed loss at this margin, before it is clipped to the box.
 
     Clipped, it maximises  D(a) - a m - (a - a_hat)^2 / (2 sigma s)  over the box, and it is minus
     the derivative of that maximum by m. If it is strictly inside the box, the row is free.
-    Response, centre and box are all proportional to the weight s.
+    Response, centre and box are all proportional to the weight s. If the loss is smooth, it is not
+    smoothed further: the last term is left out.
     """
     return loss.response(margin, alpha_hat, sigma, C, weight)
 

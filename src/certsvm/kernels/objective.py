@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel, reordering_kernel, row_operation
-from certsvm.kernels.losses import Loss, loss_value, steepness
+from certsvm.kernels.losses import Loss, dual_penalty, loss_value, steepness
 from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, add, dot
 
 
@@ -114,6 +114,13 @@ def mix(a: float, x: Vector, b: float, y: Vector) -> None:
     """Replace x by a x + b y."""
     for i in range(x.size):
         x[i] = a * x[i] + b * y[i]
+
+
+@kernel
+def dual_penalties(loss: Loss, alpha: Vector, weights: Vector, C: float, out: Vector) -> None:
+    """Write the ``dual_penalty`` of each row."""
+    for k in range(alpha.size):
+        out[k] = dual_penalty(loss, alpha[k], C, weights[k])
 
 
 @kernel

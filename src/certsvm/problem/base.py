@@ -3,7 +3,8 @@
     J(w) = 1/2 |w|^2 + C sum_k s_k loss(w.y_k),     y_k = label_k [x_k, rho]
 
 with rows x_k, labels +1 or -1, weights s_k >= 0, the augmentation rho (0: no intercept) and a loss
-(``kernels.losses``): the hinge, max(0, 1 - w.y_k).
+(``kernels.losses``): the hinge, max(0, 1 - w.y_k), or its square. If the intercept is free, |w|^2
+does not contain the last entry of w, and only alpha with sum_k label_k alpha_k = 0 is feasible.
 
 Problems differ in the access to their rows, and solvers declare the kind they need:
 
@@ -24,7 +25,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from certsvm.kernels.losses import HINGE, Hinge, Loss
+from certsvm.kernels.losses import HINGE, LOSS_TYPES, Loss
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector, join, split
@@ -42,9 +43,13 @@ class BaseProblem(ABC):
         Weight of the loss relative to the regulariser.
     loss : Loss, default=HINGE
         The loss of a row.
+    penalize_intercept : bool, default=True
+        Whether the regulariser contains the entry of w behind the intercept.
 
     Attributes
     ----------
+    free_intercept : bool
+        Whether there is an intercept, and the regulariser does not contain it.
     lambda_ : float
         1 / (C m), the regularisation of the equivalent mean-loss problem.
     """
@@ -52,10 +57,13 @@ class BaseProblem(ABC):
     where: ClassVar[str] = "rows of any kind"
     """Where its rows are stored, for messages."""
 
-    def __init__(self, sizes: Sizes, C: float, loss: Loss = HINGE) -> None:
-        if not isinstance(loss, Hinge):
+    def __init__(
+        self, sizes: Sizes, C: float, loss: Loss = HINGE, *, penalize_intercept: bool = True
+    ) -> None:
+        if not isinstance(loss, LOSS_TYPES):
             raise TypeError(f"loss must be one of certsvm.kernels.losses, got {loss!r}")
         self.loss = loss
+        self.free_intercept = sizes.intercept_scaling > 0.0 and not penalize_intercept
         self.C = positive_C(C)
         sizes.require_representable(self.C)
         self.intercept_scaling, self.dimension = sizes.intercept_scaling, sizes.dimension
@@ -67,6 +75,10 @@ class BaseProblem(ABC):
     @abstractmethod
     def weights(self) -> Vector:
         """The row weights s_k, of shape (n_rows,)."""
+
+    def regularised(self, w: Vector) -> Vector:
+        """The entries of ``w`` that the regulariser contains."""
+        return w[:-1] if self.free_intercept else w
 
     def coefficients(self, w: Vector) -> tuple[Vector, float]:
         """Split ``w`` into the coefficients of the columns and the intercept."""

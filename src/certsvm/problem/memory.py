@@ -12,7 +12,7 @@ from certsvm.kernels.losses import HINGE, Loss
 from certsvm.matrices import refuse_masked
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.part import Part
-from certsvm.problem.rows import Rows
+from certsvm.problem.rows import Rows, Vector
 from certsvm.problem.sizes import Sizes
 
 
@@ -31,6 +31,8 @@ class Problem(Part, PartedProblem):
         Row weights s_k >= 0; None means that all are 1. Rows of weight zero are ignored.
     loss : Loss, default=HINGE
         The loss of a row.
+    penalize_intercept : bool, default=True
+        Whether the regulariser contains the entry of w behind the intercept.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Problem(Part, PartedProblem):
         C: float = 1.0,
         weights: ArrayLike | None = None,
         loss: Loss = HINGE,
+        penalize_intercept: bool = True,
     ) -> None:
         signs = _one_per_row(labels, "labels", rows.n_rows)
         if not (np.abs(signs) == 1.0).all():
@@ -60,7 +63,9 @@ class Problem(Part, PartedProblem):
                 raise ValueError("weights must be finite and not negative")
             signs = signs * sizes
         Part.__init__(self, rows, signs)
-        PartedProblem.__init__(self, self._sizes(), C, loss)
+        PartedProblem.__init__(self, self._sizes(), C, loss, penalize_intercept=penalize_intercept)
+        if self.free_intercept:
+            require_both_classes(self.signed_weights)
 
     def _sizes(self) -> Sizes:
         active, rows = self.active, self.rows
@@ -90,6 +95,16 @@ class Problem(Part, PartedProblem):
             C=self.C / share,
             weights=None if bool((weights == 1.0).all()) else weights,
             loss=self.loss,
+            penalize_intercept=not self.free_intercept,
+        )
+
+
+def require_both_classes(signed_weights: Vector) -> None:
+    """Raise if the optimum has no finite intercept, without a penalty on it."""
+    if not (signed_weights.max() > 0.0 > signed_weights.min()):
+        raise ValueError(
+            "all rows of positive weight are on the same side, so that the best intercept is "
+            "infinite unless it is penalised: use penalize_intercept=True, or rows of both classes"
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from certsvm.kernels.losses import HINGE
+from certsvm.kernels.losses import HINGE, Loss
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
@@ -26,6 +26,10 @@ class StreamedProblem(PartedProblem):
         Index of the positive class.
     C : float, default=1.0
         Weight of the loss relative to the regulariser.
+    loss : Loss, default=HINGE
+        The loss of a row.
+    penalize_intercept : bool, default=True
+        Whether the regulariser contains the entry of w behind the intercept.
     class_factors : ndarray of shape (n_classes,), default=None
         Factors of the weights of each class's rows.
 
@@ -47,6 +51,8 @@ class StreamedProblem(PartedProblem):
         positive: int,
         *,
         C: float = 1.0,
+        loss: Loss = HINGE,
+        penalize_intercept: bool = True,
         class_factors: Vector | None = None,
     ) -> None:
         self.stream = stream
@@ -55,7 +61,7 @@ class StreamedProblem(PartedProblem):
         sizes = sizes_of_classes(
             stream.surveys, factors, stream.n_columns, stream.intercept_scaling, stream.R
         )
-        super().__init__(sizes, C, HINGE)
+        super().__init__(sizes, C, loss, penalize_intercept=penalize_intercept)
 
     @cached_property
     def weights(self) -> Vector:

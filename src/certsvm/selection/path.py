@@ -267,9 +267,11 @@ def fit_path(
     solver = source.solver(estimator.solver)
     given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
     fits = _Fits(template, source, solver, given)
-    keep_alpha = bool(estimator.store_dual)
+    keep_alpha, objective = bool(estimator.store_dual), template._settings(solver).objective
     if values is not None:
-        trace = trace_values(fits, source, values, tol, fits.stop, keep_alpha=keep_alpha)
+        trace = trace_values(
+            fits, source, values, tol, fits.stop, objective=objective, keep_alpha=keep_alpha
+        )
         for C in values:
             fits.models[C]._warn_if_missed(fits.results[C], solver, stacklevel=3)
         return Path(trace, fits.models, values, template, source)
@@ -277,7 +279,7 @@ def fit_path(
     require_proofs(solver, tol)
     fits.tol = SHARE_OF_FITS * tol
     trace = trace_range(
-        fits, source, low_high, tol,
+        fits, source, low_high, tol, objective=objective,
         max_fits=max_fits, keep_alpha=keep_alpha, callback=callback,
     )  # fmt: skip
     path = Path(trace, fits.models, trace.Cs, template, source)

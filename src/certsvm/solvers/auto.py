@@ -40,7 +40,7 @@ falls or to machine precision. With few columns the steps are made in one compil
 (``second_order.small``) before the first pass, which evaluates its result.
 
 On a stream, nothing is stored per row: Auto chooses the smoothed form of Newton's method up to 3000
-columns, and SGD-s beyond.
+columns or if the loss is not the hinge, and SGD-s beyond.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ from typing import Any, ClassVar
 
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
+from certsvm.kernels.losses import HINGE, LOSS_TYPES, Loss
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
@@ -111,6 +112,7 @@ class Auto(Solver):
 
     name: ClassVar[str] = "auto"
     warm_starts_from_alpha: ClassVar[bool] = True
+    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
     problem_type: ClassVar[type[Any]] = SummableProblem
 
     shuffled: bool | None = None
@@ -119,12 +121,12 @@ class Auto(Solver):
         """Begin a run."""
         if isinstance(problem, Problem):
             return AutoRun(problem, options, self.shuffled)
-        solver: Solver = self.for_stream(problem.dimension)
+        solver: Solver = self.for_stream(problem.dimension, problem.loss)
         return solver.start(problem, options)
 
-    def for_stream(self, dimension: int) -> SmoothedNewton | SGDs:
+    def for_stream(self, dimension: int, loss: Loss = HINGE) -> SmoothedNewton | SGDs:
         """The solver for a stream."""
-        if dimension <= _MOST_COLUMNS_OF_STREAM:
+        if dimension <= _MOST_COLUMNS_OF_STREAM or not isinstance(loss, SGDs.losses):
             return SmoothedNewton()
         return SGDs(shuffled=self.shuffled)
 

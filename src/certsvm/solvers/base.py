@@ -20,6 +20,7 @@ import numpy as np
 
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
+from certsvm.kernels.losses import Hinge, loss_value
 from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem, SummableProblem
@@ -79,7 +80,8 @@ class Start:
         """Whether J(w), or a step from there, may be beyond the range of float64."""
         with np.errstate(over="ignore"):
             square = inner(self.w, self.w)
-            loss = problem.C * problem.weight_sum * (1.0 + problem.R * math.sqrt(square))
+            worst = loss_value(problem.loss, -problem.R * math.sqrt(square))
+            loss = problem.C * problem.weight_sum * worst
             return not math.isfinite(_HEADROOM * (square + loss))
 
 
@@ -221,6 +223,9 @@ class Solver(ABC):
 
     problem_type: ClassVar[type[Any]] = Problem
     """The most general type of problem that the solver accepts."""
+
+    losses: ClassVar[tuple[type[Any], ...]] = (Hinge,)
+    """The losses that it minimises."""
 
     published: bool = False
     """Whether to follow the paper exactly: latest bounds instead of best bounds, unscaled."""

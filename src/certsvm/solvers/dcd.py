@@ -35,7 +35,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.losses import Loss, box_end, coordinate_step, dual_gradient, loss_value
+from certsvm.kernels.losses import (
+    LOSS_TYPES,
+    Loss,
+    box_end,
+    coordinate_step,
+    dual_gradient,
+    loss_value,
+)
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
@@ -70,6 +77,7 @@ class DCD(Solver):
 
     name: ClassVar[str] = "dcd"
     warm_starts_from_alpha: ClassVar[bool] = True
+    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
 
     shrinking: bool = True
     eps: float | None = None

@@ -35,7 +35,7 @@ from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint, dual_bound, dual_point, moved_point
 from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound, length
-from certsvm.kernels.losses import smoothing_centre
+from certsvm.kernels.losses import LOSS_TYPES, response_slope, smoothing_centre
 from certsvm.kernels.rows import Vector
 from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE
@@ -50,7 +50,7 @@ from certsvm.solvers.second_order.sample import (
     has_enough_weight,
     sample_size,
 )
-from certsvm.solvers.second_order.schedule import MEMORY, Move, Schedule
+from certsvm.solvers.second_order.schedule import MEMORY, Move, Schedule, rules_for
 from certsvm.solvers.second_order.smoothing import (
     clipped_sum,
     free_support_vectors,
@@ -94,6 +94,7 @@ class Newton(Solver):
     name: ClassVar[str] = "newton"
     warm_starts_from_alpha: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = SummableProblem
+    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
 
     max_size: int = 5000
     samples: bool = True
@@ -133,6 +134,8 @@ class NewtonRun(Run):
             w=array("dimension"),
             alpha_sum_rounding=number(low=0.0),
             w_rounding=number(low=0.0),
+            penalty=record(Bound, value=number(low=0.0), rounding=number(low=0.0)),
+            most=number(low=1.0, infinite=True),
         ),
     )
 
@@ -266,7 +269,7 @@ class NewtonRun(Run):
         if move is not Move.STEP:
             self._begin_problem(move)
         free = self._free_support_vectors()
-        weights = self.sigma * problem.weights[free]
+        weights = response_slope(problem.loss, self.sigma, problem.C) * problem.weights[free]
         direction = self._space.direction(free, weights, self._gradient)
         self._along.w = direction
         self._along.compute(self._team)
@@ -374,11 +377,11 @@ def beginning(
     problem: Problem, options: Options, *, samples: bool
 ) -> tuple[Vector, Vector, Schedule]:
     """The initial w and alpha_hat, and the schedule."""
-    start = options.start
+    start, rules = options.start, rules_for(problem.loss, MEMORY)
     if start is not None:
-        schedule = Schedule.warm(MEMORY, start.smoothing, smoothing=False)
+        schedule = Schedule.warm(rules, start.smoothing, smoothing=False)
         return start.w.copy(), starting_alpha(problem, start), schedule
-    w, schedule = np.zeros(problem.rows.dimension), Schedule(MEMORY)
+    w, schedule = np.zeros(problem.rows.dimension), Schedule(rules)
     run = run_on_sample(problem, options) if samples else None
     if run is not None:
         w, schedule = run.w, run.schedule_for_all_rows()

@@ -38,7 +38,7 @@ from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint, Response, RowSums, dual_bound
 from certsvm.certificates.primal import LossSums, losses_of, multiply, multiply_two
 from certsvm.certificates.rounding import Bound, product_error
-from certsvm.kernels.losses import Loss, smoothing_centre
+from certsvm.kernels.losses import LOSS_TYPES, Loss, response_slope, smoothing_centre
 from certsvm.kernels.vectors import inner
 from certsvm.parallel import Team
 from certsvm.problem.base import SummableProblem
@@ -59,7 +59,7 @@ from certsvm.solvers.second_order.sample import (
     first_rows,
     first_rows_suffice,
 )
-from certsvm.solvers.second_order.schedule import PARTS, Move, Schedule
+from certsvm.solvers.second_order.schedule import PARTS, Move, Schedule, rules_for
 from certsvm.solvers.second_order.smoothing import (
     clipped_sums,
     free_support_vectors,
@@ -90,6 +90,7 @@ class SmoothedNewton(Solver):
 
     name: ClassVar[str] = "smoothed-newton"
     problem_type: ClassVar[type[Any]] = SummableProblem
+    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
 
     max_size: int = 5000
     samples: bool = True
@@ -156,7 +157,8 @@ class SmoothedNewtonRun(Run):
     def __init__(self, problem: SummableProblem, options: Options, *, samples: bool = True) -> None:
         self._problem = problem
         self._options = options
-        self._schedule = Schedule(PARTS)
+        self._rules = rules_for(problem.loss, PARTS)
+        self._schedule = Schedule(self._rules)
         self._best = BestValues()
         self._passes = 0
         # The point that steps start from, and that of the next pass.
@@ -188,7 +190,9 @@ class SmoothedNewtonRun(Run):
             if run._best.relative_gap <= FIRST_ROWS_GAP:
                 break
         self._w = run._w
-        self._schedule = Schedule(PARTS, sigma=run._schedule.sigma, sample_primal=run._best.primal)
+        self._schedule = Schedule(
+            self._rules, sigma=run._schedule.sigma, sample_primal=run._best.primal
+        )
 
     def epoch(self) -> Epoch:
         """Make one pass, at the point chosen after the last one."""
@@ -318,7 +322,7 @@ def read_part(
     losses = losses_of(part, team, loss, products, product_error(w))
     unclipped, alpha, free = alpha_and_free(part, products, sigma, loss, C)
     rows = RowSums.of(part, alpha, loss, C, team)
-    G = gram(part, free, sigma * part.weights[free], team)
+    G = gram(part, free, response_slope(loss, sigma, C) * part.weights[free], team)
     free_sum = sum_of_rows(part, free, team)
     slopes = np.zeros(steps.size)
     if along is not None:

@@ -46,11 +46,12 @@ from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.losses import (
+    LOSS_TYPES,
     Loss,
     box_end,
     coordinate_step,
     dual_gradient,
-    dual_value,
+    dual_penalty,
     loss_value,
 )
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
@@ -114,6 +115,7 @@ class WorkingSet(Solver):
 
     name: ClassVar[str] = "working-set"
     warm_starts_from_alpha: ClassVar[bool] = True
+    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
 
     omega: float = 1.2
     shrink_margin: float = 0.1
@@ -393,7 +395,7 @@ def sweep(
         order[kept] = k
         kept += 1
         estimate += C * weight * loss_value(loss, margin) + (
-            old * margin - dual_value(loss, old, C, weight)
+            old * (margin - 1.0) + dual_penalty(loss, old, C, weight)
         )
         new = coordinate_step(loss, old, G, spread * squared_norms[k], C, weight, omega)
         step = new - old
@@ -443,6 +445,6 @@ def active_rows(
         out[n] = k
         n += 0 if is_settled(alpha[k], G, box_end(loss, C, weights[k]), shrink_margin) else 1
         gap += C * weights[k] * loss_value(loss, products[k]) + (
-            alpha[k] * products[k] - dual_value(loss, alpha[k], C, weights[k])
+            alpha[k] * (products[k] - 1.0) + dual_penalty(loss, alpha[k], C, weights[k])
         )
     return n, gap

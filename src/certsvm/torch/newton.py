@@ -31,7 +31,7 @@ import torch
 from torch import Tensor
 
 from certsvm.certificates.best import BestValues
-from certsvm.certificates.dual import DualPoint, RowSums, dual_bound, moved_sum_point
+from certsvm.certificates.dual import AlphaSums, DualPoint, RowSums, dual_bound, moved_sum_point
 from certsvm.certificates.primal import LossSums
 from certsvm.certificates.rounding import (
     Bound,
@@ -345,10 +345,12 @@ class Descent:
         self._primal = LossSums((loss,), (mass,), n).primal(problem.C, w, self._error)
         total = sum_in_any_order(alpha_sum, n)
         if n_changed is None:
-            point = RowSums(v, (total,), path, problem.rows.additions).point("multipliers")
+            point = RowSums(v, (AlphaSums(total),), path, problem.rows.additions).point(
+                "multipliers"
+            )
         else:
             assert self._point is not None
-            point = moved_sum_point(self._point, v, total, 2 * n_changed, path)
+            point = moved_sum_point(self._point, v, AlphaSums(total), 2 * n_changed, path)
         alpha = self._alpha
         if self._keep_alpha:
             point = replace(point, alpha=lambda: alpha.cpu().numpy())

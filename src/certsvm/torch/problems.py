@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from certsvm.certificates.rounding import upper_sum
+from certsvm.kernels.losses import HINGE, Loss
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.problem.sizes import Sizes
@@ -28,6 +29,10 @@ class TensorProblem(BaseProblem):
         +1 or -1, on the rows' device.
     C : float, default=1.0
         Weight of the loss against the regulariser.
+    loss : Loss, default=HINGE
+        The loss of a row.
+    penalize_intercept : bool, default=True
+        Whether the regulariser contains the entry of w behind the intercept.
     row_weights : Tensor of shape (n_rows,), default=None
         Row weights s_k >= 0; None means that all are one.
     """
@@ -40,6 +45,8 @@ class TensorProblem(BaseProblem):
         signs: Tensor,
         *,
         C: float = 1.0,
+        loss: Loss = HINGE,
+        penalize_intercept: bool = True,
         row_weights: Tensor | None = None,
     ) -> None:
         if signs.shape != (rows.n_rows,) or not bool((signs.abs() == 1).all()):
@@ -56,7 +63,9 @@ class TensorProblem(BaseProblem):
         # The problems it is trained in lockstep with, and its position among them.
         self.group: ProblemGroup | None = None
         self.number = 0
-        super().__init__(sizes_of(rows, row_weights), C)
+        super().__init__(
+            sizes_of(rows, row_weights), C, loss, penalize_intercept=penalize_intercept
+        )
 
     @cached_property
     def weights(self) -> Vector:

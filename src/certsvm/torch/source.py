@@ -13,6 +13,7 @@ from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.sources import Source
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem
+from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Vector
 from certsvm.solvers import Solver, Start
 from certsvm.torch.data import as_tensor, encoded, float_rows, labels_of, weights_of
@@ -80,6 +81,7 @@ class TensorSource(Source):
         super().set_class_weight(class_weight)
         # The problems that are being trained in lockstep, all with the present weights.
         self._group: ProblemGroup | None = None
+        self._objective: Objective | None = None
         self._weights = self._sample_weight
         if (self.factors != 1.0).any():
             factors = as_tensor(self.factors, self.rows.device)[self._codes]
@@ -110,19 +112,25 @@ class TensorSource(Source):
             return Start(w, epochs, as_tensor(alpha, self.rows.device), smoothing)
         return Start(w, epochs)
 
-    def problem(self, i: int, C: float) -> TensorProblem:
+    def problem(self, i: int, objective: Objective) -> TensorProblem:
         """The i-th problem; several classes go in lockstep, so that one pass serves them all."""
         if len(self.positive) == 1:
-            return self._problem(i, C)
+            return self._problem(i, objective)
         group = self._group
-        if group is None or C != group.problems[0].C or i not in group.numbers:
+        if group is None or objective != self._objective or i not in group.numbers:
             numbers = range(i, min(i + self._at_once(), len(self.positive)))
-            group = self._group = ProblemGroup([self._problem(j, C) for j in numbers], first=i)
+            group = self._group = ProblemGroup(
+                [self._problem(j, objective) for j in numbers], first=i
+            )
+            self._objective = objective
         return group.problems[i - group.first]
 
-    def _problem(self, i: int, C: float) -> TensorProblem:
+    def _problem(self, i: int, objective: Objective) -> TensorProblem:
         signs = 2 * (self._codes == self.positive[i]).to(torch.int8) - 1
-        return TensorProblem(self.rows, signs, C=C, row_weights=self._weights)
+        return TensorProblem(
+            self.rows, signs, C=objective.C, loss=objective.loss,
+            penalize_intercept=objective.penalize_intercept, row_weights=self._weights,
+        )  # fmt: skip
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
         """Release the memory of a group after its last problem."""

@@ -16,6 +16,7 @@ from certsvm.parallel import Team
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.room import require_room
 from certsvm.problem.streamed import StreamedProblem
+from certsvm.solvers import SOLVERS
 from certsvm.solvers.base import Options, RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint, CheckpointError, CheckpointWarning
 from certsvm.training.result import (
@@ -228,6 +229,12 @@ def require_limits(tol: float, max_iter: int, max_time: float | None) -> None:
 
 
 def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
+    if not isinstance(problem.loss, solver.losses):
+        able = [name for name, other in SOLVERS.items() if isinstance(problem.loss, other.losses)]
+        raise ValueError(
+            f"solver {solver.name!r} minimises the hinge loss, not loss={problem.loss.name!r}. "
+            f"Solvers that do: {', '.join(map(repr, able))}"
+        )
     if not isinstance(problem, solver.problem_type):
         hint = ""
         if isinstance(problem, StreamedProblem):

@@ -115,7 +115,7 @@ def command(
         source.set_class_weight(parse_class_weights(weights, source.classes))
         with lines_of("path", quiet=silent) as show:
             trace = trace_range(
-                fits_of(source, settings), source, C_range, tol,
+                fits_of(source, settings), source, C_range, tol, objective=settings.objective,
                 max_fits=max_fits, keep_alpha=witness, callback=lambda p: show(_described(p)),
             )  # fmt: skip
         written = []
@@ -159,7 +159,11 @@ def _model_at(
 
     results, witnesses = trace.at(C, source), Witnesses()
     if witness:
-        results = [witnesses.take(i, source.problem(i, C), r) for i, r in enumerate(results)]
+        objective = settings.objective.at(C)
+        results = [
+            witnesses.take(i, source.problem(i, objective), result)
+            for i, result in enumerate(results)
+        ]
     kept = witnesses.joined(len(results)) if witness else None
     return model_of(source, replace(settings, C=C), results, kept)
 

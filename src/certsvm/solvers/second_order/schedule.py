@@ -34,22 +34,28 @@ took few steps and more slowly after problems that took many. If a problem takes
 method goes back to the last one that was solved and grows sigma by less; it ends when sigma can
 grow no further.
 
+If the loss is smooth, as the squared hinge is, there is only one problem, J itself, with
+alpha_k(w) = 2 C s_k max(0, 1 - w.y_k). Newton's method solves it in finitely many steps.
+
 Most steps are spent far from the optimum, where a part of the rows serves as well as all: if there
 are many more rows than columns, the method first runs on a sample (``sample``). Its w and sigma
 start the run on all rows. If that sigma is too steep, the first sigma is taken instead.
 
-References: O. Chapelle, Training a Support Vector Machine in the Primal, Neural Computation 19
-(2007), for the smoothed hinge; R. T. Rockafellar, Augmented Lagrangians and Applications of the
-Proximal Point Algorithm in Convex Programming, Mathematics of Operations Research 1 (1976).
+References: S. S. Keerthi and D. DeCoste, A Modified Finite Newton Method for Fast Solution of Large
+Scale Linear SVMs, JMLR 6 (2005), for the squared hinge; O. Chapelle, Training a Support Vector
+Machine in the Primal, Neural Computation 19 (2007), for the smoothed hinge; R. T. Rockafellar,
+Augmented Lagrangians and Applications of the Proximal Point Algorithm in Convex Programming,
+Mathematics of Operations Research 1 (1976).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from certsvm.certificates.best import BestValues
+from certsvm.kernels.losses import Loss
 from certsvm.storage.fields import count, flag, maybe, number, positive
 from certsvm.storage.state import State, Stateful
 
@@ -74,6 +80,8 @@ _TINY, _MANY_TINY, _SLOW, _FAR, _FLATTER = 1e-3, 4, 15, 10.0, 1 / 30
 _FEW_AT_THE_END = 0.3
 # Growth of sigma after that, up to given numbers of steps, and beyond. The least sigma.
 _CAUTIOUS_GROWTH, _LEAST_SIGMA = ((3, 10.0), (8, 3.0)), 1e-30
+# If there are no stages, the method ends when the gap has not halved in so many steps.
+_MOST_IDLE = 30
 # The sample is misleading if J on all rows exceeds J on the sample by this factor.
 _MISLEADING = 1.5
 # A warm start begins with this share of the last sigma, since the problem is different, and with no
@@ -98,6 +106,8 @@ class Rules:
     free_per_column : float, default=None
         Number of free support vectors per column that should remain when sigma grows; None does not
         limit the growth.
+    stages : bool, default=True
+        Whether there is more than one problem.
     """
 
     accuracy: float
@@ -105,11 +115,17 @@ class Rules:
     steep_steps: int
     multipliers: bool = True
     free_per_column: float | None = None
+    stages: bool = True
 
 
 MEMORY = Rules(accuracy=0.05, most_steps=25, steep_steps=10)
 PARTS = Rules(accuracy=0.2, most_steps=30, steep_steps=12, multipliers=False)
 TENSORS = Rules(accuracy=0.2, most_steps=25, steep_steps=10, free_per_column=1.5)
+
+
+def rules_for(loss: Loss, rules: Rules) -> Rules:
+    """The rules for a loss, given those for one that has to be smoothed."""
+    return replace(rules, stages=False) if loss.is_smooth else rules
 
 
 class Move(Enum):
@@ -168,6 +184,8 @@ class Schedule(Stateful):
         tiny=count(),
         stuck=flag(),
         cautious=flag(),
+        idle=count(),
+        least_gap=number(low=0.0, infinite=True),
     )
 
     def __init__(
@@ -192,6 +210,8 @@ class Schedule(Stateful):
         self._tiny, self._stuck = 0, False
         # Whether sigma had to be made much smaller.
         self._cautious = False
+        # The gap when it last halved, and the number of steps since, if there are no stages.
+        self._least_gap, self._idle = math.inf, 0
 
     @classmethod
     def warm(cls, rules: Rules, sigma: float | None, *, smoothing: bool) -> Schedule:
@@ -216,8 +236,8 @@ class Schedule(Stateful):
 
     @property
     def finished(self) -> bool:
-        """Whether sigma can grow no further."""
-        return self._growth < _NO_GROWTH
+        """Whether sigma can grow no further, or the gap does not shrink any more."""
+        return self._growth < _NO_GROWTH or self._idle >= _MOST_IDLE
 
     def judge(
         self,
@@ -232,6 +252,11 @@ class Schedule(Stateful):
         ``squared_gradient`` is |grad|^2 at the current w, ``filled`` sum_k alpha_k / (C sum_k s_k),
         ``free_per_column`` the number of free support vectors per column.
         """
+        if not self._rules.stages:
+            self._idle += 1
+            if best.gap < 0.5 * self._least_gap:
+                self._least_gap, self._idle = best.gap, 0
+            return Move.STEP
         if self._is_misled(best):
             return self._smoother()
         if 0.5 * squared_gradient <= self._rules.accuracy * best.gap:

@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.kernels.jit import reordering_kernel
-from certsvm.kernels.losses import Loss, box_end, loss_value, response, smoothing_centre
+from certsvm.kernels.losses import (
+    Loss,
+    box_end,
+    dual_penalty,
+    loss_value,
+    response,
+    response_slope,
+    smoothing_centre,
+)
 from certsvm.kernels.rows import Vector
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
@@ -56,7 +64,7 @@ def solved_start(problem: Problem) -> Start | None:
     w, per_row, per_column = np.zeros(d), np.empty((4, active.size)), np.empty((2, d))
     steps, sigma, gap = solve(
         problem.loss, signed_rows(problem.rows, problem.labels)[active], weights, problem.C, w,
-        alpha_hat, per_row, per_column, np.empty((d, d)),
+        alpha_hat, per_row, per_column, np.empty((d, d)), not problem.loss.is_smooth,
     )  # fmt: skip
     if not gap <= _NEARLY_SOLVED:
         return None
@@ -85,17 +93,19 @@ def solve(
     per_row: NDArray[np.float64],
     per_column: NDArray[np.float64],
     G: NDArray[np.float64],
+    stages: bool,
 ) -> tuple[int, float, float]:
     """Make steps until w is optimal up to rounding.
 
     Writes w, alpha_hat and, into the first row of ``per_row``, alpha(w). The arguments behind are
-    scratch memory. Returns the number of steps, sigma divided by C, and the relative gap.
+    scratch memory. ``stages`` tells whether there is more than one smooth problem. Returns the
+    number of steps, sigma divided by C, and the relative gap.
     """
     alpha, unclipped, products, along = per_row[0], per_row[1], per_row[2], per_row[3]
     gradient, direction = per_column[0], per_column[1]
     filling = C * weights.sum()
     best_primal, best_dual, gap, least, since = np.inf, 0.0, np.inf, np.inf, 0
-    sigma, smoothing, steps, stages, steps_here = FIRST_SIGMA, True, 0, 0, 0
+    sigma, smoothing, steps, stage, steps_here = FIRST_SIGMA, True, 0, 0, 0
     multiply(Y, w, products)
     while steps < _MOST_STEPS:
         primal, dual, alpha_sum = evaluate(
@@ -110,14 +120,17 @@ def solve(
         if gap <= _SOLVED * best_dual or stuck:
             break
         solved = 0.5 * dot(gradient, gradient) <= _ACCURACY * gap
-        if not solved and smoothing and sigma > FIRST_SIGMA and steps_here >= _STEEP_STEPS:
+        if not stages:
+            # J itself is the only problem.
+            steps_here = steps
+        elif not solved and smoothing and sigma > FIRST_SIGMA and steps_here >= _STEEP_STEPS:
             sigma, steps_here = FIRST_SIGMA, 0
         elif solved or steps_here >= _STEPS_PER_PROBLEM:
-            stages, steps_here = stages + 1, 0
+            stage, steps_here = stage + 1, 0
             multiplier = 1.0
             if smoothing:
                 separable = alpha_sum < NEARLY_SEPARABLE * filling
-                near = gap <= NEAR * best_dual or stages > SMOOTHING_STAGES
+                near = gap <= NEAR * best_dual or stage > SMOOTHING_STAGES
                 smoothing = not (separable or near)
                 multiplier = 0.0 if separable else 1.0
             if not smoothing:
@@ -174,18 +187,19 @@ def evaluate(
     gradient: Vector,
 ) -> tuple[float, float, float]:
     """Write alpha(w), unclipped and clipped, and the gradient; return J, L and sum_k alpha_k."""
-    losses, alpha_sum = 0.0, 0.0
+    losses, alpha_sum, penalty = 0.0, 0.0, 0.0
     gradient[:] = 0.0
     for k in range(products.size):
         unclipped[k] = response(loss, products[k], alpha_hat[k], sigma, C, weights[k])
         alpha[k] = min(max(unclipped[k], 0.0), box_end(loss, C, weights[k]))
         losses += weights[k] * loss_value(loss, products[k])
         alpha_sum += alpha[k]
+        penalty += dual_penalty(loss, alpha[k], C, weights[k])
         if alpha[k] > 0.0:
             for j in range(w.size):
                 gradient[j] += alpha[k] * Y[k, j]
     # Up to here it is sum_k alpha_k y_k.
-    square = dot(gradient, gradient)
+    square = dot(gradient, gradient) + 2.0 * penalty
     scale = min(1.0, alpha_sum / square) if square > 0.0 else 1.0
     for j in range(w.size):
         gradient[j] = w[j] - gradient[j]
@@ -203,14 +217,15 @@ def hessian(
     unclipped: Vector,
     G: NDArray[np.float64],
 ) -> None:
-    """Write the lower triangle of I + sigma sum_k s_k y_k y_k' over the free support vectors."""
+    """Write the lower triangle of the Hessian, I + slope sum_k s_k y_k y_k' over the free rows."""
+    slope = response_slope(loss, sigma, C)
     G[:] = 0.0
     for i in range(G.shape[0]):
         G[i, i] = 1.0
     for k in range(unclipped.size):
         if 0.0 < unclipped[k] < box_end(loss, C, weights[k]):
             for i in range(G.shape[0]):
-                factor = sigma * weights[k] * Y[k, i]
+                factor = slope * weights[k] * Y[k, i]
                 for j in range(i + 1):
                     G[i, j] += factor * Y[k, j]
 

@@ -6,7 +6,7 @@ if w.y_k > 1, and between these on the margin. Smoothed over a width delta on bo
 
     alpha_k = C s_k clip((1 + delta - w.y_k) / (2 delta), 0, 1).
 
-The best of several delta is taken.
+The best of several delta is taken. A smooth loss needs no smoothing, and has one such alpha.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def alpha_from_margins(problem: Problem, w: Vector) -> Vector:
     products = np.empty(problem.rows.n_rows)
     multiply(problem, w, products)
     best, best_alpha = -np.inf, np.zeros(problem.rows.n_rows)
-    for delta in _WIDTHS:
+    for delta in _WIDTHS[:1] if loss.is_smooth else _WIDTHS:
         unclipped = response(loss, products, centre, C / (2.0 * delta), C, weights)
         alpha = np.clip(unclipped, 0.0, box)
         bound, scale = dual_bound(dual_point(problem, alpha, "margins"))

@@ -1,0 +1,38 @@
+"""What is minimised, besides the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from certsvm.kernels.losses import HINGE, Loss
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The parameters of J.
+
+    Attributes
+    ----------
+    C : float, default=1.0
+        Weight of the loss relative to the regulariser.
+    loss : Loss, default=HINGE
+        The loss of a row.
+    penalize_intercept : bool, default=True
+        Whether the regulariser contains the entry of w behind the intercept, if there is one.
+
+    Examples
+    --------
+    >>> Objective(C=2.0).at(3.0).C
+    3.0
+    """
+
+    C: float = 1.0
+    loss: Loss = HINGE
+    penalize_intercept: bool = True
+
+    def at(self, C: float) -> Objective:
+        """The same with another C."""
+        return replace(self, C=C)
+
+
+HINGE_OBJECTIVE = Objective()
