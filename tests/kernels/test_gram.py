@@ -75,12 +75,12 @@ def test_submatrices(seed: int) -> None:
     which = np.sort(rng.choice(8, 5, replace=False))
     scales = rng.standard_normal(5)
     full = K + np.tril(K, -1).T
-    expected = scales[:, None] * full[np.ix_(which, which)] * scales + 2.0 * np.eye(5)
+    expected = scales[:, None] * (full[np.ix_(which, which)] - 0.3) * scales + 2.0 * np.eye(5)
     for function in (scaled_submatrix, scaled_submatrix.py_func):
         out = np.full((5, 5), 9.0)
-        function(K, which, scales, 2.0, 0, 2, out)
+        function(K, which, scales, 0.3, 2.0, 0, 2, out)
         assert (out[2:] == 9.0).all()
-        function(K, which, scales, 2.0, 2, 5, out)
+        function(K, which, scales, 0.3, 2.0, 2, 5, out)
         np.testing.assert_allclose(np.tril(out), np.tril(expected), atol=1e-12)
 
 

@@ -215,16 +215,147 @@ class RowSums:
         )
 
 
+@dataclass(frozen=True)
+class ClassSums:
+    """The sums over the rows of either label, for a free intercept; they are added with +.
+
+    Then only alpha with sum_k label_k alpha_k = 0 is feasible. From any alpha in the box, scaling
+    that of the label with the larger sum down to the other's sum makes one.
+    """
+
+    positive: RowSums
+    negative: RowSums
+
+    @classmethod
+    def of(cls, part: Part, alpha: Vector, loss: Loss, C: float, team: Team = ALONE) -> ClassSums:
+        """The sums over a part, given alpha of its rows."""
+        positive = part.signed_weights > 0.0
+        return cls(
+            RowSums.of(part, np.where(positive, alpha, 0.0), loss, C, team),
+            RowSums.of(part, np.where(positive, 0.0, alpha), loss, C, team),
+        )
+
+    def __add__(self, other: ClassSums) -> ClassSums:
+        return ClassSums(self.positive + other.positive, self.negative + other.negative)
+
+    @property
+    def w(self) -> Vector:
+        """sum_k alpha_k y_k, of alpha as it is given."""
+        return self.positive.w + self.negative.w
+
+    def point(
+        self,
+        source: str,
+        alpha: Callable[[float, float], Vector] | None = None,
+        response: Any = None,
+    ) -> DualPoint:
+        """The dual point of the balanced alpha.
+
+        ``alpha`` returns it, given the factors of both labels.
+        """
+        return balanced_point(
+            self.positive.point(source), self.negative.point(source), alpha, response
+        )
+
+
+def balanced_point(
+    positive: DualPoint,
+    negative: DualPoint,
+    alpha: Callable[[float, float], Vector] | None = None,
+    response: Any = None,
+) -> DualPoint:
+    """The dual point of a balanced alpha, given the points of the rows of either label.
+
+    The factors are computed from sums with relative errors of delta and delta', by a quotient that
+    rounds: the factors that balance alpha exactly differ from these by no more than delta + delta'
+    + 2 unit roundoffs, in proportion, and can be chosen not to exceed one. The sums are
+    multiplied and added. The last entry of w is zero exactly.
+    """
+    a, b = positive.alpha_sum, negative.alpha_sum
+    least = min(a, b)
+    # An alpha that is zero on one side is zero on both.
+    factors = (least / a, least / b) if least > 0.0 else (0.0, 0.0)
+    off = 0.0
+    if least > 0.0:
+        off = positive.alpha_sum_rounding / a + negative.alpha_sum_rounding / b
+        off = SLACK * off + units(2, 1.0)
+    points = tuple(zip(factors, (positive, negative), strict=True))
+    w: Vector = sum((f * point.w for f, point in points), np.zeros(positive.w.size))
+    w[-1] = 0.0
+    lengths = sum(f * length(point.w) for f, point in points)
+    penalty = sum(f * (f * point.penalty.value) for f, point in points)
+    return DualPoint(
+        alpha_sum=2.0 * least,
+        w=w,
+        source=positive.source,
+        alpha_sum_rounding=SLACK
+        * (2.0 * off * least + sum(f * point.alpha_sum_rounding for f, point in points)),
+        penalty=Bound(
+            penalty,
+            SLACK * sum(f * (f * point.penalty.rounding) for f, point in points)
+            + SLACK * 2.0 * off * (1.0 + off) * penalty
+            + units(4, penalty),
+        ),
+        most=positive.most,
+        w_rounding=SLACK * sum(f * point.w_rounding for f, point in points)
+        + SLACK * off * lengths
+        + units(4, lengths),
+        alpha=None if alpha is None else lambda: alpha(*factors),
+        response=response,
+    )
+
+
 def dual_point(
     problem: SummableProblem, alpha: Vector, source: str, team: Team = ALONE
 ) -> DualPoint:
-    """The dual point of a feasible alpha, computed from scratch in one pass."""
-    sums: RowSums = problem.total(_sums_of_span, alpha, problem.loss, problem.C, team=team)
-    return sums.point(source, lambda: alpha)
+    """The dual point of an alpha in the box, computed from scratch in one pass.
+
+    If the intercept is free, it is the point of the balanced alpha.
+    """
+    if problem.free_intercept:
+        return class_sums(problem, alpha, team).point(source, balancing(problem, alpha))
+    return row_sums(problem, alpha, team).point(source, lambda: alpha)
 
 
-def _sums_of_span(part: Part, team: Team, alpha: Vector, loss: Loss, C: float) -> RowSums:
-    return RowSums.of(part, alpha[part.span], loss, C, team)
+def row_sums(problem: SummableProblem, alpha: Vector, team: Team = ALONE) -> RowSums:
+    """The sums over all rows, in one pass."""
+    sums: RowSums = problem.total(_sums_of_span, RowSums, alpha, problem.loss, problem.C, team=team)
+    return sums
+
+
+def class_sums(problem: SummableProblem, alpha: Vector, team: Team = ALONE) -> ClassSums:
+    """The sums over all rows of either label, in one pass."""
+    sums: ClassSums = problem.total(
+        _sums_of_span, ClassSums, alpha, problem.loss, problem.C, team=team
+    )
+    return sums
+
+
+def balancing(problem: SummableProblem, alpha: Vector) -> Callable[[float, float], Vector]:
+    """Makes an alpha from the factors of both labels."""
+
+    def balanced(positive: float, negative: float) -> Vector:
+        return np.concatenate(problem.of_each(_balanced_span, alpha, positive, negative))
+
+    return balanced
+
+
+def _sums_of_span(
+    part: Part, team: Team, kind: type[Any], alpha: Vector, loss: Loss, C: float
+) -> Any:
+    return kind.of(part, alpha[part.span], loss, C, team)
+
+
+def _balanced_span(
+    part: Part, team: Team, alpha: Vector, positive: float, negative: float
+) -> Vector:
+    return balanced_alpha(part, alpha[part.span], positive, negative)
+
+
+def balanced_alpha(part: Part, alpha: Vector, positive: float, negative: float) -> Vector:
+    """The alpha of a part's rows, times the factor of their label."""
+    balanced: Vector = alpha * np.where(part.signed_weights > 0.0, positive, negative)
+    return balanced
 
 
 def moved_point(

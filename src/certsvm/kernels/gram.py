@@ -106,17 +106,20 @@ def scaled_submatrix(
     K: NDArray[np.float64],
     which: NDArray[np.int64],
     scales: Vector,
+    offset: float,
     ridge: float,
     first: int,
     last: int,
     out: NDArray[np.float64],
 ) -> None:
-    """The lower triangle of ridge I + (scales_i K_ij scales_j) over ``which``, which ascend.
+    """The lower triangle of ridge I + (scales_i (K_ij - offset) scales_j) over ``which``.
+
+    ``which`` ascends.
 
     Writes the rows from first to last of ``out``.
     """
     for i in range(first, last):
         row = K[which[i]]
         for j in range(i + 1):
-            out[i, j] = scales[i] * scales[j] * row[which[j]]
+            out[i, j] = scales[i] * scales[j] * (row[which[j]] - offset)
         out[i, i] += ridge

@@ -40,7 +40,7 @@ falls or to machine precision. With few columns the steps are made in one compil
 (``second_order.small``) before the first pass, which evaluates its result.
 
 On a stream, nothing is stored per row: Auto chooses the smoothed form of Newton's method up to 3000
-columns or if the loss is not the hinge, and SGD-s beyond.
+columns, and SGD-s beyond if it minimises this objective.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from typing import Any, ClassVar
 
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
-from certsvm.kernels.losses import HINGE, LOSS_TYPES, Loss
+from certsvm.kernels.losses import LOSS_TYPES
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
@@ -113,6 +113,7 @@ class Auto(Solver):
     name: ClassVar[str] = "auto"
     warm_starts_from_alpha: ClassVar[bool] = True
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    frees_intercept: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = SummableProblem
 
     shuffled: bool | None = None
@@ -121,12 +122,14 @@ class Auto(Solver):
         """Begin a run."""
         if isinstance(problem, Problem):
             return AutoRun(problem, options, self.shuffled)
-        solver: Solver = self.for_stream(problem.dimension, problem.loss)
+        solver: Solver = SmoothedNewton()
+        if isinstance(problem.loss, SGDs.losses) and not problem.free_intercept:
+            solver = self.for_stream(problem.dimension)
         return solver.start(problem, options)
 
-    def for_stream(self, dimension: int, loss: Loss = HINGE) -> SmoothedNewton | SGDs:
-        """The solver for a stream."""
-        if dimension <= _MOST_COLUMNS_OF_STREAM or not isinstance(loss, SGDs.losses):
+    def for_stream(self, dimension: int) -> SmoothedNewton | SGDs:
+        """The solver for a stream, the hinge and an intercept that is penalised."""
+        if dimension <= _MOST_COLUMNS_OF_STREAM:
             return SmoothedNewton()
         return SGDs(shuffled=self.shuffled)
 
@@ -151,7 +154,7 @@ class AutoRun(Run):
         self._refinement: Refinement | None = None
         if self._has_room and is_small(problem):
             start = None
-            if problem.dimension <= small.MOST_COLUMNS and not options.resumed:
+            if small.solves(problem) and not options.resumed:
                 start = small.solved_start(problem)
             self._refinement = Refinement(_PATIENCE if start is None else _PATIENCE_IF_SOLVED)
             options = options if start is None else replace(options, start=start)

@@ -227,6 +227,9 @@ class Solver(ABC):
     losses: ClassVar[tuple[type[Any], ...]] = (Hinge,)
     """The losses that it minimises."""
 
+    frees_intercept: ClassVar[bool] = False
+    """Whether it solves problems whose intercept is free."""
+
     published: bool = False
     """Whether to follow the paper exactly: latest bounds instead of best bounds, unscaled."""
 

@@ -78,6 +78,7 @@ class DCD(Solver):
     name: ClassVar[str] = "dcd"
     warm_starts_from_alpha: ClassVar[bool] = True
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    frees_intercept: ClassVar[bool] = True
 
     shrinking: bool = True
     eps: float | None = None
@@ -104,6 +105,7 @@ class DCDRun(DualCoordinateRun):
         passes=count(),
         alpha=array("n_rows", low=0.0, high="box"),
         w=array("dimension"),
+        multiplier=number(),
         rounding=number(low=0.0),
         spread=number(low=0.0),
         order=row_indices(),
@@ -138,12 +140,14 @@ class DCDRun(DualCoordinateRun):
         _, updates, largest, smallest, loss, shrunk_loss, _ = zip(*sums, strict=True)
         losses = sum(loss) + self._shrunk_loss + sum(shrunk_loss)
         self._shrunk_loss += sum(shrunk_loss)
+        self._move_multiplier()
         finished = self._shrink(max(largest), min(smallest))
         self._complete = True
+        regularised = self._problem.regularised(self._w)
         return Epoch(
             epochs=self._passes,
             updates=sum(updates),
-            primal_estimate=0.5 * inner(self._w, self._w) + self._problem.C * losses,
+            primal_estimate=0.5 * inner(regularised, regularised) + self._problem.C * losses,
             finished=finished,
         )
 

@@ -32,7 +32,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificates.best import BestValues
-from certsvm.certificates.dual import DualPoint, dual_bound, dual_point, moved_point
+from certsvm.certificates.dual import (
+    DualPoint,
+    balancing,
+    class_sums,
+    dual_bound,
+    dual_point,
+    moved_point,
+)
 from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound, length
 from certsvm.kernels.losses import LOSS_TYPES, response_slope, smoothing_centre
@@ -43,6 +50,7 @@ from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require_positive
 from certsvm.solvers.second_order.accuracy import lengthening, too_rounded
+from certsvm.solvers.second_order.intercept import gradient_at, squared_gradient
 from certsvm.solvers.second_order.line_search import zero_of_slope
 from certsvm.solvers.second_order.sample import (
     SAMPLE_GAP,
@@ -95,6 +103,7 @@ class Newton(Solver):
     warm_starts_from_alpha: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = SummableProblem
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    frees_intercept: ClassVar[bool] = True
 
     max_size: int = 5000
     samples: bool = True
@@ -176,7 +185,10 @@ class NewtonRun(Run):
         assert self._summed is not None
         self._summed_alpha[:] = self._alpha
         self._point = self._summed
-        self._gradient = self.w - self._point.w
+        if self._problem.free_intercept:
+            self._sum_up()
+        else:
+            self._gradient = self.w - self._point.w
 
     @property
     def w(self) -> Vector:
@@ -215,15 +227,12 @@ class NewtonRun(Run):
             )  # fmt: skip
 
         self._share(alpha_in)
-        self._point = self._dual_point()
-        # The next step overwrites alpha, so the point returns a copy.
-        self._point = replace(self._point, alpha=self._alpha.copy if self._keep_alpha else None)
+        self._sum_up()
         self._primal = self._products.primal_bound(self._team)
         self._best.offer(self._primal.value, dual_bound(self._point)[0].value)
         if too_rounded(self._primal.rounding, self._best):
             self._products.compute(self._team)
             self._primal = self._products.primal_bound(self._team)
-        self._gradient = self.w - self._point.w
         self._answer = self._off_the_margin()
 
     def _off_the_margin(self) -> tuple[Vector, Bound]:
@@ -235,6 +244,20 @@ class NewtonRun(Run):
         longer.mix(factor, 0.0, self._along)
         bound = longer.primal_bound(self._team)
         return (longer.w, bound) if bound.high < self._primal.high else (self.w, self._primal)
+
+    def _sum_up(self) -> None:
+        """Compute the dual point of alpha and the gradient."""
+        if self._problem.free_intercept:
+            sums = class_sums(self._problem, self._alpha, self._team)
+            self._gradient = gradient_at(self._problem, self.w, sums.w)
+            self._summed = sums.point("multipliers")
+            balanced = balancing(self._problem, self._alpha)
+            self._point = sums.point("multipliers", balanced if self._keep_alpha else None)
+            return
+        self._point = self._dual_point()
+        # The next step overwrites alpha, so the point returns a copy.
+        self._point = replace(self._point, alpha=self._alpha.copy if self._keep_alpha else None)
+        self._gradient = self.w - self._point.w
 
     def _dual_point(self) -> DualPoint:
         """The dual point of alpha, updated from the last one if alpha changed on few rows."""
@@ -264,13 +287,13 @@ class NewtonRun(Run):
         self._steps += 1
         self._complete = False
         self._between = None
-        squared_gradient = inner(self._gradient, self._gradient)
-        move = self._schedule.judge(squared_gradient, self._best, filled=self._filled)
+        square = squared_gradient(problem, self.w, self._gradient)
+        move = self._schedule.judge(square, self._best, filled=self._filled)
         if move is not Move.STEP:
             self._begin_problem(move)
         free = self._free_support_vectors()
         weights = response_slope(problem.loss, self.sigma, problem.C) * problem.weights[free]
-        direction = self._space.direction(free, weights, self._gradient)
+        direction = self._space.direction(free, weights, self.w, self._gradient)
         self._along.w = direction
         self._along.compute(self._team)
         if problem.m < self._along.values.size:
@@ -334,7 +357,9 @@ class NewtonRun(Run):
 
     def _step_along(self, direction: Vector) -> float:
         """The length of the step, given the products of the rows with the direction."""
-        linear, square = inner(self.w, direction), inner(direction, direction)
+        coefficients = self._problem.regularised(direction)
+        linear = inner(self._problem.regularised(self.w), coefficients)
+        square = inner(coefficients, coefficients)
         weights, sigma, C = self._problem.weights, self.sigma, self._problem.C
         loss, products = self._problem.loss, self._along.values
 
@@ -399,6 +424,8 @@ def run_on_sample(problem: Problem, options: Options) -> NewtonRun | None:
     which = np.sort(options.rng.choice(problem.active, size, replace=False))
     weight_share = float(problem.weights[which].sum()) / problem.weight_sum
     if not has_enough_weight(weight_share, size, problem.m):
+        return None
+    if problem.free_intercept and np.unique(problem.labels[which]).size < 2:
         return None
     run = NewtonRun(problem.sample(which), replace(options, start=None, keep_alpha=False))
     for _ in range(SAMPLE_STEPS):

@@ -35,7 +35,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificates.best import BestValues
-from certsvm.certificates.dual import DualPoint, Response, RowSums, dual_bound
+from certsvm.certificates.dual import (
+    ClassSums,
+    DualPoint,
+    Response,
+    RowSums,
+    balanced_alpha,
+    dual_bound,
+)
 from certsvm.certificates.primal import LossSums, losses_of, multiply, multiply_two
 from certsvm.certificates.rounding import Bound, product_error
 from certsvm.kernels.losses import LOSS_TYPES, Loss, response_slope, smoothing_centre
@@ -51,6 +58,11 @@ from certsvm.solvers.second_order.hessian import (
     newton_direction,
     sum_of_rows,
     symmetric_product,
+)
+from certsvm.solvers.second_order.intercept import (
+    gradient_at,
+    intercept_ridge,
+    squared_gradient,
 )
 from certsvm.solvers.second_order.line_search import STEPS, best_step
 from certsvm.solvers.second_order.sample import (
@@ -91,6 +103,7 @@ class SmoothedNewton(Solver):
     name: ClassVar[str] = "smoothed-newton"
     problem_type: ClassVar[type[Any]] = SummableProblem
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    frees_intercept: ClassVar[bool] = True
 
     max_size: int = 5000
     samples: bool = True
@@ -219,15 +232,17 @@ class SmoothedNewtonRun(Run):
         self._w = reading.w
         self._schedule.steps += 1
         sigma = self.sigma
-        move = self._schedule.judge(inner(reading.gradient, reading.gradient), self._best)
+        move = self._schedule.judge(
+            squared_gradient(self._problem, reading.w, reading.gradient), self._best
+        )
         if move is Move.STEP:
             self._line = Line(
-                reading.w, newton_direction(reading.sums.gram, reading.gradient, self._options.team)
+                reading.w, self._direction(reading.sums.gram, reading.w, reading.gradient)
             )
         elif move is Move.STEEPER:
             self._solved_w = reading.w
-            steeper = direction_to_steeper(reading, sigma, self.sigma, self._options.team)
-            self._line = Line(reading.w, steeper)
+            G, gradient = steeper_problem(reading, sigma, self.sigma)
+            self._line = Line(reading.w, self._direction(G, reading.w, gradient))
         else:
             self._line = None
             if move is Move.BACK:
@@ -235,6 +250,11 @@ class SmoothedNewtonRun(Run):
             elif self._best.primal > self._problem.C * self._problem.weight_sum:
                 # The w from the sample is worse than zero.
                 self._w = np.zeros(self._problem.dimension)
+
+    def _direction(self, G: NDArray[np.float64], w: Vector, gradient: Vector) -> Vector:
+        """Newton's direction; ``G`` is overwritten."""
+        ridge = intercept_ridge(self._problem, w, gradient)
+        return newton_direction(G, gradient, self._options.team, ridge)
 
     def candidates(self) -> Iterator[Vector]:
         """The point of the last pass."""
@@ -250,13 +270,15 @@ class SmoothedNewtonRun(Run):
         return None if self._latest is None else self._latest.point
 
 
-def direction_to_steeper(reading: Reading, sigma: float, steeper: float, team: Team) -> Vector:
-    """Newton's direction for a larger sigma, if the same support vectors stay free."""
+def steeper_problem(
+    reading: Reading, sigma: float, steeper: float
+) -> tuple[NDArray[np.float64], Vector]:
+    """The Gram matrix and the gradient for a larger sigma, if the same rows stay free."""
     growth = steeper / sigma
     sums = reading.sums
     pull = symmetric_product(sums.gram, reading.w)
     gradient = reading.gradient - (growth - 1.0) * (sigma * sums.free_sum - pull)
-    return newton_direction(growth * sums.gram, gradient, team)
+    return growth * sums.gram, gradient
 
 
 @dataclass
@@ -264,7 +286,7 @@ class ReadingSums:
     """Sums over the rows of a part; those of several parts are added."""
 
     losses: LossSums
-    rows: RowSums
+    rows: RowSums | ClassSums
     gram: NDArray[np.float64]
     free_sum: Vector
     free: int
@@ -272,7 +294,8 @@ class ReadingSums:
 
     def __iadd__(self, other: ReadingSums) -> ReadingSums:
         self.losses += other.losses
-        self.rows += other.rows
+        # Both are of the same kind.
+        self.rows = self.rows + other.rows  # type: ignore[operator]
         # In place, since the matrix is large.
         self.gram += other.gram
         self.free_sum += other.free_sum
@@ -286,20 +309,24 @@ def read(problem: SummableProblem, line: Line, sigma: float, options: Options) -
     w, team = line.w, options.team
     along = None if line.searched else line.direction
     sums: ReadingSums = problem.total(
-        read_part, w, along, STEPS - line.step, sigma, problem.loss, problem.C, team=team
-    )
+        read_part, w, along, STEPS - line.step, sigma, problem.loss, problem.C,
+        problem.free_intercept, team=team,
+    )  # fmt: skip
 
-    def all_alpha() -> Vector:
-        return alpha_of(problem, Response(w, sigma), team)
+    def all_alpha(*factors: float) -> Vector:
+        return alpha_of(problem, Response(w, sigma), team, *factors)
 
-    point = sums.rows.point(
-        "smoothed hinge", all_alpha if options.keep_alpha else None, Response(w, sigma)
-    )
+    name = "squared hinge" if problem.loss.is_smooth else "smoothed hinge"
+    point = sums.rows.point(name, all_alpha if options.keep_alpha else None, Response(w, sigma))
+    gradient = gradient_at(problem, w, sums.rows.w)
     slopes = None
     if along is not None:
-        slopes = inner(line.begin, along) + STEPS * inner(along, along) + sums.slopes
-    primal = sums.losses.primal(problem.C, w, product_error(w))
-    return Reading(w, primal, point, w - point.w, sums, slopes)
+        begin, direction = problem.regularised(line.begin), problem.regularised(along)
+        slopes = inner(begin, direction) + STEPS * inner(direction, direction) + sums.slopes
+    primal = sums.losses.primal(
+        problem.C, w, product_error(w), free_intercept=problem.free_intercept
+    )
+    return Reading(w, primal, point, gradient, sums, slopes)
 
 
 def read_part(
@@ -311,6 +338,7 @@ def read_part(
     sigma: float,
     loss: Loss,
     C: float,
+    free_intercept: bool,
 ) -> ReadingSums:
     """The sums of a part; the slopes are those of its losses at w + ``steps`` times ``along``."""
     products = np.empty(part.rows.n_rows)
@@ -321,7 +349,7 @@ def read_part(
         multiply_two(part, w, along, products, products_along, team)
     losses = losses_of(part, team, loss, products, product_error(w))
     unclipped, alpha, free = alpha_and_free(part, products, sigma, loss, C)
-    rows = RowSums.of(part, alpha, loss, C, team)
+    rows = (ClassSums if free_intercept else RowSums).of(part, alpha, loss, C, team)
     G = gram(part, free, response_slope(loss, sigma, C) * part.weights[free], team)
     free_sum = sum_of_rows(part, free, team)
     slopes = np.zeros(steps.size)
@@ -343,14 +371,31 @@ def alpha_and_free(
     return unclipped, alpha, rows[:n_free]
 
 
-def alpha_of(problem: SummableProblem, response: Response, team: Team) -> Vector:
-    """The alpha of a response: one pass, and a number per row."""
+def alpha_of(
+    problem: SummableProblem,
+    response: Response,
+    team: Team,
+    positive: float = 1.0,
+    negative: float = 1.0,
+) -> Vector:
+    """The alpha of a response, times a factor for each label: one pass, and a number per row."""
     return np.concatenate(
-        problem.of_each(_alpha_of_part, response, problem.loss, problem.C, team=team)
+        problem.of_each(
+            _alpha_of_part, response, problem.loss, problem.C, positive, negative, team=team
+        )
     )
 
 
-def _alpha_of_part(part: Part, team: Team, response: Response, loss: Loss, C: float) -> Vector:
+def _alpha_of_part(
+    part: Part,
+    team: Team,
+    response: Response,
+    loss: Loss,
+    C: float,
+    positive: float,
+    negative: float,
+) -> Vector:
     products = np.empty(part.rows.n_rows)
     multiply(part, response.w, products, team)
-    return alpha_and_free(part, products, response.sigma, loss, C)[1]
+    alpha = alpha_and_free(part, products, response.sigma, loss, C)[1]
+    return balanced_alpha(part, alpha, positive, negative)

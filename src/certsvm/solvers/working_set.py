@@ -41,7 +41,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import dual_sum
+from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.jit import kernel
@@ -116,6 +116,7 @@ class WorkingSet(Solver):
     name: ClassVar[str] = "working-set"
     warm_starts_from_alpha: ClassVar[bool] = True
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    frees_intercept: ClassVar[bool] = True
 
     omega: float = 1.2
     shrink_margin: float = 0.1
@@ -145,6 +146,7 @@ class WorkingSetRun(DualCoordinateRun):
         sweeps=count(),
         alpha=array("n_rows", low=0.0, high="box"),
         w=array("dimension"),
+        multiplier=number(),
         rounding=number(low=0.0),
         active=row_indices(ascending=True),
         order=nested(),
@@ -275,8 +277,11 @@ class WorkingSetRun(DualCoordinateRun):
         if self._w_sum is not None:
             self._w_sum += self._w
             self._n_summed += 1
-        dual = dual_sum(self._problem, self._alpha).value - 0.5 * inner(self._w, self._w)
-        self._dual_value = max(self._dual_value, dual)
+        if self._problem.free_intercept:
+            self._dual_value = max(self._dual_of_w, 0.0)
+        else:
+            self._dual_value = max(self._dual_value, self._dual_of_w)
+        self._move_multiplier()
         return max(sum(result[2] for result in sums), 0.0), sum(result[1] for result in sums)
 
     def _is_due(self, estimate: float) -> bool:
@@ -341,6 +346,12 @@ class WorkingSetRun(DualCoordinateRun):
         )  # fmt: skip
         self._active = active[:size]
         return max(gap, 0.0)
+
+    def dual(self) -> DualPoint | None:
+        """The point alpha; if the intercept is free, only after an evaluation: it takes a pass."""
+        if self._problem.free_intercept and not self._computed:
+            return None
+        return super().dual()
 
     def primal(self) -> tuple[Vector, Bound] | None:
         """The best combination and its J, after an evaluation."""

@@ -235,6 +235,12 @@ def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
             f"solver {solver.name!r} minimises the hinge loss, not loss={problem.loss.name!r}. "
             f"Solvers that do: {', '.join(map(repr, able))}"
         )
+    if problem.free_intercept and not solver.frees_intercept:
+        able = [name for name, other in SOLVERS.items() if other.frees_intercept]
+        raise ValueError(
+            f"solver {solver.name!r} needs penalize_intercept=True. Solvers that do not: "
+            f"{', '.join(map(repr, able))}"
+        )
     if not isinstance(problem, solver.problem_type):
         hint = ""
         if isinstance(problem, StreamedProblem):

@@ -16,6 +16,7 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton
 from certsvm.solvers.second_order import spaces
+from certsvm.solvers.second_order.intercept import intercept_ridge
 from certsvm.solvers.second_order.spaces import ColumnSpace, RowSpace, row_products, space_of
 from certsvm.training.loop import train
 from tests.problems import Array, Case, cases
@@ -33,8 +34,28 @@ def test_both_spaces_solve_the_system(case: Case, seed: int) -> None:
     H = np.eye(problem.dimension) + patterns.T @ (weights[:, None] * patterns)
     scale = np.abs(H).max()
     for space in (ColumnSpace(problem, ALONE), RowSpace(problem, ALONE)):
-        direction = space.direction(free, weights, gradient)
+        direction = space.direction(free, weights, gradient, gradient)
         np.testing.assert_allclose(H @ direction, -gradient, atol=1e-9 * scale**2)
+
+
+@pytest.mark.parametrize("n_free", [0, 1, 9])
+@pytest.mark.parametrize("shape", [(12, 5), (12, 30)])
+def test_both_spaces_leave_a_free_intercept_out_of_the_regulariser(
+    shape: tuple[int, int], n_free: int
+) -> None:
+    rng = np.random.default_rng(0)
+    rows = Rows(rng.standard_normal(shape), intercept_scaling=2.0)
+    labels = np.where(np.arange(shape[0]) % 2, 1.0, -1.0)
+    problem = Problem(rows, labels, penalize_intercept=False)
+    free, weights = np.arange(n_free), rng.random(n_free)
+    w, gradient = rng.standard_normal((2, problem.dimension))
+    patterns = np.hstack([rows.matrix, np.full((shape[0], 1), 2.0)])[free]
+    H = np.eye(problem.dimension) + patterns.T @ (weights[:, None] * patterns)
+    H[-1, -1] += intercept_ridge(problem, w, gradient) - 1.0
+    assert intercept_ridge(problem, w, gradient) < 0.2 < intercept_ridge(problem, w, 0.0 * w) == 1.0
+    for space in (ColumnSpace(problem, ALONE), RowSpace(problem, ALONE)):
+        direction = space.direction(free, weights, w, gradient)
+        np.testing.assert_allclose(H @ direction, -gradient, rtol=1e-9, atol=1e-9)
 
 
 def test_the_smaller_space_is_taken() -> None:
@@ -90,7 +111,7 @@ def test_a_matrix_that_rounding_makes_indefinite() -> None:
     problem = Problem(Rows(X), np.ones(80))
     space = RowSpace(problem, ALONE)
     gradient = X[0] / 1e9
-    direction = space.direction(np.arange(80), np.ones(80), gradient)
+    direction = space.direction(np.arange(80), np.ones(80), gradient, gradient)
     assert np.isfinite(direction).all()
     assert direction @ gradient <= 1e-6
 

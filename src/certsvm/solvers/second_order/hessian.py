@@ -18,9 +18,15 @@ _LEAST_SHARED_PRODUCTS = 2_000_000
 _ROWS_AT_ONCE, DENSE_COST = 2048, 0.07
 
 
-def newton_direction(G: NDArray[np.float64], gradient: Vector, team: Team = ALONE) -> Vector:
-    """-(I + G)^-1 gradient; ``G`` is overwritten."""
+def newton_direction(
+    G: NDArray[np.float64], gradient: Vector, team: Team = ALONE, ridge: float = 1.0
+) -> Vector:
+    """-(I + G)^-1 gradient; ``G`` is overwritten.
+
+    The last entry of I is ``ridge``: less than one if the intercept is free.
+    """
     G[np.diag_indices_from(G)] += 1.0
+    G[-1, -1] += ridge - 1.0
     solution = solve(G, gradient, team)
     # If rounding made the matrix indefinite: minus the gradient is always a direction of descent.
     return -gradient if solution is None else -solution

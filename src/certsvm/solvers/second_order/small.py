@@ -49,6 +49,11 @@ _ACCURACY, _STEPS_PER_PROBLEM = MEMORY.accuracy, MEMORY.most_steps
 _STEEP_STEPS = MEMORY.steep_steps
 
 
+def solves(problem: Problem) -> bool:
+    """Whether the steps are made here: with few columns, if the intercept is penalised."""
+    return problem.dimension <= MOST_COLUMNS and not problem.free_intercept
+
+
 def solved_start(problem: Problem) -> Start | None:
     """A start at the optimum up to rounding; None if the steps made here do not lead near it.
 

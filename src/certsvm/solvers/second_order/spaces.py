@@ -28,10 +28,16 @@ from numpy.typing import NDArray
 from certsvm.kernels.gram import scaled_submatrix, sparse_row_products
 from certsvm.kernels.objective import combination_of, products_of
 from certsvm.kernels.rows import CsrRows, Vector
+from certsvm.kernels.vectors import inner
 from certsvm.parallel import Team, single_threaded_blas
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers.second_order.hessian import DENSE_COST, gram, newton_direction
+from certsvm.solvers.second_order.hessian import (
+    DENSE_COST,
+    gram,
+    newton_direction,
+)
+from certsvm.solvers.second_order.intercept import intercept_ridge
 from certsvm.solvers.second_order.systems import solve
 
 # If rounding makes a matrix indefinite, its ridge is raised: at first to this times its size and
@@ -47,8 +53,13 @@ class Space(ABC):
     """Where a step of Newton's method solves its system."""
 
     @abstractmethod
-    def direction(self, free: NDArray[np.int64], weights: Vector, gradient: Vector) -> Vector:
-        """-(I + sum_k weights_k y_k y_k')^-1 gradient, over the ``free`` rows, which ascend."""
+    def direction(
+        self, free: NDArray[np.int64], weights: Vector, w: Vector, gradient: Vector
+    ) -> Vector:
+        """-(I + sum_k weights_k y_k y_k')^-1 gradient, over the ``free`` rows, which ascend.
+
+        If the intercept is free, the last entry of I is the ``intercept_ridge`` at w.
+        """
 
 
 def space_of(problem: Problem, team: Team) -> Space:
@@ -65,10 +76,13 @@ class ColumnSpace(Space):
         self._problem = problem
         self._team = team
 
-    def direction(self, free: NDArray[np.int64], weights: Vector, gradient: Vector) -> Vector:
+    def direction(
+        self, free: NDArray[np.int64], weights: Vector, w: Vector, gradient: Vector
+    ) -> Vector:
         """Solve a system as large as the number of columns."""
         G = gram(self._problem, free, weights, self._team)
-        return newton_direction(G, gradient, self._team)
+        ridge = intercept_ridge(self._problem, w, gradient)
+        return newton_direction(G, gradient, self._team, ridge)
 
 
 class RowSpace(Space):
@@ -78,9 +92,37 @@ class RowSpace(Space):
         self._problem = problem
         self._team = team
         self._room = np.empty(0)
+        # The share of the intercept in the products of rows.
+        self._offset = problem.intercept_scaling**2 if problem.free_intercept else 0.0
 
-    def direction(self, free: NDArray[np.int64], weights: Vector, gradient: Vector) -> Vector:
-        """Solve a system as large as the number of free rows."""
+    def direction(
+        self, free: NDArray[np.int64], weights: Vector, w: Vector, gradient: Vector
+    ) -> Vector:
+        """Solve a system as large as the number of free rows; two, if the intercept is free.
+
+        With A the Hessian of the coefficients, a its last column and c its corner, the step of a
+        free intercept is (-g_b - a.p) / (c - a.q), where A p = -g and A q = a, and the coefficients
+        move by p - q times that.
+        """
+        if not self._problem.free_intercept:
+            return self._solution(free, weights, gradient)
+        rho, rows = self._problem.intercept_scaling, self._problem.rows
+        a = np.zeros(rows.dimension)
+        combination_of(rows.arrays, free, rho * weights, 0, free.size, a)
+        a[-1] = 0.0
+        ridge = intercept_ridge(self._problem, w, gradient)
+        corner = rho * rho * float(weights.sum()) + ridge
+        p = self._solution(free, weights, np.append(gradient[:-1], 0.0))
+        q = -self._solution(free, weights, a)
+        p[-1] = q[-1] = 0.0
+        # By rounding alone it may be negative.
+        rest = max(corner - inner(a, q), ridge)
+        step = (-float(gradient[-1]) - inner(a, p)) / rest
+        direction = p - step * q
+        direction[-1] = step
+        return direction
+
+    def _solution(self, free: NDArray[np.int64], weights: Vector, gradient: Vector) -> Vector:
         rows = self._problem.rows
         scales = np.sqrt(weights) * np.sign(self._problem.signed_weights[free])
         products = np.empty(free.size)
@@ -111,7 +153,7 @@ class RowSpace(Space):
         A, ridge = self._room[: n * n].reshape(n, n), 1.0
 
         def fill(first: int, last: int) -> None:
-            scaled_submatrix(K, free, scales, ridge, first, last, A)
+            scaled_submatrix(K, free, scales, self._offset, ridge, first, last, A)
 
         for trial in range(_MOST_RIDGES + 1):
             self._share(fill, n, n * n)

@@ -1,4 +1,14 @@
-"""The state of dual coordinate descent: alpha, and w = sum_k alpha_k y_k with its rounding."""
+"""The state of dual coordinate descent: alpha, and w = sum_k alpha_k y_k with its rounding.
+
+If the intercept is free, alpha must satisfy sum_k label_k alpha_k = 0. The method of multipliers
+maximises
+
+    L(alpha) - b_hat sum_k label_k alpha_k - rho^2 / 2 (sum_k label_k alpha_k)^2
+
+for a fixed b_hat, and then moves b_hat to b_hat + rho^2 sum_k label_k alpha_k. With the last entry
+of w moved by b_hat / rho, that is the problem whose intercept is penalised: steps do not change. It
+is the proximal point method for b, with the term (b - b_hat)^2 / (2 rho^2).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import DualPoint, dual_point, point_of
+from certsvm.certificates.dual import DualPoint, dual_point, dual_sum, point_of, row_sums
 from certsvm.certificates.rounding import updates_rounding
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
@@ -32,13 +42,37 @@ class DualCoordinateRun(Run):
         self._keep_alpha = options.keep_alpha
         self._passes = 0
         self._alpha = starting_alpha(problem, options.start)
+        # The intercept divided by rho, if it is free: the multiplier of sum_k label_k alpha_k = 0.
+        self._multiplier = 0.0
+        if problem.free_intercept and options.start is not None:
+            self._multiplier = float(options.start.w[-1])
         self._compute_w()
         self._complete = True
 
     def _compute_w(self) -> None:
         """Compute w from alpha, which resets its rounding."""
-        point = dual_point(self._problem, self._alpha, "start", self._team)
+        point = row_sums(self._problem, self._alpha, self._team).point("start")
         self._w, self._rounding = point.w, point.w_rounding
+        if self._problem.free_intercept:
+            self._w[-1] += self._multiplier
+
+    def _move_multiplier(self) -> None:
+        """Move a free intercept by what alpha lacks of balance: the method of multipliers."""
+        if self._problem.free_intercept:
+            pull = float(self._w[-1]) - self._multiplier
+            self._multiplier += pull
+            self._w[-1] += pull
+
+    @property
+    def _dual_of_w(self) -> float:
+        """L(alpha), as computed; if the intercept is free, the Lagrange function."""
+        problem, w = self._problem, self._w
+        regularised = problem.regularised(w)
+        value = dual_sum(problem, self._alpha).value - 0.5 * inner(regularised, regularised)
+        if problem.free_intercept:
+            # w[-1] is the multiplier, plus rho sum_k label_k alpha_k.
+            value -= float(w[-1] * (w[-1] - self._multiplier))
+        return value
 
     def _visit(
         self, order: NDArray[np.int64], steps: Callable[..., Any], *parameters: float
@@ -73,6 +107,9 @@ class DualCoordinateRun(Run):
         """The point alpha, after a complete pass."""
         if not self._complete:
             return None
+        if self._problem.free_intercept:
+            alpha = self._alpha.copy() if self._keep_alpha else self._alpha
+            return dual_point(self._problem, alpha, "dual coordinates", self._team)
         return point_of(
             self._problem, self._alpha, self._w, self._rounding, "dual coordinates",
             keep_alpha=self._keep_alpha,

@@ -39,7 +39,8 @@ _RIDGE = 1e-9
 def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float, float]:
     """Coefficients (a, b) for which f is small, and not above f(1, 0) or f(0, 1)."""
     loss, C, weights = problem.loss, problem.C, problem.weights
-    uu, uv, vv = inner(u.w, u.w), inner(u.w, v.w), inner(v.w, v.w)
+    one, other = problem.regularised(u.w), problem.regularised(v.w)
+    uu, uv, vv = inner(one, one), inner(one, other), inner(other, other)
     best, best_value = (1.0, 0.0), math.inf
     width = _WIDTH
     a, b = best
