@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.data import DataSet
 from benchmarks.store import Store
+from certsvm.kernels.losses import loss_named
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import make_solver
@@ -45,17 +46,26 @@ class Reference:
         return objective / self.dual - 1
 
 
-def objective(data: DataSet, C: float, w: Array) -> float:
+def objective(data: DataSet, C: float, w: Array, loss: str = "hinge") -> float:
     """J(w) with SciPy, the same for all systems."""
     losses = np.maximum(0.0, 1.0 - data.y * (data.X @ w))
+    if loss == "squared_hinge":
+        losses = losses**2
     return float(0.5 * w @ w + C * losses.sum())
 
 
 def reference(
-    data: DataSet, C: float, finest: float, max_seconds: float, store: Store
+    data: DataSet,
+    C: float,
+    finest: float,
+    max_seconds: float,
+    store: Store,
+    loss: str = "hinge",
 ) -> Reference:
     """Compute the interval, unless the store has one that is narrow enough or took as long."""
     key = f"{data.name} {fingerprint(data.X, data.y)} C={C:g}"
+    if loss != "hinge":
+        key += f" {loss}"
     known: dict[str, Any] | None = store.get("references", key)
     if known is not None:
         interval = Reference(**known)
@@ -64,8 +74,8 @@ def reference(
     print(f"{data.name}, C = {C:g}: reference", end=" ", file=sys.stderr, flush=True)
     began = time.perf_counter()
     result = train(
-        Problem(Rows(data.X), data.y, C=C), make_solver("auto"), tol=finest * FINER, seed=0,
-        max_iter=NO_LIMIT, max_time=max_seconds,
+        Problem(Rows(data.X), data.y, C=C, loss=loss_named(loss)), make_solver("auto"),
+        tol=finest * FINER, seed=0, max_iter=NO_LIMIT, max_time=max_seconds,
     )  # fmt: skip
     if result.reason == INTERRUPTED:
         raise KeyboardInterrupt

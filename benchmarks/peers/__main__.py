@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from benchmarks import machine
 from benchmarks.data import OPTIMA, OTHERS, DataSet, available
 from benchmarks.peers import environments, growth, process, report, worker
-from benchmarks.peers.adapters import PEERS, Ours
+from benchmarks.peers.adapters import ADAPTERS, PEERS, Ours
 from benchmarks.peers.cell import Bench, Systems, wide
 from benchmarks.peers.process import Worker
 from benchmarks.reference import fingerprint, reference
@@ -57,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--sets", nargs="+", default=[*OPTIMA, *OTHERS], help="names of files with two labels")
     add("--peers", nargs="+", default=PEERS, help=f"which: {', '.join(PEERS)} (default: all)")
     add("--C", nargs="+", type=float, default=[0.05, 1.0, 10.0])
+    add("--loss", default="hinge", choices=("hinge", "squared_hinge"))
     add("--accuracies", nargs="+", type=float, default=[0.01, 1e-6], help="true, relative")
     add("--repeats", type=int, default=3, help="fits of each system in turn; the best counts")
     add("--max-seconds", type=float, default=60.0, help="for one fit")
@@ -74,14 +75,15 @@ def _parser() -> argparse.ArgumentParser:
 def compare(arguments: argparse.Namespace) -> None:
     """Measure the missing cells and write the tables; Ctrl-C keeps finished cells."""
     store = Store(arguments.cache / "peers.json", fresh=arguments.fresh)
-    names = [Ours.name, *arguments.peers]
+    peers = [name for name in arguments.peers if ADAPTERS[name].variants_for(arguments.loss)]
+    names = [Ours.name, *peers]
     pythons = {name: environments.python_for(name, arguments.environments) for name in names}
     versions, missing = process.versions(pythons)
     for name, why in missing.items():
         _say(f"{name} is skipped: {why}")
     if Ours.name not in versions:
         raise SystemExit("certsvm itself cannot be imported")
-    systems = Systems(pythons, versions, arguments.threads)
+    systems = Systems(pythons, versions, arguments.threads, arguments.loss)
     cells: list[dict[str, Any]] = []
     try:
         for data in available(arguments.data, arguments.sets):
@@ -94,6 +96,7 @@ def compare(arguments: argparse.Namespace) -> None:
         results = {
             "machine": machine.describe(),
             "threads": arguments.threads,
+            "loss": arguments.loss,
             "repeats": arguments.repeats,
             "max_seconds": arguments.max_seconds,
             "versions": versions,
@@ -120,7 +123,9 @@ def _one_set(
         worker.save(path, data.X, data.y)
     with ExitStack() as stack:
         workers = {
-            name: stack.enter_context(Worker(systems.pythons[name], name, path, systems.threads))
+            name: stack.enter_context(
+                Worker(systems.pythons[name], name, path, systems.threads, systems.loss)
+            )
             for name in systems.versions
         }
         bench = Bench(data, identity, systems, workers, store, arguments.max_seconds)
@@ -130,7 +135,9 @@ def _one_set(
                 cell = store.get("cells", key)
                 if cell is None:
                     finest = min(arguments.accuracies)
-                    known = reference(data, C, finest, arguments.reference_seconds, store)
+                    known = reference(
+                        data, C, finest, arguments.reference_seconds, store, arguments.loss
+                    )
                     cell = describe(data) | {
                         "C": C,
                         "accuracy": accuracy,

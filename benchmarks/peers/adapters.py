@@ -1,8 +1,8 @@
 """One small class for each system: how to call it, and which knob sets its accuracy.
 
 They run in separate environments, so they import only NumPy and SciPy until a system is needed. All
-minimise 1/2 |w|^2 + C sum_k max(0, 1 - y_k w.x_k) without intercept; the classes translate C into
-the parameter of each system.
+minimise 1/2 |w|^2 + C sum_k max(0, 1 - y_k w.x_k), or the same with the squares of the losses,
+without intercept; the classes translate C into the parameter of each system.
 """
 
 from __future__ import annotations
@@ -43,12 +43,21 @@ class Adapter(ABC):
     variants: ClassVar[tuple[str, ...]] = ("",)
     """Ways of using it; the fastest counts."""
 
+    variants_of_square: ClassVar[tuple[str, ...]] = ()
+    """The same for the squared hinge; none if it does not minimise that."""
+
     knob: ClassVar[str] = "tolerance"
     """Kind of setting: a tolerance, or a number of passes."""
 
-    def __init__(self, threads: int = 1, scratch: Path = Path()) -> None:
+    def __init__(self, threads: int = 1, scratch: Path = Path(), loss: str = "hinge") -> None:
         self.threads = threads
         self.scratch = scratch
+        self.loss = loss
+
+    @classmethod
+    def variants_for(cls, loss: str) -> tuple[str, ...]:
+        """Ways of using it for a loss; none if it does not minimise that."""
+        return cls.variants if loss == "hinge" else cls.variants_of_square
 
     @classmethod
     def ladder(cls, accuracy: float) -> list[float]:
@@ -62,7 +71,7 @@ class Adapter(ABC):
     def warm_up(self, X: sp.csr_matrix, y: Array) -> None:
         """Compile and load everything on a small ``X``."""
         self.prepare(X, y)
-        for variant in self.variants:
+        for variant in self.variants_for(self.loss):
             self.weights(self.fit(0.01, variant, 1.0 if self.knob == "passes" else 0.1))
 
     def prepare(self, X: sp.csr_matrix, y: Array) -> None:
@@ -88,6 +97,7 @@ class Ours(Adapter):
     name = "certsvm"
     package = "certsvm"
     module = "certsvm"
+    variants_of_square = ("",)
 
     @classmethod
     def ladder(cls, accuracy: float) -> list[float]:
@@ -119,7 +129,7 @@ class Ours(Adapter):
 
     def _estimator(self, C: float, tol: float) -> Any:
         return import_module("certsvm").LinearSVC(
-            C=C, tol=tol, fit_intercept=False, random_state=0, n_jobs=self.threads,
+            C=C, tol=tol, loss=self.loss, fit_intercept=False, random_state=0, n_jobs=self.threads,
             max_iter=NO_LIMIT,
         )  # fmt: skip
 
@@ -130,12 +140,13 @@ class SklearnLinearSVC(Adapter):
     name = "sklearn-LinearSVC"
     package = "scikit-learn"
     module = "sklearn.svm"
+    variants_of_square = ("primal", "dual")
 
     def fit(self, C: float, variant: str, setting: float) -> Any:
-        """Dual coordinate descent."""
+        """Dual coordinate descent, or Newton's method with conjugate gradients in the primal."""
         estimator = import_module("sklearn.svm").LinearSVC(
-            C=C, loss="hinge", dual=True, fit_intercept=False, tol=setting, max_iter=NO_LIMIT,
-            random_state=0,
+            C=C, loss=self.loss, dual=variant != "primal", fit_intercept=False, tol=setting,
+            max_iter=NO_LIMIT, random_state=0,
         )  # fmt: skip
         return estimator.fit(self.X, self.y)
 
@@ -169,6 +180,7 @@ class Liblinear(Adapter):
     name = "liblinear"
     package = "liblinear-official"
     module = "liblinear.liblinearutil"
+    variants_of_square = ("-s 2", "-s 1")
 
     def prepare(self, X: sp.csr_matrix, y: Array) -> None:
         """Copy the rows into liblinear's nodes."""
@@ -176,8 +188,11 @@ class Liblinear(Adapter):
         self._problem = import_module(self.module).problem(y, X)
 
     def fit(self, C: float, variant: str, setting: float) -> Any:
-        """Dual coordinate descent, for 300 passes at most: the limit is in its source."""
-        options = f"-s 3 -B -1 -q -c {C!r} -e {setting!r} {self._threads()}"
+        """Dual coordinate descent, for 300 passes at most: the limit is in its source.
+
+        With -s 2, Newton's method with conjugate gradients in the primal.
+        """
+        options = f"{variant or '-s 3'} -B -1 -q -c {C!r} -e {setting!r} {self._threads()}"
         # It takes C's random numbers where the last fit left them; so a fit can be repeated.
         ctypes.CDLL(None).srand(1)
         return import_module(self.module).train(self._problem, options)

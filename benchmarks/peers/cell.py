@@ -30,6 +30,7 @@ class Systems:
     pythons: dict[str, Path]
     versions: dict[str, str]
     threads: int
+    loss: str = "hinge"
 
 
 class Bench:
@@ -51,11 +52,17 @@ class Bench:
         self._store = store
         self._limit = limit
 
+    @property
+    def _loss(self) -> str:
+        """The loss in keys of the store; the hinge goes without saying."""
+        return "" if self._systems.loss == "hinge" else f" {self._systems.loss}"
+
     def key(self, C: float, accuracy: float, repeats: int) -> str:
         """Everything that a finished cell depends on."""
         versions = ", ".join(f"{n} {v}" for n, v in self._systems.versions.items())
         return (
-            f"{self.identity} C={C:g} accuracy={accuracy:g} threads={self._systems.threads} "
+            f"{self.identity}{self._loss} C={C:g} accuracy={accuracy:g} "
+            f"threads={self._systems.threads} "
             f"repeats={repeats} limit={self._limit:g}: {versions}"
         )
 
@@ -102,7 +109,9 @@ class Bench:
             self._say(name, C, trial, reference)
             return trial
 
-        return loosest(ADAPTERS[name], target, self._limit, fit, reference.accuracy)
+        return loosest(
+            ADAPTERS[name], target, self._limit, fit, reference.accuracy, self._systems.loss
+        )
 
     def _fit(self, name: str, C: float, variant: str, setting: float, limit: float) -> Trial:
         fit: Fit = self._workers[name].fit(C, variant, setting, limit)
@@ -110,7 +119,7 @@ class Bench:
         if fit.w is not None:
             trial.memory = fit.memory
             trial.certified = bool(fit.remarks.get("met", True))
-            trial.objective = objective(self.data, C, fit.w)
+            trial.objective = objective(self.data, C, fit.w, self._systems.loss)
             if not np.isfinite(trial.objective):
                 trial.objective, trial.failed = None, "the answer is not finite"
         return trial
@@ -154,7 +163,7 @@ class Bench:
 
     def _trials_key(self, name: str, C: float) -> str:
         version, threads = self._systems.versions[name], self._systems.threads
-        return f"{self.identity} C={C:g} threads={threads}: {name} {version}"
+        return f"{self.identity}{self._loss} C={C:g} threads={threads}: {name} {version}"
 
     def _say(self, name: str, C: float, trial: Trial, reference: Reference) -> None:
         knob = f"{ADAPTERS[name].knob} {trial.setting:g}"

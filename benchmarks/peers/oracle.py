@@ -48,6 +48,7 @@ def loosest(
     limit: float,
     fit: Callable[[str, float, float], Trial],
     accuracy: Callable[[float], float],
+    loss: str = "hinge",
 ) -> Search:
     """Go up the ladder of each variant until it is accurate enough; the fastest variant counts.
 
@@ -63,10 +64,12 @@ def loosest(
         Makes the trial of a variant and a setting within a number of seconds.
     accuracy : callable
         The true relative accuracy of an objective value.
+    loss : str, default="hinge"
+        The loss.
     """
     best: Trial | None = None
     nearest, trials = float("inf"), []
-    for variant in adapter.variants:
+    for variant in adapter.variants_for(loss):
         # A variant that is slower than a successful one is not worth waiting for.
         patience = limit if best is None else min(limit, 1.0 + 1.5 * _seconds(best))
         history: list[float] = []

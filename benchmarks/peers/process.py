@@ -53,10 +53,12 @@ class Fit:
 class Worker:
     """A process with one system and one data set, started at its first fit."""
 
-    def __init__(self, python: Path, name: str, data: Path, threads: int) -> None:
+    def __init__(
+        self, python: Path, name: str, data: Path, threads: int, loss: str = "hinge"
+    ) -> None:
         self.name = name
         self._python = python
-        self._arguments = ["--data", str(data), "--scratch", str(data.parent)]
+        self._arguments = ["--data", str(data), "--scratch", str(data.parent), "--loss", loss]
         self._threads = threads
         self._log = data.parent / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None

@@ -16,7 +16,7 @@ from benchmarks.peers.figures import Cell, fastest_peer, percentage, ratio
 System = dict[str, Any]
 
 ABOUT = """\
-All minimise 1/2 |w|^2 + C sum max(0, 1 - y w.x), without intercept, to the same true relative
+All minimise 1/2 |w|^2 + C sum {loss}, without intercept, to the same true relative
 accuracy J(w) / J_opt - 1. Ours stops when it has proved the accuracy. Every peer is used with the
 loosest setting that reaches it, which was looked for beforehand with knowledge of the optimum;
 of several variants the fastest counts.
@@ -31,6 +31,7 @@ The accuracies are against the best dual bound that is known to us, so they are 
 truth. liblinear and liblinear-multicore end after 300 passes in any case. Vowpal Wabbit's penalty
 is close to the problem's but not the same, and it computes in single precision.
 """
+LOSSES = {"hinge": "max(0, 1 - y w.x)", "squared_hinge": "max(0, 1 - y w.x)^2"}
 MARKS = """\
 Marks in the tables: `*`: one measurement, of a peer that took more than 5 s and ten times as long
 as the fastest, or whose other rounds missed the accuracy. `?`: the optimum is known less well than
@@ -50,7 +51,7 @@ def markdown(results: dict[str, Any]) -> str:
     cells: list[Cell] = results["cells"]
     names = list(results["versions"])
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    lines = ["# peers", "", ABOUT]
+    lines = ["# peers", "", ABOUT.format(loss=LOSSES[results.get("loss", "hinge")])]
     lines += [
         f"{measured_on(results['machine'])}. Threads: {results['threads']}; "
         f"rounds: {results['repeats']}; at most {results['max_seconds']:g} s for a fit.",

@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("name", choices=ADAPTERS)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--loss", default="hinge")
     parser.add_argument("--scratch", type=Path, default=Path())
     arguments = parser.parse_args()
     # Libraries print as they please; only answers may reach the pipe.
@@ -42,7 +43,7 @@ def main() -> None:
         answers.write(json.dumps(message) + "\n")
 
     try:
-        adapter = ADAPTERS[arguments.name](arguments.threads, arguments.scratch)
+        adapter = ADAPTERS[arguments.name](arguments.threads, arguments.scratch, arguments.loss)
         import_module(adapter.module)
         answer({"version": adapter.version()})
         if arguments.data is None:

@@ -20,7 +20,7 @@ stored values, the costs in nanoseconds (only ratios matter) are
 for sparse rows, and 0.5 n / m + 45 and n + 20 m + 0.004 q + 0.02 d^3 for dense ones. Newton takes
 7 steps to one per cent, up to 30 more if there are few rows per column, and 5 for each further
 digit; before these, 15 steps on a sample, if there is one. From an alpha that is good it takes 5
-steps, and 5 for each digit to be gained.
+steps, and 5 for each digit to be gained. If the loss is smooth, these numbers are smaller.
 
 With fewer rows than columns, Newton's systems are as large as the number of free rows:
 
@@ -48,7 +48,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
@@ -85,14 +85,36 @@ _SMALL = 120_000
 _MOST_REFINEMENTS, _PATIENCE, _PATIENCE_IF_SOLVED = 100, 15, 2
 # Below this relative gap, alpha is a better start than a sample.
 _GOOD_ALPHA = 0.05
-_LEAST_PASSES = 3
+# The passes of working sets that Newton must be cheaper than to begin: of the hinge, and of a
+# smooth loss.
+_LEAST_PASSES, _LEAST_PASSES_IF_SMOOTH = 3.0, 4.5
 # From a given alpha to this accuracy or better, Newton begins if its step costs at most so many
 # passes over the rows.
 _ACCURATE, _CHEAP_STEP = 1e-4, 10.0
-_STEPS_ON_SAMPLE = 15.0
 # The predicted number of visits is too small by about this factor.
 _OPTIMISM = 2.0
 _SWITCHED = f"{WorkingSet.name}, then {Newton.name}"
+
+
+class Steps(NamedTuple):
+    """The steps of Newton that ``auto`` expects."""
+
+    to_one_per_cent: float
+    """Without regard to the shape of the data."""
+    per_digit: float
+    """More, for each further digit."""
+    per_column: float
+    """More, for each column per row."""
+    most_for_columns: float
+    """At most so many of these."""
+    on_sample: float
+    """Before these, if there is a sample."""
+    from_good_alpha: float
+    """Without regard to the digits to be gained, from an alpha that is good."""
+
+
+_STEPS = Steps(7.0, 5.0, 100.0, 30.0, on_sample=15.0, from_good_alpha=5.0)
+_STEPS_IF_SMOOTH = Steps(2.5, 1.0, 100.0, 10.0, on_sample=5.0, from_good_alpha=2.0)
 
 
 @dataclass(frozen=True)
@@ -162,7 +184,8 @@ class AutoRun(Run):
         self.solver_name = Newton.name
         if self._refinement is None:
             order = Order(problem, options.rng, shuffled=shuffled)
-            visits = _LEAST_PASSES * problem.m * visit_cost(problem, in_order=order.in_order)
+            passes = _LEAST_PASSES_IF_SMOOTH if problem.loss.is_smooth else _LEAST_PASSES
+            visits = passes * problem.m * visit_cost(problem, in_order=order.in_order)
             if visits <= self._newton_cost(0.01) and not self._starts_near(order):
                 self.solver_name = WorkingSet.name
                 self._run = WorkingSetRun(WorkingSet(), problem, options, order)
@@ -311,13 +334,16 @@ def newton_cost(problem: Problem, target: float, n_jobs: int = 1, gap: float = m
     if system_size(problem) > _LARGEST_SIZE:
         return math.inf
     step = step_cost(problem, n_jobs)
-    steps = 7.0 + 5.0 * _digits(0.01, target) + min(100.0 * problem.dimension / problem.m, 30.0)
-    cost = steps * (step + _OVERHEAD)
+    steps = _STEPS_IF_SMOOTH if problem.loss.is_smooth else _STEPS
+    for_columns = min(steps.per_column * problem.dimension / problem.m, steps.most_for_columns)
+    n_steps = steps.to_one_per_cent + steps.per_digit * _digits(0.01, target) + for_columns
+    cost = n_steps * (step + _OVERHEAD)
     size = sample_size(problem.m, problem.dimension)
     if size is not None:
-        cost += _STEPS_ON_SAMPLE * (step * size / problem.m + _OVERHEAD)
+        cost += steps.on_sample * (step * size / problem.m + _OVERHEAD)
     if gap <= _GOOD_ALPHA:
-        cost = min(cost, (5.0 + 5.0 * _digits(gap, target)) * (step + _OVERHEAD))
+        n_steps = steps.from_good_alpha + steps.per_digit * _digits(gap, target)
+        cost = min(cost, n_steps * (step + _OVERHEAD))
     return cost + products_cost(problem, n_jobs)
 
 
