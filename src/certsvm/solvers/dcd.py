@@ -6,6 +6,11 @@ one coordinate at a time. With G = w.y_k - 1, minus the derivative of L by alpha
 
     alpha_k <- clip(alpha_k - G / |y_k|^2, 0, C s_k),     w follows.
 
+For the squared hinge, L has the terms -alpha_k^2 / (4 C s_k), too, and the box has no end. Then
+G = w.y_k - 1 + alpha_k / (2 C s_k), and
+
+    alpha_k <- max(0, alpha_k - G / (|y_k|^2 + 1 / (2 C s_k))).
+
 A pass visits the active rows in a new random order. The projected gradient of a row is G, or zero
 if the box forbids the step. Shrinking: a row at 0 with G above the largest projected gradient of
 the last pass, or at C s_k with G below the smallest, leaves the active set. When the projected

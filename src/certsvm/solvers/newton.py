@@ -3,7 +3,7 @@
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
 
 by the method of ``second_order.schedule``, in the form for rows in memory, with a multiplier per
-row.
+row. If the loss is the squared hinge, J itself is smooth, and there are no multipliers.
 
 A step costs two passes over the rows, the Gram matrix of the free support vectors, and the solution
 of a system as large as the number of columns. With fewer rows than columns, the system is as large

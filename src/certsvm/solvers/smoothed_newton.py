@@ -7,7 +7,8 @@ middle of the box, and sigma grows as far as the accuracy requires. Since
 
     alpha_k(w) = clip(C s_k / 2 + sigma s_k (1 - w.y_k), 0, C s_k)
 
-is a function of w and sigma, nothing is stored per row. One pass gives J and L, the gradient and
+is a function of w and sigma, nothing is stored per row. (For the squared hinge, which is smooth, it
+is 2 C s_k max(0, 1 - w.y_k), and sigma plays no part.) One pass gives J and L, the gradient and
 the Hessian at w, as sums over the parts of the rows; the memory is that of a square matrix of the
 columns. The pair of w and sigma is a complete proof: anyone with the data can check it.
 

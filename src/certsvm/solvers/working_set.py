@@ -2,7 +2,7 @@
 
 Maximises    L(alpha) = sum_k alpha_k - 1/2 |w|^2,   w = sum_k alpha_k y_k,   0 <= alpha_k <= C s_k
 
-by the coordinate steps of DCD (``dcd``), overrelaxed by a factor omega,
+or L for the squared hinge, by the coordinate steps of DCD (``dcd``), overrelaxed by a factor omega,
 
     alpha_k <- clip(alpha_k - omega G / |y_k|^2, 0, C s_k),     G = w.y_k - 1,     w follows,
 
