@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from certsvm.kernels.losses import loss_named
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.training.result import Result
@@ -28,6 +29,12 @@ class Case(NamedTuple):
     C: float
     intercept_scaling: float
     form: str
+    loss: str = "hinge"
+    penalize_intercept: bool = True
+
+    @property
+    def free_intercept(self) -> bool:
+        return self.intercept_scaling > 0 and not self.penalize_intercept
 
     def matrix(self) -> Any:
         """The rows as the case's form has them: csr or dense, float32 or float64, ..."""
@@ -41,7 +48,14 @@ class Case(NamedTuple):
 
     def problem(self) -> Problem:
         rows = Rows(self.matrix(), intercept_scaling=self.intercept_scaling)
-        return Problem(rows, self.labels, C=self.C, weights=self.weights)
+        return Problem(
+            rows,
+            self.labels,
+            C=self.C,
+            weights=self.weights,
+            loss=loss_named(self.loss),
+            penalize_intercept=self.penalize_intercept,
+        )
 
     def patterns(self) -> Array:
         """y_k, as a dense matrix."""
@@ -65,11 +79,19 @@ FORMS = (
 
 
 @st.composite
-def cases(draw: st.DrawFn, *, dyadic: bool = False, weighted: bool | None = None) -> Case:
+def cases(
+    draw: st.DrawFn,
+    *,
+    dyadic: bool = False,
+    weighted: bool | None = None,
+    losses: Sequence[str] = ("hinge",),
+    free_intercepts: bool = False,
+) -> Case:
     """Small problems: empty and duplicate rows, all forms, weights and intercept or none.
 
     Values are few, so that ties and duplicates are frequent. ``dyadic`` makes lambda a power
     of two and all other numbers small integers, so that float64 computes without rounding.
+    ``free_intercepts`` leaves some intercepts without a penalty, where both classes have weight.
     """
     n_columns = draw(st.integers(1, 4))
     n_rows = draw(st.sampled_from([1, 2, 4, 8]) if dyadic else st.integers(1, 10))
@@ -94,7 +116,12 @@ def cases(draw: st.DrawFn, *, dyadic: bool = False, weighted: bool | None = None
     C = draw(st.sampled_from([0.015625, 0.25, 1.0, 16.0] if dyadic else [0.01, 0.1, 1.0, 10.0]))
     intercept_scaling = draw(st.sampled_from([0.0, 1.0] if dyadic else [0.0, 1.0, 0.3]))
     form = draw(st.sampled_from(FORMS))
-    return Case(np.array(X), np.array(labels), weights, C, intercept_scaling, form)
+    case = Case(np.array(X), np.array(labels), weights, C, intercept_scaling, form)
+    case = case._replace(loss=draw(st.sampled_from(losses)))
+    signed = case.labels * case.row_weights()
+    if free_intercepts and intercept_scaling and signed.min() < 0 < signed.max():
+        case = case._replace(penalize_intercept=draw(st.booleans()))
+    return case
 
 
 def exact(value: float) -> Fraction:
@@ -134,27 +161,45 @@ def nearly_parallel(case: Case) -> bool:
 
 def objective(case: Case, w: Array) -> float:
     """J, with NumPy."""
-    losses = np.maximum(0.0, 1.0 - case.patterns() @ w)
-    return float(0.5 * w @ w + case.C * (case.row_weights() @ losses))
+    losses = np.maximum(0.0, 1.0 - case.patterns() @ w) ** _power(case)
+    penalised = w[:-1] if case.free_intercept else w
+    return float(0.5 * penalised @ penalised + case.C * (case.row_weights() @ losses))
 
 
-def exact_objective(case: Case, w: Array) -> Fraction:
+def exact_objective(case: Case, w: Sequence[float | Fraction] | Array) -> Fraction:
     """J, without rounding."""
-    exact_w = [Fraction(float(v)) for v in w]
+    exact_w = [Fraction(v) for v in w]
     total = Fraction(0)
     for x, label, s in zip(_exact_rows(case), case.labels, case.row_weights(), strict=True):
         margin = int(label) * sum((a * b for a, b in zip(x, exact_w, strict=True)), Fraction(0))
-        total += Fraction(float(s)) * max(Fraction(0), 1 - margin)
-    return sum((v * v for v in exact_w), Fraction(0)) / 2 + Fraction(case.C) * total
+        total += Fraction(float(s)) * max(Fraction(0), 1 - margin) ** _power(case)
+    penalised = exact_w[:-1] if case.free_intercept else exact_w
+    return sum((v * v for v in penalised), Fraction(0)) / 2 + Fraction(case.C) * total
 
 
-def exact_dual(case: Case, alpha: list[Fraction]) -> Fraction:
-    """L, without rounding."""
+def exact_dual(case: Case, alpha: Sequence[Fraction]) -> Fraction:
+    """L, without rounding, of an alpha that is balanced if the intercept is free."""
     rows = _exact_rows(case)
-    w = [Fraction(0)] * len(rows[0])
-    for x, label, a in zip(rows, case.labels, alpha, strict=True):
+    w, penalty = [Fraction(0)] * len(rows[0]), Fraction(0)
+    for x, label, a, s in zip(rows, case.labels, alpha, case.row_weights(), strict=True):
         w = [v + int(label) * a * b for v, b in zip(w, x, strict=True)]
-    return sum(alpha, Fraction(0)) - sum((v * v for v in w), Fraction(0)) / 2
+        if case.loss == "squared_hinge" and a > 0:
+            penalty += a * a / (4 * Fraction(case.C) * exact(s))
+    assert not (case.free_intercept and w[-1])
+    return sum(alpha, Fraction(0)) - penalty - sum((v * v for v in w), Fraction(0)) / 2
+
+
+def exactly_balanced(case: Case, alpha: Sequence[Fraction]) -> list[Fraction]:
+    """Alpha with the class of the larger sum scaled down to the sum of the other."""
+    up = sum((a for a, label in zip(alpha, case.labels, strict=True) if label > 0), Fraction(0))
+    down = sum(alpha, Fraction(0)) - up
+    least = min(up, down)
+    factors = {1: least / up if up else Fraction(1), -1: least / down if down else Fraction(1)}
+    return [factors[int(label)] * a for a, label in zip(alpha, case.labels, strict=True)]
+
+
+def _power(case: Case) -> int:
+    return {"hinge": 1, "squared_hinge": 2}[case.loss]
 
 
 def require_proof(case: Case, result: Result) -> None:
@@ -162,8 +207,13 @@ def require_proof(case: Case, result: Result) -> None:
     alpha, certificate = result.alpha, result.certificate
     assert alpha is not None
     assert (alpha >= 0).all()
-    assert (alpha <= case.C * case.row_weights()).all()
-    error = abs(exact_dual(case, [exact(a) for a in alpha]) - exact(certificate.dual))
+    if case.loss == "hinge":
+        assert (alpha <= case.C * case.row_weights()).all()
+    assert not alpha[case.row_weights() == 0.0].any()
+    exact_alpha = [exact(a) for a in alpha]
+    if case.free_intercept:
+        exact_alpha = exactly_balanced(case, exact_alpha)
+    error = abs(exact_dual(case, exact_alpha) - exact(certificate.dual))
     # alpha itself is rounded to float64 in the end, once per row.
     sizes = abs(exact(certificate.dual)) + 20 * exact(alpha.sum())
     assert error <= exact(certificate.dual_rounding) + Fraction(1, 10**13) * sizes
@@ -181,11 +231,18 @@ def optimum(case: Case, *, accuracy: float = 1e-8) -> tuple[float, float]:
 
     Coordinate descent in the dual on the Gram matrix, in NumPy; both bounds are evaluated from
     scratch. Exact coordinate steps converge linearly; pairs of steps are accelerated by a
-    line search along the direction of the last sweep.
+    line search along the direction of the last sweep. It cannot keep alpha balanced, as a free
+    intercept needs: see ``tests.exact``.
     """
+    assert not case.free_intercept
     Y = case.patterns()
     box = case.C * case.row_weights()
-    gram = Y @ Y.T
+    gram, penalty = Y @ Y.T, np.zeros(len(Y))
+    if case.loss == "squared_hinge":
+        # L gains -a^2 / (4 C s_k). Rows without weight have no alpha.
+        np.divide(0.5, box, out=penalty, where=box > 0)
+        gram += np.diag(penalty)
+        box = np.where(box > 0, math.inf, 0.0)
     alpha = np.zeros(len(Y))
     for sweep in range(20_000):
         before = alpha.copy()
@@ -197,7 +254,7 @@ def optimum(case: Case, *, accuracy: float = 1e-8) -> tuple[float, float]:
         if sweep % 5 == 4:
             alpha = _extrapolate(before, alpha, gram, box)
         w = Y.T @ alpha
-        low = float(alpha.sum() - 0.5 * w @ w)
+        low = float(alpha.sum() - 0.5 * (w @ w + penalty @ alpha**2))
         high = objective(case, w)
         if high - low <= accuracy * max(high, 1e-300):
             return low, high
