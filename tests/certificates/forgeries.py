@@ -9,6 +9,7 @@ import argparse
 import itertools
 import math
 import random
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -60,7 +61,13 @@ class Case:
     form: str = "float64"
     cuts: tuple[int, ...] = ()
     scale: float = 1.0
+    squared: bool = False
+    free: bool = False
     claims: list[Certificate] = field(default_factory=list)
+
+    @property
+    def loss(self) -> str:
+        return "squared_hinge" if self.squared else "hinge"
 
     @property
     def positives(self) -> list[int]:
@@ -118,10 +125,14 @@ def patterns(case: Case, i: int) -> list[list[Fraction]]:
 
 def exact_primal(case: Case, i: int, w: list[Fraction]) -> Fraction:
     losses = [
-        s * max(Fraction(0), 1 - sum((a * b for a, b in zip(w, y, strict=True)), Fraction(0)))
-        for y, s in zip(patterns(case, i), exact(case.row_weights()), strict=True)
+        max(Fraction(0), 1 - sum((a * b for a, b in zip(w, y, strict=True)), Fraction(0)))
+        for y in patterns(case, i)
     ]
-    return sum((v * v for v in w), Fraction(0)) / 2 + Fraction(case.C) * sum(losses)
+    if case.squared:
+        losses = [loss * loss for loss in losses]
+    weighted = [s * v for s, v in zip(exact(case.row_weights()), losses, strict=True)]
+    penalised = w[:-1] if case.free and case.rho else w
+    return sum((v * v for v in penalised), Fraction(0)) / 2 + Fraction(case.C) * sum(weighted)
 
 
 def weight_vector(case: Case, i: int) -> list[Fraction] | None:
@@ -135,23 +146,47 @@ def weight_vector(case: Case, i: int) -> list[Fraction] | None:
 
 def exact_alpha(case: Case, i: int) -> list[Fraction] | None:
     """The feasible point that the case is about; None if it is not feasible."""
-    box = [Fraction(case.C) * s for s in exact(case.row_weights())]
+    alpha = alpha_in_box(case, i)
+    if alpha is None or not (case.free and case.rho):
+        return alpha
+    signs = case.signs(i).tolist()
+    up, down = (
+        sum((a for a, s in zip(alpha, signs, strict=True) if s == side), Fraction(0))
+        for side in (1.0, -1.0)
+    )
+    least = min(up, down)
+    factors = {1.0: least / up if up else Fraction(0), -1.0: least / down if down else Fraction(0)}
+    return [factors[s] * a for a, s in zip(alpha, signs, strict=True)]
+
+
+def alpha_in_box(case: Case, i: int) -> list[Fraction] | None:
+    """The same before it is balanced."""
+    weights = case.row_weights()
+    box = [Fraction(case.C) * s for s in exact(weights)]
     if isinstance(case.witness, WeightsWitness):
         v, sigma = exact(case.witness.vectors[i]), Fraction(float(case.witness.sigma[i]))
         alpha = []
-        for y, s, top in zip(patterns(case, i), exact(case.row_weights()), box, strict=True):
+        if not 0.0 <= case.scale < math.inf:
+            return None
+        for y, s, top in zip(patterns(case, i), exact(weights), box, strict=True):
             # v may have no entry for the constant column.
             margin = sum((a * b for a, b in zip(v, y, strict=False)), Fraction(0))
+            if case.squared:
+                alpha.append(Fraction(case.scale) * 2 * top * max(Fraction(0), 1 - margin))
+                continue
             a = min(top, max(Fraction(0), top / 2 + sigma * s * (1 - margin)))
             alpha.append(min(top, Fraction(case.scale) * a))
         return alpha
     if case.witness is not None:
-        given = case.witness.alpha(i, case.C * case.row_weights())
+        given = case.witness.alpha(i, case.C * weights, case.loss)
     else:
         assert case.alphas is not None
         given = case.alphas[i]
-        if not ((given >= 0) & (given <= case.C * case.row_weights())).all():
+        end = np.where(weights > 0, sys.float_info.max, 0.0) if case.squared else case.C * weights
+        if not ((given >= 0) & (given <= end)).all():
             return None
+    if case.squared:
+        return exact(given)
     return [min(a, top) for a, top in zip(exact(given), box, strict=True)]
 
 
@@ -162,8 +197,16 @@ def combination(case: Case, i: int, alpha: list[Fraction]) -> list[Fraction]:
     ]
 
 
-def exact_dual(alpha: list[Fraction], w: list[Fraction]) -> Fraction:
-    return sum(alpha, Fraction(0)) - sum((v * v for v in w), Fraction(0)) / 2
+def exact_dual(case: Case, alpha: list[Fraction], w: list[Fraction]) -> Fraction:
+    linear, penalty = sum(alpha, Fraction(0)), exact_penalty(case, alpha)
+    return linear - penalty - sum((v * v for v in w), Fraction(0)) / 2
+
+
+def exact_penalty(case: Case, alpha: list[Fraction]) -> Fraction:
+    if not case.squared:
+        return Fraction(0)
+    pairs = zip(alpha, exact(case.row_weights()), strict=True)
+    return sum((a * a / (4 * Fraction(case.C) * s) for a, s in pairs if a), Fraction(0))
 
 
 def falsehoods(case: Case, i: int, v: Verification) -> list[str]:
@@ -175,12 +218,13 @@ def falsehoods(case: Case, i: int, v: Verification) -> list[str]:
     tolerance = Fraction(RECOMPUTATION_TOLERANCE)
     primal, dual, up, down = map(Fraction, numbers)
     up, down = up + tolerance * abs(primal), down + tolerance * abs(dual)
-    w, contradicted, half = weight_vector(case, i), False, v.L is None
+    w, half = weight_vector(case, i), v.L is None
     J = None if w is None else exact_primal(case, i, w)
+    contradicted = not 0.0 <= c.scale <= (sys.float_info.max if case.squared else 1.0)
     if J is None:
         contradicted = True
     else:
-        contradicted = abs(J - primal) > up or dual - down > J
+        contradicted = contradicted or abs(J - primal) > up or dual - down > J
         if not v.J.low <= J <= v.J.high:
             found.append(f"J = {float(J)!r} is not in {v.J!r}")
     if not half:
@@ -189,7 +233,7 @@ def falsehoods(case: Case, i: int, v: Verification) -> list[str]:
             contradicted = True
         else:
             w_alpha = combination(case, i, alpha)
-            L = exact_dual(alpha, w_alpha)
+            L = exact_dual(case, alpha, w_alpha)
             assert v.L is not None
             if not v.L.low <= L <= v.L.high:
                 found.append(f"L = {float(L)!r} is not in {v.L!r}")
@@ -232,6 +276,7 @@ def honest(r: random.Random, *, extreme: float = 0.0) -> Case:
         intercept=numbers(n_problems) if rho else np.zeros(n_problems),
         form=r.choice(["float64", "csr"]),
         cuts=tuple(r.randint(0, n) for _ in range(r.randint(0, 2))),
+        squared=r.random() < 0.5, free=r.random() < 0.5,
     )  # fmt: skip
     if not np.isfinite(case.row_weights()).all():
         case.weights = None
@@ -252,23 +297,26 @@ def set_dual_point(case: Case, r: random.Random) -> None:
     n_problems, n = len(case.positives), len(case.labels)
     with np.errstate(over="ignore"):
         box = case.C * case.row_weights()
+        representable = np.isfinite(100.0 * box if case.squared else box).all()
     kind = r.choice(["alphas", "8", "16", "32", "weights", "none"])
-    if not np.isfinite(box).all():
+    if not representable:
         kind = "none"
     fractions = np.array([r.choice([0.0, 1.0, r.random()]) for _ in range(n_problems * n)])
     fractions = fractions.reshape(n_problems, n)
-    case.alphas, case.witness = None, None
+    case.alphas, case.witness, case.scale = None, None, 1.0
+    # Without an upper end, alpha may be any multiple.
+    multiples = [2.0, r.uniform(1, 100)] if case.squared else []
     if kind == "alphas":
-        case.alphas = np.minimum(fractions * box, box)
+        case.alphas = np.minimum(fractions * box, box) * r.choice([1.0, *multiples])
     elif kind == "weights":
         width = case.X.shape[1] + (case.rho > 0 and r.random() < 0.8)
         vectors = np.array([r.uniform(-2, 2) for _ in range(n_problems * width)])
         sigma = np.array([r.choice([0.0, 1.0, 1e3, 1e9]) for _ in range(n_problems)])
         case.witness = WeightsWitness(vectors.reshape(n_problems, width), sigma)
-        case.scale = r.choice([1.0, 0.5, r.random()])
+        case.scale = r.choice([1.0, 0.5, r.random(), *multiples])
     elif kind != "none":
         codes = np.rint(fractions * (2 ** int(kind) - 1)).astype(f"u{int(kind) // 8}")
-        scale = np.array([r.choice([1.0, 0.5, 0.7]) for _ in range(n_problems)])
+        scale = np.array([r.choice([1.0, 0.5, 0.7, *multiples]) for _ in range(n_problems)])
         case.witness = Witness(codes, scale)
 
 
@@ -290,34 +338,43 @@ def claim_truth(case: Case) -> None:
             alpha = exact_alpha(case, i)
             if alpha is not None:
                 w_alpha = combination(case, i, alpha)
-                dual = nearest(exact_dual(alpha, w_alpha))
-                size = nearest(sum(alpha, Fraction(0)) + sum((v * v for v in w_alpha), Fraction(0)))
+                dual = nearest(exact_dual(case, alpha, w_alpha))
+                squares = sum((v * v for v in w_alpha), exact_penalty(case, alpha))
+                size = nearest(sum(alpha, Fraction(0)) + squares)
         case.claims.append(
             Certificate(
                 primal=primal, dual=dual, target=0.01, bound="forged", C=case.C,
-                intercept_scaling=case.rho, scale=case.scale,
+                intercept_scaling=case.rho, scale=case.scale, loss=case.loss,
+                penalize_intercept=not case.free,
                 primal_rounding=abs(primal) * 1e-15, dual_rounding=size * 1e-14,
             )
         )  # fmt: skip
 
 
 def naive_claims(case: Case, r: random.Random) -> None:
-    """Claim what plain float64 computes, in which large terms absorb small ones."""
+    """Claim what plain float64 computes, in which large terms absorb small ones.
+
+    If the intercept is free, alpha is taken for balanced, whether it is or not.
+    """
     with np.errstate(all="ignore"):
         for i, claimed in enumerate(case.claims):
             s, signs, X = case.row_weights(), case.signs(i), case.X
             margins = signs * (X @ case.coef[i] + case.intercept[i])
-            bias = case.intercept[i] / case.rho if case.rho else 0.0
+            bias = case.intercept[i] / case.rho if case.rho and not case.free else 0.0
             square = case.coef[i] @ case.coef[i] + bias * bias
-            primal = 0.5 * square + case.C * float(s @ np.maximum(0.0, 1.0 - margins))
+            losses = np.maximum(0.0, 1.0 - margins) ** (2 if case.squared else 1)
+            primal = 0.5 * square + case.C * float(s @ losses)
             dual = claimed.dual
             alpha = case.alphas[i] if case.alphas is not None else None
             if isinstance(case.witness, Witness):
-                alpha = case.witness.alpha(i, case.C * s)
+                alpha = case.witness.alpha(i, case.C * s, case.loss)
             if alpha is not None:
                 w = X.T @ (signs * alpha)
-                bias = case.rho * float((signs * alpha).sum())
+                bias = 0.0 if case.free else case.rho * float((signs * alpha).sum())
                 dual = float(alpha.sum() - 0.5 * (w @ w + bias * bias))
+                if case.squared:
+                    penalties = alpha[alpha > 0] ** 2 / (4.0 * case.C * s[alpha > 0])
+                    dual -= float(penalties.sum())
             case.claims[i] = replace(
                 claimed, primal=float(primal), dual=dual,
                 primal_rounding=abs(float(primal)) * 1e-14, dual_rounding=abs(dual) * 1e-14,
@@ -384,9 +441,16 @@ def forge_infeasible(r: random.Random) -> Case:
     box = case.C * case.row_weights()
     case.alphas = np.tile(box, (len(case.positives), 1))
     k = r.randrange(n)
-    case.alphas[0, k] = r.choice(
-        [math.nextafter(box[k], math.inf), -5e-324, -1.0, box[k] * 2 + 1e-9, math.nan]
-    )
+    wrong = [-5e-324, -1.0, math.nan]
+    if not case.squared:
+        wrong += [math.nextafter(box[k], math.inf), box[k] * 2 + 1e-9]
+    elif r.random() < 0.5:
+        # A row without weight has no alpha.
+        case.weights = np.ones(n) if case.weights is None else case.weights
+        case.weights[k] = 0.0
+        case.alphas[:, k] = 0.0
+        wrong += [1e-300, 1.0]
+    case.alphas[0, k] = r.choice([*wrong, math.inf])
     claim_truth(case)
     naive_claims(case, r)
     return case
@@ -411,6 +475,37 @@ def forge_other_data(r: random.Random) -> Case:
         case.form = "csr" if case.form == "csr" else "float64"
     else:
         case.coef = case.coef * r.choice([1.0 + 2.0**-52, 1.0 + 1e-9, 2.0, 1e16])
+    return case
+
+
+def forge_other_problem(r: random.Random) -> Case:
+    """Claims about another loss or intercept than those that they were computed for."""
+    case = honest(r)
+    kind = r.choice(["loss", "penalty", "both", "scale", "unknown"])
+    if kind in ("loss", "both"):
+        case.squared = not case.squared
+    if kind in ("penalty", "both"):
+        case.free = not case.free
+    changes: dict[str, Any] = {"loss": case.loss, "penalize_intercept": not case.free}
+    if kind == "scale":
+        changes["scale"] = r.choice([1.0 + 2.0**-52, 2.0, 1e300, math.inf, -0.5, math.nan])
+        case.scale = changes["scale"]
+    elif kind == "unknown":
+        changes |= r.choice([{"loss": "hinges"}, {"loss": None}, {"penalize_intercept": 1}])
+    case.claims = [replace(c, **changes) for c in case.claims]
+    return case
+
+
+def forge_unbalanced(r: random.Random) -> Case:
+    """L of an alpha that is not balanced, for a free intercept, claimed as a bound."""
+    case = honest(r)
+    case.free, case.rho, case.witness = True, case.rho or 1.0, None
+    case.claims = [
+        replace(c, intercept_scaling=case.rho, penalize_intercept=False) for c in case.claims
+    ]
+    with np.errstate(over="ignore"):
+        case.alphas = np.tile(case.C * case.row_weights(), (len(case.positives), 1))
+    naive_claims(case, r)
     return case
 
 
@@ -444,6 +539,8 @@ KINDS: dict[str, Callable[[random.Random], Case]] = {
     "not a number": forge_not_a_number,
     "infeasible": forge_infeasible,
     "other data": forge_other_data,
+    "other problem": forge_other_problem,
+    "unbalanced": forge_unbalanced,
     "truncated": forge_truncated,
     "outside": forge_outside,
 }

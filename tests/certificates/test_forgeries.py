@@ -40,6 +40,7 @@ def test_what_is_true_is_confirmed(r: random.Random) -> None:
     # Near the least numbers, underflow is all there is.
     claimed = [abs(value) for c in case.claims for value in (c.primal, c.dual)]
     assume(not any(0.0 < value < 1e-280 for value in claimed))
+    assume(not any(0.0 < abs(value) < 1e-140 for value in case.coef.flat))
     assume(all(c.scale == 0.0 or c.scale > 1e-100 for c in case.claims))
     verdict, _ = judge(case)
     assert verdict in (CONFIRMED, HALF_CONFIRMED), case

@@ -54,6 +54,7 @@ VALID = Certificate(primal=2.0, dual=1.5, target=0.5)
 @pytest.mark.parametrize("target", [0.0, math.inf])
 def test_certificates_of_training(target: float) -> None:
     check_certificate(replace(VALID, target=target))
+    check_certificate(replace(VALID, loss="squared_hinge", scale=1.5, penalize_intercept=False))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,12 @@ def test_certificates_of_training(target: float) -> None:
         ({"primal_rounding": -1e-9}, "must not be negative"),
         ({"dual_rounding": -1e-9}, "must not be negative"),
         ({"intercept_scaling": -1.0}, "must not be negative"),
-        ({"scale": 1.5}, "scale in"),
+        ({"scale": 1.5}, "a scale >= 0, which is at most 1 for the hinge"),
+        ({"scale": -0.5, "loss": "squared_hinge"}, "a scale >= 0"),
+        ({"scale": math.inf, "loss": "squared_hinge"}, "scale of a certificate"),
+        ({"loss": "log"}, "loss must be 'hinge' or 'squared_hinge', got 'log'"),
+        ({"loss": None}, "loss must be"),
+        ({"penalize_intercept": 1}, "penalize_intercept must be true or false"),
         ({"C": 0.0}, "C > 0"),
     ],
 )

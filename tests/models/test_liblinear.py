@@ -30,7 +30,9 @@ def test_two_classes_the_smaller_first() -> None:
     assert model.predict([[0.0, 0.0], [-4.0, 0.0], [0.0, 7.0]]).tolist() == [2, 3, 3]
     assert model.certificates == ()
     assert "nothing is proved" in str(model)
-    assert model.parameters == {"solver": "liblinear L2R_L1LOSS_SVC_DUAL", "intercept_scaling": 0.5}
+    assert model.parameters == {
+        "solver": "liblinear L2R_L1LOSS_SVC_DUAL", "intercept_scaling": 0.5, "loss": "hinge",
+    }  # fmt: skip
 
 
 def test_three_classes_in_any_order() -> None:
@@ -58,6 +60,22 @@ def test_what_is_written(tmp_path: Path) -> None:
         b"solver_type L2R_L1LOSS_SVC_DUAL\nnr_class 2\nlabel 1 -1\nnr_feature 2\nbias 0.5\nw\n"
         b"0.1 \n-2.0 \n1.5 \n"
     )
+
+
+@pytest.mark.parametrize("penalize_intercept", [True, False])
+def test_the_solver_tells_the_loss(tmp_path: Path, penalize_intercept: bool) -> None:
+    parameters = {"intercept_scaling": 1.0, "penalize_intercept": penalize_intercept}
+    model = Model(
+        np.array([[0.1, -2.0]]), np.array([0.75]), np.array([-1, 1]), np.ones(2),
+        parameters=parameters | {"loss": "squared_hinge"},
+    )  # fmt: skip
+    save_liblinear(model, tmp_path / "m")
+    text = (tmp_path / "m").read_text()
+    assert text.startswith("solver_type L2R_L2LOSS_SVC_DUAL\n")
+    assert load_liblinear(tmp_path / "m").loss == "squared_hinge"
+    for solver, loss in (("L2R_L2LOSS_SVC", "squared_hinge"), ("L2R_LR", None)):
+        (tmp_path / "m").write_text(text.replace("L2R_L2LOSS_SVC_DUAL", solver))
+        assert load_liblinear(tmp_path / "m").parameters.get("loss") == loss
 
 
 @given(

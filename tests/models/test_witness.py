@@ -190,7 +190,7 @@ def test_weights_round_trip(tmp_path: Path, dimension: int) -> None:
         (np.zeros(2, np.uint8), np.ones(1)),
         (np.zeros((1, 2), np.uint8), np.ones(2)),
         (np.zeros((1, 2), np.uint8), np.zeros(1)),
-        (np.zeros((1, 2), np.uint8), np.array([1.0000001])),
+        (np.zeros((1, 2), np.uint8), np.array([np.inf])),
         (np.zeros((1, 2), np.uint8), np.array([np.nan])),
     ],
 )

@@ -239,7 +239,7 @@ def test_metadata_that_is_not_valid(tmp_path: Path, rest: bytes) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (rb"\"format\":1", rb"\"format\":2", "written by a newer certsvm"),
+        (rb"\"format\":1", rb"\"format\":3", "written by a newer certsvm"),
         (rb"\"format\":1", rb"\"format\":10", "written by a newer certsvm .format 10"),
         (rb"\"format\":1", rb"\"format\":0", "truncated or damaged"),
         (rb"\"format\":1", rb'\"format\":"1"', "truncated or damaged"),

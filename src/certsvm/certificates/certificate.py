@@ -2,8 +2,10 @@
 
     L(alpha) = sum_k alpha_k - 1/2 |sum_k alpha_k y_k|^2 <= J_opt <= J(w)
 
-for any w and any alpha in the box 0 <= alpha_k <= C s_k. Hence J(w) exceeds the optimum by
-at most the factor J/L. Only this module draws that conclusion:
+for any w and any alpha in the box 0 <= alpha_k <= C s_k. (For the squared hinge, the box has no
+upper end, and L loses sum_k alpha_k^2 / (4 C s_k); for a free intercept, sum_k label_k alpha_k must
+be zero.) Hence J(w) exceeds the optimum by at most the factor J/L. Only this module draws that
+conclusion:
 
 * L <= 0 proves nothing: the relative gap is then infinite, whatever J / L - 1 would say.
 * J and L come with allowances for rounding (``primal``, ``dual``). A target counts as met only if
@@ -18,6 +20,7 @@ at most the factor J/L. Only this module draws that conclusion:
 from __future__ import annotations
 
 import math
+import sys
 import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +28,9 @@ from fractions import Fraction
 PRIMAL_ONLY = "primal only"
 LEAST_GAP = 2.0**-52
 """The least relative gap that float64 tells from zero, which has no place on logarithmic axes."""
+
+HINGE, SQUARED_HINGE = "hinge", "squared_hinge"
+"""The losses that certificates are about."""
 
 # Control characters, and what else begins a line.
 _CONTROLS = {"Cc", "Zl", "Zp"}
@@ -45,7 +51,7 @@ class Certificate:
     bound : str
         How the dual bound was obtained; ``"primal only"`` if the solver has none.
     scale : float
-        The factor by which the feasible dual point was multiplied.
+        The factor by which the feasible dual point was multiplied; at most 1 for the hinge.
     primal_rounding, dual_rounding : float
         Allowances: the exact values of ``primal`` and ``dual`` differ from the computed ones
         by no more than these.
@@ -74,7 +80,7 @@ class Certificate:
     dual_rounding: float = 0.0
     C: float = 1.0
     intercept_scaling: float = 0.0
-    loss: str = "hinge"
+    loss: str = HINGE
     penalize_intercept: bool = True
 
     @property
@@ -141,6 +147,17 @@ class Certificate:
             f"{numbers}: within {percent(self.proved_gap)} of the optimum, proved "
             f"({bound}); target {self.target * 100:.6g} % {verdict}"
         )
+
+
+def largest_scale(loss: str) -> float:
+    """The largest multiple of a feasible alpha that is feasible, whatever alpha is.
+
+    Examples
+    --------
+    >>> largest_scale("hinge"), largest_scale("squared_hinge")
+    (1.0, 1.7976931348623157e+308)
+    """
+    return sys.float_info.max if loss == SQUARED_HINGE else 1.0
 
 
 def tidy(label: object) -> str:

@@ -15,7 +15,9 @@ Overflow makes infinity or NaN, and an interval without ends: it confirms nothin
 
 from __future__ import annotations
 
+import functools
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
@@ -33,6 +35,7 @@ UNDERFLOW = 2.0**-1060
 # The rounding error of a product that is no smaller than this is a float64 number.
 _NO_UNDERFLOW = 2.0**-960
 
+_LARGEST = float(np.finfo(np.float64).max)
 _LEAST_NORMAL, _SCALE = 2.0**-1022, 2.0**100
 _HALF, _UPPER_BITS = np.int64(1 << 26), np.int64(-1 << 27)
 
@@ -65,7 +68,7 @@ def _rounded_up(x: Fraction) -> float:
     try:
         nearest = float(x)
     except OverflowError:
-        return math.inf if x > 0 else -float(np.finfo(np.float64).max)
+        return math.inf if x > 0 else -_LARGEST
     return nearest if nearest >= x else math.nextafter(nearest, math.inf)
 
 
@@ -95,12 +98,64 @@ def two_product(
     return product, a2 * b2 - (((product - a1 * b1) - a2 * b1) - a1 * b2)
 
 
+@dataclass(frozen=True)
+class Enclosed:
+    """A number known as a fraction, up to an error."""
+
+    value: Fraction = Fraction(0)
+    error: Fraction = Fraction(0)
+
+    def __add__(self, other: Enclosed) -> Enclosed:
+        return Enclosed(self.value + other.value, self.error + other.error)
+
+    def __mul__(self, other: Enclosed) -> Enclosed:
+        error = abs(self.value) * other.error + self.error * abs(other.value)
+        return Enclosed(self.value * other.value, error + self.error * other.error)
+
+    @property
+    def low(self) -> Fraction:
+        """The least that it may be."""
+        return self.value - self.error
+
+    @property
+    def high(self) -> Fraction:
+        """The largest that it may be."""
+        return self.value + self.error
+
+
+_ZERO, _ONE = Enclosed(), Enclosed(Fraction(1))
+
+
 class Sums(NamedTuple):
     """Numbers known as ``high + low``, up to ``error``."""
 
     high: Vector
     low: Vector
     error: Vector
+
+    def plus(self, other: Sums) -> Sums:
+        """The sums of two such numbers each."""
+        high, carry = two_sum(self.high, other.high)
+        carry = carry + other.low
+        low = self.low + carry
+        roundings = UNIT_ROUNDOFF * (np.abs(carry) + np.abs(low))
+        return Sums(high, low, self.error + other.error + roundings)
+
+    def times(self, factor: Enclosed) -> Sums:
+        """The products with a factor that is at most one."""
+        if factor == _ONE:
+            return self
+        if factor == _ZERO:
+            return Sums(*np.zeros((3, self.high.size)))
+        # Two numbers have more of its digits than one.
+        first = float(factor.value)
+        second = float(factor.value - Fraction(first))
+        off = abs(factor.value - Fraction(first) - Fraction(second)) + factor.error
+        high, carry = two_product(self.high, np.full(self.high.size, first))
+        of_second, of_low = second * self.high, first * self.low
+        roundings = 4.0 * UNIT_ROUNDOFF * (np.abs(carry) + np.abs(of_second) + np.abs(of_low))
+        moved = _rounded_up(off) * (np.abs(self.high) + np.abs(self.low))
+        return Sums(high, carry + (of_second + of_low), self.error + roundings + moved + UNDERFLOW)
 
     def rounded(self) -> tuple[Vector, Vector]:
         """As single numbers, and their errors."""
@@ -174,30 +229,63 @@ class RowBlock:
 
 
 class _Total:
-    """A sum as a fraction, and a bound on its error."""
+    """A sum over blocks."""
 
     def __init__(self) -> None:
-        self.value = self.error = Fraction(0)
-        self.finite = True
+        self.number, self.finite = Enclosed(), True
 
     def add(self, sums: Sums, error: float = 0.0) -> None:
         numbers = [float(sums.high[0]), float(sums.low[0]), float(sums.error[0]), error]
         self.finite = self.finite and all(map(math.isfinite, numbers))
         if self.finite:
             high, low, *errors = map(Fraction, numbers)
-            self.value += high + low
-            self.error += sum(errors)
+            self.number += Enclosed(high + low, sum(errors, Fraction(0)))
+
+
+class _Side:
+    """Sums over rows, of one label or of both: of alpha_k, of its square / s_k, of alpha_k y_k."""
+
+    def __init__(self, n_columns: int) -> None:
+        self.sum, self.signed_sum, self.squares = _Total(), _Total(), _Total()
+        self.vector = Sums(*np.zeros((3, n_columns)))
+
+    @property
+    def finite(self) -> bool:
+        return self.sum.finite and self.signed_sum.finite and self.squares.finite
+
+    def add(
+        self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector, uncertainty: Vector,
+        *, squares: bool,
+    ) -> None:  # fmt: skip
+        signed, used = signs * alpha, alpha != 0.0
+        error, none = upper_total(uncertainty[uncertainty != 0.0]), np.zeros(np.sum(used))
+        self.sum.add(total(alpha[used], none), error)
+        self.signed_sum.add(total(signed[used], none), error)
+        self.vector = self.vector.plus(rows.combination(signed, uncertainty))
+        if squares:
+            used = used | (uncertainty != 0.0)
+            a, s, off = alpha[used], weights[used], uncertainty[used]
+            quotients = a / s
+            spread = UNIT_ROUNDOFF * (a * quotients) + off * ((2.0 * a + off) / s)
+            spread = upper_total(spread + UNDERFLOW * (1.0 + a + off))
+            self.squares.add(total(*two_product(a, quotients)), spread)
 
 
 class Objective:
     """J(w), summed over blocks of rows.
 
-    J(w) = 1/2 (|coef|^2 + (intercept / rho)^2) + C sum_k s_k max(0, 1 - label_k (coef.x_k + b))
+    J(w) = 1/2 (|coef|^2 + (b / rho)^2) + C sum_k s_k loss(label_k (coef.x_k + b))
+
+    The loss of a margin m is max(0, 1 - m), or its square if ``squared``. If the intercept b is
+    ``free``, it is not in the regulariser.
     """
 
-    def __init__(self, coef: Vector, intercept: float, C: float, rho: float) -> None:
+    def __init__(
+        self, coef: Vector, intercept: float, C: float, rho: float, *,
+        squared: bool = False, free: bool = False,
+    ) -> None:  # fmt: skip
         self._coef, self._intercept = np.ascontiguousarray(coef, dtype=np.float64), intercept
-        self._C, self._rho = float(C), float(rho)
+        self._C, self._rho, self._squared, self._free = float(C), float(rho), squared, free
         self._losses = _Total()
 
     @np.errstate(all="ignore")
@@ -208,9 +296,14 @@ class Objective:
         error = INFLATION * (error + UNIT_ROUNDOFF * np.abs(distance))
         # A row beyond the margin by more than the error has no loss, and no error in it.
         error[distance + error < 0.0] = 0.0
-        counted = weights != 0.0
-        weights, losses = weights[counted], np.maximum(0.0, distance)[counted]
-        spread = upper_total(weights * error[counted])
+        losses = np.maximum(0.0, distance)
+        counted = (weights != 0.0) & ((losses != 0.0) | (error != 0.0))
+        weights, losses, error = weights[counted], losses[counted], error[counted]
+        if self._squared:
+            error = error * (2.0 * losses + error)
+            losses = losses * losses
+            error = error + UNIT_ROUNDOFF * losses + UNDERFLOW
+        spread = upper_total(weights * error)
         self._losses.add(total(*two_product(weights, losses)), spread)
 
     @np.errstate(all="ignore")
@@ -219,35 +312,44 @@ class Objective:
         numbers = (self._intercept, self._C, self._rho)
         if not (np.isfinite(self._coef).all() and all(map(math.isfinite, numbers))):
             return NOTHING
-        if self._intercept == 0.0:
-            bias = Fraction(0)
-        elif self._rho > 0.0:
-            bias = Fraction(self._intercept) / Fraction(self._rho)
-        else:
-            # Without a constant column, no weight vector of the problem has an intercept.
-            return NOTHING
+        bias = Fraction(0)
+        if self._intercept != 0.0:
+            if not self._rho > 0.0:
+                # Without a constant column, no weight vector of the problem has an intercept.
+                return NOTHING
+            if not self._free:
+                bias = Fraction(self._intercept) / Fraction(self._rho)
         square, losses, C = _square(self._coef), self._losses, Fraction(self._C)
         if not (square.finite and losses.finite):
             return ANYTHING
-        J = (square.value + bias * bias) / 2 + C * losses.value
-        return Interval.around(J, square.error / 2 + abs(C) * losses.error)
+        half, norm2 = Enclosed(Fraction(1, 2)), square.number + Enclosed(bias * bias)
+        J = half * norm2 + Enclosed(C) * losses.number
+        return Interval.around(J.value, J.error)
 
 
 class DualObjective:
-    """L(alpha) = sum_k alpha_k - 1/2 |sum_k alpha_k y_k|^2, summed over blocks of rows.
+    """L(alpha), summed over blocks of rows.
+
+    L(alpha) = sum_k alpha_k - 1/2 |sum_k alpha_k y_k|^2,  0 <= alpha_k <= C s_k.
+
+    If the loss is ``squared``, L loses sum_k alpha_k^2 / (4 C s_k), and the box has no upper end.
+    If the intercept is ``free``, alpha is balanced first: it is multiplied, on the side of the
+    larger sum, by the factor that makes both sums equal.
 
     Attributes
     ----------
     box_violation : float
-        The largest amount by which alpha leaves its box 0 <= alpha_k <= C s_k: zero for a feasible
-        point.
+        The largest amount by which alpha leaves its box: zero for a feasible point.
     """
 
-    def __init__(self, n_columns: int, C: float, rho: float) -> None:
+    def __init__(
+        self, n_columns: int, C: float, rho: float, *, squared: bool = False, free: bool = False
+    ) -> None:
         self.box_violation = 0.0
-        self._C, self._rho = float(C), float(rho)
-        self._sum, self._signed_sum = _Total(), _Total()
-        self._high, self._low, self._error = np.zeros((3, n_columns))
+        self._C, self._rho, self._squared = float(C), float(rho), squared
+        # Without a constant column, the intercept is none that could be free.
+        self._free = free and self._rho > 0.0
+        self._sides = [_Side(n_columns) for _ in range(2 if self._free else 1)]
 
     @np.errstate(all="ignore")
     def add(
@@ -255,40 +357,60 @@ class DualObjective:
     ) -> None:
         """Add a block, given its alpha and by how much that may differ from what is meant."""
         box, below = two_product(np.full(weights.size, self._C), weights)
+        if self._squared:
+            box = np.where(weights > 0.0, _LARGEST, 0.0)
         # Conditions are written so that NaN does not pass.
         if not ((alpha >= 0.0) & (alpha <= box)).all():
             excess = np.nan_to_num(np.maximum(-alpha, alpha - box), nan=math.inf, posinf=math.inf)
             self.box_violation = max(self.box_violation, float(excess.max()))
             return
-        # C s_k itself may be less than the rounded box. The point meant is min(alpha_k, C s_k): not
-        # alpha_k itself only at the end of a box that was rounded upwards.
-        within = (alpha == 0.0) | ((box >= _NO_UNDERFLOW) & ((alpha < box) | (below >= 0.0)))
-        moved = np.where(within, 0.0, UNIT_ROUNDOFF * alpha + UNDERFLOW)
-        uncertainty = INFLATION * (uncertainty + moved)
-        signed, used = signs * alpha, alpha != 0.0
-        error, none = upper_total(uncertainty[uncertainty != 0.0]), np.zeros(np.sum(used))
-        self._sum.add(total(alpha[used], none), error)
-        self._signed_sum.add(total(signed[used], none), error)
-        high, low, error_here = rows.combination(signed, uncertainty)
-        self._high, carry = two_sum(self._high, high)
-        carry = carry + low
-        self._low = self._low + carry
-        roundings = UNIT_ROUNDOFF * (np.abs(carry) + np.abs(self._low))
-        self._error = self._error + error_here + roundings
+        if not self._squared:
+            # C s_k itself may be less than the rounded box. The point meant is min(alpha_k, C s_k):
+            # not alpha_k itself only at the end of a box that was rounded upwards.
+            within = (alpha == 0.0) | ((box >= _NO_UNDERFLOW) & ((alpha < box) | (below >= 0.0)))
+            moved = np.where(within, 0.0, UNIT_ROUNDOFF * alpha + UNDERFLOW)
+            uncertainty = INFLATION * (uncertainty + moved)
+        if not self._free:
+            self._sides[0].add(rows, signs, weights, alpha, uncertainty, squares=self._squared)
+            return
+        for side, label in zip(self._sides, (1.0, -1.0), strict=True):
+            here = np.where(signs == label, 1.0, 0.0)
+            side.add(rows, signs, weights, here * alpha, here * uncertainty, squares=self._squared)
 
     @np.errstate(all="ignore")
     def interval(self) -> Interval:
-        """An interval that contains L of a point of the box near alpha; anything without one."""
-        w, error = Sums(self._high, self._low, self._error).rounded()
-        square, A, B = _square(w), self._sum, self._signed_sum
-        spread = upper_total(error * (2.0 * np.abs(w) + error)) if error.any() else 0.0
-        sound = square.finite and A.finite and B.finite and math.isfinite(spread)
-        if not (sound and self.box_violation == 0.0 and math.isfinite(self._rho)):
+        """An interval that contains L of a feasible point near alpha; anything without one."""
+        sound = all(side.finite for side in self._sides) and self.box_violation == 0.0
+        if not (sound and math.isfinite(self._rho) and math.isfinite(self._C) and self._C > 0.0):
             return ANYTHING
-        rho2 = Fraction(self._rho) ** 2
-        norm2 = square.value + rho2 * B.value**2
-        error2 = square.error + Fraction(spread) + rho2 * B.error * (2 * abs(B.value) + B.error)
-        return Interval.around(A.value - norm2 / 2, A.error + error2 / 2)
+        factors = _balancing(*self._sides) if self._free else [_ONE]
+        sides = list(zip(self._sides, factors, strict=True))
+        w, error = functools.reduce(Sums.plus, [s.vector.times(f) for s, f in sides]).rounded()
+        square = _square(w)
+        spread = upper_total(error * (2.0 * np.abs(w) + error)) if error.any() else 0.0
+        if not (square.finite and math.isfinite(spread)):
+            return ANYTHING
+        norm2 = square.number + Enclosed(error=Fraction(spread))
+        if not self._free:
+            # The last entry; of a balanced alpha, it is zero.
+            last = Enclosed(Fraction(self._rho)) * self._sides[0].signed_sum.number
+            norm2 += last * last
+        L = Enclosed(Fraction(-1, 2)) * norm2
+        for side, f in sides:
+            L += f * side.sum.number
+            L += Enclosed(-1 / (4 * Fraction(self._C))) * f * f * side.squares.number
+        return Interval.around(L.value, L.error)
+
+
+def _balancing(positive: _Side, negative: _Side) -> list[Enclosed]:
+    """The factors of both sides: the other's sum / its own, and at most one."""
+    sums = positive.sum.number, negative.sum.number
+    factors = []
+    for own, other in (sums, sums[::-1]):
+        low = min(Fraction(1), max(Fraction(0), other.low) / own.high) if own.high > 0 else 1
+        high = min(Fraction(1), other.high / own.low) if own.low > 0 else 1
+        factors.append(Enclosed(Fraction(low + high) / 2, Fraction(high - low) / 2))
+    return factors
 
 
 def _square(v: Vector) -> _Total:

@@ -1,8 +1,9 @@
 """How far rounding moves a dual point that is a function of a weight vector.
 
-    alpha_k = clip(C s_k / 2 + sigma s_k (1 - v.y_k), 0, C s_k)
+    alpha_k = clip(C s_k / 2 + sigma s_k (1 - v.y_k), 0, C s_k)    for the hinge,
+    alpha_k = 2 C s_k max(0, 1 - v.y_k)                            for its square.
 
-Any alpha of the box is a dual point, however it was rounded. But to tell whether a witness is what
+Any alpha in the box is a dual point, however it was rounded. But to tell whether a witness is what
 a certificate claims, its alpha must be known up to an error (docs/verification.md).
 """
 
@@ -49,3 +50,22 @@ def response_uncertainty(
     uncertainty[beyond] = 4.0 * UNIT_ROUNDOFF * box[beyond] + UNDERFLOW
     moved = (uncertainty != 0.0) & (scale != 0.0)
     return np.where(moved, scale * uncertainty + UNDERFLOW, 0.0)
+
+
+@np.errstate(all="ignore")
+def squared_response_uncertainty(
+    box: Vector, weights: Vector, scale: float, margins: Vector, error: Vector
+) -> Vector:
+    """The same for the squared hinge.
+
+    C s_k, the difference, their product and that with the scale round once each. A row that is
+    beyond the margin by more than the error has no alpha.
+    """
+    distance = 1.0 - margins
+    rounded = UNIT_ROUNDOFF * np.abs(distance)
+    none = distance + INFLATION * (error + rounded) < 0.0
+    moved = 2.0 * error * (1.0 + UNIT_ROUNDOFF) + 8.0 * rounded
+    # C s_k may have underflowed.
+    uncertainty = INFLATION * (box * moved + UNDERFLOW * (1.0 + np.abs(distance) + error))
+    none |= (weights == 0.0) | (scale == 0.0)
+    return np.where(none, 0.0, scale * uncertainty + UNDERFLOW)

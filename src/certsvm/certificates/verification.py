@@ -26,7 +26,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate, percent, tidy
+from certsvm.certificates.certificate import (
+    HINGE,
+    PRIMAL_ONLY,
+    SQUARED_HINGE,
+    Certificate,
+    largest_scale,
+    percent,
+    tidy,
+)
 from certsvm.certificates.enclosures import (
     UNDERFLOW,
     DualObjective,
@@ -56,6 +64,7 @@ Blocks = Iterable[tuple[Any, ...]]
 """(X, labels) or (X, labels, weights) of consecutive rows."""
 
 _VALUES_AT_ONCE = 1 << 17
+_NO_NUMBERS = ("bound", "loss", "penalize_intercept")
 
 
 class AlphaSource(Protocol):
@@ -133,6 +142,8 @@ class Verification:
         )  # fmt: skip
         # Conditions are written so that NaN does not pass.
         if not (all(map(math.isfinite, numbers)) and min(numbers[2:]) >= 0.0 and c.C > 0.0):
+            return REFUTED
+        if not 0.0 <= c.scale <= largest_scale(c.loss):
             return REFUTED
         primal, dual = Fraction(c.primal), Fraction(c.dual)
         excuse = Fraction(LARGEST_EXCUSE) * abs(primal)
@@ -399,11 +410,12 @@ class _Problems:
         claims = [_as_floats(claim) for claim in claims]
         self._claims, self._source, self._n_columns = claims, source, coef.shape[1]
         self._primals = [
-            Objective(w, float(b), c.C, c.intercept_scaling)
+            Objective(w, float(b), c.C, c.intercept_scaling, **_kind(c))
             for w, b, c in zip(coef, intercept, claims, strict=True)
         ]
+        n = coef.shape[1]
         self._duals = [
-            None if source is None else DualObjective(coef.shape[1], c.C, c.intercept_scaling)
+            None if source is None else DualObjective(n, c.C, c.intercept_scaling, **_kind(c))
             for c in claims
         ]
 
@@ -452,10 +464,22 @@ class _Problems:
             dual.add(rows, signs, weights, *alpha)
 
 
+def _kind(claim: Certificate) -> dict[str, bool]:
+    """Which J and L a certificate is about."""
+    return {"squared": claim.loss == SQUARED_HINGE, "free": not claim.penalize_intercept}
+
+
 def _as_floats(claim: Certificate) -> Certificate:
     """The certificate with all its numbers as float64; raises a ValueError if one is not."""
+    if claim.loss not in (HINGE, SQUARED_HINGE):
+        raise ValueError(f"the loss of a certificate is unknown: {claim.loss!r:.60}")
+    penalised = claim.penalize_intercept
+    if not isinstance(penalised, bool | np.bool_):
+        raise ValueError(
+            f"penalize_intercept of a certificate is neither true nor false: {penalised!r:.60}"
+        )
     numbers: dict[str, Any] = {}
-    for name in (field.name for field in fields(claim) if field.name != "bound"):
+    for name in (field.name for field in fields(claim) if field.name not in _NO_NUMBERS):
         value = getattr(claim, name)
         try:
             numbers[name] = float(value) if isinstance(value, Real) else None

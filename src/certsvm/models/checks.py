@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.certificate import Certificate, tidy
+from certsvm.certificates.certificate import (
+    HINGE,
+    SQUARED_HINGE,
+    Certificate,
+    largest_scale,
+    tidy,
+)
 
 _MOST_SHOWN = 5
 
@@ -64,9 +70,10 @@ def checked_labels(classes: Any) -> NDArray[Any]:
 
 
 def check_certificate(certificate: Certificate) -> None:
-    """Raise ValueError if the numbers of a certificate cannot come from training."""
+    """Raise ValueError if the values of a certificate cannot come from training."""
     numbers = asdict(certificate)
     bound, target = numbers.pop("bound"), numbers.pop("target")
+    check_loss(numbers.pop("loss"), numbers.pop("penalize_intercept"))
     for name, value in numbers.items():
         if not is_finite(value):
             raise ValueError(f"{name} of a certificate must be a finite number, got {value!r}")
@@ -77,5 +84,15 @@ def check_certificate(certificate: Certificate) -> None:
     for name in ("primal_rounding", "dual_rounding", "intercept_scaling"):
         if numbers[name] < 0:
             raise ValueError(f"{name} of a certificate must not be negative")
-    if not (certificate.C > 0 and 0 <= certificate.scale <= 1):
-        raise ValueError("a certificate needs C > 0 and a scale in [0, 1]")
+    if not (certificate.C > 0 and 0 <= certificate.scale <= largest_scale(certificate.loss)):
+        raise ValueError(
+            "a certificate needs C > 0 and a scale >= 0, which is at most 1 for the hinge"
+        )
+
+
+def check_loss(loss: Any, penalize_intercept: Any) -> None:
+    """Raise ValueError unless the values name a loss and say whether an intercept is penalised."""
+    if loss not in (HINGE, SQUARED_HINGE):
+        raise ValueError(f"loss must be {HINGE!r} or {SQUARED_HINGE!r}, got {loss!r}")
+    if not isinstance(penalize_intercept, bool):
+        raise ValueError(f"penalize_intercept must be true or false, got {penalize_intercept!r}")

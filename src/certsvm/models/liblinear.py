@@ -14,6 +14,9 @@
 weights of the constant column of that height. Two classes form one problem, whose positive class is
 the *first* label; labels may come in any order. If scores tie, liblinear takes the last label (of
 two) or the first (of more), certsvm the smallest.
+
+The solver tells the loss. Whether the intercept was penalised is nowhere in the file: liblinear's
+option -R, of L2R_L2LOSS_SVC among others, leaves no trace. Predictions do not depend on it.
 """
 
 from __future__ import annotations
@@ -25,19 +28,23 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates.certificate import HINGE, SQUARED_HINGE
 from certsvm.models.model import Model
 from certsvm.storage.atomic import atomic_write
 from certsvm.storage.container import ModelFileError
 
 _LINES_AT_ONCE = 8192
-_OURS = "L2R_L1LOSS_SVC_DUAL"
 _ONE_PROBLEM_PER_CLASS = "MCSVM_CS"
+# Those of the problems that certsvm solves.
+_LOSSES = {
+    "L2R_L1LOSS_SVC_DUAL": HINGE,
+    "L2R_L2LOSS_SVC_DUAL": SQUARED_HINGE,
+    "L2R_L2LOSS_SVC": SQUARED_HINGE,
+}
 _CLASSIFIERS = {
-    _OURS,
+    *_LOSSES,
     _ONE_PROBLEM_PER_CLASS,
     "L2R_LR",
-    "L2R_L2LOSS_SVC_DUAL",
-    "L2R_L2LOSS_SVC",
     "L1R_L2LOSS_SVC",
     "L1R_LR",
     "L2R_LR_DUAL",
@@ -49,8 +56,9 @@ def save_liblinear(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model for liblinear, atomically.
 
     Weights read back exactly. The intercept is written as a weight times the bias, so its last bit
-    may differ unless the bias is a power of two. The format has no certificates, feature names or
-    parameters.
+    may differ unless the bias is a power of two. The solver that is named minimises the model's
+    loss. The format has no certificates, feature names or other parameters, and does not tell if
+    the intercept was penalised.
 
     Parameters
     ----------
@@ -69,8 +77,9 @@ def save_liblinear(model: Model, path: str | os.PathLike[str]) -> None:
         weights = np.column_stack([weights, model.intercept / bias])
     if len(labels) == 2:
         labels = labels[::-1]
+    solver = next(name for name, loss in _LOSSES.items() if loss == model.loss)
     header = (
-        f"solver_type {_OURS}\nnr_class {len(labels)}\nlabel {' '.join(map(str, labels))}\n"
+        f"solver_type {solver}\nnr_class {len(labels)}\nlabel {' '.join(map(str, labels))}\n"
         f"nr_feature {model.n_features}\nbias {bias if bias > 0 else -1}\nw\n"
     )
     with atomic_write(path, "w") as file:
@@ -154,6 +163,7 @@ class _Reader:
                 class_weight=np.ones(len(labels)),
                 parameters={
                     "solver": f"liblinear {solver}", "intercept_scaling": max(bias, 0.0),
+                    **({"loss": _LOSSES[solver]} if solver in _LOSSES else {}),
                 },
             )  # fmt: skip
         except ValueError as error:

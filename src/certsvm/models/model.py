@@ -19,10 +19,17 @@ from numpy.typing import NDArray
 
 from certsvm._version import __version__
 from certsvm.certificates.balls import added_up
-from certsvm.certificates.certificate import Certificate, printable, tidy
+from certsvm.certificates.certificate import HINGE, Certificate, printable, tidy
 from certsvm.certificates.weights import dense
 from certsvm.matrices import checked_matrix
-from certsvm.models.checks import check_certificate, checked_labels, is_finite, listing, read_only
+from certsvm.models.checks import (
+    check_certificate,
+    check_loss,
+    checked_labels,
+    is_finite,
+    listing,
+    read_only,
+)
 from certsvm.models.optimum import MatrixRows, Optimum, blocks_of, is_stream, scored_blocks
 from certsvm.models.scores import linear_scores
 from certsvm.models.witness import WeightsWitness, Witness, load_witness, save_witness
@@ -51,8 +58,9 @@ class Model:
     certificates : tuple of Certificate
         One for each row of ``coef``, or none.
     parameters : dict
-        Parameters of training, as far as known, in types of JSON: "C", "tol", "solver",
-        "intercept_scaling" (0 for no intercept), "class_weight", "seed", "passes", ...
+        Parameters of training, as far as known, in types of JSON: "C", "loss",
+        "intercept_scaling" (0 for no intercept), "penalize_intercept", "tol", "solver",
+        "class_weight", "seed", "passes", ...
     feature_names : tuple of str, or None
         Names of the columns.
     fingerprint : Fingerprint or None
@@ -145,6 +153,15 @@ class Model:
                 raise ValueError(f"{name} must be a finite number {least}, got {value!r}")
             if any(getattr(certificate, name) != value for certificate in self.certificates):
                 raise ValueError(f"a certificate is about another {name} than the model")
+        parameters = self.parameters
+        check_loss(parameters.get("loss", HINGE), parameters.get("penalize_intercept", True))
+        for certificate in self.certificates:
+            if parameters.get("loss", certificate.loss) != certificate.loss:
+                raise ValueError("a certificate is about another loss than the model")
+            penalised = parameters.get("penalize_intercept", certificate.penalize_intercept)
+            # Without an intercept, there is none to penalise.
+            if penalised != certificate.penalize_intercept and certificate.intercept_scaling > 0:
+                raise ValueError("a certificate is about another penalty than the model")
 
     def _check_data(self) -> None:
         if self.fingerprint is not None and self.fingerprint.n_columns != self.n_features:
@@ -432,13 +449,14 @@ class Model:
         Returns
         -------
         clf : sklearn.svm.LinearSVC
-            With ``loss="hinge"``, as if it had been fitted; it has no certificates.
+            With the model's loss, as if it had been fitted; it has no certificates. Should it be
+            fitted again, it penalises the intercept: scikit-learn's class always does.
         """
         from sklearn.svm import LinearSVC
 
         intercept_scaling = self.intercept_scaling
         clf = LinearSVC(
-            loss="hinge",
+            loss=self.loss,
             C=self.parameters.get("C", 1.0),
             fit_intercept=intercept_scaling > 0,
             intercept_scaling=intercept_scaling if intercept_scaling > 0 else 1.0,
@@ -456,8 +474,16 @@ class Model:
     @property
     def digest(self) -> str:
         """Digest of weights and certificates; witnesses store it."""
-        content = [self.coef.tobytes(), self.intercept.tobytes(), repr(self.certificates).encode()]
+        claims = [_claims_text(certificate) for certificate in self.certificates]
+        text = f"({', '.join(claims)}{',' if len(claims) == 1 else ''})"
+        content = [self.coef.tobytes(), self.intercept.tobytes(), text.encode()]
         return xxhash.xxh3_128_hexdigest(b"".join(content))
+
+    @property
+    def loss(self) -> str:
+        """The loss that was minimised: "hinge", also if it is unknown, or "squared_hinge"."""
+        proved = self.certificates[0].loss if self.certificates else HINGE
+        return str(self.parameters.get("loss", proved))
 
     @property
     def intercept_scaling(self) -> float:
@@ -472,6 +498,10 @@ class Model:
             for name in ("C", "intercept_scaling")
             if name in self.parameters
         ]
+        if self.loss != HINGE:
+            facts.append(f"loss = {self.loss}")
+        if self.intercept_scaling > 0 and not self.parameters.get("penalize_intercept", True):
+            facts.append("the intercept is not penalised")
         lines = [f"linear model of certsvm {printable(self.certsvm_version)}; " + "; ".join(facts)]
         if self.fingerprint is not None:
             lines.append(f"trained on {self.fingerprint}")
@@ -524,6 +554,15 @@ def _restored(
     )
 
 
+def _claims_text(certificate: Certificate) -> str:
+    """A certificate as files of format 1 have it, which knew one loss and no free intercept."""
+    values = asdict(certificate)
+    for name, only in (("loss", HINGE), ("penalize_intercept", True)):
+        if values[name] == only:
+            del values[name]
+    return f"Certificate({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+
+
 def _strings(content: dict[str, Any], name: str) -> list[str] | None:
     value = content[name]
     if value is None or (isinstance(value, list) and all(isinstance(v, str) for v in value)):
@@ -542,6 +581,8 @@ def _parameters_of(clf: Any, certificates: Sequence[Certificate]) -> dict[str, A
         ]
     parameters: dict[str, Any] = {
         "C": float(clf.C),
+        "loss": str(getattr(clf, "loss", HINGE)),
+        "penalize_intercept": bool(getattr(clf, "penalize_intercept", True)),
         "tol": float(clf.tol),
         "intercept_scaling": float(clf.intercept_scaling) if clf.fit_intercept else 0.0,
         "solver": str(clf.solver_),
@@ -555,5 +596,6 @@ def _parameters_of(clf: Any, certificates: Sequence[Certificate]) -> dict[str, A
         proved = certificates[0]
         parameters |= {
             "C": proved.C, "tol": proved.target, "intercept_scaling": proved.intercept_scaling,
+            "loss": proved.loss, "penalize_intercept": proved.penalize_intercept,
         }  # fmt: skip
     return parameters

@@ -1,9 +1,10 @@
 """Witnesses: compact dual points, from which dual bounds are recomputed.
 
 Any alpha in the box 0 <= alpha_k <= C s_k proves the bound L(alpha) <= J_opt, whatever its origin.
-So alpha need not be stored exactly: a rounded alpha in the box proves almost the same bound.
+So alpha need not be stored exactly: a rounded alpha in the box proves almost the same bound. The
+box of the squared hinge has no upper end. If the intercept is free, verification balances alpha.
 
-* ``Witness`` stores each alpha_k as a fraction of its box, in 8, 16 or 32 bits.
+* ``Witness`` stores each alpha_k as a multiple of C s_k, in 8, 16 or 32 bits.
 * ``WeightsWitness`` stores a weight vector, of which alpha is a function, row by row: its size does
   not depend on the number of rows.
 
@@ -20,9 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.certificate import HINGE, SQUARED_HINGE, Certificate, largest_scale
 from certsvm.certificates.enclosures import RowBlock
-from certsvm.certificates.responses import enclosed_margins, response_uncertainty
+from certsvm.certificates.responses import (
+    enclosed_margins,
+    response_uncertainty,
+    squared_response_uncertainty,
+)
 from certsvm.models.checks import read_only
 from certsvm.storage.container import Container, ModelFileError, read_container, write_container
 from certsvm.storage.fingerprint import Fingerprint
@@ -38,16 +43,17 @@ Vector = NDArray[np.float64]
 class Witness:
     """alpha, quantised: alpha_k = scale * C s_k * code_k / (2**bits - 1).
 
-    Rounding never takes alpha out of the box: code / (2**bits - 1) and its product with a scale
-    <= 1 are at most 1, exactly, since rounding keeps order and 1 is a float64. The same holds for
-    the product of that with C s_k.
+    Rounding never takes alpha out of the box of the hinge: code / (2**bits - 1) and its product
+    with a scale <= 1 are at most 1, exactly, since rounding keeps order and 1 is a float64. The
+    same holds for the product of that with C s_k.
 
     Attributes
     ----------
     codes : ndarray of shape (n_problems, n_rows)
         Of type uint8, uint16 or uint32.
     scale : ndarray of shape (n_problems,)
-        In (0, 1]. A multiple s alpha is feasible too, and may prove more.
+        Finite and > 0; for the hinge, at most 1. A multiple s alpha is feasible too, and may prove
+        more.
 
     Examples
     --------
@@ -71,30 +77,35 @@ class Witness:
         if scale.shape != (codes.shape[0],):
             raise ValueError(f"{codes.shape[0]} problems need as many scales, not {scale.shape}")
         # NaN must fail, so the comparisons are not negated.
-        if not ((scale > 0) & (scale <= 1)).all():
-            raise ValueError(f"scales must be in (0, 1], got {scale}")
+        if not ((scale > 0) & (scale < np.inf)).all():
+            raise ValueError(f"scales must be finite and > 0, got {scale}")
         object.__setattr__(self, "codes", read_only(codes))
         object.__setattr__(self, "scale", read_only(scale))
 
     @classmethod
-    def quantise(cls, alphas: ArrayLike, boxes: ArrayLike, bits: int = 8) -> Witness:
+    def quantise(
+        cls, alphas: ArrayLike, boxes: ArrayLike, bits: int = 8, *, loss: str = HINGE
+    ) -> Witness:
         """Round each alpha_k to the nearest of 2**bits levels.
 
-        Zero stays zero and C s_k stays C s_k, exactly.
+        For the hinge, the highest level is C s_k. Zero stays zero and C s_k stays C s_k, exactly.
+        For its square, the highest level is the largest multiple of C s_k among a problem's alpha.
 
         Parameters
         ----------
         alphas : array-like of shape (n_problems, n_rows)
-            In the box.
+            In the box; zero where C s_k is.
         boxes : array-like of shape (n_rows,) or (n_problems, n_rows)
             C s_k.
         bits : {8, 16, 32}, default=8
             Bits for each alpha_k.
+        loss : {"hinge", "squared_hinge"}, default="hinge"
+            The loss, which says where the box ends.
 
         Returns
         -------
         witness : Witness
-            With scale 1.
+            With scale 1, or the largest multiple.
         """
         if bits not in _CODES:
             raise ValueError(f"bits must be 8, 16 or 32, got {bits!r}")
@@ -102,14 +113,19 @@ class Witness:
         if alpha.ndim != 2:
             raise ValueError(f"alphas must be a matrix, one row per problem; got {alpha.shape}")
         box = np.broadcast_to(np.asarray(boxes, dtype=np.float64), alpha.shape)
-        if not (np.isfinite(box).all() and ((alpha >= 0) & (alpha <= box)).all()):
-            raise ValueError("alpha leaves its box 0 <= alpha_k <= C s_k, or the box is infinite")
-        codes = np.empty(alpha.shape, dtype=_CODES[bits])
+        end = np.where(box > 0, np.finfo(np.float64).max, 0.0) if loss == SQUARED_HINGE else box
+        if not (np.isfinite(box).all() and ((alpha >= 0) & (alpha <= end)).all()):
+            raise ValueError("alpha leaves its box, or C s_k is infinite")
+        codes, scale = np.empty(alpha.shape, dtype=_CODES[bits]), np.ones(alpha.shape[0])
         for i in range(alpha.shape[0]):
             fraction = np.zeros(alpha.shape[1])
-            np.divide(alpha[i], box[i], out=fraction, where=box[i] > 0)
+            with np.errstate(over="ignore"):
+                np.divide(alpha[i], box[i], out=fraction, where=box[i] > 0)
+            if loss == SQUARED_HINGE and (largest := float(fraction.max(initial=0.0))) > 0.0:
+                scale[i] = largest
+                fraction /= largest
             codes[i] = np.rint(fraction * (2**bits - 1))
-        return cls(codes, np.ones(alpha.shape[0]))
+        return cls(codes, scale)
 
     @property
     def n_problems(self) -> int:
@@ -126,7 +142,7 @@ class Witness:
         """Bits for each alpha_k."""
         return 8 * self.codes.dtype.itemsize
 
-    def alpha(self, i: int, box: Vector) -> Vector:
+    def alpha(self, i: int, box: Vector, loss: str = HINGE) -> Vector:
         """The i-th problem's alpha.
 
         Parameters
@@ -135,6 +151,8 @@ class Witness:
             Index of the problem.
         box : ndarray of shape (n_rows,)
             C s_k.
+        loss : {"hinge", "squared_hinge"}, default="hinge"
+            The loss, which says where the box ends.
 
         Returns
         -------
@@ -144,7 +162,7 @@ class Witness:
         box = _checked_box(box)
         if box.size != self.n_rows:
             raise ValueError(f"the witness is about {self.n_rows} rows, not {box.size}")
-        return self._alpha(i, box, self.codes[i])
+        return self._alpha(i, box, self.codes[i], loss)
 
     def alpha_of(
         self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
@@ -157,7 +175,7 @@ class Witness:
         i : int
             Index of the problem.
         claimed : Certificate
-            Its certificate; only C is used, since the witness has a scale of its own.
+            Its certificate; only C and the loss are used, since the witness has a scale of its own.
         rows : RowBlock
             The rows of the block; not used.
         signs : ndarray of shape (n_block,)
@@ -177,28 +195,37 @@ class Witness:
         codes = self.codes[i, first : first + weights.size]
         if codes.size != weights.size:
             raise ValueError(f"the witness is about {self.n_rows} rows, the data has more")
-        alpha = self._alpha(i, _checked_box(claimed.C * weights), codes)
+        alpha = self._alpha(i, _checked_box(claimed.C * weights), codes, claimed.loss)
         return alpha, np.zeros(alpha.size)
 
-    def _alpha(self, i: int, box: Vector, codes: NDArray[np.unsignedinteger[Any]]) -> Vector:
+    def _alpha(
+        self, i: int, box: Vector, codes: NDArray[np.unsignedinteger[Any]], loss: str
+    ) -> Vector:
+        if not self.scale[i] <= largest_scale(loss):
+            raise ValueError(
+                f"a witness about the {loss} needs scales of at most 1, got {self.scale[i]}"
+            )
         fraction = codes / float(2**self.bits - 1)
-        alpha: Vector = np.minimum(box * (self.scale[i] * fraction), box)
-        return alpha
+        with np.errstate(over="ignore"):
+            alpha: Vector = box * (self.scale[i] * fraction)
+        return _finite(alpha) if loss == SQUARED_HINGE else np.minimum(alpha, box)
 
 
 @dataclass(frozen=True, eq=False)
 class WeightsWitness:
     """alpha as a function of a weight vector v.
 
-    alpha_k = clip(C s_k / 2 + sigma s_k (1 - v.y_k), 0, C s_k): rows well inside the margin of v
-    are at the top of their box, rows well beyond it at the bottom.
+    For the hinge, alpha_k = clip(C s_k / 2 + sigma s_k (1 - v.y_k), 0, C s_k): rows well inside the
+    margin of v are at the top of their box, rows well beyond it at the bottom. For its square,
+    alpha_k = 2 C s_k max(0, 1 - v.y_k).
 
     Attributes
     ----------
     vectors : ndarray of shape (n_problems, dimension)
         v, with the weight of the augmentation last, if there is one.
     sigma : ndarray of shape (n_problems,)
-        Slope of alpha between the ends of the box; finite and >= 0.
+        Slope of alpha between the ends of the box; finite and >= 0. The squared hinge has no use
+        for it.
 
     Examples
     --------
@@ -233,7 +260,9 @@ class WeightsWitness:
         """None: alpha follows for any number of rows."""
         return None
 
-    def alpha(self, i: int, box: Vector, weights: Vector, margins: Vector) -> Vector:
+    def alpha(
+        self, i: int, box: Vector, weights: Vector, margins: Vector, loss: str = HINGE
+    ) -> Vector:
         """The i-th problem's alpha, of all rows or of some.
 
         Parameters
@@ -246,6 +275,8 @@ class WeightsWitness:
             s_k.
         margins : ndarray of shape (n_rows,)
             v.y_k. Rounding in them moves alpha, but never out of the box.
+        loss : {"hinge", "squared_hinge"}, default="hinge"
+            The loss, which says which function of v it is.
 
         Returns
         -------
@@ -261,6 +292,9 @@ class WeightsWitness:
             )
         if not (np.isfinite(margins).all() and np.isfinite(weights).all()):
             raise ValueError("weights and margins must be finite")
+        if loss == SQUARED_HINGE:
+            with np.errstate(over="ignore"):
+                return _finite(2.0 * box * np.maximum(0.0, 1.0 - margins))
         with np.errstate(over="ignore", invalid="ignore"):
             shift = self.sigma[i] * (weights * (1.0 - margins))
         # 0 * inf is nan: a sigma of zero shifts nothing.
@@ -274,17 +308,22 @@ class WeightsWitness:
     ) -> tuple[Vector, Vector]:  # fmt: skip
         """The i-th problem's alpha of a block of rows, as in ``Witness.alpha_of``.
 
-        ``first`` is not used. alpha is in the box if the scale of the certificate is in [0, 1]. It
-        is uncertain by the rounding of v.y_k, except well beyond an end of the box.
+        ``first`` is not used. alpha is in the box if the scale of the certificate is not negative.
+        It is uncertain by the rounding of v.y_k, except well beyond an end of the box.
         """
         v, n = self.vectors[i], rows.n_columns
         if v.size not in (n, n + 1):
             raise ValueError(f"the witness has {v.size} weights, the data {n} columns")
         margins, error = enclosed_margins(rows, signs, v, claimed.intercept_scaling)
-        box = _checked_box(claimed.C * weights)
-        alpha = np.minimum(claimed.scale * self.alpha(i, box, weights, margins), box)
-        sigma, scale = float(self.sigma[i]), claimed.scale
-        return alpha, response_uncertainty(box, weights, sigma, scale, margins, error)
+        box, scale = _checked_box(claimed.C * weights), claimed.scale
+        with np.errstate(over="ignore"):
+            alpha = scale * self.alpha(i, box, weights, margins, claimed.loss)
+        if claimed.loss == SQUARED_HINGE:
+            uncertainty = squared_response_uncertainty(box, weights, scale, margins, error)
+            return _finite(alpha), uncertainty
+        sigma = float(self.sigma[i])
+        uncertainty = response_uncertainty(box, weights, sigma, scale, margins, error)
+        return np.minimum(alpha, box), uncertainty
 
 
 class WitnessFile(NamedTuple):
@@ -375,6 +414,12 @@ def _check_shape(witness: Witness | WeightsWitness, fingerprint: Fingerprint) ->
             f"the witness has {witness.vectors.shape[1]} weights, the fingerprint "
             f"{fingerprint.n_columns} columns"
         )
+
+
+def _finite(alpha: Vector) -> Vector:
+    if not np.isfinite(alpha).all():
+        raise ValueError("the alpha of a witness is beyond the largest number")
+    return alpha
 
 
 def _checked_box(box: Vector) -> Vector:

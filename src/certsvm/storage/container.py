@@ -28,7 +28,7 @@ from safetensors.numpy import load, save
 from certsvm.storage.atomic import atomic_write
 from certsvm.storage.strict_json import from_json, to_json
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _BEGINNING = b'{"__metadata__":{"certsvm":"'
 # What readers of safetensors accept.

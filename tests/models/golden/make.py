@@ -2,6 +2,9 @@
 
 They are never made anew for a format that has been released: a version that cannot read them, or
 that writes other bytes for the same content, has changed the format and needs a new number.
+
+Those of format 1 were made when there were no other losses than the hinge and no free intercepts.
+They contain the same, but for these and for scales beyond 1.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from certsvm.storage.fingerprint import Fingerprint
 FINGERPRINT = Fingerprint(4, 3, 5, "0123456789abcdef0123456789abcdef")
 QUANTISED = Witness(
     np.array([[0, 1, 65535, 2], [65535, 0, 0, 7], [9, 8, 7, 6]], dtype=np.uint16),
-    np.array([1.0, 0.5, 0.75]),
+    np.array([1.0, 0.5, 3.0]),
 )
 WEIGHTS = WeightsWitness(
     np.array([[0.1, -0.2, 0.3, 0.4], [1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0, 5e-324]]),
@@ -29,8 +32,9 @@ WEIGHTS = WeightsWitness(
 
 def certificate(primal: float, dual: float) -> Certificate:
     return Certificate(
-        primal=primal, dual=dual, target=0.01, bound="an example", scale=0.999,
+        primal=primal, dual=dual, target=0.01, bound="an example", scale=1.5,
         primal_rounding=1e-13, dual_rounding=2e-13, C=0.1, intercept_scaling=1.0,
+        loss="squared_hinge", penalize_intercept=False,
     )  # fmt: skip
 
 
@@ -42,7 +46,9 @@ MODEL = Model(
     certificates=(certificate(1.005, 1.0), certificate(2.5, 2.25), certificate(0.3, 0.0)),
     parameters={
         "C": 0.1,
+        "loss": "squared_hinge",
         "intercept_scaling": 1.0,
+        "penalize_intercept": False,
         "solver": "dcd",
         "seed": None,
         "limits": [math.inf, 7],
@@ -61,10 +67,10 @@ NUMBERED = Model(
 
 
 def make(folder: Path) -> None:
-    MODEL.save(folder / "model-1.safetensors")
-    NUMBERED.save(folder / "numbered-1.safetensors")
-    save_witness(folder / "quantised-1.witness", QUANTISED, FINGERPRINT)
-    save_witness(folder / "weights-1.witness", WEIGHTS, FINGERPRINT)
+    MODEL.save(folder / "model-2.safetensors")
+    NUMBERED.save(folder / "numbered-2.safetensors")
+    save_witness(folder / "quantised-2.witness", QUANTISED, FINGERPRINT)
+    save_witness(folder / "weights-2.witness", WEIGHTS, FINGERPRINT)
 
 
 if __name__ == "__main__":
