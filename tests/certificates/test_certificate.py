@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.certificates.certificate import Certificate, percent
+from certsvm.certificates.certificate import (
+    HINGE,
+    SQUARED_HINGE,
+    Certificate,
+    largest_scale,
+    percent,
+)
+from certsvm.certificates.dual import largest_multiple
+from certsvm.kernels.losses import LOSSES
 
 
 def test_a_dual_bound_that_is_not_positive_proves_nothing() -> None:
@@ -105,3 +113,9 @@ def test_a_contradiction_is_called_one() -> None:
     assert not certificate.met
     assert "a contradiction" in str(certificate)
     assert "proved" not in str(certificate)
+
+
+def test_the_losses_are_those_of_training() -> None:
+    assert {HINGE, SQUARED_HINGE} == set(LOSSES)
+    assert largest_scale(HINGE) == largest_multiple(LOSSES[HINGE])
+    assert largest_scale(SQUARED_HINGE) < largest_multiple(LOSSES[SQUARED_HINGE])

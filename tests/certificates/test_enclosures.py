@@ -16,15 +16,25 @@ from certsvm.certificates.enclosures import (
     ANYTHING,
     NOTHING,
     DualObjective,
+    Enclosed,
     Interval,
     Objective,
     RowBlock,
+    Sums,
     grouped_sums,
     split,
     two_product,
     two_sum,
 )
-from tests.problems import exact, exact_dot, exact_sum
+from tests.problems import (
+    Case,
+    exact,
+    exact_dot,
+    exact_dual,
+    exact_objective,
+    exact_sum,
+    exactly_balanced,
+)
 
 Array = NDArray[np.float64]
 
@@ -169,6 +179,135 @@ def test_values_by_hand() -> None:
     wider = dual.interval()
     assert wider.low <= low - 0.125
     assert wider.high >= high + 0.125
+
+
+def test_values_of_the_squared_hinge_by_hand() -> None:
+    one = np.ones(1)
+    primal = Objective(np.array([0.5, 0.0]), 0.25, C=2.0, rho=0.5, squared=True)
+    primal.add(one_row(1.0, 7.0), one, one)
+    primal.add(one_row(1.0, 7.0), -one, np.array([3.0]))
+    # 1/2 (1/4 + 1/4) + 2 (1/16 + 3 * 49/16)
+    low, high = primal.interval()
+    assert low <= 0.25 + 2.0 * (1 / 16 + 3 * 49 / 16) <= high <= low + 1e-13
+    dual = DualObjective(2, C=2.0, rho=0.5, squared=True)
+    dual.add(one_row(1.0, 7.0), one, one, np.array([0.5]), np.zeros(1))
+    dual.add(one_row(1.0, 0.0), -one, np.array([0.5]), np.array([5.0]), np.zeros(1))
+    # The sum is (-4.5, 3.5, -2.25); the penalties are 1/4 / 8 and 25 / 4, and C s_k is exceeded.
+    low, high = dual.interval()
+    L = 5.5 - 1 / 32 - 25 / 4 - (20.25 + 12.25 + 5.0625) / 2
+    assert low <= L <= high <= low + 1e-13
+    # An uncertain alpha_k makes an uncertain L: here by 1/8, and by 1/64 / (8 * 1/2) in the square.
+    dual.add(one_row(0.0, 0.0), one, 0.5 * one, np.zeros(1), np.array([0.125]))
+    wider = dual.interval()
+    assert wider.low <= low - 0.125 - 1 / 256
+    assert wider.high >= high + 0.125
+
+
+def test_values_of_a_free_intercept_by_hand() -> None:
+    one = np.ones(1)
+    primal = Objective(np.array([0.5]), 0.25, C=2.0, rho=0.5, free=True)
+    primal.add(one_row(1.0), one, one)
+    low, high = primal.interval()
+    assert low <= 1 / 8 + 2 * 0.25 <= high <= low + 1e-13
+    dual = DualObjective(1, C=2.0, rho=0.5, squared=True, free=True)
+    dual.add(one_row(1.0), one, one, np.array([2.0]), np.zeros(1))
+    dual.add(one_row(3.0), one, one, np.array([1.0]), np.zeros(1))
+    dual.add(one_row(5.0), -one, one, np.array([1.0]), np.zeros(1))
+    # Of the first label, a third is left: alpha is 2/3, 1/3 and 1, its sum of rows 5/3 - 5.
+    low, high = dual.interval()
+    L = 2 - (4 / 9 + 1 / 9 + 1) / 8 - (10 / 3) ** 2 / 2
+    assert low <= L <= high <= low + 1e-13
+    # Of a label alone, nothing is left.
+    alone = DualObjective(1, C=2.0, rho=0.5, free=True)
+    alone.add(one_row(1.0), one, one, np.array([2.0]), np.zeros(1))
+    assert alone.interval() == (0.0, 0.0)
+    # Without a constant column, there is nothing to balance.
+    without = DualObjective(1, C=2.0, rho=0.0, free=True)
+    without.add(one_row(1.0), one, one, np.array([2.0]), np.zeros(1))
+    low, high = without.interval()
+    assert low <= 0.0 <= high <= low + 1e-13
+
+
+@given(st.data(), st.booleans(), st.booleans(), st.sampled_from([0.0, 0.3, 1.0]))
+def test_intervals_contain_the_exact_values(
+    data: st.DataObject, squared: bool, free: bool, rho: float
+) -> None:
+    """In blocks of one row, with alphas that are uncertain by up to an eighth of themselves."""
+    n = data.draw(st.integers(1, 6))
+    numbers = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e3, 1e3))
+    X = data.draw(hnp.arrays(np.float64, (n, 2), elements=numbers))
+    coef, intercept = data.draw(vectors(numbers, 2)), data.draw(numbers) if rho else 0.0
+    signs = data.draw(hnp.arrays(np.float64, n, elements=st.sampled_from([-1.0, 1.0])))
+    weights = data.draw(vectors(st.sampled_from([0.0, 0.1, 1.0, 3.0]), n))
+    C = data.draw(st.sampled_from([0.1, 1.0, 7.0]))
+    most = 20.0 if squared else 1.0
+    alpha = data.draw(vectors(st.floats(0, most), n)) * C * weights
+    if not squared:
+        alpha = np.minimum(alpha, C * weights)
+    off = alpha * data.draw(st.sampled_from([0.0, 2.0**-40, 0.125]))
+    share = data.draw(vectors(st.floats(-1, 1), n))
+    J = Objective(coef, intercept, C, rho, squared=squared, free=free)
+    L = DualObjective(2, C, rho, squared=squared, free=free)
+    for k in range(n):
+        row, sign, weight = one_row(*X[k]), signs[k : k + 1], weights[k : k + 1]
+        J.add(row, sign, weight)
+        L.add(row, sign, weight, alpha[k : k + 1], off[k : k + 1])
+    problem = Case(
+        X, signs, weights, C, rho, "dense-float64-int32", "squared_hinge" if squared else "hinge",
+        penalize_intercept=not free,
+    )  # fmt: skip
+    w = [*map(exact, coef), *([exact(intercept) / exact(rho)] if rho else [])]
+    low, high = J.interval()
+    assert exact(low) <= exact_objective(problem, w) <= exact(high)
+    assert high - low <= 1e-9 * (1 + abs(high))
+    # Any alpha within the uncertainty may be meant.
+    meant = [exact(a) + exact(o) * exact(s) for a, o, s in zip(alpha, off, share, strict=True)]
+    if not squared:
+        box = [exact(C) * exact(s) for s in weights]
+        meant = [min(a, top) for a, top in zip(meant, box, strict=True)]
+    if problem.free_intercept:
+        meant = exactly_balanced(problem, meant)
+    low, high = L.interval()
+    assert exact(low) <= exact_dual(problem, meant) <= exact(high)
+    if not off.any():
+        size = alpha.sum() + float((np.abs(X).sum() * alpha.sum()) ** 2)
+        assert high - low <= 1e-12 * (1 + size)
+
+
+@given(st.fractions(0, 1), st.floats(0, 1e-3), st.data())
+def test_sums_times_a_factor(factor: Fraction, radius: float, data: st.DataObject) -> None:
+    high, low = data.draw(vectors(NUMBERS, 3)), data.draw(vectors(st.floats(-1e-3, 1e-3), 3))
+    sums = Sums(high, low, data.draw(vectors(st.floats(0, 1), 3)))
+    product = sums.times(Enclosed(factor, exact(radius)))
+    if radius == 0.0:
+        size = float(factor) * (1e-30 * np.abs(high) + 1e-15 * np.abs(low) + sums.error)
+        assert (product.error <= 1.01 * size + 1e-300).all()
+    total = product.plus(sums)
+    for j in range(3):
+        for sign in (-1, 1):
+            true = min(Fraction(1), max(Fraction(0), factor + sign * exact(radius)))
+            number = exact(high[j]) + exact(low[j]) + sign * exact(sums.error[j])
+            slack = Fraction(101, 100)
+            computed = exact(product.high[j]) + exact(product.low[j])
+            assert abs(computed - true * number) <= slack * exact(product.error[j])
+            computed = exact(total.high[j]) + exact(total.low[j])
+            assert abs(computed - (true + 1) * number) <= slack * exact(total.error[j])
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -1e-300])
+@pytest.mark.parametrize("free", [True, False])
+def test_no_alpha_of_the_squared_hinge(bad: float, free: bool) -> None:
+    dual = DualObjective(1, C=1.0, rho=1.0, squared=True, free=free)
+    dual.add(one_row(1.0), np.ones(1), np.ones(1), np.array([bad]), np.zeros(1))
+    assert dual.box_violation > 0
+    assert dual.interval() == ANYTHING
+
+
+def test_a_row_without_weight_has_no_alpha() -> None:
+    dual = DualObjective(1, C=1.0, rho=1.0, squared=True)
+    dual.add(one_row(1.0), np.ones(1), np.zeros(1), np.array([1e-300]), np.zeros(1))
+    assert dual.box_violation > 0
+    assert dual.interval() == ANYTHING
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -1e-300, 1.0000000000000002])

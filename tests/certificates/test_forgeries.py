@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import warnings
 from dataclasses import replace
@@ -17,8 +18,22 @@ from hypothesis import strategies as st
 from certsvm import LinearSVC, verify
 from certsvm.certificates.enclosures import DualObjective, RowBlock
 from certsvm.certificates.verification import CONFIRMED, HALF_CONFIRMED, REFUTED, UNDECIDED
-from certsvm.models import WeightsWitness
-from tests.certificates.forgeries import ERROR, KINDS, Case, claim_truth, honest, judge
+from certsvm.kernels.losses import loss_named
+from certsvm.models import WeightsWitness, Witness
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
+from certsvm.solvers import Newton
+from certsvm.training.loop import train
+from tests.certificates.forgeries import (
+    ERROR,
+    KINDS,
+    Case,
+    claim_truth,
+    honest,
+    judge,
+    naive_claims,
+    set_dual_point,
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -40,7 +55,8 @@ def test_what_is_true_is_confirmed(r: random.Random) -> None:
     # Near the least numbers, underflow is all there is.
     claimed = [abs(value) for c in case.claims for value in (c.primal, c.dual)]
     assume(not any(0.0 < value < 1e-280 for value in claimed))
-    assume(not any(0.0 < abs(value) < 1e-140 for value in case.coef.flat))
+    numbers = [case.C, *case.coef.flat, *([] if case.alphas is None else case.alphas.flat)]
+    assume(not any(0.0 < abs(value) < 1e-140 for value in numbers))
     assume(all(c.scale == 0.0 or c.scale > 1e-100 for c in case.claims))
     verdict, _ = judge(case)
     assert verdict in (CONFIRMED, HALF_CONFIRMED), case
@@ -50,6 +66,106 @@ def test_what_is_true_is_confirmed(r: random.Random) -> None:
 def test_what_is_infeasible_or_outside_the_problem_is_never_confirmed(r: random.Random) -> None:
     assert judge(KINDS["infeasible"](r))[0] == REFUTED
     assert judge(KINDS["truncated"](r))[0] == ERROR
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from([1.0 + 2.0**-52, 2.0, -0.5, math.nan]))
+def test_a_scale_that_leaves_the_box_is_never_confirmed(r: random.Random, scale: float) -> None:
+    case = honest(r)
+    case.squared = False
+    set_dual_point(case, r)
+    claim_truth(case)
+    case.claims = [replace(c, scale=scale) for c in case.claims]
+    assert judge(case)[0] in (REFUTED, ERROR)
+    if isinstance(case.witness, Witness) and scale > 1.0:
+        case.claims = [replace(c, scale=1.0) for c in case.claims]
+        case.witness = replace(case.witness, scale=np.full(case.witness.n_problems, scale))
+        assert judge(case)[0] == ERROR
+
+
+def two_clouds(loss: str, *, penalize_intercept: bool) -> Case:
+    """Trained, with the alpha of the optimum; the classes are not equally large."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 3)) + 0.5
+    labels = (X[:, 0] + rng.standard_normal(90) > 1.0).astype(int)
+    problem = Problem(
+        Rows(X, intercept_scaling=1.0), np.where(labels == 1, 1, -1), C=0.5,
+        loss=loss_named(loss), penalize_intercept=penalize_intercept,
+    )  # fmt: skip
+    result = train(problem, Newton(), tol=1e-8, keep_alpha=True)
+    assert result.alpha is not None
+    coef, intercept = problem.coefficients(result.w)
+    return Case(
+        X=X, labels=labels, weights=None, class_weight=np.ones(2), C=0.5, rho=1.0,
+        coef=coef[None], intercept=np.array([intercept]), alphas=result.alpha[None],
+        squared=loss == "squared_hinge", free=not penalize_intercept, claims=[result.certificate],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("penalize_intercept", [True, False])
+def test_a_certificate_of_another_problem(loss: str, penalize_intercept: bool) -> None:
+    case = two_clouds(loss, penalize_intercept=penalize_intercept)
+    assert judge(case) == (CONFIRMED, [])
+    assert case.claims[0].met
+    true = case.claims[0]
+    for other_loss, other_penalty in (
+        (loss, not penalize_intercept),
+        ("hinge" if case.squared else "squared_hinge", penalize_intercept),
+        ("hinge" if case.squared else "squared_hinge", not penalize_intercept),
+    ):
+        case.squared, case.free = other_loss == "squared_hinge", not other_penalty
+        case.claims = [replace(true, loss=other_loss, penalize_intercept=other_penalty)]
+        assert judge(case) == (REFUTED, [])
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_an_alpha_that_is_not_balanced_proves_less(loss: str) -> None:
+    case = two_clouds(loss, penalize_intercept=False)
+    (true,) = case.claims
+    assert case.alphas is not None
+    (alpha,) = case.alphas
+    case.alphas = np.where(case.labels == 0, alpha, 0.5 * alpha)[None]
+    assert judge(case) == (REFUTED, [])
+    (found,) = case.verified()
+    assert found.box_violation == 0.0
+    assert found.L is not None
+    assert 0.0 < found.L.high < true.dual
+    # What it proves is confirmed.
+    claim_truth(case)
+    assert case.claims[0].dual == pytest.approx(found.L.low)
+    assert judge(case) == (CONFIRMED, [])
+
+
+@pytest.mark.parametrize(("loss", "proved"), [("hinge", 2.0), ("squared_hinge", 3.0)])
+def test_an_alpha_that_seems_to_prove_the_optimum(loss: str, proved: float) -> None:
+    """Of four equal rows, one is of the other class. J is 4 at zero, and ``proved`` at best."""
+    case = Case(
+        X=np.zeros((4, 1)), labels=np.array([0, 0, 0, 1]), weights=None, class_weight=np.ones(2),
+        C=1.0, rho=1.0, coef=np.zeros((1, 1)), intercept=np.zeros(1), squared=loss != "hinge",
+        free=True, alphas=np.full((1, 4), 1.0 if loss == "hinge" else 2.0),
+    )  # fmt: skip
+    claim_truth(case)
+    assert case.claims[0].dual <= proved
+    assert judge(case) == (CONFIRMED, [])
+    naive_claims(case, random.Random(0))
+    assert case.claims[0].primal == case.claims[0].dual == 4.0
+    assert judge(case) == (REFUTED, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"loss": "hinges"}, "the loss of a certificate is unknown: 'hinges'"),
+        ({"loss": None}, "unknown: None"),
+        ({"penalize_intercept": 1}, "neither true nor false: 1"),
+        ({"penalize_intercept": "no"}, "neither true nor false: 'no'"),
+    ],
+)
+def test_a_problem_that_is_none(change: dict[str, Any], message: str) -> None:
+    case = two_clouds("hinge", penalize_intercept=True)
+    case.claims = [replace(case.claims[0], **change)]
+    with pytest.raises(ValueError, match=message):
+        case.verified()
 
 
 def absorbing(huge: float) -> Case:

@@ -31,6 +31,36 @@ def test_all_solvers_side_by_side(tmp_path: Path) -> None:
     assert (tmp_path / "gaps.png").stat().st_size > 10_000
 
 
+@pytest.mark.parametrize("penalize_intercept", [True, False])
+def test_solvers_that_minimise_the_squared_hinge(penalize_intercept: bool) -> None:
+    how: dict[str, Any] = {"fit_intercept": True, "penalize_intercept": penalize_intercept}
+    comparison = compare(X, y, C=0.1, loss="squared_hinge", tol=1e-3, **how)
+    assert list(comparison.results) == ["auto", "dcd"]
+    # At the objective's own value, by NumPy.
+    result = comparison.results["auto"]
+    losses = np.maximum(0.0, 1.0 - np.where(y == 1, 1, -1) * (X @ result.w[:-1] + result.w[-1]))
+    penalised = result.w if penalize_intercept else result.w[:-1]
+    J = 0.5 * penalised @ penalised + 0.1 * losses @ losses
+    assert result.certificate.primal == pytest.approx(J)
+    assert comparison.dual <= comparison.primal <= 1.001 * comparison.dual
+    text = str(comparison)
+    assert text.startswith("squared hinge, C = 0.1, intercept ")
+    assert ("without penalty" in text) != penalize_intercept
+    with pytest.raises(ValueError, match="'ocas' minimises the hinge loss"):
+        compare(X, y, loss="squared_hinge", solvers=["ocas"])
+
+
+def test_a_free_intercept_and_rows_sorted_by_class() -> None:
+    order = np.argsort(y, kind="stable")
+    comparison = compare(X[order], y[order], C=0.1, fit_intercept=True, penalize_intercept=False)
+    assert list(comparison.results) == ["auto", "dcd"]
+    assert all(result.certificate.met for result in comparison.results.values())
+    with pytest.raises(ValueError, match="'sgd-m' needs penalize_intercept=True"):
+        compare(X, y, fit_intercept=True, penalize_intercept=False, solvers=["sgd-m"])
+    # Without an intercept, there is none to be free.
+    assert len(compare(X, y, C=0.1, penalize_intercept=False, max_iter=3).results) == 4
+
+
 def test_without_a_dual_solver_the_bound_is_found_afterwards() -> None:
     comparison = compare(sp.csr_matrix(X), y, solvers=["pegasos"], C=0.1, fit_intercept=True)
     assert comparison.dual > 0

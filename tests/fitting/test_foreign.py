@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,19 @@ from sklearn.svm import SVC
 from sklearn.svm import LinearSVC as LiblinearSVC
 
 from certsvm import LinearSVC, bound
-from tests.problems import Case, cases, objective, optimum
+from certsvm.kernels.losses import LOSSES
+from tests.exact import exact_optimum
+from tests.problems import Case, cases, exact, exact_objective
 
 X, y = make_classification(n_samples=400, n_features=10, flip_y=0.1, random_state=0)
 C = 0.1
 
 
-@given(case=cases(), seed=st.integers(0, 2**32 - 1), size=st.floats(0, 10))
+@given(
+    case=cases(losses=tuple(LOSSES), free_intercepts=True),
+    seed=st.integers(0, 2**32 - 1),
+    size=st.floats(0, 10),
+)
 def test_it_is_true_for_any_w(case: Case, seed: int, size: float) -> None:
     labels = case.labels
     if np.unique(labels).size < 2:
@@ -32,19 +40,82 @@ def test_it_is_true_for_any_w(case: Case, seed: int, size: float) -> None:
         (w[:-1], float(w[-1] * case.intercept_scaling)) if case.intercept_scaling else (w, None)
     )
     certificate = bound(
-        coef, case.matrix(), labels, C=case.C, intercept=intercept,
+        coef, case.matrix(), labels, C=case.C, loss=case.loss, intercept=intercept,
         intercept_scaling=case.intercept_scaling or None, sample_weight=case.weights, max_iter=5,
+        penalize_intercept=case.penalize_intercept,
     )  # fmt: skip
-    low, high = optimum(case)
-    assert certificate.primal == pytest.approx(objective(case, w), rel=1e-9, abs=1e-12)
-    assert certificate.dual - certificate.dual_rounding <= high
-    assert certificate.primal + certificate.primal_rounding >= low
+    assert certificate.loss == case.loss
+    assert certificate.penalize_intercept != case.free_intercept
+    found = exact_optimum(case)
+    J = exact_objective(case, w)
+    assert certificate.primal == pytest.approx(float(J), rel=1e-9, abs=1e-12)
+    if found is not None:
+        best = exact_objective(case, found.w)
+        assert exact(certificate.dual) - exact(certificate.dual_rounding) <= best
+        assert exact(certificate.primal) + exact(certificate.primal_rounding) >= best
 
 
 def test_a_good_model_is_proved_good() -> None:
     clf = LiblinearSVC(loss="hinge", C=C, tol=1e-8, max_iter=10**6, random_state=0).fit(X, y)
     certificate = bound(clf, X, y, tol=1e-4)
     assert certificate.met
+
+
+@pytest.mark.parametrize("intercept_scaling", [1.0, 3.0])
+def test_the_default_of_scikit_learn_is_certified(intercept_scaling: float) -> None:
+    clf = LiblinearSVC(C=C, tol=1e-8, intercept_scaling=intercept_scaling).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        certificate = bound(clf, X, y, tol=1e-6)
+    assert certificate.met
+    assert (certificate.loss, certificate.penalize_intercept) == ("squared_hinge", True)
+    assert certificate.intercept_scaling == intercept_scaling
+    # On the hinge loss, it is not optimal.
+    with pytest.warns(UserWarning, match="LinearSVC was not trained on the hinge loss"):
+        assert bound(clf, X, y, loss="hinge", tol=1e-3).proved_gap > 0.01
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_an_intercept_without_penalty_is_certified_as_such(loss: str) -> None:
+    clf = SGDClassifier(
+        loss=loss, alpha=1 / (C * len(y)), max_iter=10_000, tol=1e-7, learning_rate="invscaling",
+        eta0=0.01, random_state=0,
+    ).fit(X + 1.0, y)  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        free = bound(clf, X + 1.0, y, C=C, tol=1e-3, max_iter=1000)
+        penalised = bound(clf, X + 1.0, y, C=C, tol=1e-3, penalize_intercept=True)
+        scaled = bound(clf, X + 1.0, y, C=C, tol=1e-3, intercept_scaling=1.0)
+    assert (free.loss, free.penalize_intercept) == (loss, False)
+    assert free.proved_gap < 0.02
+    assert penalised == scaled
+    assert penalised.primal == pytest.approx(free.primal + 0.5 * clf.intercept_[0] ** 2)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.5, 1: 3.0}])
+def test_libsvm_of_two_classes_is_certified(class_weight: Any) -> None:
+    weights = np.linspace(0.5, 1.5, len(y))
+    clf = SVC(C=C, kernel="linear", tol=1e-7, class_weight=class_weight)
+    clf.fit(X + 1.0, y, sample_weight=weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        certificate = bound(clf, X + 1.0, y, sample_weight=weights, tol=1e-3, max_iter=2000)
+    assert certificate.met
+    assert (certificate.loss, certificate.penalize_intercept) == ("hinge", False)
+    losses = np.maximum(0, 1 - np.where(y == 1, 1, -1) * clf.decision_function(X + 1.0))
+    s = weights * clf.class_weight_[y]
+    J = 0.5 * np.sum(clf.coef_**2) + C * s @ losses
+    assert certificate.primal == pytest.approx(J)
+
+
+def test_the_objective_of_a_certified_model_is_that_of_its_certificate() -> None:
+    clf = LinearSVC(C=C, random_state=0).fit(X, y)
+    squared = LiblinearSVC(C=C, tol=1e-8).fit(X, y)
+    clf.coef_, clf.intercept_ = squared.coef_, squared.intercept_
+    clf.certificates_ = [replace(clf.certificates_[0], loss="squared_hinge")]
+    assert bound(clf, X, y).loss == "squared_hinge"
+    clf.certificates_ = [replace(clf.certificates_[0], penalize_intercept=False)]
+    assert not bound(clf, X, y).penalize_intercept
 
 
 def test_sparse_weights_are_weights() -> None:
@@ -94,10 +165,14 @@ def test_weights_and_classes() -> None:
 
 
 def test_a_model_of_another_loss_is_told_apart() -> None:
-    with pytest.warns(UserWarning, match="LinearSVC was not trained on the hinge loss"):
-        bound(LiblinearSVC(C=C).fit(X, y), X, y)
-    with pytest.warns(UserWarning, match="LogisticRegression was not trained"):
+    lasso = LiblinearSVC(C=C, penalty="l1").fit(X, y)
+    with pytest.warns(UserWarning, match="not trained on the squared hinge loss with an L2"):
+        bound(lasso, X, y)
+    with pytest.warns(UserWarning, match="LogisticRegression was not trained on the hinge loss"):
         bound(LogisticRegression(C=C).fit(X, y), X, y)
+    huber = SGDClassifier(loss="modified_huber").fit(X, y)
+    with pytest.warns(UserWarning, match="SGDClassifier was not trained on the hinge loss"):
+        bound(huber, X, y, C=C)
 
 
 def test_one_row_of_coefficients_is_a_weight_vector() -> None:
@@ -121,7 +196,11 @@ def test_one_row_of_coefficients_is_a_weight_vector() -> None:
         (lambda: bound(np.zeros(10), X, y, C=1.0, intercept_scaling=0.0), "intercept_scaling"),
         (lambda: bound(LiblinearSVC().fit(X, y), X, y, intercept=1.0), "its own intercept"),
         (lambda: bound(LiblinearSVC().fit(X, y), X, y + 5), "not trained on"),
-        (lambda: bound(SVC(kernel="linear").fit(X, y), X, y), "SVC is not one linear function"),
+        (
+            lambda: bound(SVC(kernel="linear").fit(X, np.arange(400) % 3), X, np.arange(400) % 3),
+            "SVC is not one linear function",
+        ),
+        (lambda: bound(np.zeros(10), X, y, C=1.0, loss="log"), "loss must be one of"),
         (
             lambda: bound(LiblinearSVC(class_weight="balanced").fit(X, y), X, y),
             "trained with class_weight",

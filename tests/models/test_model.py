@@ -48,11 +48,13 @@ def models(draw: st.DrawFn) -> Model:
     n_columns = draw(st.integers(0, 4))
     positive = st.floats(1e-300, 1e300)
     C, intercept_scaling = draw(positive), draw(st.just(0.0) | positive)
+    loss, penalised = draw(st.sampled_from(["hinge", "squared_hinge"])), draw(st.booleans())
     certificate = st.builds(
         Certificate, primal=finite, dual=finite, target=st.floats(0), bound=text,
-        scale=st.floats(0, 1), primal_rounding=st.floats(0, 1e300),
+        scale=st.floats(0, 1 if loss == "hinge" else 1e300), primal_rounding=st.floats(0, 1e300),
         dual_rounding=st.floats(0, 1e300), C=st.just(C),
-        intercept_scaling=st.just(intercept_scaling),
+        intercept_scaling=st.just(intercept_scaling), loss=st.just(loss),
+        penalize_intercept=st.just(penalised),
     )  # fmt: skip
     certificates = st.lists(certificate, min_size=n_problems, max_size=n_problems)
     digest = st.text("0123456789abcdef", min_size=32, max_size=32)
@@ -65,7 +67,9 @@ def models(draw: st.DrawFn) -> Model:
         certificates=tuple(draw(st.just([]) | certificates)),
         parameters={
             "C": C,
+            "loss": loss,
             "intercept_scaling": intercept_scaling,
+            "penalize_intercept": penalised,
             "note": draw(text),
             "limit": draw(st.floats()),
         },
@@ -184,6 +188,10 @@ def test_every_truncation_and_extension_is_noticed(saved: bytes, tmp_path: Path)
         ({"parameters": {"intercept_scaling": -1.0}}, "scaling must be a finite number >= 0"),
         ({"parameters": {"C": 0.7}}, "about another C"),
         ({"parameters": {"intercept_scaling": 0.7}}, "about another intercept_scaling"),
+        ({"parameters": {"loss": "log"}}, "loss must be"),
+        ({"parameters": {"loss": "squared_hinge"}}, "about another loss"),
+        ({"parameters": {"penalize_intercept": 0}}, "must be true or false"),
+        ({"parameters": {"penalize_intercept": False}}, "about another penalty"),
         ({"parameters": {"a": {1, 2}}}, "parameters.*set"),
         ({"feature_names": ("a",)}, "2 strings"),
         ({"feature_names": ("a", 1)}, "2 strings"),
@@ -203,6 +211,10 @@ def test_models_that_cannot_be(changes: dict[str, Any], message: str) -> None:
     [
         ({"primal": math.nan}, "primal of a certificate"),
         ({"unknown": 1}, "unknown"),
+        ({"scale": 1.5}, "at most 1 for the hinge"),
+        ({"loss": "log"}, "loss must be"),
+        ({"penalize_intercept": 1}, "penalize_intercept must be"),
+        ({"loss": "squared_hinge", "scale": -1.0}, "a scale >= 0"),
     ],
 )
 def test_certificates_that_cannot_be(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -319,6 +331,38 @@ def test_scikit_learn_takes_it_for_its_own(fitted: tuple[LinearSVC, Any, Any]) -
     twin.coef_ += 1.0  # a copy of its own, that may be changed
     assert twin.n_features_in_ == 5
     assert hasattr(twin, "feature_names_in_") == hasattr(clf, "feature_names_in_")
+
+
+@pytest.mark.parametrize("penalised", [True, False])
+def test_a_model_of_the_squared_hinge(tmp_path: Path, penalised: bool) -> None:
+    proved = replace(
+        small().certificates[0], loss="squared_hinge", penalize_intercept=penalised, scale=1.25
+    )
+    known = {"C": 0.5, "intercept_scaling": 1.0, "penalize_intercept": penalised}
+    model = small(certificates=(proved,), parameters=known)
+    # The certificate tells the loss, if the parameters do not.
+    assert model.loss == "squared_hinge"
+    model.save(tmp_path / "model")
+    found = Model.load(tmp_path / "model")
+    assert found.certificates == (proved,)
+    assert found.digest == model.digest != small().digest
+    assert found.to_sklearn().loss == "squared_hinge"
+    assert "; loss = squared_hinge" in str(found)
+    assert ("the intercept is not penalised" in str(found)) != penalised
+    # Without an intercept, none is penalised or not.
+    without = replace(proved, intercept_scaling=0.0, penalize_intercept=True)
+    assert small(certificates=(without,), parameters={"penalize_intercept": False})
+
+
+def test_certificates_of_format_1_have_neither_loss_nor_penalty(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    small().save(path)
+    found = read_container(path, "model")
+    for name in ("loss", "penalize_intercept"):
+        del found.content["certificates"][0][name]
+    write_container(path, "model", found.content, found.arrays)
+    assert Model.load(path).certificates == small().certificates
+    assert Model.load(path).digest == small().digest
 
 
 def test_after_partial_fit_nothing_is_proved() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from certsvm.certificates.enclosures import RowBlock
 from certsvm.models import WeightsWitness, Witness, load_witness, save_witness
 from certsvm.storage.container import ModelFileError, read_container, write_container
 from certsvm.storage.fingerprint import Fingerprint
-from tests.problems import Case, cases, objective, optimum
+from tests.problems import Case, cases, exact, exact_dot, objective, optimum
 
 BITS = st.sampled_from([8, 16, 32])
 sizes = st.just(0.0) | st.floats(5e-324, 1e300)
@@ -151,11 +152,83 @@ def test_alphas_of_blocks_from_weights_by_hand() -> None:
     assert (Witness(np.zeros((1, 3), np.uint8), np.ones(1)).n_rows, flat.n_rows) == (3, None)
 
 
+@given(st.lists(st.tuples(st.floats(1e-300, 1e100), st.floats(0, 1e100)), max_size=8), BITS)
+def test_quantised_alphas_without_an_upper_end(
+    entries: list[tuple[float, float]], bits: int
+) -> None:
+    box, multiples = np.array([b for b, _ in entries]), np.array([m for _, m in entries])
+    alpha = box * multiples
+    witness = Witness.quantise(alpha[np.newaxis], box, bits, loss="squared_hinge")
+    found = witness.alpha(0, box, "squared_hinge")
+    assert (found >= 0).all()
+    assert (found[alpha == 0] == 0).all()
+    step = (0.5 / (2**bits - 1) + 1e-15) * multiples.max(initial=0.0)
+    assert (np.abs(found - alpha) <= box * step + 1e-300).all()
+    if witness.scale[0] > 1.0:
+        with pytest.raises(ValueError, match="about the hinge needs scales of at most 1"):
+            witness.alpha(0, box)
+
+
+def test_alphas_of_the_squared_hinge_by_hand() -> None:
+    box = np.array([0.5, 0.5, 2.0, 0.0])
+    witness = Witness.quantise([[0.0, 2.0, 4.0, 0.0]], box, bits=8, loss="squared_hinge")
+    assert witness.codes.tolist() == [[0, 255, 128, 0]]
+    assert witness.scale.tolist() == [4.0]
+    assert witness.alpha(0, box, "squared_hinge").tolist() == [0.0, 2.0, 8.0 * 128 / 255, 0.0]
+    # sigma is for the hinge.
+    weights = WeightsWitness(np.array([[1.0, 2.0]]), np.array([7.0]))
+    margins = np.array([0.5, 3.0, -1.0, 0.0])
+    alpha = weights.alpha(0, box, 2.0 * box, margins, "squared_hinge")
+    assert alpha.tolist() == [0.5, 0.0, 8.0, 0.0]
+    rows = block_of(np.array([[0.0], [1.0], [4.0]]))
+    signs, ones = np.array([1.0, -1.0, 1.0]), np.array([1.0, 0.5, 1.0])
+    claimed = replace(claim(C=0.5, scale=3.0, intercept_scaling=0.25), loss="squared_hinge")
+    # The margins are 0.5, -1.5 and 4.5.
+    alpha, uncertainty = weights.alpha_of(0, claimed, rows, signs, ones, 0)
+    assert alpha.tolist() == [1.5, 3.75, 0.0]
+    assert (uncertainty < 1e-14).all()
+    assert uncertainty[2] == 0.0 < uncertainty[0]
+
+
+@given(st.data(), st.sampled_from([0.0, 1.0, 0.3, 1.7]), st.sampled_from([1e-3, 1.0, 1e9]))
+def test_the_uncertainty_of_alphas_of_the_squared_hinge(
+    data: st.DataObject, scale: float, C: float
+) -> None:
+    numbers = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e6, 1e6))
+    X = data.draw(hnp.arrays(np.float64, (3, 2), elements=numbers))
+    v = data.draw(hnp.arrays(np.float64, 3, elements=numbers))
+    weights = data.draw(hnp.arrays(np.float64, 3, elements=st.sampled_from([0.0, 0.1, 1.0, 7.0])))
+    signs = np.array([1.0, -1.0, 1.0])
+    claimed = replace(claim(C=C, scale=scale, intercept_scaling=0.3), loss="squared_hinge")
+    witness = WeightsWitness(v[np.newaxis], np.ones(1))
+    alpha, uncertainty = witness.alpha_of(0, claimed, block_of(X), signs, weights, 0)
+    for k in range(3):
+        margin = exact(signs[k]) * (exact_dot(X[k], v[:2]) + exact(0.3) * exact(v[2]))
+        box = exact(C) * exact(weights[k])
+        true = exact(scale) * 2 * box * max(Fraction(0), 1 - margin)
+        assert abs(exact(alpha[k]) - true) <= exact(uncertainty[k])
+        assert uncertainty[k] <= 1e-9 * (1 + C) * (1 + abs(margin) + (X[k] @ X[k]) * (v @ v))
+
+
+def test_an_alpha_beyond_the_largest_number() -> None:
+    huge = np.array([1e308])
+    codes = np.full((1, 1), 255, np.uint8)
+    with pytest.raises(ValueError, match="beyond the largest number"):
+        Witness(codes, np.array([10.0])).alpha(0, huge, "squared_hinge")
+    with pytest.raises(ValueError, match="beyond the largest number"):
+        WeightsWitness(np.ones((1, 1)), np.ones(1)).alpha(
+            0, huge, huge, np.array([-9.0]), "squared_hinge"
+        )
+    for alpha, box in (([[1.0]], [0.0]), ([[np.inf]], [1.0]), ([[-1.0]], [1.0])):
+        with pytest.raises(ValueError, match="leaves its box"):
+            Witness.quantise(alpha, box, loss="squared_hinge")
+
+
 @given(
     BITS.flatmap(
         lambda bits: hnp.arrays(f"u{bits // 8}", st.tuples(st.just(2), st.integers(0, 5)))
     ),
-    hnp.arrays(np.float64, 2, elements=st.floats(5e-324, 1.0)),
+    hnp.arrays(np.float64, 2, elements=st.floats(5e-324, 1e300)),
 )
 def test_quantised_round_trip(codes: Any, scale: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -142,7 +142,7 @@ class Sums(NamedTuple):
         return Sums(high, low, self.error + other.error + roundings)
 
     def times(self, factor: Enclosed) -> Sums:
-        """The products with a factor that is at most one."""
+        """The products with a factor from zero to one."""
         if factor == _ONE:
             return self
         if factor == _ZERO:
@@ -154,8 +154,10 @@ class Sums(NamedTuple):
         high, carry = two_product(self.high, np.full(self.high.size, first))
         of_second, of_low = second * self.high, first * self.low
         roundings = 4.0 * UNIT_ROUNDOFF * (np.abs(carry) + np.abs(of_second) + np.abs(of_low))
+        inherited = _rounded_up(factor.high) * self.error
         moved = _rounded_up(off) * (np.abs(self.high) + np.abs(self.low))
-        return Sums(high, carry + (of_second + of_low), self.error + roundings + moved + UNDERFLOW)
+        error = inherited + moved + roundings + UNDERFLOW
+        return Sums(high, carry + (of_second + of_low), error)
 
     def rounded(self) -> tuple[Vector, Vector]:
         """As single numbers, and their errors."""

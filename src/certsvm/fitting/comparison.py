@@ -23,7 +23,9 @@ from certsvm.solvers import Solver, make_solver
 from certsvm.training.history import History
 from certsvm.training.result import INTERRUPTED, Result
 
-_TRIAL_ROWS = 16
+_SOLVERS = ("auto", "dcd", "ocas", "sgd-m")
+# Of each class.
+_TRIAL_ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,10 @@ class Comparison:
             if certificate.intercept_scaling
             else "no intercept"
         )
-        lines = [f"C = {certificate.C:g}, {intercept_scaling}, target {self.target * 100:.6g} %"]
+        if not certificate.penalize_intercept:
+            intercept_scaling = "intercept without penalty"
+        problem = f"{certificate.loss.replace('_', ' ')}, C = {certificate.C:g}"
+        lines = [f"{problem}, {intercept_scaling}, target {self.target * 100:.6g} %"]
         lines += [f"{'solver':{width}}  passes  seconds        primal     proved   accuracy  ended"]
         for row in self.table:
             gap, accuracy = (
@@ -119,11 +124,13 @@ def compare(
     X: Any,
     y: ArrayLike,
     *,
-    solvers: str | Solver | Sequence[str | Solver] = ("auto", "dcd", "ocas", "sgd-m"),
+    solvers: str | Solver | Sequence[str | Solver] | None = None,
     C: float = 1.0,
+    loss: str = "hinge",
     tol: float = 0.01,
     fit_intercept: bool = False,
     intercept_scaling: float = 1.0,
+    penalize_intercept: bool = True,
     sample_weight: ArrayLike | None = None,
     max_iter: int = 1000,
     max_time: float | None = None,
@@ -140,9 +147,12 @@ def compare(
         The data.
     y : array-like of shape (n_samples,)
         Two labels.
-    solvers : str, Solver or sequence of these
-        Names, or configured objects.
-    C, tol, fit_intercept, intercept_scaling, sample_weight, max_iter, max_time
+    solvers : str, Solver or sequence of these, default=None
+        Names, or configured objects. None takes those of "auto", "dcd", "ocas" and "sgd-m" that
+        minimise this objective.
+    C, loss, tol, sample_weight, max_iter, max_time
+        As for ``LinearSVC``.
+    fit_intercept, intercept_scaling, penalize_intercept
         As for ``LinearSVC``, but without an intercept by default.
     random_state : int, default=0
         Of the order of the rows, the same for all solvers.
@@ -165,6 +175,18 @@ def compare(
     >>> comparison.dual <= comparison.primal
     True
     """
+    settings = Settings(
+        C=C, tol=tol, max_iter=max_iter, max_time=max_time, loss=loss,
+        penalize_intercept=penalize_intercept,
+    )  # fmt: skip
+    objective = settings.objective
+    free = fit_intercept and not penalize_intercept
+    if solvers is None:
+        solvers = [
+            solver
+            for solver in map(make_solver, _SOLVERS)
+            if isinstance(objective.loss, solver.losses) and (solver.frees_intercept or not free)
+        ]
     if isinstance(solvers, str | Solver):
         solvers = [solvers]
     if not solvers:
@@ -175,13 +197,16 @@ def compare(
         raise ValueError(f"compare needs two classes, y has {classes.size}; pass y == label")
     signs = np.where(np.asarray(y).ravel() == classes[1], 1.0, -1.0)
     rows = Rows(X, intercept_scaling=intercept_scaling if fit_intercept else 0.0)
-    problem = Problem(rows, signs, C=C, weights=sample_weight)
+    how: dict[str, Any] = {
+        "loss": objective.loss,
+        "penalize_intercept": objective.penalize_intercept,
+    }
+    problem = Problem(rows, signs, C=C, weights=sample_weight, **how)
     made: dict[str, Solver] = {}
     for solver in map(make_solver, solvers):
         if solver.label in made:
             raise ValueError(f"{solver.label} is named twice")
         made[solver.label] = solver
-    settings = Settings(C=C, tol=tol, max_iter=max_iter, max_time=max_time)
     seed = np.random.SeedSequence(random_state)
 
     def tasks(problem: Problem) -> list[Task]:
@@ -192,17 +217,19 @@ def compare(
                 seed=seed,
                 label=name,
                 untrained=partial(
-                    untrained, problem.dimension, problem.weight_sum, settings.objective,
+                    untrained, problem.dimension, problem.weight_sum, objective,
                     problem.intercept_scaling, tol, solver,
                 ),
             )
             for name, solver in made.items()
         ]  # fmt: skip
 
-    trial = np.flatnonzero(problem.signed_weights)[:_TRIAL_ROWS]
+    trial = np.concatenate(
+        [np.flatnonzero(sign * problem.signed_weights > 0)[:_TRIAL_ROWS] for sign in (1, -1)]
+    )
     # With as large a C m as the whole has, lest a rate be refused that is not too large.
     C_few = C * problem.m / trial.size
-    few = Problem(rows.take(trial), signs[trial], C=C_few)
+    few = Problem(rows.take(trial), signs[trial], C=C_few, **how)
     compiled = train_all(tasks(few), replace(settings, max_iter=3, max_time=None))
     if any(result.reason == INTERRUPTED for result in compiled):
         raise KeyboardInterrupt

@@ -13,9 +13,10 @@ from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.weights import dense
-from certsvm.kernels.losses import HINGE
+from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import refuse_masked
 from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, Vector
 from certsvm.solvers.base import Options, Start
@@ -33,8 +34,10 @@ def bound(
     y: ArrayLike,
     *,
     C: float | None = None,
+    loss: str | None = None,
     intercept: float | None = None,
     intercept_scaling: float | None = None,
+    penalize_intercept: bool | None = None,
     sample_weight: ArrayLike | None = None,
     tol: float = 0.01,
     max_iter: int = 100,
@@ -46,28 +49,35 @@ def bound(
     dual coordinate descent, until the target is proved, or more passes could not help: the gap that
     remains is then the model's own.
 
-    It is measured on the hinge loss with an L2 penalty that includes the intercept. A model that
-    was trained on something else (the squared hinge, which is the default of scikit-learn's
-    ``LinearSVC``; an intercept without penalty, as ``SGDClassifier`` has) may be optimal for that
-    and not for this.
+    The objective is the classifier's own, if it is the hinge loss or its square with an L2 penalty:
+    scikit-learn's ``LinearSVC`` minimises the squared hinge by default and penalises the intercept,
+    its ``SGDClassifier`` and ``SVC`` minimise the hinge and do not. A model that was trained on
+    something else may be optimal for that and not for this.
 
     Parameters
     ----------
     model : array-like of shape (n_features,) or fitted linear classifier
         The weight vector, or anything with ``coef_`` and ``intercept_``: a ``LinearSVC``,
-        scikit-learn's ``LinearSVC`` or ``SGDClassifier``, ...
+        scikit-learn's ``LinearSVC`` or ``SGDClassifier``, an ``SVC`` with a linear kernel and two
+        classes, ...
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The training data.
     y : array-like of shape (n_samples,)
         Their labels. For a weight vector, the larger of two labels is the positive one.
     C : float, default=None
         Weight of the loss. None takes the classifier's own ``C``.
+    loss : {"hinge", "squared_hinge"}, default=None
+        The loss. None takes the classifier's own; of a weight vector, the hinge.
     intercept : float, default=None
         Intercept that goes with a weight vector; None means that there is none. A classifier
         brings its own.
     intercept_scaling : float, default=None
-        Height of the constant column behind the intercept: the certificate is about the problem
-        in which the intercept is regularised like that. None takes the classifier's own, or 1.
+        Height of the constant column behind the intercept: if it is penalised, then as the weight
+        of such a column. None takes the classifier's own, or 1.
+    penalize_intercept : bool, default=None
+        Whether the certificate is about the problem in which the intercept is penalised. None takes
+        what the classifier does; an intercept of a weight vector, or with an ``intercept_scaling``,
+        is penalised.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights >= 0 of the rows.
     tol : float, default=0.01
@@ -102,14 +112,23 @@ def bound(
         if intercept is not None:
             raise ValueError("a classifier brings its own intercept; leave intercept out")
         functions = _functions_of(model, labels)
+        if penalize_intercept is None:
+            penalize_intercept = intercept_scaling is not None or _penalizes_intercept(model)
         rho = intercept_scaling or float(getattr(model, "intercept_scaling", 1.0))
         rho = rho if getattr(model, "fit_intercept", True) else 0.0
         C = _C_of(model) if C is None else C
+        own = _loss_of(model)
+        loss = own or HINGE.name if loss is None else loss
+        if loss != own or _parameters(model).get("penalty", "l2") != "l2":
+            _warn_of_other_objective(model, loss)
     else:
         functions = _function_of_vector(model, labels, intercept or 0.0)
         rho = 0.0 if intercept is None else intercept_scaling or 1.0
     if C is None:
         raise ValueError("pass the C of the problem")
+    objective = Objective(
+        C, loss_named(loss or HINGE.name), penalize_intercept is None or penalize_intercept
+    )
     rows = Rows(X, intercept_scaling=rho)
     require_room(rows.dimension, DCD.n_vectors, rows)
     weights = _weights(model, labels, sample_weight, rows.n_rows)
@@ -125,7 +144,14 @@ def bound(
                 "fit_intercept=True to measure it with the intercept."
             )
         signs = np.where(labels == positive, 1.0, -1.0)
-        problem = Problem(rows, signs, C=C, weights=weights, loss=HINGE)
+        problem = Problem(
+            rows,
+            signs,
+            C=C,
+            weights=weights,
+            loss=objective.loss,
+            penalize_intercept=objective.penalize_intercept,
+        )
         w = problem.weight_vector(coef.astype(np.float64), b)
         certificates.append(certify(problem, w, tol, max_iter, random_state))
     return certificates[0] if len(certificates) == 1 else certificates
@@ -137,11 +163,11 @@ Function: TypeAlias = tuple[Any, NDArray[Any], float]
 
 def _functions_of(model: Any, labels: NDArray[Any]) -> list[Function]:
     """The linear functions of a classifier, one for each class against the rest."""
-    _warn_of_other_loss(model)
     classes = model.classes_
     positive = classes[1:] if len(classes) == 2 else classes
     coefs = np.atleast_2d(dense(model.coef_))
-    if len(coefs) != len(positive) or hasattr(model, "n_support_"):
+    # Between several classes, libsvm's are functions of one against another.
+    if len(coefs) != len(positive) or (_is_libsvm(model) and len(classes) > 2):
         raise ValueError(
             f"{type(model).__name__} is not one linear function per class against the rest"
         )
@@ -154,8 +180,40 @@ def _functions_of(model: Any, labels: NDArray[Any]) -> list[Function]:
     ]
 
 
+def _is_libsvm(model: Any) -> bool:
+    """Whether it is an ``SVC``, from scikit-learn or elsewhere."""
+    return hasattr(model, "n_support_")
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """The parameters of a classifier, as far as it tells."""
+    parameters: dict[str, Any] = model.get_params() if hasattr(model, "get_params") else {}
+    return parameters
+
+
+def _loss_of(model: Any) -> str | None:
+    """The loss that a classifier minimises; None if it is none that can be certified."""
+    if getattr(model, "certificates_", None):
+        # Parameters may have been changed since fit.
+        return str(model.certificates_[0].loss)
+    parameters = _parameters(model)
+    if _is_libsvm(model) and "C" in parameters:
+        return HINGE.name
+    loss = parameters.get("loss")
+    return loss if loss in LOSSES else None
+
+
+def _penalizes_intercept(model: Any) -> bool:
+    """Whether a classifier penalises its intercept."""
+    if getattr(model, "certificates_", None):
+        return bool(model.certificates_[0].penalize_intercept)
+    parameters = _parameters(model)
+    # An intercept has a scale where it is penalised like a weight.
+    return bool(parameters.get("penalize_intercept", "intercept_scaling" in parameters))
+
+
 def _C_of(model: Any) -> float:
-    C = model.get_params().get("C") if hasattr(model, "get_params") else None
+    C = _parameters(model).get("C")
     if C is None:
         raise ValueError(
             f"{type(model).__name__} has no parameter C; pass the C of the problem "
@@ -209,15 +267,13 @@ def certify(
     return best.certificate()
 
 
-def _warn_of_other_loss(model: Any) -> None:
-    parameters = model.get_params() if hasattr(model, "get_params") else {}
-    if not hasattr(model, "certificates_") and parameters.get("loss") != HINGE.name:
-        warnings.warn(
-            f"{type(model).__name__} was not trained on the {HINGE.name} loss. The certificate is "
-            "about that loss with an L2 penalty (the intercept's included), and so is the gap: a "
-            "model may be optimal for its own loss and far from optimal for this one.",
-            stacklevel=4,
-        )
+def _warn_of_other_objective(model: Any, loss: str) -> None:
+    warnings.warn(
+        f"{type(model).__name__} was not trained on the {loss.replace('_', ' ')} loss with an L2 "
+        "penalty. The certificate is about that, and so is the gap: a model may be optimal for its "
+        "own objective and far from optimal for this one.",
+        stacklevel=3,
+    )
 
 
 def _weights(

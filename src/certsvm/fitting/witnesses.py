@@ -37,31 +37,35 @@ class Witnesses:
         return _joined([self._by_problem.get(i) for i in range(n_problems)])
 
 
-def needs_alpha(solver: Solver, problem_type: type[BaseProblem], dimension: int) -> bool:
+def needs_alpha(
+    solver: Solver, problem_type: type[BaseProblem], dimension: int, *, hinge: bool = True
+) -> bool:
     """Whether a witness takes a number for each row.
 
     It does not with Newton's method on a stream, where alpha is a function of a weight vector.
+    ``hinge`` says whether the loss is the hinge and the intercept is penalised, if there is one:
+    otherwise, that is what ``auto`` uses on a stream.
     """
     streamed = not issubclass(problem_type, Problem)
     if streamed and isinstance(solver, Auto):
-        solver = solver.for_stream(dimension)
+        solver = solver.for_stream(dimension) if hinge else SmoothedNewton()
     return not (isinstance(solver, SmoothedNewton) or (streamed and isinstance(solver, Newton)))
 
 
 def _proof(problem: SummableProblem, result: Result) -> tuple[Certificate, Any]:
     """A certificate whose dual point can be kept, and what is to be kept.
 
-    A coarser alpha is still feasible, but another one: the bound is computed anew from it. It takes
-    as few bits as the target allows.
+    A coarser alpha is still feasible, but another one: the bound is computed anew from it, which
+    balances it if the intercept is free. It takes as few bits as the target allows.
     """
     certificate = result.certificate
     if result.alpha is None:
         return certificate, result.response
-    box = problem.C * problem.weights
+    box, loss = problem.C * problem.weights, problem.loss.name
     for bits in _BITS:
-        witness = Witness.quantise(result.alpha[np.newaxis], box, bits)
+        witness = Witness.quantise(result.alpha[np.newaxis], box, bits, loss=loss)
         source = f"{certificate.bound}, kept in {bits} bits a row"
-        bound, scale = dual_bound(dual_point(problem, witness.alpha(0, box), source))
+        bound, scale = dual_bound(dual_point(problem, witness.alpha(0, box, loss), source))
         coarser = replace(
             certificate, dual=bound.value, dual_rounding=bound.rounding, bound=source, scale=scale
         )
@@ -69,7 +73,7 @@ def _proof(problem: SummableProblem, result: Result) -> tuple[Certificate, Any]:
         enough = coarser.proved_gap <= (1.0 + _WITNESS_COST) * certificate.proved_gap
         if coarser.met or (enough and not certificate.met):
             break
-    return coarser, replace(witness, scale=np.array([scale if scale > 0 else 1.0]))
+    return coarser, replace(witness, scale=witness.scale * (scale if scale > 0 else 1.0))
 
 
 def _joined(witnesses: list[Any]) -> Witness | WeightsWitness | None:
