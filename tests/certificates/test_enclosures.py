@@ -203,6 +203,18 @@ def test_values_of_the_squared_hinge_by_hand() -> None:
     assert wider.high >= high + 0.125
 
 
+@pytest.mark.parametrize(
+    ("large", "small"),
+    [(-7.118538960991406, -4.36457188294536e-16), (-3.121665221745243, -2.181491489100767e-16)],
+)
+def test_roundings_of_a_squared_loss_that_add_up(large: float, small: float) -> None:
+    """The product, the distance and its square are rounded in the same direction."""
+    J = Objective(np.ones(2), 0.0, C=1.0, rho=0.0, squared=True)
+    J.add(one_row(large, small), np.ones(1), np.ones(1))
+    low, high = J.interval()
+    assert exact(low) <= 1 + (1 - exact(large) - exact(small)) ** 2 <= exact(high)
+
+
 def test_values_of_a_free_intercept_by_hand() -> None:
     one = np.ones(1)
     primal = Objective(np.array([0.5]), 0.25, C=2.0, rho=0.5, free=True)

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from certsvm import Model, Problem, Rows, verify_model
+from certsvm.certificates.certificate import SQUARED_HINGE
 from certsvm.data import BlockFile, load_libsvm
 from certsvm.data.tables import Table
 from certsvm.matrices import refuse_broken
@@ -133,6 +134,7 @@ class Mutants:
             self.X.toarray(), (self.y == model.classes[-1]).astype(np.int64), None,
             model.class_weight, claims[0].C, claims[0].intercept_scaling, model.coef,
             model.intercept, witness=file.witness, scale=claims[0].scale, claims=claims, form="csr",
+            squared=claims[0].loss == SQUARED_HINGE, free=not claims[0].penalize_intercept,
         )  # fmt: skip
         found = [text for i, v in enumerate(report) for text in falsehoods(case, i, v)]
         if found:
