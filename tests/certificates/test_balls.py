@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from certsvm.certificates.balls import Balls, radius, row_blocks, row_sizes, unflippable
+from certsvm.certificates.bands import OptimumBall
 from certsvm.certificates.certificate import Certificate
+from certsvm.kernels.losses import LOSSES
 from certsvm.problem.rows import split
-from certsvm.solvers import DCD, Pegasos, SGDs, Solver, WorkingSet
+from certsvm.solvers import DCD, Newton, Pegasos, SGDs, Solver, WorkingSet
 from certsvm.training.loop import train
+from tests.certificates.test_chords import an_end
 from tests.exact import exact_optimum, exact_rows
 from tests.problems import Case, cases, exact, exact_dot, squared_distance
 
@@ -27,19 +30,25 @@ moderate = st.one_of(st.floats(-1e100, 1e100), st.floats(-10, 10), st.integers(-
 
 
 @st.composite
-def hard_cases(draw: st.DrawFn) -> Case:
+def hard_cases(draw: st.DrawFn, **kinds: Any) -> Case:
     """Cases with C from tiny to huge, and any height of the constant column."""
-    case: Case = draw(cases())
+    case: Case = draw(cases(**kinds))
     C = draw(st.sampled_from([case.C, case.C, 1e-9, 1e-4, 1e3, 1e6]))
     rho = draw(st.sampled_from([case.intercept_scaling, 1e-3, 7.0]))
     return case._replace(C=C, intercept_scaling=rho)
 
 
-@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver.label)
+@pytest.mark.parametrize(
+    ("solver", "loss"),
+    [(solver, "hinge") for solver in SOLVERS]
+    + [(solver, "squared_hinge") for solver in (DCD(), WorkingSet(), Newton())],
+    ids=lambda given: getattr(given, "label", given),
+)
 @given(case=hard_cases(), passes=st.integers(1, 12), new=st.integers(0, 2**32 - 1))
 def test_the_exact_optimum_is_where_the_certificate_says(
-    solver: Solver, case: Case, passes: int, new: int
+    solver: Solver, loss: str, case: Case, passes: int, new: int
 ) -> None:
+    case = case._replace(loss=loss)
     result = train(case.problem(), solver, tol=0.0, max_iter=passes, seed=0)
     optimum = exact_optimum(case)
     assume(optimum is not None)
@@ -64,6 +73,46 @@ def test_the_exact_optimum_is_where_the_certificate_says(
     for x, (a,), (z,) in zip(exact_rows(X), low, high, strict=True):
         score = sum((p * q for p, q in zip(x, optimum.w[:n], strict=True)), b)
         assert exact(a) <= score <= exact(z)
+
+
+@given(
+    case=hard_cases(losses=tuple(LOSSES), free_intercepts=True),
+    size=st.sampled_from([0.0, 1e-9, 0.1, 3.0]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_the_optimum_is_in_the_ball_of_any_point(case: Case, size: float, seed: int) -> None:
+    """Whether the intercept is free or not; with and without the vector of the dual point."""
+    optimum = exact_optimum(case)
+    assume(optimum is not None)
+    assert optimum is not None
+    rng, box = np.random.default_rng(seed), case.C * case.row_weights()
+    w = np.array([float(v) for v in optimum.w])
+    w = w + size * rng.choice([0.0, 1.0]) * rng.standard_normal(w.size)
+    alpha = np.array([float(a) for a in optimum.alpha])
+    alpha = alpha + size * rng.choice([0.0, 1.0]) * box * rng.standard_normal(box.size)
+    alpha = np.clip(alpha, 0.0, box if case.loss == "hinge" else math.inf)
+    end, _ = an_end(case, w, alpha)
+    n = w.size - int(case.free_intercept)
+    r = exact(radius(end.certificate))
+    assert squared_distance(w[:n], optimum.w[:n]) <= r * r
+    coef, intercept = split(w, case.intercept_scaling)
+    balls = Balls(coef[np.newaxis], np.array([intercept]), [end.certificate])
+    low, high = balls.coef_intervals()
+    for a, value, z in zip(low[0], optimum.w, high[0], strict=False):
+        assert exact(a) <= value <= exact(z)
+    ball = OptimumBall.of(end.certificate, w, end.vector)
+    if case.free_intercept:
+        # Nothing is claimed about intercepts and scores.
+        assert ball.square == math.inf
+        for claim in (
+            balls.intercept_intervals,
+            lambda: balls.score_intervals(np.zeros((1, 1)), row_sizes(np.zeros((1, 1)))),
+        ):
+            with pytest.raises(ValueError, match="the intercept is free"):
+                claim()
+        return
+    reach = exact(math.sqrt(ball.square)) * (1 + Fraction(1, 10**15)) + exact(ball.error)
+    assert squared_distance(ball.centre, optimum.w) <= reach**2
 
 
 @given(

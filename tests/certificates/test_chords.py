@@ -15,27 +15,58 @@ from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.chords import Chord, ChordEnd, squared_distance
 from certsvm.certificates.dual import DualVector, dual_bound, dual_point, scaled_vector
 from certsvm.certificates.primal import primal_bound
-from tests.problems import Array, Case, cases, exact, exact_dual, exact_objective
+from certsvm.certificates.rounding import Bound
+from certsvm.kernels.losses import LOSSES
+from tests.problems import (
+    Array,
+    Case,
+    cases,
+    exact,
+    exact_dual,
+    exact_objective,
+    exactly_balanced,
+)
 
 seeds = st.integers(0, 2**32 - 1)
 shares = st.one_of(st.sampled_from([0.0, 1e-16, 1e-9, 0.5, 1.0]), st.floats(0, 1))
 
 
-def an_end(case: Case, w: Array, alpha: Array) -> tuple[ChordEnd, Array]:
+def an_end(case: Case, w: Array, alpha: Array) -> tuple[ChordEnd, list[Fraction]]:
     """The end of a chord at any w and any feasible alpha, and the alpha of its bound."""
     problem = case.problem()
-    point = dual_point(problem, alpha, "a test")
-    primal, (dual, scale) = primal_bound(problem, w), dual_bound(point)
+    if case.free_intercept:
+        used, vector, dual, scale = *balanced(case, alpha), 1.0
+    else:
+        point = dual_point(problem, alpha, "a test")
+        dual, scale = dual_bound(point)
+        vector, used = scaled_vector(point, scale), [exact(a) for a in scale * alpha]
+    primal = primal_bound(problem, w)
     certificate = Certificate(
-        primal.value, dual.value, 0.01, "a test", scale, primal.rounding, dual.rounding, case.C
-    )
-    return ChordEnd(certificate, w, scaled_vector(point, scale)), scale * alpha
+        primal.value, dual.value, 0.01, "a test", scale, primal.rounding, dual.rounding, case.C,
+        case.intercept_scaling, case.loss, case.penalize_intercept,
+    )  # fmt: skip
+    return ChordEnd(certificate, w, vector), used
 
 
-def a_chord(case: Case, ratio: float, seed: int) -> tuple[Chord, list[Case], list[Array]]:
+def balanced(case: Case, alpha: Array) -> tuple[list[Fraction], DualVector, Bound]:
+    """A balanced alpha without rounding, with its v and L rounded to floats."""
+    used = exactly_balanced(case, [exact(a) for a in alpha])
+    L = exact_dual(case, used)
+    v = [
+        sum((a * exact(y) for a, y in zip(used, column, strict=True)), Fraction(0))
+        for column in case.patterns().T
+    ]
+    stored = np.array([float(x) for x in v])
+    off = float(sum(abs(exact(a) - x) for a, x in zip(stored, v, strict=True)))
+    bound = Bound(float(L), 2.0 * abs(float(L - exact(float(L)))))
+    return used, DualVector(stored, 2.0 * off), bound
+
+
+def a_chord(case: Case, ratio: float, seed: int) -> tuple[Chord, list[Case], list[list[Fraction]]]:
     """A chord from C to ratio * C between random points, its ends' problems and their alphas."""
     rng = np.random.default_rng(seed)
-    ends, both, alphas = [], [case, case._replace(C=case.C * ratio)], []
+    ends, alphas = [], []
+    both = [case, case._replace(C=case.C * ratio)]
     for one in both:
         problem = one.problem()
         w = rng.choice([0.01, 1.0, 30.0]) * rng.standard_normal(problem.dimension)
@@ -47,7 +78,12 @@ def a_chord(case: Case, ratio: float, seed: int) -> tuple[Chord, list[Case], lis
     return Chord(*ends, weight_sum=problem.weight_sum, R=problem.R), both, alphas
 
 
-@given(cases(), st.sampled_from([1.0 + 1e-9, 1.1, 3.0, 1e5]), shares, seeds)
+@given(
+    cases(losses=tuple(LOSSES), free_intercepts=True),
+    st.sampled_from([1.0 + 1e-9, 1.1, 3.0, 1e5]),
+    shares,
+    seeds,
+)
 def test_bounds_hold_at_every_C(case: Case, ratio: float, share: float, seed: int) -> None:
     chord, both, alphas = a_chord(case, ratio, seed)
     C = min(max((1.0 - share) * both[0].C + share * both[1].C, both[0].C), both[1].C)
@@ -58,13 +94,18 @@ def test_bounds_hold_at_every_C(case: Case, ratio: float, share: float, seed: in
     assert exact_objective(between, w) <= exact(chord.primal(C))
     # The dual point without rounding.
     exact_t = (exact(C) - exact(both[0].C)) / (exact(both[1].C) - exact(both[0].C))
-    alpha = [(1 - exact_t) * exact(a) + exact_t * exact(b) for a, b in zip(*alphas, strict=True)]
+    alpha = [(1 - exact_t) * a + exact_t * b for a, b in zip(*alphas, strict=True)]
     L, bound = exact_dual(between, alpha), chord.dual(C)
     assert exact(bound.value) - exact(bound.rounding) <= L
-    assert exact(bound.value) + exact(bound.rounding) >= L
+    # With the alphas of the ends, L is known from both sides; with the hinge, without them.
+    stored = [np.array([float(a) for a in of_end]) for of_end in alphas]
+    same = chord.dual_of(C, stored[0], stored[1], case.row_weights())
+    assert same == bound or case.loss == "squared_hinge"
+    assert abs(exact(same.value) - L) <= exact(same.rounding)
+    assert same.rounding <= 1e-11 * (abs(bound.value) + sum(a.sum() for a in stored)) + 1e-290
 
 
-@given(cases(), st.sampled_from([1.1, 3.0, 1e5]), seeds)
+@given(cases(losses=tuple(LOSSES), free_intercepts=True), st.sampled_from([1.1, 3.0, 1e5]), seeds)
 def test_the_worst_gap_is_the_largest(case: Case, ratio: float, seed: int) -> None:
     chord, both, _ = a_chord(case, ratio, seed)
     low, high = both[0].C, both[1].C
@@ -77,6 +118,45 @@ def test_the_worst_gap_is_the_largest(case: Case, ratio: float, seed: int) -> No
         # It is not far above what is attained.
         dense = [chord.certificate(float(C), 0.01).proved_gap for C in np.linspace(low, high, 300)]
         assert chord.worst_gap <= 1.05 * max([*gaps, *dense]) + 1e-6
+
+
+@given(cases(losses=tuple(LOSSES), free_intercepts=True), seeds)
+def test_the_loss_of_an_end(case: Case, seed: int) -> None:
+    """It follows from J and |w|, which is without the last entry if the intercept is free."""
+    rng = np.random.default_rng(seed)
+    problem = case.problem()
+    w = rng.choice([0.01, 1.0, 30.0]) * rng.standard_normal(problem.dimension)
+    end, _ = an_end(case, w, np.zeros(problem.n_rows))
+    penalised = [exact(v) for v in (w[:-1] if case.free_intercept else w)]
+    half = sum((v * v for v in penalised), Fraction(0)) / 2
+    loss = (exact_objective(case, w) - half) / exact(case.C)
+    assert abs(loss - exact(end.loss.value)) <= exact(end.loss.rounding)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_model_between_is_rounded(loss: str) -> None:
+    """Of long rows across w, the losses are off by far more than J at the ends."""
+    rng, moved = np.random.default_rng(0), 0
+    for _ in range(50):
+        w = 1e3 * rng.standard_normal(3)
+        X = 1e10 * rng.standard_normal((4, 3))
+        X -= np.outer(X @ w / (w @ w), w)
+        case = Case(X, np.ones(4), None, 1e3, 0.0, "dense-float64-int32", loss)
+        ends = []
+        for C in (case.C, 7.0 * case.C):
+            J = math.nextafter(float(exact_objective(case._replace(C=C), w)), math.inf)
+            ends.append(ChordEnd(Certificate(J, 0.0, 0.01, C=C, loss=loss), w, DualVector(w, 0.0)))
+        chord = Chord(*ends, weight_sum=4.0, R=case.problem().R)
+        for C in rng.uniform(case.C, 7.0 * case.C, 20).tolist():
+            s, t = chord.shares(C)
+            stored = s * w + t * w
+            moved += int((stored != w).any())
+            assert exact_objective(case._replace(C=C), stored) <= exact(chord.primal(C))
+        # No more than the roundings may come to.
+        added = chord.primal(case.C) - ends[0].certificate.primal
+        steep = 2.0 * math.sqrt(4.0 * ends[0].loss.value) if loss == "squared_hinge" else 4.0
+        assert added <= 1e-14 * case.C * chord._largest * case.problem().R * steep
+    assert moved > 20
 
 
 def test_a_straight_path_has_no_gap() -> None:

@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.support import SupportStatus, free_rows
+from certsvm.kernels.losses import LOSSES
 from certsvm.models.optimum import Optimum, scored_blocks
 from certsvm.problem.rows import split
 from certsvm.solvers import DCD, Newton
@@ -48,6 +49,9 @@ def require_true(case: Case, optimum: ExactOptimum, status: Any) -> None:
         box = exact(case.C) * exact(weights[k])
         if status[k] == SupportStatus.NONE:
             assert margin > 1 or box == 0
+        elif case.loss == "squared_hinge":
+            assert status[k] in (SupportStatus.FREE, SupportStatus.UNDECIDED)
+            assert status[k] == SupportStatus.UNDECIDED or alpha > 0
         elif status[k] == SupportStatus.BOUNDED:
             assert margin < 1
         elif status[k] == SupportStatus.FREE:
@@ -77,7 +81,10 @@ def range_of_alpha(case: Case, optimum: ExactOptimum, k: int) -> tuple[float, fl
     return ends[0] * size, -ends[1] * size
 
 
-@given(case=hard_cases(), passes=st.integers(1, 40), newton=st.booleans(), blocks=st.integers(1, 3))
+@given(
+    case=hard_cases(losses=tuple(LOSSES)), passes=st.integers(1, 40), newton=st.booleans(),
+    blocks=st.integers(1, 3),
+)  # fmt: skip
 def test_every_statement_is_true(case: Case, passes: int, newton: bool, blocks: int) -> None:
     solver = Newton() if newton else DCD()
     result = train(case.problem(), solver, tol=0.0, max_iter=passes, seed=0)
@@ -89,14 +96,18 @@ def test_every_statement_is_true(case: Case, passes: int, newton: bool, blocks: 
     require_true(case, optimum, status)
     # Without all rows, there is less to say, and it is the same.
     part = statuses(case, result, None)
-    np.testing.assert_array_equal(part, np.where(status == SupportStatus.FREE, -1, status))
+    if case.loss == "hinge":
+        status = np.where(status == SupportStatus.FREE, SupportStatus.UNDECIDED, status)
+    np.testing.assert_array_equal(part, status)
 
 
-def overlapping(seed: int = 0, n: int = 60, rho: float = 1.0, form: str = "dense") -> Case:
+def overlapping(
+    seed: int = 0, n: int = 60, rho: float = 1.0, form: str = "dense", loss: str = "hinge"
+) -> Case:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 4))
     labels = np.where(X[:, 0] + rng.standard_normal(n) > 0, 1.0, -1.0)
-    return Case(X, labels, rng.random(n) + 0.5, 0.7, rho, f"{form}-float64-int32")
+    return Case(X, labels, rng.random(n) + 0.5, 0.7, rho, f"{form}-float64-int32", loss)
 
 
 @pytest.mark.parametrize("form", ["dense", "csr"])
@@ -113,10 +124,26 @@ def test_an_accurate_certificate_decides_all_rows(seed: int, rho: float, form: s
     assert (status == SupportStatus.FREE).sum() == sum(m == 1 for m in optimum.margins)
 
 
+@pytest.mark.parametrize("rho", [0.0, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_with_the_squared_hinge_all_support_vectors_are_free(seed: int, rho: float) -> None:
+    """It takes neither all rows nor their number."""
+    case = overlapping(seed, rho=rho, loss="squared_hinge")
+    result = train(case.problem(), Newton(), tol=0.0, max_iter=200, seed=0)
+    optimum = exact_optimum(case)
+    assert optimum is not None
+    status = statuses(case, result, None, 4)
+    expected = [SupportStatus.FREE if a > 0 else SupportStatus.NONE for a in optimum.alpha]
+    assert status.tolist() == expected
+    part = case._replace(X=case.X[:20], labels=case.labels[:20], weights=case.row_weights()[:20])
+    assert statuses(part, result, 60).tolist() == expected[:20]
+
+
 def test_a_rough_certificate_decides_few() -> None:
-    case = overlapping()
-    result = train(case.problem(), DCD(), tol=0.0, max_iter=1, seed=0)
-    assert (statuses(case, result, 60) == SupportStatus.UNDECIDED).sum() > 30
+    for loss in LOSSES:
+        case = overlapping(loss=loss)
+        result = train(case.problem(), DCD(), tol=0.0, max_iter=1, seed=0)
+        assert (statuses(case, result, 60) == SupportStatus.UNDECIDED).sum() > 30
 
 
 def test_duplicates_on_the_margin_are_not_free() -> None:
@@ -150,8 +177,9 @@ def test_a_multiple_of_a_row_on_the_margin() -> None:
     assert free[2]
 
 
-def test_other_data_are_refused() -> None:
-    case = overlapping()
+@pytest.mark.parametrize("loss", LOSSES)
+def test_other_data_are_refused(loss: str) -> None:
+    case = overlapping(loss=loss)
     result = train(case.problem(), Newton(), tol=0.0, max_iter=200, seed=0)
     with pytest.raises(ValueError, match="not the rows, labels and weights"):
         statuses(case._replace(labels=-case.labels), result, 60)

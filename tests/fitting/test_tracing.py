@@ -16,9 +16,10 @@ from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
 from certsvm.fitting.tracing import SHARE_OF_FITS, Knot, Trace, scaled_starts, trace_range
+from certsvm.kernels.losses import LOSSES
 from certsvm.solvers import Start
 from certsvm.training.result import INTERRUPTED, Result
-from tests.problems import Case, cases, exact, exact_objective, optimum
+from tests.problems import Case, cases, exact, exact_objective, optimum, require_proof
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((120, 4)) * [1.0, 0.3, 3.0, 1.0]
@@ -39,7 +40,11 @@ def fits(source: MemorySource, tol: float, **options: Any) -> Any:
 
 
 @settings(max_examples=30)
-@given(cases(), st.sampled_from(["auto", "dcd", "working-set", "newton"]), st.floats(0, 1))
+@given(
+    cases(losses=tuple(LOSSES)),
+    st.sampled_from(["auto", "dcd", "working-set", "newton"]),
+    st.floats(0, 1),
+)
 def test_every_C_has_a_model_of_the_accuracy(case: Case, solver: str, share: float) -> None:
     labels = case.labels.copy()
     if abs(labels.sum()) == len(labels):
@@ -55,7 +60,10 @@ def test_every_C_has_a_model_of_the_accuracy(case: Case, solver: str, share: flo
         case.matrix(), labels, case.weights, intercept_scaling=case.intercept_scaling
     )
     tol, low, high = 0.05, 0.01, 50.0
-    trace = trace_range(fits(source, tol, solver=solver, max_iter=5000), source, (low, high), tol)
+    trace = trace_range(
+        fits(source, tol, solver=solver, max_iter=5000, loss=case.loss), source, (low, high), tol,
+        objective=Settings(loss=case.loss).objective, keep_alpha=True,
+    )  # fmt: skip
     assert trace.worst_gap <= tol
     C = min(max(low * (high / low) ** share, low), high)
     between = case._replace(C=C)
@@ -69,6 +77,9 @@ def test_every_C_has_a_model_of_the_accuracy(case: Case, solver: str, share: flo
     assert certificate.dual - certificate.dual_rounding <= most
     assert result.certificate.dual - result.certificate.dual_rounding <= most
     assert result.certificate.met
+    # Whoever has alpha finds the same L.
+    require_proof(between, result)
+    assert result.certificate.dual >= certificate.dual
 
 
 def test_a_range_takes_few_fits_and_warm_starts() -> None:

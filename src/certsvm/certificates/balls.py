@@ -8,6 +8,9 @@ The certificate of w has all that this takes. A product with any row y then diff
 the optimum by at most the radius times |y|, and an entry of w by at most the radius. With an
 intercept, w and y include the constant column, and the intercept is rho times the last entry of w.
 
+If the intercept is free, J is strongly convex in the other entries only. The ball is then one of
+coefficients, and nothing is known of intercepts and scores.
+
 This module has the allowances for rounding, with NumPy alone. In docs/theory.md: "What a gap tells
 about the optimum".
 """
@@ -152,7 +155,8 @@ class Balls:
     Attributes
     ----------
     radii : ndarray of shape (n_problems,)
-        Upper bounds on the distances to the optima, in the space that includes the constant column.
+        Upper bounds on the distances to the optima, in the space that includes the constant column
+        unless the intercept is free.
     intercept_scaling : ndarray of shape (n_problems,)
         The heights rho of the constant column.
 
@@ -176,9 +180,19 @@ class Balls:
         self.intercept_scaling: Vector = np.array(
             [0.0 if proof is None else float(proof.intercept_scaling) for proof in proofs]
         )
+        self._free = any(proof is not None and proof.free_intercept for proof in proofs)
         # Without a constant column, no weight vector of the problem has an intercept.
         self.radii[(self.intercept_scaling == 0.0) & (self.intercept != 0.0)] = math.inf
         self._lengths = row_sizes(self.coef).norms
+
+    def require_bounded_intercepts(self) -> None:
+        """Raise a ValueError if an intercept is free, so that no ball contains it."""
+        if self._free:
+            raise ValueError(
+                "nothing is proved about the intercept of the exact optimum, nor about scores, "
+                "since the intercept is free: coef_interval has all that is proved. Train with "
+                "penalize_intercept=True to have more"
+            )
 
     def score_intervals(self, scores: Array, sizes: RowSizes) -> tuple[Array, Array]:
         """Intervals that contain the scores of the exact optimum.
@@ -194,7 +208,13 @@ class Balls:
         -------
         low, high : ndarray of shape (n_rows, n_problems)
             The ends; infinite where nothing is known.
+
+        Raises
+        ------
+        ValueError
+            An intercept is free.
         """
+        self.require_bounded_intercepts()
         low, high = np.empty_like(scores), np.empty_like(scores)
         for first in range(0, len(scores), _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
@@ -230,7 +250,14 @@ class Balls:
 
     @np.errstate(all="ignore")
     def intercept_intervals(self) -> tuple[Vector, Vector]:
-        """Intervals that contain the intercepts of the exact optimum; zero where there is none."""
+        """Intervals that contain the intercepts of the exact optimum; zero where there is none.
+
+        Raises
+        ------
+        ValueError
+            An intercept is free.
+        """
+        self.require_bounded_intercepts()
         rho, size = self.intercept_scaling, np.abs(self.intercept)
         half = (1.0 + 8.0 * UNIT_ROUNDOFF) * rho * self.radii + UNDERFLOW * (rho > 0.0)
         half = half + 4.0 * UNIT_ROUNDOFF * (size + half)

@@ -1,7 +1,8 @@
 """Bands: what two certified fits prove about errors on held-out rows, for every C between them.
 
-For any w, and any feasible alpha with v = sum_k alpha_k y_k, J and -L are 1-strongly convex in w
-and in v, and both are least at w*. Hence |w - w*|^2 + |v - w*|^2 <= 2 (J(w) - L(alpha)), that is
+For any convex loss, any w, and any feasible alpha with v = sum_k alpha_k y_k, the gap is at least
+|w - w*|^2 / 2, which J exceeds its minimum by, plus |v - w*|^2 / 2, which the minimum exceeds L by.
+Hence
 
     |c - w*|^2 <= J(w) - L(alpha) - 1/4 |w - v|^2,         c = (w + v) / 2.
 
@@ -94,6 +95,9 @@ class OptimumBall:
         # A lower bound above the upper one is a contradiction, from which nothing follows. The
         # exact radius is not below |w - v| / 2, so that here only rounding can be negative.
         square = max(square, 0.0) if gap >= 0.0 else math.inf
+        if c.free_intercept:
+            # The ball does not contain the intercept.
+            square = math.inf
         half = 0.5 * length(w) ** 2
         loss = Bound(
             (primal.value - half) / c.C,

@@ -84,6 +84,11 @@ class Certificate:
     penalize_intercept: bool = True
 
     @property
+    def free_intercept(self) -> bool:
+        """Whether there is an intercept, and the regulariser does not contain it."""
+        return self.intercept_scaling > 0.0 and not self.penalize_intercept
+
+    @property
     def gap(self) -> float:
         """J - L, as computed; zero if it is negative within the rounding allowances."""
         gap = self.primal - self.dual

@@ -5,13 +5,20 @@ Let w_1, alpha_1 be certified at C_1, and w_2, alpha_2 at C_2 > C_1. For t in [0
     C(t) = (1-t) C_1 + t C_2,    w(t) = (1-t) w_1 + t w_2,    alpha(t) = (1-t) alpha_1 + t alpha_2.
 
 The box moves as alpha does, so alpha(t) is feasible at C(t). The loss l(w), the sum of the weighted
-losses of all rows, is convex, and 1/2 |w|^2 and L are quadratic. With v = sum_k alpha_k y_k,
+losses of all rows, is convex, 1/2 |w|^2 is quadratic, and the sum of D_k(alpha_k) (``losses``) is
+concave in alpha and C together. With v = sum_k alpha_k y_k,
 
     J(w(t))     <= (1-t) J_1 + t J_2 + t (1-t) [(C_2 - C_1)(l_1 - l_2) - 1/2 |w_1 - w_2|^2],
     L(alpha(t)) >= (1-t) L_1 + t L_2 + t (1-t) 1/2 |v_1 - v_2|^2,
 
 the second with equality for the hinge. No row is read: J, L, |w| and the two distances suffice.
-docs/theory.md has the proof.
+
+For the squared hinge, L(alpha(t)) exceeds the bound by
+
+    t (1-t) C_1 C_2 / C(t) sum_k (alpha_1k / C_1 - alpha_2k / C_2)^2 / (4 s_k).
+
+If the intercept is free, |w|^2, |v|^2 and the distances are without the last entry. docs/theory.md
+has the proofs.
 """
 
 from __future__ import annotations
@@ -23,6 +30,7 @@ from functools import cached_property
 from certsvm.certificates.certificate import Certificate, relative_gap
 from certsvm.certificates.dual import DualVector
 from certsvm.certificates.rounding import SLACK, Bound, length, units
+from certsvm.kernels.losses import loss_named
 from certsvm.kernels.rows import Vector
 
 CHORD = "chord"
@@ -65,10 +73,15 @@ class ChordEnd:
         """L(alpha)."""
         return Bound(self.certificate.dual, self.certificate.dual_rounding)
 
+    @property
+    def regularised(self) -> Vector:
+        """The entries of w that the regulariser contains."""
+        return regularised(self.certificate, self.w)
+
     @cached_property
     def loss(self) -> Bound:
         """l(w), from J = 1/2 |w|^2 + C l(w)."""
-        half = 0.5 * length(self.w) ** 2
+        half = 0.5 * length(self.regularised) ** 2
         value = (self.primal.value - half) / self.C
         size = (self.primal.value + half) / self.C
         rounding = units(self.w.size + 8, size) + SLACK * self.primal.rounding / self.C
@@ -104,26 +117,37 @@ class Chord:
         self._largest = max(length(first.w), length(last.w))
         # Upper bounds on J at the ends, and on the coefficient of t (1 - t).
         self._primals = [
-            end.primal.high + self._storing(end.C, weight_sum * R) for end in (first, last)
+            end.primal.high + self._storing(end.C, weight_sum, R) for end in (first, last)
         ]
-        step, distance = last.C - first.C, squared_distance(first.w, last.w)
+        step = last.C - first.C
+        distance = squared_distance(first.regularised, last.regularised)
         self._bulge = step * (first.loss.high - last.loss.low) - 0.5 * distance.low
         self._bulge += units(8, step * (abs(first.loss.high) + abs(last.loss.low)))
         self._bulge += units(8, distance.value)
-        # The same for L, whose coefficient is known from both sides.
+        # The same for L, whose coefficient is known from both sides. The last entry of v is zero if
+        # the intercept is free.
         self._duals = [first.dual, last.dual]
         error = first.vector.rounding + last.vector.rounding
-        self._rise = squared_distance(first.vector.v, last.vector.v, error)
+        v, u = (regularised(end.certificate, end.vector.v) for end in (first, last))
+        self._rise = squared_distance(v, u, error)
 
-    def _storing(self, C: float, mass: float) -> float:
+    def _storing(self, C: float, weight_sum: float, R: float) -> float:
         """What storing w(t) in floats may add to J.
 
-        Three roundings of the shares, a product and a sum move w by at most delta. Then the loss of
-        a row moves by |y_k| delta, and all of them by C ``mass`` delta, where ``mass`` is at least
-        sum_k s_k |y_k|.
+        Three roundings of the shares, a product and a sum move w by at most delta, and the distance
+        of a row to the margin by at most R delta. The weighted sum of these distances grows by S R
+        delta, where S is the sum of the weights; that of their squares, which is l, by at most
+        2 R delta sqrt(S l) + S (R delta)^2, by the inequality of Cauchy and Schwarz. l is largest
+        at an end.
         """
         delta = units(8, self._largest)
-        return SLACK * (delta * (self._largest + delta) + C * mass * delta)
+        moved = R * delta
+        if loss_named(self.first.certificate.loss).is_smooth:
+            most = max(0.0, self.first.loss.high, self.last.loss.high)
+            added = moved * (2.0 * math.sqrt(weight_sum) * math.sqrt(most) + weight_sum * moved)
+        else:
+            added = weight_sum * moved
+        return SLACK * (delta * (self._largest + delta) + C * added)
 
     def shares(self, C: float) -> tuple[float, float]:
         """1 - t and t, where C(t) = C; each is off by three unit roundoffs of its size."""
@@ -137,8 +161,30 @@ class Chord:
         return self._primal(*self.shares(C))
 
     def dual(self, C: float) -> Bound:
-        """L(alpha(t)), where C(t) = C."""
+        """A lower bound on L(alpha(t)), where C(t) = C, which is L itself for the hinge."""
         return self._dual(*self.shares(C))
+
+    def dual_of(self, C: float, first: Vector, last: Vector, weights: Vector) -> Bound:
+        """L(alpha(t)), where C(t) = C, given alpha at the ends and the weights of the rows.
+
+        For the squared hinge it is more than ``dual``. alpha_k, as stored, alpha_k / C and a
+        difference of two round; these errors add to the root of the sum of squares as in
+        Minkowski's inequality. A sum of nonnegative numbers in pairs is off by 65 units.
+        """
+        bound = self.dual(C)
+        if not loss_named(self.first.certificate.loss).is_smooth:
+            return bound
+        s, t = self.shares(C)
+        used = weights > 0.0
+        a, b = first[used] / self.first.C, last[used] / self.last.C
+        factor = s * t * self.first.C * (self.last.C / C)
+        square = float(((a - b) ** 2 / (4.0 * weights[used])).sum())
+        error = units(4, math.sqrt(float(((a + b) ** 2 / (4.0 * weights[used])).sum())))
+        off = SLACK * error * (2.0 * math.sqrt(square) + error) + units(80, square)
+        return Bound(
+            bound.value + factor * square,
+            bound.rounding + factor * off + units(_ROUNDINGS, abs(bound.value) + factor * square),
+        )
 
     def _primal(self, s: float, t: float) -> float:
         mixed = s * self._primals[0] + t * self._primals[1]
@@ -199,6 +245,11 @@ class Chord:
         if curvature <= 0.0:
             return 0.0 if first >= last else 1.0
         return min(max(0.5 + 0.5 * (last - first) / curvature, 0.0), 1.0)
+
+
+def regularised(certificate: Certificate, w: Vector) -> Vector:
+    """The entries of a vector of the certified problem that its regulariser contains."""
+    return w[:-1] if certificate.free_intercept else w
 
 
 def squared_distance(a: Vector, b: Vector, error: float = 0.0) -> Bound:

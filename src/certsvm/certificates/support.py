@@ -1,7 +1,9 @@
 """Which rows are support vectors of the exact optimum, as far as a certificate proves it.
 
 The margins of the exact optimum w* decide, and intervals of them prove (``balls``): a row with
-w*.y_k > 1 has alpha_k = 0 in every optimal dual point, and one with w*.y_k < 1 has alpha_k = C s_k.
+w*.y_k > 1 has alpha_k = 0 in every optimal dual point. For the squared hinge, alpha_k = 2 C s_k
+max(0, 1 - w*.y_k): a row with w*.y_k < 1 is a support vector, and there is no end of a box at which
+it could be bounded. For the hinge, it has alpha_k = C s_k, and the others need more:
 
 That a row is free, 0 < alpha_k < C s_k, makes its margin exactly one, which no interval proves. But
 all rows together prove it: let U be the undecided rows and z the sum of C s_k y_k over the bounded
@@ -28,6 +30,8 @@ from certsvm.certificates.balls import Array, Balls, RowSizes, row_sizes
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.enclosures import INFLATION, UNIT_ROUNDOFF, Vector
 
+# Whether the box of a loss has no end. The losses themselves are compiled, and this module is not.
+_SMOOTH = {"hinge": False, "squared_hinge": True}
 # With more undecided rows none is proved to be free: how many are kept, how many values of them,
 # and how many different ones, whose Gram matrix is inverted.
 _MOST_ROWS, _MOST_VALUES, _MOST_DIFFERENT = 1 << 14, 1 << 25, 2048
@@ -42,7 +46,8 @@ class SupportStatus(IntEnum):
     """What is proved about a row and the exact optimum.
 
     ``NONE``: surely no support vector, alpha = 0. ``FREE``: surely a free one, 0 < alpha < C s.
-    ``BOUNDED``: surely a bounded one, alpha = C s. ``UNDECIDED``: none of these is proved.
+    ``BOUNDED``: surely a bounded one, alpha = C s. ``UNDECIDED``: none of these is proved. For the
+    squared hinge alpha has no upper end: every support vector is free, and none is bounded.
     """
 
     UNDECIDED = -1
@@ -69,8 +74,10 @@ class ScoredRows(Protocol):
         """Some rows, as an array or CSR matrix of float64 without doubly stored columns."""
 
 
-def status_of(low: Vector, high: Vector, signs: Vector, weights: Vector) -> NDArray[np.int8]:
-    """The status of rows in one problem, from intervals of their scores alone: never ``FREE``.
+def status_of(
+    low: Vector, high: Vector, signs: Vector, weights: Vector, *, smooth: bool = False
+) -> NDArray[np.int8]:
+    """The status of rows in one problem, from intervals of their scores alone.
 
     Parameters
     ----------
@@ -80,16 +87,20 @@ def status_of(low: Vector, high: Vector, signs: Vector, weights: Vector) -> NDAr
         Labels, +1 or -1.
     weights : ndarray of shape (n_rows,)
         Row weights. The box of a row without weight is the point zero.
+    smooth : bool, default=False
+        Whether the loss is the squared hinge. With the hinge, the status is never ``FREE``.
 
     Examples
     --------
     >>> ends = np.array([1.1, 0.5, 0.5, 0.5]), np.array([1.2, 0.9, 1.0, 0.9])
     >>> status_of(*ends, np.ones(4), np.array([1.0, 1.0, 1.0, 0.0])).tolist()
     [0, 2, -1, 0]
+    >>> status_of(*ends, np.ones(4), np.array([1.0, 1.0, 1.0, 0.0]), smooth=True).tolist()
+    [0, 1, -1, 0]
     """
     least, most = np.where(signs > 0, low, -high), np.where(signs > 0, high, -low)
     status = np.full(least.size, SupportStatus.UNDECIDED, dtype=np.int8)
-    status[most < 1.0] = SupportStatus.BOUNDED
+    status[most < 1.0] = SupportStatus.FREE if smooth else SupportStatus.BOUNDED
     status[(least > 1.0) | (weights == 0.0)] = SupportStatus.NONE
     return status
 
@@ -107,13 +118,14 @@ class SupportSurvey:
         Its certificate.
     n_rows : int or None
         The number of rows that the certificate is about, if it is known. Without all of them, no
-        row is proved to be free.
+        row is proved to be free with the hinge loss.
     """
 
     def __init__(
         self, balls: Balls, i: int, certificate: Certificate | None, n_rows: int | None
     ) -> None:
         self._balls, self._i, self._certificate, self._n_rows = balls, i, certificate, n_rows
+        self._smooth = certificate is not None and _SMOOTH[certificate.loss]
         self._statuses: list[NDArray[np.int8]] = []
         self._count = self._additions = 0
         self._losses = self._path = self._constant = 0.0
@@ -122,7 +134,8 @@ class SupportSurvey:
         self._places: list[NDArray[np.intp]] = []
         self._signs: list[Vector] = []
         self._boxes: list[Vector] = []
-        self._rows: list[Any] | None = [] if certificate is not None else None
+        proves_more = certificate is not None and not self._smooth
+        self._rows: list[Any] | None = [] if proves_more else None
         self._kept = self._values = 0
 
     @np.errstate(all="ignore")
@@ -130,13 +143,15 @@ class SupportSurvey:
         self, rows: ScoredRows, low: Vector, high: Vector, signs: Vector, weights: Vector
     ) -> None:
         """Add a block, given the intervals of its scores in this problem."""
-        status = status_of(low, high, signs, weights)
+        status = status_of(low, high, signs, weights, smooth=self._smooth)
         first, self._count = self._count, self._count + status.size
         self._statuses.append(status)
         if self._certificate is None:
             return
         distances = np.maximum(0.0, 1.0 - signs * rows.scores[:, self._i])
-        self._losses += float(weights @ distances)
+        self._losses += float(weights @ (distances**2 if self._smooth else distances))
+        if self._smooth:
+            return
         box = self._certificate.C * weights
         bounded = status == SupportStatus.BOUNDED
         if bounded.any():

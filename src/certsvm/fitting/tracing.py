@@ -207,12 +207,14 @@ class Trace:
             problem = source.problem(i, self._objective.at(C))
             s, t = chord.shares(C)
             w = s * a.w + t * b.w
-            alpha = None
+            alpha, dual = None, chord.dual(C)
             if a.alpha is not None and b.alpha is not None:
                 box = box_end(problem.loss, C, problem.weights)
                 alpha = np.minimum(s * a.alpha + t * b.alpha, box)
-            bounds = source.primal_bound(problem, w, team), chord.dual(C)
-            results.append(_interpolated(a, w, alpha, C, self.tol, *bounds))
+                # Whoever recomputes L from alpha must find it as claimed.
+                dual = chord.dual_of(C, a.alpha, b.alpha, problem.weights)
+            primal = source.primal_bound(problem, w, team)
+            results.append(_interpolated(a, w, alpha, C, self.tol, primal, dual))
         return results
 
 
