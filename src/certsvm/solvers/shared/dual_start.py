@@ -7,6 +7,9 @@ if w.y_k > 1, and between these on the margin. Smoothed over a width delta on bo
     alpha_k = C s_k clip((1 + delta - w.y_k) / (2 delta), 0, 1).
 
 The best of several delta is taken. A smooth loss needs no smoothing, and has one such alpha.
+
+Of a given alpha, the best multiple is taken. One from another C was scaled as its box: the alpha of
+a row inside the margin grows with C, but that of rows on the margin hardly does.
 """
 
 from __future__ import annotations
@@ -24,15 +27,16 @@ _WIDTHS = tuple(4.0**-i for i in range(6))
 
 
 def starting_alpha(problem: Problem, start: Start | None) -> Vector:
-    """The alpha of ``start``, clipped to the box, or one from the margins of its w; or zero."""
+    """The best multiple of the alpha of ``start``, or one from the margins of its w; or zero."""
     if start is None:
         return np.zeros(problem.rows.n_rows)
-    if start.alpha is not None:
-        feasible: Vector = np.clip(
-            start.alpha, 0.0, box_end(problem.loss, problem.C, problem.weights)
-        )
-        return feasible
-    return alpha_from_margins(problem, start.w)
+    if start.alpha is None:
+        return alpha_from_margins(problem, start.w)
+    box = box_end(problem.loss, problem.C, problem.weights)
+    # A row that has lost its weight has lost its alpha, even if its box has no end.
+    feasible = np.where(problem.weights > 0.0, np.clip(start.alpha, 0.0, box), 0.0)
+    _, scale = dual_bound(dual_point(problem, feasible, "start"))
+    return np.minimum(scale * feasible, box)
 
 
 def alpha_from_margins(problem: Problem, w: Vector) -> Vector:
