@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from certsvm import LinearSVC, Model, SupportStatus, fit_stream
+from certsvm.fitting.fit_classes import fit_classes
+from certsvm.fitting.settings import Settings
+from certsvm.fitting.sources import MemorySource
 from certsvm.storage.fingerprint import Fingerprint
 from tests.certificates.test_support import require_true
 from tests.exact import ExactOptimum, exact_optimum, exact_rows
@@ -276,6 +279,28 @@ def test_without_a_dual_bound_the_intervals_are_wide_and_true(fitted: Any) -> No
     assert np.isfinite(low).all()
     assert ((low < scores) & (scores < high)).all()
     assert clf.stability(X) < 0.1
+
+
+def test_a_free_intercept_is_in_no_interval(fitted: Any) -> None:
+    _, X, y = fitted
+    source = MemorySource(X, y, intercept_scaling=1.0)
+    clf = LinearSVC(0.1, tol=1e-8, random_state=0).fit(X, y)
+    results = fit_classes(source, Settings(C=0.1, tol=1e-8, penalize_intercept=False))
+    clf._set_fitted(source, results)
+    fine = fit_classes(source, Settings(C=0.1, tol=1e-12, penalize_intercept=False))
+    for teller in (clf, Model.from_estimator(clf)):
+        low, high = teller.coef_interval()
+        for i, result in enumerate(fine):
+            assert ((low[i] < result.w[:-1]) & (result.w[:-1] < high[i])).all()
+        for claim in (
+            lambda teller=teller: teller.decision_interval(X),
+            lambda teller=teller: list(teller.decision_interval(iter([X]))),
+            lambda teller=teller: teller.stability(X),
+            lambda teller=teller: teller.intercept_interval(),
+            lambda teller=teller: teller.support_status(X, y),
+        ):
+            with pytest.raises(ValueError, match="the intercept is free"):
+                claim()
 
 
 def test_no_rows_and_no_weight(fitted: Any) -> None:

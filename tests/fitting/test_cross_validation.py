@@ -18,6 +18,7 @@ from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
+from certsvm.kernels.losses import LOSSES
 
 Array = NDArray[np.float64]
 
@@ -25,8 +26,9 @@ Array = NDArray[np.float64]
 class Data:
     """Random rows with what makes trouble: duplicates, zeros, columns that few rows have."""
 
-    def __init__(self, seed: int, n: int = 40, classes: int = 2) -> None:
+    def __init__(self, seed: int, n: int = 40, classes: int = 2, loss: str = "hinge") -> None:
         rng = self.rng = np.random.default_rng(seed)
+        self.loss = loss
         d = int(rng.integers(1, 6))
         centres = rng.standard_normal((classes, d))
         self.y = rng.integers(0, classes, n)
@@ -68,7 +70,8 @@ class Data:
         lows, highs = [], []
         for train, test in self.splits:
             source = self.source(train)
-            results = fit_classes(source, Settings(C=C, tol=1e-10, max_iter=5000))
+            options = Settings(C=C, tol=1e-10, max_iter=5000, loss=self.loss)
+            results = fit_classes(source, options)
             X = self.X[test].toarray() if sp.issparse(self.X) else self.X[test]
             X = np.hstack([X, np.full((len(test), 1), self.rho)]) if self.rho else X
             scores = np.array([X @ r.w for r in results])
@@ -93,10 +96,17 @@ class Data:
 
 
 @settings(max_examples=25)
-@given(st.integers(0, 10**6), st.sampled_from([2, 3]), st.sampled_from([1, 20, 1000]))
-def test_the_band_contains_the_error_at_any_C(seed: int, classes: int, max_iter: int) -> None:
-    data = Data(seed, classes=classes)
-    search = CrossValidation(data.folds(), Settings(max_iter=max_iter))
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([2, 3]),
+    st.sampled_from([1, 20, 1000]),
+    st.sampled_from(list(LOSSES)),
+)
+def test_the_band_contains_the_error_at_any_C(
+    seed: int, classes: int, max_iter: int, loss: str
+) -> None:
+    data = Data(seed, classes=classes, loss=loss)
+    search = CrossValidation(data.folds(), Settings(max_iter=max_iter, loss=loss))
     curve = search.certify([0.01, 0.1, 1.0], eps=0.05, max_fits=8)
     assert curve.edges[0] == 0.01
     assert curve.edges[-1] == 1.0
@@ -111,10 +121,14 @@ def test_the_band_contains_the_error_at_any_C(seed: int, classes: int, max_iter:
         assert value.error <= value.high + 1e-12
 
 
-@pytest.mark.parametrize(("seed", "classes"), [(1, 2), (2, 2), (3, 3), (4, 2)])
-def test_a_certified_choice_holds_against_a_dense_grid(seed: int, classes: int) -> None:
-    data = Data(seed, n=150, classes=classes)
-    search = CrossValidation(data.folds(), Settings())
+@pytest.mark.parametrize(
+    ("seed", "classes", "loss"),
+    [(1, 2, "hinge"), (2, 2, "hinge"), (3, 3, "hinge"), (4, 2, "hinge"),
+     (1, 2, "squared_hinge"), (3, 3, "squared_hinge")],
+)  # fmt: skip
+def test_a_certified_choice_holds_against_a_dense_grid(seed: int, classes: int, loss: str) -> None:
+    data = Data(seed, n=150, classes=classes, loss=loss)
+    search = CrossValidation(data.folds(), Settings(loss=loss))
     curve = search.certify([0.01, 0.1, 1.0], eps=0.04)
     assert search.certified
     assert curve.bound > 0.0
@@ -131,6 +145,24 @@ def test_the_bound_is_close_to_what_there_is() -> None:
     assert search.certified
     errors = [data.exact_error(float(C))[0] for C in np.geomspace(0.05, 0.5, 30)]
     assert min(errors) - 0.02 <= curve.bound + 1e-9
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_free_intercept_has_errors_without_bounds(loss: str) -> None:
+    data = Data(7, n=120)
+    data.rho = 1.0
+    free = Settings(loss=loss, penalize_intercept=False)
+    with pytest.raises(ValueError, match="the intercept is free"):
+        CrossValidation(data.folds(), free).certify([0.1, 1.0], eps=0.1)
+    search = CrossValidation(data.folds(), free)
+    search.fit_values([0.01, 0.1, 1.0])
+    assert sorted(search.values) == [0.01, 0.1, 1.0]
+    assert all(fit.met for value in search.values.values() for fit in value.folds)
+    # Without an intercept there is none that could be free.
+    data.rho = 0.0
+    search = CrossValidation(data.folds(), free)
+    search.certify([0.1, 1.0], eps=0.2)
+    assert search.certified
 
 
 def test_nothing_is_claimed_if_fits_miss_their_target() -> None:

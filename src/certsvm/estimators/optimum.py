@@ -23,7 +23,8 @@ class OptimumMixin:
 
     They follow from ``certificates_``: the smaller the gap, the narrower. Where nothing is proved,
     as after ``partial_fit``, they are infinite. A solver without a dual bound leaves L = 0, so its
-    intervals are finite, but wide.
+    intervals are finite, but wide. With ``penalize_intercept=False``, only ``coef_interval`` has an
+    answer: the gap says nothing about the intercept, and the other methods raise a ValueError.
     """
 
     coef_: NDArray[np.float64] | sp.csr_matrix
@@ -130,14 +131,15 @@ iterator
         ``SupportStatus.NONE`` and ``BOUNDED`` are proved if the interval of the row's margin lies
         above or below one. ``FREE`` takes all rows at once: it is proved if the gap is small and
         the row is no duplicate or combination of other undecided ones. What is proved holds for
-        every optimal dual point.
+        every optimal dual point. With the squared hinge, every support vector is ``FREE``, and the
+        interval of its margin proves it.
 
         Parameters
         ----------
         X : array-like, sparse matrix or tensor of shape (n_samples, n_features), callable or \
 iterator
             The training data, or a stream of blocks ``(X, y)`` or ``(X, y, weights)``. If they are
-            not all of them, none is proved to be free.
+            not all of them, none is proved to be free with the hinge loss.
         y : array-like or tensor of shape (n_samples,), default=None
             Their labels; None for a stream.
         sample_weight : array-like or tensor of shape (n_samples,), default=None
@@ -153,7 +155,7 @@ iterator
         Raises
         ------
         ValueError
-            These are not the training data: their loss is larger.
+            These are not the training data: their loss is larger. Or the intercept is free.
 
         Examples
         --------

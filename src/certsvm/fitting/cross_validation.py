@@ -287,7 +287,17 @@ class CrossValidation:
         -------
         curve : Pieces
             What is proved for every C in the range.
+
+        Raises
+        ------
+        ValueError
+            The intercept is free.
         """
+        if self.folds[0].source.intercept_scaling > 0.0 and not self._settings.penalize_intercept:
+            raise ValueError(
+                "nothing can be proved about errors at other C, since the intercept is free: "
+                "use penalize_intercept=True, or choose C without certify"
+            )
         self._eps, self._range = eps, (min(Cs), max(Cs))
         most = math.inf if max_fits is None else max_fits
         first = sorted(set(Cs))

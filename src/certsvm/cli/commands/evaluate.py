@@ -35,11 +35,13 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     trained = load_model(model, file)
     confusion: dict[tuple[str, str], float] = {}
     rows, weighted, stable = 0, False, 0.0
+    # Nothing is proved about the scores of a model whose intercept is free.
+    bounded = bool(trained.certificates) and not trained.certificates[0].free_intercept
     for X, y, weights in blocks_for(trained, file, options):
         if (y == "").all():
             raise BadInput(f"{file} has no column of labels: say which it is, with --label")
         predicted = trained.predict(X)
-        if trained.certificates:
+        if bounded:
             sure = unflippable(*trained.decision_interval(X))
             stable += float(np.sum(sure if weights is None else weights[sure]))
         pairs = np.array([list(map(tidy, labels)) for labels in (y.tolist(), predicted.tolist())])
@@ -50,7 +52,7 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
         rows += len(y)
         weighted = weighted or weights is not None
     total = sum(confusion.values())
-    stability = stable / total if trained.certificates and total else None
+    stability = stable / total if bounded and total else None
     result = _measures(confusion) | {"rows": rows, "stability": stability}
     if as_json:
         put_json(result)
