@@ -23,8 +23,9 @@ class OptimumMixin:
 
     They follow from ``certificates_``: the smaller the gap, the narrower. Where nothing is proved,
     as after ``partial_fit``, they are infinite. A solver without a dual bound leaves L = 0, so its
-    intervals are finite, but wide. With ``penalize_intercept=False``, only ``coef_interval`` has an
-    answer: the gap says nothing about the intercept, and the other methods raise a ValueError.
+    intervals are finite, but wide. About an intercept without penalty
+    (``penalize_intercept=False``) nothing is proved, nor about scores, so that only
+    ``coef_interval`` answers.
     """
 
     coef_: NDArray[np.float64] | sp.csr_matrix
@@ -54,6 +55,11 @@ iterator
         -------
         low, high : ndarray, or tensor for a tensor, of shape (n_samples,) or (n_samples, n_classes)
             The ends; for a stream, an iterator over such pairs.
+
+        Raises
+        ------
+        ValueError
+            The intercept is not in the penalty.
 
         Examples
         --------
@@ -129,17 +135,17 @@ iterator
         """Which training rows are surely support vectors of the exact optimum, and of which kind.
 
         ``SupportStatus.NONE`` and ``BOUNDED`` are proved if the interval of the row's margin lies
-        above or below one. ``FREE`` takes all rows at once: it is proved if the gap is small and
+        above or below one. (The squared hinge bounds no alpha: there, a margin below one makes a
+        row ``FREE``.) ``FREE`` takes all rows at once: it is proved if the gap is small and
         the row is no duplicate or combination of other undecided ones. What is proved holds for
-        every optimal dual point. With the squared hinge, every support vector is ``FREE``, and the
-        interval of its margin proves it.
+        every optimal dual point.
 
         Parameters
         ----------
         X : array-like, sparse matrix or tensor of shape (n_samples, n_features), callable or \
 iterator
             The training data, or a stream of blocks ``(X, y)`` or ``(X, y, weights)``. If they are
-            not all of them, none is proved to be free with the hinge loss.
+            not all of them, none is proved to be free.
         y : array-like or tensor of shape (n_samples,), default=None
             Their labels; None for a stream.
         sample_weight : array-like or tensor of shape (n_samples,), default=None
@@ -155,7 +161,8 @@ iterator
         Raises
         ------
         ValueError
-            These are not the training data: their loss is larger. Or the intercept is free.
+            These are not the training data: their loss is larger. Or the intercept is not in the
+            penalty.
 
         Examples
         --------

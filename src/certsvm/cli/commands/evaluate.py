@@ -23,7 +23,8 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
 
     Rows are counted; with --weight, their weights are summed. Columns are matched as by `certsvm
     predict`. Of a model with certificates it also tells how many of the predictions are proved to
-    be those of the exact optimum: more training could not flip them.
+    be those of the exact optimum: more training could not flip them. If the intercept was left out
+    of the penalty, nothing is proved about that.
 
     \b
     certsvm evaluate a9a.model a9a.t
@@ -33,10 +34,12 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     from certsvm.certificates.balls import unflippable
 
     trained = load_model(model, file)
+    # About free intercepts, and so about scores, nothing is proved.
+    bounded = bool(trained.certificates) and all(
+        certificate.penalize_intercept for certificate in trained.certificates
+    )
     confusion: dict[tuple[str, str], float] = {}
     rows, weighted, stable = 0, False, 0.0
-    # Nothing is proved about the scores of a model whose intercept is free.
-    bounded = bool(trained.certificates) and not trained.certificates[0].free_intercept
     for X, y, weights in blocks_for(trained, file, options):
         if (y == "").all():
             raise BadInput(f"{file} has no column of labels: say which it is, with --label")
