@@ -11,6 +11,6 @@ from certsvm import LinearSVC
 
 
 @pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
-@parametrize_with_checks([LinearSVC()])
+@parametrize_with_checks([LinearSVC(), LinearSVC(loss="squared_hinge")])
 def test_estimator(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)

@@ -62,7 +62,8 @@ def test_arrays_survive_pickling() -> None:
 
 
 def test_what_is_kept_can_be_dropped() -> None:
-    state = WarmState(1.0, 3, (np.ones(2), "a tensor", None), (None, 0.5, None))
+    alphas = (np.ones(2), "a tensor", None)
+    state = WarmState(1.0, "hinge", True, 3, alphas, (None, 0.5, None))
     assert [alpha is None for alpha in state.without_alphas(arrays=False).alphas] == [
         False, True, True,
     ]  # fmt: skip

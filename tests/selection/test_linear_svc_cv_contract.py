@@ -11,6 +11,12 @@ from certsvm import LinearSVCCV
 
 
 @pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
-@parametrize_with_checks([LinearSVCCV(Cs=3, cv=3), LinearSVCCV(certify=0.1, cv=3, max_fits=8)])
+@parametrize_with_checks(
+    [
+        LinearSVCCV(Cs=3, cv=3),
+        LinearSVCCV(Cs=3, cv=3, loss="squared_hinge"),
+        LinearSVCCV(certify=0.1, cv=3, max_fits=8),
+    ]
+)
 def test_estimator(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)

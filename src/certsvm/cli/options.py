@@ -158,6 +158,50 @@ def data_options(command: Command) -> Command:
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class ObjectiveOptions:
+    """What to minimise, besides C."""
+
+    loss: str = "hinge"
+    bias: float = -1.0
+    free_intercept: bool = False
+
+    def __post_init__(self) -> None:
+        if self.free_intercept and not self.bias > 0.0:
+            raise click.UsageError("--free-intercept (-R) needs an intercept: -B 1")
+
+    @property
+    def intercept_scaling(self) -> float:
+        """Height of the constant column behind the intercept; zero if there is none."""
+        return max(self.bias, 0.0)
+
+    def settings(self) -> dict[str, Any]:
+        """Arguments for ``Settings``."""
+        return {"loss": self.loss, "penalize_intercept": not self.free_intercept}
+
+
+def objective_options(command: Command) -> Command:
+    """Options of the objective, passed to the command as one ``ObjectiveOptions``."""
+
+    @functools.wraps(command)
+    def with_options(
+        *args: Any, loss: str, bias: float, free_intercept: bool, **others: Any
+    ) -> Any:
+        return command(*args, objective=ObjectiveOptions(loss, bias, free_intercept), **others)
+
+    return _with(
+        with_options,
+        click.option("--loss", type=click.Choice(["hinge", "squared_hinge"]), default="hinge",
+                     show_default=True, help="The loss of a row."),
+        click.option("-B", "--bias", type=FiniteFloat(), default=-1.0, metavar="HEIGHT",
+                     help="Learn an intercept, as the weight of a constant column of this height; "
+                          "by default there is none (in Python, LinearSVC has one of height 1)."),
+        click.option("-R", "--free-intercept", is_flag=True,
+                     help="With -B: leave the intercept out of the penalty. The optimum does then "
+                          "not depend on the height."),
+    )  # fmt: skip
+
+
 def problem_options(command: Command) -> Command:
     """Options of the problem and of the accuracy."""
     return _with(
@@ -168,9 +212,7 @@ def problem_options(command: Command) -> Command:
                      metavar="EPS",
                      help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt. (Not "
                           "liblinear's -e, which says nothing of the objective.)"),
-        click.option("-B", "--bias", type=FiniteFloat(), default=-1.0, metavar="HEIGHT",
-                     help="Learn an intercept, as the weight of a constant column of this height; "
-                          "by default there is none (in Python, LinearSVC has one of height 1)."),
+        objective_options,
         click.option("--max-iter", type=click.IntRange(min=1), default=1000, show_default=True,
                      help="Limit on passes over the data, for each class or solver."),
         click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
@@ -190,9 +232,7 @@ def range_options(max_time: str) -> Callable[[Command], Command]:
             click.option("-e", "--tol", type=FiniteFloat(min=0, min_open=True), default=0.01,
                          show_default=True, metavar="EPS",
                          help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt."),
-            click.option("-B", "--bias", type=FiniteFloat(), default=-1.0, metavar="HEIGHT",
-                         help="Learn an intercept, as the weight of a constant column of this "
-                              "height; by default there is none."),
+            objective_options,
             click.option("--class-weight", "weights", multiple=True, metavar="LABEL=W",
                          help='Multiply the weights of a class; "balanced" gives all classes the '
                               "same total weight."),

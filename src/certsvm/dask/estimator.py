@@ -22,6 +22,10 @@ from certsvm.estimators.rollback import rollback
 from certsvm.solvers import Solver
 from certsvm.training.result import LOST
 
+# Parameters of the estimator in memory: for threads and devices of one machine, and for programs
+# that were written for scikit-learn's LinearSVC, which has no cluster.
+_NOT_HERE = ("n_jobs", "warm_start", "device", "penalty", "dual", "multi_class")
+
 
 class LinearSVC(LocalLinearSVC):
     """Linear SVM on a Dask cluster, with the same certificate as on one machine.
@@ -32,9 +36,10 @@ class LinearSVC(LocalLinearSVC):
 
     Parameters
     ----------
-    C, tol, fit_intercept, intercept_scaling, class_weight, max_iter, max_time : various
-        As for ``certsvm.LinearSVC``, like ``random_state`` and ``verbose``. ``max_iter`` counts
-        passes or rounds.
+    C, loss, tol, fit_intercept, intercept_scaling, penalize_intercept : various
+        As for ``certsvm.LinearSVC``.
+    class_weight, max_iter, max_time, random_state, verbose : various
+        As for ``certsvm.LinearSVC``. ``max_iter`` counts passes or rounds.
     solver : str or Solver, default="auto"
         ``"smoothed-newton"`` (or ``"newton"``), ``"cocoa"``, or ``"auto"``, which chooses by
         predicted cost (``certsvm.dask.costs``).
@@ -83,7 +88,7 @@ class LinearSVC(LocalLinearSVC):
         **{
             name: constraint
             for name, constraint in LocalLinearSVC._parameter_constraints.items()
-            if name not in ("n_jobs", "warm_start", "device")
+            if name not in _NOT_HERE
         },
         "solver": [StrOptions({"auto", "newton", *SOLVERS}), Solver],
         "client": "no_validation",  # type: ignore[dict-item]
@@ -96,10 +101,12 @@ class LinearSVC(LocalLinearSVC):
         self,
         C: float = 1.0,
         *,
+        loss: str = "hinge",
         tol: float = 0.01,
         solver: str | Solver = "auto",
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
+        penalize_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 1000,
         max_time: float | None = None,
@@ -112,10 +119,11 @@ class LinearSVC(LocalLinearSVC):
         recheck: bool = True,
     ) -> None:
         super().__init__(
-            C, tol=tol, solver=solver, fit_intercept=fit_intercept,
-            intercept_scaling=intercept_scaling, class_weight=class_weight, max_iter=max_iter,
-            max_time=max_time, random_state=random_state, store_dual=store_dual,
-            checkpoint=checkpoint, verbose=verbose,
+            C, loss=loss, tol=tol, solver=solver, fit_intercept=fit_intercept,
+            intercept_scaling=intercept_scaling, penalize_intercept=penalize_intercept,
+            class_weight=class_weight, max_iter=max_iter, max_time=max_time,
+            random_state=random_state, store_dual=store_dual, checkpoint=checkpoint,
+            verbose=verbose,
         )  # fmt: skip
         self.client = client
         self.deadline = deadline

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -32,10 +33,11 @@ from certsvm.estimators.sparse_coef import SparseCoefMixin
 from certsvm.estimators.warm_start import WarmState, warm_starts
 from certsvm.fitting.class_weights import positive_classes
 from certsvm.fitting.fit_classes import Observer, Observers, fit_classes
-from certsvm.fitting.online import OnlineModel
+from certsvm.fitting.online import OnlineModel, require_online
 from certsvm.fitting.printed_progress import PrintedProgress
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source
+from certsvm.kernels.losses import LOSSES
 from certsvm.matrices import refuse_masked
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
@@ -44,28 +46,39 @@ from certsvm.training.history import Histories, History
 from certsvm.training.result import Result
 
 
+def _learns_online(estimator: Any) -> bool:
+    free = estimator.fit_intercept and not estimator.penalize_intercept
+    require_online(estimator.loss, free_intercept=free)
+    return True
+
+
 class LinearSVC(
     CallbackSupportMixin, SparseCoefMixin, OptimumMixin, ClassifierMixin, BaseEstimator
 ):
     """Linear support vector classifier that proves how close to the optimum it is.
 
-    Minimises the hinge loss with an L2 penalty,
+    Minimises the hinge loss, or its square, with an L2 penalty,
 
-        J(w) = 1/2 |w|^2 + C * sum_k s_k * max(0, 1 - w.y_k),     y_k = +-[x_k, intercept_scaling],
+        J(w) = 1/2 |w|^2 + C * sum_k s_k * l(w.y_k),     y_k = +-[x_k, intercept_scaling],
 
-    where the sign of y_k is the label of row k. Training stops when ``J(w) <= (1 + tol) * J_opt``
-    is proved. The proof is kept in ``certificate_``.
+    where the sign of y_k is the label of row k, and ``l(m)`` is ``max(0, 1 - m)`` or its square.
+    Training stops when ``J(w) <= (1 + tol) * J_opt`` is proved. The proof is kept in
+    ``certificate_``.
 
-    The intercept is regularised, as in liblinear: it is the weight of a constant column of
-    height ``intercept_scaling``. A larger height regularises it less and slows training.
+    The intercept is the weight of a constant column of height ``intercept_scaling``. By default
+    it is regularised like the others, as in liblinear: a larger height regularises it less and
+    slows training. With ``penalize_intercept=False``, the penalty leaves it out.
 
-    Prefer ``sklearn.svm.LinearSVC`` for the squared hinge or an L1 penalty, and
+    The keywords are those of ``sklearn.svm.LinearSVC`` and more; ``docs/migration.md`` says which
+    of them mean something else here. Prefer that class for an L1 penalty, and
     ``sklearn.linear_model.SGDClassifier`` for other losses.
 
     Parameters
     ----------
     C : float, default=1.0
         Weight of the loss against the penalty; larger means less regularisation.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        The loss of a row. (The default of ``sklearn.svm.LinearSVC`` is ``"squared_hinge"``.)
     tol : float, default=0.01
         Relative accuracy to be proved: training ends when ``J(w) / J_opt - 1 <= tol`` is
         certain. It is relative to the optimal objective value, so 0.01 means one per cent for
@@ -80,13 +93,18 @@ class LinearSVC(
         ``certsvm.solvers.SGDs(published=True)``, is accepted too.
         ``"auto"`` chooses between "working-set" and "newton" by their predicted cost and may
         switch once; ``solver_`` records the choice. It solves small problems to machine
-        precision.
+        precision. The squared hinge is minimised by ``"auto"``, ``"working-set"``, ``"newton"``,
+        ``"smoothed-newton"`` and ``"dcd"``, and so is either loss with
+        ``penalize_intercept=False``.
     fit_intercept : bool, default=True
         Whether to learn an intercept. (The command ``certsvm train`` has liblinear's default: none
         without ``-B``. ``-B 1`` is the default here.)
     intercept_scaling : float, default=1.0
         Height of the constant column behind the intercept. Ignored if ``fit_intercept`` is
         False.
+    penalize_intercept : bool, default=True
+        Whether the penalty contains the weight behind the intercept. If not, the optimum does not
+        depend on ``intercept_scaling``. Has no effect if ``fit_intercept`` is False.
     class_weight : dict or "balanced", default=None
         Factors for the weights of each class's rows, in every binary problem. "balanced"
         gives all classes the same total weight.
@@ -118,6 +136,17 @@ class LinearSVC(
     verbose : int, default=0
         1 prints a line each second, larger values a line for each pass. The certificate of each
         class is printed when its training ends.
+    penalty : {"l2", "l1"}, default="l2"
+        The norm in the penalty, as in ``sklearn.svm.LinearSVC``. Only ``"l2"`` is available;
+        ``fit`` refuses ``"l1"``.
+    dual : bool or "auto", default="auto"
+        Accepted as in ``sklearn.svm.LinearSVC``, where it chooses between an algorithm for the
+        primal and one for the dual problem. Both have the same optimum, and here every fit bounds
+        it from both sides, so that all values give the same answer; ``solver`` chooses the
+        algorithm.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        How several classes are told apart, as in ``sklearn.svm.LinearSVC``. Only ``"ovr"``, each
+        class against all others, is available; ``fit`` refuses ``"crammer_singer"``.
 
     Attributes
     ----------
@@ -142,7 +171,8 @@ class LinearSVC(
     solver_ : str
         Name of the solver; with "auto", of the solvers it used.
     dual_coef_ : ndarray of shape (1, n_samples) or (n_classes, n_samples)
-        alpha, with 0 <= alpha_k <= C s_k. Only with ``store_dual=True``.
+        alpha, with 0 <= alpha_k <= C s_k; for the squared hinge, alpha_k >= 0. Only with
+        ``store_dual=True``.
     class_weight_ : ndarray of shape (n_classes,)
         The factor of each class's weights.
     t_ : int
@@ -156,8 +186,8 @@ class LinearSVC(
 
     See Also
     --------
-    sklearn.svm.LinearSVC : Same problem with ``loss="hinge"``; its tolerance is about the
-        dual variables and says nothing of the objective.
+    sklearn.svm.LinearSVC : Same problem for the same ``loss``; its tolerance is about dual
+        variables or the gradient and says nothing of the objective.
     sklearn.linear_model.SGDClassifier : Many losses, for streams; no measure of accuracy.
     certsvm.verify : Recomputes the certificate.
 
@@ -195,10 +225,12 @@ class LinearSVC(
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
+        "loss": [StrOptions(set(LOSSES))],
         "tol": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions({"auto", *SOLVERS}), Solver],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "penalize_intercept": ["boolean"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="left"), None],
@@ -209,6 +241,9 @@ class LinearSVC(
         "store_dual": ["boolean"],
         "checkpoint": [str, PathLike, None],
         "verbose": ["verbose"],
+        "penalty": [StrOptions({"l2", "l1"})],
+        "dual": ["boolean", StrOptions({"auto"})],
+        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
     }
 
     coef_: NDArray[np.float64] | sp.csr_matrix
@@ -229,10 +264,12 @@ class LinearSVC(
         self,
         C: float = 1.0,
         *,
+        loss: str = "hinge",
         tol: float = 0.01,
         solver: str | Solver = "auto",
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
+        penalize_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 1000,
         max_time: float | None = None,
@@ -243,12 +280,17 @@ class LinearSVC(
         store_dual: bool = False,
         checkpoint: str | PathLike[str] | None = None,
         verbose: int = 0,
+        penalty: str = "l2",
+        dual: bool | str = "auto",
+        multi_class: str = "ovr",
     ) -> None:
         self.C = C
+        self.loss = loss
         self.tol = tol
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.penalize_intercept = penalize_intercept
         self.class_weight = class_weight
         self.max_iter = max_iter
         self.max_time = max_time
@@ -259,6 +301,9 @@ class LinearSVC(
         self.store_dual = store_dual
         self.checkpoint = checkpoint
         self.verbose = verbose
+        self.penalty = penalty
+        self.dual = dual
+        self.multi_class = multi_class
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -337,6 +382,7 @@ class LinearSVC(
 
     def _settings(self, solver: Solver) -> Settings:
         """The parameters, checked against the solver."""
+        self._refuse_other_problems()
         if self.store_dual and not solver.certifies:
             raise ValueError(
                 f"store_dual=True needs a solver with a dual point, and {solver.name!r} has none. "
@@ -345,6 +391,8 @@ class LinearSVC(
         self._check_checkpoint()
         return Settings(
             C=_to_float("C", self.C),
+            loss=self.loss,
+            penalize_intercept=self.penalize_intercept,
             tol=_to_float("tol", self.tol),
             solver=solver,
             max_iter=self.max_iter,
@@ -355,6 +403,7 @@ class LinearSVC(
             keep_alpha=self.store_dual or (self.warm_start and solver.warm_starts_from_alpha),
         )
 
+    @available_if(_learns_online)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
@@ -367,7 +416,9 @@ class LinearSVC(
     ) -> LinearSVC:
         """Present the rows once, in their order, and go on from there: for streams.
 
-        This is SGD as in ``solver="sgd-s"``, one presentation at a time. Nothing is proved:
+        This is SGD as in ``solver="sgd-s"``, one presentation at a time. There is no
+        ``partial_fit`` for the squared hinge, nor for an intercept without penalty. Nothing is
+        proved:
         neither the objective over all rows nor complete passes over them are known here, so
         ``certificate_`` is None afterwards. A ``fit`` with ``warm_start=True`` goes on from
         the stream's model and certifies.
@@ -398,6 +449,7 @@ class LinearSVC(
     def _partial_fit(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, total_samples: int | None
     ) -> LinearSVC:
+        self._refuse_other_problems()
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -505,6 +557,19 @@ class LinearSVC(
         """Height of the constant column behind the intercept; zero if there is none."""
         return _to_float("intercept_scaling", self.intercept_scaling) if self.fit_intercept else 0.0
 
+    def _refuse_other_problems(self) -> None:
+        """Raise for the problems of scikit-learn's LinearSVC that there is no solver for here."""
+        if self.penalty != "l2":
+            raise ValueError(
+                f"penalty={self.penalty!r} is not available here. scikit-learn's LinearSVC and "
+                "liblinear (-s 5) have it, for the squared hinge, and so has skglm."
+            )
+        if self.multi_class != "ovr":
+            raise ValueError(
+                f"multi_class={self.multi_class!r} is not available here, only 'ovr', each class "
+                "against all others. scikit-learn's LinearSVC and liblinear (-s 4) have it."
+            )
+
     def _check_checkpoint(self) -> None:
         """Raise if the run could not be continued by the same ``fit`` in another process."""
         if self.checkpoint is None:
@@ -590,7 +655,9 @@ class LinearSVC(
         self.certificate_ = None
         self.certificates_ = None
         nothing = (None,) * len(self.coef_)
-        self._warm = WarmState(None, epochs, nothing, nothing)
+        self._warm = WarmState(
+            None, self.loss, self.penalize_intercept, epochs, alphas=nothing, smoothings=nothing
+        )
         for name in ("dual_coef_", "history_"):
             if hasattr(self, name):
                 delattr(self, name)

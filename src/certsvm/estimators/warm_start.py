@@ -23,6 +23,10 @@ class WarmState:
     ----------
     C : float or None
         At which C; None after ``partial_fit``, which has none of its own.
+    loss : str
+        For which loss.
+    penalize_intercept : bool
+        Whether the penalty contained the intercept, if there was one.
     epochs : int
         How often rows were presented.
     alphas : tuple
@@ -32,6 +36,8 @@ class WarmState:
     """
 
     C: float | None
+    loss: str
+    penalize_intercept: bool
     epochs: int
     alphas: tuple[Any, ...]
     smoothings: tuple[float | None, ...]
@@ -40,8 +46,11 @@ class WarmState:
     def of(cls, results: Sequence[Result], *, keep_alpha: bool) -> WarmState:
         """What training ended with; alpha is a number for each row."""
         ends = [r.warm_start or Start(r.w, r.epochs, r.alpha) for r in results]
+        certificate = results[0].certificate
         return cls(
-            C=results[0].certificate.C,
+            C=certificate.C,
+            loss=certificate.loss,
+            penalize_intercept=certificate.penalize_intercept,
             epochs=max(result.epochs for result in results),
             alphas=tuple(end.alpha if keep_alpha else None for end in ends),
             smoothings=tuple(end.smoothing for end in ends),
@@ -52,6 +61,11 @@ class WarmState:
         kept = (a if isinstance(a, np.ndarray) and not arrays else None for a in self.alphas)
         return replace(self, alphas=tuple(kept))
 
+    def weights_only(self) -> WarmState:
+        """Without anything that belongs to the dual problem."""
+        nothing = (None,) * len(self.alphas)
+        return replace(self, C=None, alphas=nothing, smoothings=nothing)
+
 
 def warm_starts(clf: Any, source: Source) -> list[Start] | None:
     """The start of each problem; None if there is no previous solution of the same shape."""
@@ -60,6 +74,10 @@ def warm_starts(clf: Any, source: Source) -> list[Start] | None:
         return None
     if clf.coef_.shape[1] != source.n_columns or not np.array_equal(clf.classes_, source.classes):
         return None
+    penalized = clf.penalize_intercept or source.intercept_scaling == 0.0
+    if (state.loss, state.penalize_intercept) != (clf.loss, penalized):
+        # The dual variables of another problem may be infeasible in this one.
+        state = state.weights_only()
     ratio = 1.0 if state.C is None else clf.C / state.C
     return [
         source.scaled_start(

@@ -8,9 +8,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.fitting.class_weights import ClassWeight, class_factors, positive_classes
+from certsvm.kernels.losses import HINGE
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows, Vector
 from certsvm.solvers.sgd_s import present_once
+
+
+def require_online(loss: str, *, free_intercept: bool) -> None:
+    """Raise unless ``OnlineModel`` minimises this loss, with the intercept in the penalty or not.
+
+    Examples
+    --------
+    >>> require_online("hinge", free_intercept=False)
+    """
+    if loss != HINGE.name:
+        raise ValueError(
+            f"partial_fit is for loss={HINGE.name!r}, not for {loss!r}: batches of that go to fit, "
+            "or as a stream to fit_stream"
+        )
+    if free_intercept:
+        raise ValueError(
+            "partial_fit is for an intercept in the penalty, not for penalize_intercept=False: "
+            "batches for that go to fit, or as a stream to fit_stream"
+        )
 
 
 class OnlineModel:

@@ -80,6 +80,9 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         A scorer of scikit-learn. None means accuracy, which ``certify`` needs.
     refit : bool, default=True
         Whether to train a model on all rows with the C that was chosen.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        The loss of a row in training. The error of a choice is the share of rows that are predicted
+        wrongly in either case.
     tol : float, default=0.01
         Relative accuracy of the models, as in ``LinearSVC``. With ``certify``, the models of the
         folds are trained as accurately as the proof needs.
@@ -89,6 +92,8 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Whether to learn an intercept.
     intercept_scaling : float, default=1.0
         Height of the constant column behind the intercept.
+    penalize_intercept : bool, default=True
+        Whether the penalty contains the weight behind the intercept, as in ``LinearSVC``.
     class_weight : dict or "balanced", default=None
         Factors for the weights of each class's rows in training; "balanced" for each fold.
     max_iter : int, default=1000
@@ -174,8 +179,8 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         **{
             name: LinearSVC._parameter_constraints[name]
             for name in (
-                "tol", "fit_intercept", "intercept_scaling", "class_weight", "max_iter",
-                "max_time", "n_jobs", "random_state", "verbose",
+                "loss", "tol", "fit_intercept", "intercept_scaling", "penalize_intercept",
+                "class_weight", "max_iter", "max_time", "n_jobs", "random_state", "verbose",
             )
         },
     }  # fmt: skip
@@ -203,10 +208,12 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         certify: float | None = None,
         scoring: Any = None,
         refit: bool = True,
+        loss: str = "hinge",
         tol: float = 0.01,
         solver: str | Solver = "auto",
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
+        penalize_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 1000,
         max_time: float | None = None,
@@ -221,10 +228,12 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.certify = certify
         self.scoring = scoring
         self.refit = refit
+        self.loss = loss
         self.tol = tol
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.penalize_intercept = penalize_intercept
         self.class_weight = class_weight
         self.max_iter = max_iter
         self.max_time = max_time
@@ -297,6 +306,8 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ]
         self.n_splits_ = len(folds)
         settings = Settings(
+            loss=self.loss,
+            penalize_intercept=self.penalize_intercept,
             tol=self.tol,
             solver=solver,
             max_iter=self.max_iter,
@@ -339,10 +350,12 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _template(self) -> LinearSVC:
         """A LinearSVC with the parameters that are common to all fits."""
         return LinearSVC(
+            loss=self.loss,
             tol=self.tol,
             solver=self.solver,
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
+            penalize_intercept=self.penalize_intercept,
             class_weight=self.class_weight,
             max_iter=self.max_iter,
             n_jobs=self.n_jobs,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,7 @@ from certsvm.cli.inputs import load, name_of, require_other_file
 from certsvm.cli.options import (
     DataOptions,
     FiniteFloat,
+    ObjectiveOptions,
     as_json_option,
     categorical_option,
     data_options,
@@ -28,10 +30,9 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option(
     "--solvers",
-    default="auto,dcd,ocas,sgd-m",
-    show_default=True,
     metavar="A,B,...",
-    help="Names of the solvers.",
+    help="Names of the solvers; by default auto,dcd,ocas,sgd-m, and auto,dcd,newton where these "
+    "do not minimise the loss.",
 )
 @click.option(
     "--positive",
@@ -58,9 +59,9 @@ if TYPE_CHECKING:
 @as_json_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 def command(
-    file: str, solvers: str, positive: str | None, C: float, tol: float, bias: float,
-    max_iter: int, max_time: float, seed: int, options: DataOptions, plot: str | None,
-    as_json: bool, quiet: bool,
+    file: str, solvers: str | None, positive: str | None, C: float, tol: float,
+    objective: ObjectiveOptions, max_iter: int, max_time: float, seed: int, options: DataOptions,
+    plot: str | None, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Run several solvers on FILE, with two classes, or with one against all others.
 
@@ -72,6 +73,9 @@ def command(
     """  # noqa: D301
     from certsvm.fitting.comparison import compare
 
+    if solvers is None:
+        ordinary = objective == replace(objective, loss="hinge", free_intercept=False)
+        solvers = "auto,dcd,ocas,sgd-m" if ordinary else "auto,dcd,newton"
     if plot is not None:
         require_other_file(plot, file)
         import matplotlib  # noqa: F401  missing packages are found before training
@@ -80,7 +84,8 @@ def command(
     with training_progress(tol, max_time, 1, quiet=quiet or as_json) as observer:
         result = compare(
             data.X, y, solvers=[name.strip() for name in solvers.split(",")], C=C, tol=tol,
-            fit_intercept=bias > 0, intercept_scaling=bias if bias > 0 else 1.0,
+            fit_intercept=objective.bias > 0,
+            intercept_scaling=objective.intercept_scaling or 1.0, **objective.settings(),
             sample_weight=data.weights, max_iter=max_iter, max_time=max_time, random_state=seed,
             observer=observer,
         )  # fmt: skip

@@ -14,6 +14,7 @@ from certsvm.cli.class_weights import parse_class_weights
 from certsvm.cli.options import (
     DataOptions,
     FiniteFloat,
+    ObjectiveOptions,
     as_json_option,
     categorical_option,
     data_options,
@@ -72,9 +73,9 @@ if TYPE_CHECKING:
 @as_json_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
 def command(
-    file: str, C_range: tuple[float, float], tol: float, bias: float, weights: tuple[str, ...],
-    solver: str, max_iter: int, max_time: float | None, seed: int, n_jobs: int | None,
-    output: str | None, asked: tuple[float, ...], max_fits: int, witness: bool,
+    file: str, C_range: tuple[float, float], tol: float, objective: ObjectiveOptions,
+    weights: tuple[str, ...], solver: str, max_iter: int, max_time: float | None, seed: int,
+    n_jobs: int | None, output: str | None, asked: tuple[float, ...], max_fits: int, witness: bool,
     memory: int | None, stream: bool, options: DataOptions, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Train on FILE for every C in a range, and prove how close to the optimum each model is.
@@ -105,11 +106,11 @@ def command(
     began = time.perf_counter()
     settings = Settings(
         C=C_range[0], tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
-        n_jobs=n_jobs or available_processors(), keep_alpha=witness,
+        n_jobs=n_jobs or available_processors(), keep_alpha=witness, **objective.settings(),
     )  # fmt: skip
     silent = quiet or as_json
     with opened_source(
-        file, options, settings, max(bias, 0.0),
+        file, options, settings, objective.intercept_scaling,
         memory=memory, stream=stream, witness=witness, quiet=silent,
     ) as source:  # fmt: skip
         source.set_class_weight(parse_class_weights(weights, source.classes))

@@ -18,6 +18,7 @@ from certsvm.cli.models import certificates_as_json
 from certsvm.cli.options import (
     DataOptions,
     FiniteFloat,
+    ObjectiveOptions,
     as_json_option,
     categorical_option,
     data_options,
@@ -75,11 +76,11 @@ if TYPE_CHECKING:
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
 @click.pass_context
 def command(
-    ctx: click.Context, file: str, C_range: tuple[float, float], tol: float, bias: float,
-    weights: tuple[str, ...], solver: str, max_iter: int, max_time: float | None, seed: int,
-    n_jobs: int | None, certify: float | None, values: int | None, folds: int,
-    max_fits: int | None, output: str | None, plot: str | None, options: DataOptions,
-    as_json: bool, quiet: bool,
+    ctx: click.Context, file: str, C_range: tuple[float, float], tol: float,
+    objective: ObjectiveOptions, weights: tuple[str, ...], solver: str, max_iter: int,
+    max_time: float | None, seed: int, n_jobs: int | None, certify: float | None,
+    values: int | None, folds: int, max_fits: int | None, output: str | None, plot: str | None,
+    options: DataOptions, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Choose C for FILE by cross-validation, if asked to with a proof over a whole range.
 
@@ -113,11 +114,11 @@ def command(
     began = time.perf_counter()
     settings = Settings(
         C=C_range[0], tol=tol, solver=solver, max_iter=max_iter, seed=seed,
-        n_jobs=n_jobs or available_processors(),
+        n_jobs=n_jobs or available_processors(), **objective.settings(),
     )  # fmt: skip
     silent = quiet or as_json
     with opened_source(
-        file, options, settings, max(bias, 0.0),
+        file, options, settings, objective.intercept_scaling,
         memory=None, stream=False, witness=False, quiet=silent,
     ) as source:  # fmt: skip
         source.set_class_weight(parse_class_weights(weights, source.classes))

@@ -6,9 +6,11 @@ import glob
 import os
 import re
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import NOT_MET, BadInput, put_json, say
@@ -21,6 +23,7 @@ from certsvm.cli.models import certificates_as_json
 from certsvm.cli.options import (
     DataOptions,
     FiniteFloat,
+    ObjectiveOptions,
     as_json_option,
     categorical_option,
     data_options,
@@ -38,13 +41,39 @@ if TYPE_CHECKING:
 _MANY_CLASSES = 100
 
 _REFUSED = {
-    "-s": "certsvm solves the problem of liblinear's -s 3 (hinge loss, L2 penalty). For the "
-    "squared hinge, logistic loss or an L1 penalty, use liblinear. --solver selects an algorithm.",
     "-p": "certsvm has no regression.",
     "-m": "the number of threads is --n-jobs N.",
-    "-n": "the number of threads is --n-jobs N.",
-    "-R": "the bias is always regularised; -B 10 regularises it little.",
+    "-n": "certsvm has no one-class SVM; the number of threads is --n-jobs N.",
 }
+
+# liblinear's types of solver: those that minimise what certsvm does, with the loss, and the others.
+_LOSSES = {1: "squared_hinge", 2: "squared_hinge", 3: "hinge"}
+_OTHER_TYPES = {
+    0: "logistic regression",
+    4: "the multi-class SVM of Crammer and Singer",
+    5: "the squared hinge with an L1 penalty",
+    6: "logistic regression with an L1 penalty",
+    7: "logistic regression",
+    11: "regression",
+    12: "regression",
+    13: "regression",
+    21: "a one-class SVM",
+}
+
+
+def _loss_of_type(
+    context: click.Context, parameter: click.Parameter, value: int | None
+) -> str | None:
+    """The loss of a type of liblinear."""
+    if value is None or value in _LOSSES:
+        return None if value is None else _LOSSES[value]
+    what = _OTHER_TYPES.get(value)
+    kind = f"{value} is {what} in liblinear" if what else f"liblinear has no type {value}"
+    hint = f", which certsvm has not: use liblinear's train -s {value}" if what else ""
+    raise click.BadParameter(
+        f"{kind}{hint}. 3 is the hinge loss, 1 and 2 its square. (--solver selects an algorithm.)",
+        context, parameter,
+    )  # fmt: skip
 
 
 class TrainCommand(click.Command):
@@ -61,9 +90,6 @@ class TrainCommand(click.Command):
                 if value.startswith("-"):
                     raise click.UsageError(f"{word} needs a weight after it", ctx)
                 translated += ["--class-weight", f"{weight.group(1)}={value}"]
-            elif word == "-s" and args[args.index(word) + 1 :][:1] == ["3"]:
-                # The problem that certsvm solves.
-                next(rest)
             elif word in _REFUSED:
                 raise click.UsageError(f"{word} is not an option here: {_REFUSED[word]}", ctx)
             else:
@@ -82,6 +108,15 @@ class TrainCommand(click.Command):
     help="File for the model; by default FILE.model in this folder.",
 )
 @problem_options
+@click.option(
+    "-s",
+    "loss_of_type",
+    type=click.IntRange(min=0),
+    callback=_loss_of_type,
+    metavar="TYPE",
+    help="The loss, as in liblinear: 3 is --loss hinge, 1 and 2 are --loss squared_hinge. "
+    "liblinear's algorithms for 1 and 2 have the same optimum, and --solver chooses ours.",
+)
 @click.option(
     "--class-weight",
     "weights",
@@ -166,21 +201,24 @@ class TrainCommand(click.Command):
 @click.pass_context
 def command(
     ctx: click.Context, file: str, model: str | None, output: str | None, C: float, tol: float,
-    bias: float, weights: tuple[str, ...], folds: int | None, find_C: bool, solver: str,
-    max_iter: int, max_time: float | None, seed: int, n_jobs: int | None, witness: bool,
-    memory: int | None, stream: bool, checkpoint: str | None, checkpoint_every: float | None,
-    cluster: str | None, deadline: float | None, options: DataOptions, as_json: bool, quiet: bool,
+    objective: ObjectiveOptions, loss_of_type: str | None, weights: tuple[str, ...],
+    folds: int | None, find_C: bool, solver: str, max_iter: int, max_time: float | None, seed: int,
+    n_jobs: int | None, witness: bool, memory: int | None, stream: bool, checkpoint: str | None,
+    checkpoint_every: float | None, cluster: str | None, deadline: float | None,
+    options: DataOptions, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
 
     FILE is libsvm text (plain, gz, bz2, xz, zst; "-" is standard input), CSV, TSV, Parquet, or a
     file made by `certsvm convert`. As in liblinear, there is no intercept without -B, whereas
     LinearSVC in Python learns one by default: -B 1 solves its problem, and fit_intercept=False
-    this one.
+    this one. The loss is the hinge, as in Python; liblinear's train has its square by default (-s
+    1 here).
 
     \b
     certsvm train heart_scale -c 10 -o heart.model
     certsvm train a9a.xz --tol 1e-6 --witness
+    certsvm train a9a --loss squared_hinge -B 1 --free-intercept
     zcat big.gz | certsvm train - -o big.model --json
     certsvm train huge.arrow --memory 2G --checkpoint huge.state
     certsvm train folder --dask tcp://scheduler:8786 -o folder.model
@@ -206,10 +244,14 @@ def command(
         )  # fmt: skip
     output = "" if validating else _output(ctx, file, model, output)
     began = time.perf_counter()
+    if loss_of_type is not None:
+        if ctx.get_parameter_source("loss") is ParameterSource.COMMANDLINE:
+            raise click.UsageError("-s and --loss both name the loss: leave one out", ctx)
+        objective = replace(objective, loss=loss_of_type)
     settings = Settings(
         C=C, tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
         n_jobs=n_jobs or available_processors(), checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
+        checkpoint_every=checkpoint_every, **objective.settings(),
     )  # fmt: skip
     if cluster is not None:
         _refuse(
@@ -228,7 +270,7 @@ def command(
         if os.path.exists(os.path.join(checkpoint, "class-0.checkpoint")):
             say(f"resuming from {checkpoint}")
     silent = quiet or as_json
-    rho = max(bias, 0.0)
+    rho = objective.intercept_scaling
     with opened_source(
         file, options, settings, rho, memory=memory, stream=stream, witness=witness, quiet=silent,
         cluster=cluster, deadline=deadline or 60.0,

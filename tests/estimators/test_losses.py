@@ -1,0 +1,131 @@
+"""Both losses of LinearSVC, beside other people's optima."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_classification
+from sklearn.svm import LinearSVC as LiblinearSVC
+
+from certsvm import LinearSVC
+from certsvm.estimators.warm_start import warm_starts
+from certsvm.fitting.sources import MemorySource
+
+
+@pytest.fixture(scope="module")
+def binary() -> tuple[Any, Any]:
+    return make_classification(n_samples=400, n_features=10, flip_y=0.1, random_state=0)
+
+
+def liblinear(X: Any, y: Any, **parameters: Any) -> LiblinearSVC:
+    """The optimum of scikit-learn's default problem, by Newton's method in the primal."""
+    clf = LiblinearSVC(loss="squared_hinge", dual=False, tol=1e-10, max_iter=10**5, **parameters)
+    return clf.fit(X, y)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("solver", ["auto", "working-set", "newton", "smoothed-newton", "dcd"])
+def test_the_squared_hinge_is_that_of_scikit_learn(solver: str, C: float, binary: Any) -> None:
+    X, y = binary
+    if C == 100.0 and solver in ("working-set", "dcd"):
+        pytest.skip("first-order solvers take long there")
+    ours = LinearSVC(C=C, loss="squared_hinge", tol=1e-9, solver=solver, max_iter=10_000).fit(X, y)
+    theirs = liblinear(X, y, C=C)
+    assert ours.certificate_.met
+    assert ours.certificate_.loss == "squared_hinge"
+    # |w - w*|^2 <= 2 (J - J*), by strong convexity.
+    atol = np.sqrt(2.0 * 1e-9 * ours.certificate_.primal)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=0, atol=atol)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=0, atol=atol)
+    signs = np.where(y == 1, 1.0, -1.0)
+    losses = np.maximum(0.0, 1.0 - signs * ours.decision_function(X)) ** 2
+    w = np.append(ours.coef_, ours.intercept_)
+    assert ours.certificate_.primal == pytest.approx(0.5 * w @ w + C * losses.sum(), rel=1e-12)
+
+
+def test_weights_classes_and_heights_of_the_intercept(binary: Any) -> None:
+    X, y = binary
+    rng = np.random.default_rng(0)
+    weights = rng.integers(0, 4, len(y)).astype(float)
+    parameters = {"C": 0.3, "class_weight": {0: 1.5}, "intercept_scaling": 3.0}
+    theirs = LiblinearSVC(loss="squared_hinge", dual=False, tol=1e-10, max_iter=10**5, **parameters)
+    theirs.fit(X, y, weights)
+    for rows in (X, sp.csr_matrix(X)):
+        ours = LinearSVC(loss="squared_hinge", tol=1e-10, **parameters).fit(rows, y, weights)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+        np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
+    X, y = load_iris(return_X_y=True)
+    ours = LinearSVC(loss="squared_hinge", fit_intercept=False, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, liblinear(X, y, fit_intercept=False).coef_, atol=1e-4)
+    assert [c.loss for c in ours.certificates_ or []] == ["squared_hinge"] * 3
+
+
+def test_the_dual_point_of_the_squared_hinge(binary: Any) -> None:
+    X, y = binary
+    C = 2.0
+    clf = LinearSVC(C=C, loss="squared_hinge", tol=1e-10, store_dual=True).fit(X, y)
+    signs = np.where(y == 1, 1.0, -1.0)
+    expected = 2.0 * C * np.maximum(0.0, 1.0 - signs * clf.decision_function(X))
+    np.testing.assert_allclose(clf.dual_coef_[0], expected, atol=1e-3)
+    # There is no upper end.
+    assert clf.dual_coef_.max() > C
+
+
+def test_solvers_for_the_hinge_refuse_its_square(binary: Any) -> None:
+    with pytest.raises(ValueError, match=r"'sgd-s' minimises the hinge loss, not.*'dcd'"):
+        LinearSVC(loss="squared_hinge", solver="sgd-s").fit(*binary)
+    with pytest.raises(ValueError, match="The 'loss' parameter of LinearSVC"):
+        LinearSVC(loss="logistic").fit(*binary)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ({"loss": "squared_hinge"}, "partial_fit is for loss='hinge', not for 'squared_hinge'"),
+        ({"penalize_intercept": False}, "not for penalize_intercept=False"),
+    ],
+)
+def test_partial_fit_is_for_the_hinge(parameters: Any, reason: str, binary: Any) -> None:
+    X, y = binary
+    clf = LinearSVC(**parameters)
+    assert not hasattr(clf, "partial_fit")
+    with pytest.raises(AttributeError) as error:
+        clf.partial_fit(X, y, classes=[0, 1])
+    assert reason in str(error.value.__cause__)
+    # Without an intercept there is none to penalise.
+    other = LinearSVC(penalize_intercept=False, fit_intercept=False)
+    assert other.partial_fit(X, y, classes=[0, 1]).score(X, y) > 0.7
+
+
+@pytest.mark.parametrize("solver", ["working-set", "newton"])
+def test_a_warm_start_knows_for_which_loss_its_dual_point_is(solver: str, binary: Any) -> None:
+    X, y = binary
+    clf = LinearSVC(C=0.5, loss="squared_hinge", tol=1e-6, warm_start=True, solver=solver)
+    clf.fit(X, y)
+    source = MemorySource(X, y, intercept_scaling=1.0)
+    (same,) = warm_starts(clf, source) or []
+    assert same.alpha is not None
+    again = clone(clf).fit(X, y)
+    passes = again.n_iter_
+    assert again.fit(X, y).n_iter_ <= passes
+    clf.set_params(loss="hinge")
+    (other,) = warm_starts(clf, source) or []
+    assert (other.alpha, other.smoothing) == (None, None)
+    np.testing.assert_array_equal(other.w, np.append(clf.coef_, clf.intercept_))
+    cold = LinearSVC(C=0.5, tol=1e-6, solver=solver).fit(X, y)
+    warm = pickle.loads(pickle.dumps(clf)).fit(X, y)
+    assert warm.certificate_.met
+    assert warm.certificate_.loss == "hinge"
+    assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-6)
+
+
+def test_what_was_fitted_stays_what_it_is(binary: Any) -> None:
+    clf = LinearSVC(loss="squared_hinge").fit(*binary)
+    clf.set_params(loss="hinge")
+    assert clf.certificate_.loss == "squared_hinge"
+    assert "loss='squared_hinge'" in repr(LinearSVC(loss="squared_hinge"))
