@@ -11,7 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from certsvm.cli.app import BadInput, app
-from certsvm.cli.options import DataOptions, data_options, problem_options, size
+from certsvm.cli.options import (
+    DataOptions,
+    ObjectiveOptions,
+    data_options,
+    problem_options,
+    size,
+)
 from tests.cli.running import run
 
 
@@ -69,10 +75,12 @@ def test_parsing() -> None:
     words = ["-c", "2", "-e", "1e-3", "-B", "1", "--one-based", "--float32", "--memory", "1.5G"]
     assert CliRunner().invoke(command, words).exit_code == 0
     assert parsed["options"] == DataOptions(zero_based=False, float32=True)
-    assert (parsed["C"], parsed["tol"], parsed["bias"]) == (2.0, 1e-3, 1.0)
+    assert (parsed["C"], parsed["tol"]) == (2.0, 1e-3)
+    assert parsed["objective"] == ObjectiveOptions(bias=1.0)
     assert parsed["memory"] == 1_500_000_000
     assert CliRunner().invoke(command, []).exit_code == 0
     assert (parsed["options"], parsed["memory"]) == (DataOptions(), None)
+    assert parsed["objective"] == ObjectiveOptions()
     assert CliRunner().invoke(command, ["--memory", "much"]).exit_code == 2
 
 

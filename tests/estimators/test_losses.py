@@ -1,4 +1,4 @@
-"""Both losses of LinearSVC, beside other people's optima."""
+"""Both losses of LinearSVC, with the intercept in the penalty or not, beside others' optima."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
+from sklearn.svm import SVC
 from sklearn.svm import LinearSVC as LiblinearSVC
 
 from certsvm import LinearSVC
@@ -26,6 +28,25 @@ def liblinear(X: Any, y: Any, **parameters: Any) -> LiblinearSVC:
     """The optimum of scikit-learn's default problem, by Newton's method in the primal."""
     clf = LiblinearSVC(loss="squared_hinge", dual=False, tol=1e-10, max_iter=10**5, **parameters)
     return clf.fit(X, y)
+
+
+def without_penalty(X: Any, y: Any, C: float, loss: str) -> tuple[Any, float]:
+    """The optimum with a free intercept: of the hinge by libsvm, of its square by BFGS."""
+    if loss == "hinge":
+        clf = SVC(kernel="linear", C=C, tol=1e-10).fit(X, y)
+        return clf.coef_[0], float(clf.intercept_[0])
+    signs = np.where(y == 1, 1.0, -1.0)
+
+    def objective(v: Any) -> tuple[float, Any]:
+        violations = np.maximum(0.0, 1.0 - signs * (X @ v[:-1] + v[-1]))
+        slopes = -2.0 * C * signs * violations
+        value = 0.5 * v[:-1] @ v[:-1] + C * violations @ violations
+        return value, np.append(v[:-1] + X.T @ slopes, slopes.sum())
+
+    found = minimize(
+        objective, np.zeros(X.shape[1] + 1), jac=True, method="BFGS", options={"gtol": 1e-8}
+    )
+    return found.x[:-1], float(found.x[-1])
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
@@ -46,6 +67,40 @@ def test_the_squared_hinge_is_that_of_scikit_learn(solver: str, C: float, binary
     losses = np.maximum(0.0, 1.0 - signs * ours.decision_function(X)) ** 2
     w = np.append(ours.coef_, ours.intercept_)
     assert ours.certificate_.primal == pytest.approx(0.5 * w @ w + C * losses.sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("solver", ["auto", "working-set", "newton", "smoothed-newton", "dcd"])
+def test_an_intercept_without_penalty(solver: str, loss: str) -> None:
+    X, y = make_classification(300, 8, weights=[0.8], flip_y=0.1, random_state=1)
+    # Away from the origin, the penalty on the intercept makes a difference.
+    X += 2.0
+    for C in (0.01, 1.0):
+        coef, intercept = without_penalty(X, y, C, loss)
+        parameters: Any = {"C": C, "loss": loss, "solver": solver, "tol": 1e-9, "max_iter": 10**5}
+        for height in (1.0, 7.0):
+            ours = LinearSVC(penalize_intercept=False, intercept_scaling=height, **parameters)
+            ours.fit(X, y)
+            assert ours.certificate_.met
+            assert not ours.certificate_.penalize_intercept
+            atol = np.sqrt(2.0 * 1e-9 * ours.certificate_.primal)
+            np.testing.assert_allclose(ours.coef_[0], coef, rtol=0, atol=2 * atol)
+            assert ours.intercept_[0] == pytest.approx(intercept, abs=2e-3)
+        penalized = LinearSVC(**parameters).fit(X, y)
+        assert abs(penalized.intercept_[0] - intercept) > 0.5
+        assert penalized.certificate_.primal > ours.certificate_.primal
+
+
+def test_without_an_intercept_there_is_none_to_penalise(binary: Any) -> None:
+    free, usual = (
+        LinearSVC(fit_intercept=False, penalize_intercept=penalize, random_state=0).fit(*binary)
+        for penalize in (False, True)
+    )
+    np.testing.assert_array_equal(free.coef_, usual.coef_)
+    assert free.certificate_ == usual.certificate_
+    with pytest.raises(ValueError, match="needs penalize_intercept=True"):
+        LinearSVC(solver="ocas", penalize_intercept=False).fit(*binary)
+    LinearSVC(solver="ocas", penalize_intercept=False, fit_intercept=False).fit(*binary)
 
 
 def test_weights_classes_and_heights_of_the_intercept(binary: Any) -> None:
@@ -122,6 +177,10 @@ def test_a_warm_start_knows_for_which_loss_its_dual_point_is(solver: str, binary
     assert warm.certificate_.met
     assert warm.certificate_.loss == "hinge"
     assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-6)
+    clf.set_params(loss="squared_hinge", penalize_intercept=False)
+    (free,) = warm_starts(clf, source) or []
+    assert free.alpha is None
+    assert clf.fit(X, y).certificate_.met
 
 
 def test_what_was_fitted_stays_what_it_is(binary: Any) -> None:

@@ -11,6 +11,13 @@ from certsvm import LinearSVC
 
 
 @pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
-@parametrize_with_checks([LinearSVC(), LinearSVC(loss="squared_hinge")])
+@parametrize_with_checks(
+    [
+        LinearSVC(),
+        LinearSVC(loss="squared_hinge"),
+        LinearSVC(penalize_intercept=False),
+        LinearSVC(loss="squared_hinge", penalize_intercept=False),
+    ]
+)
 def test_estimator(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)

@@ -15,6 +15,7 @@ from certsvm import LinearSVCCV
     [
         LinearSVCCV(Cs=3, cv=3),
         LinearSVCCV(Cs=3, cv=3, loss="squared_hinge"),
+        LinearSVCCV(Cs=3, cv=3, penalize_intercept=False),
         LinearSVCCV(certify=0.1, cv=3, max_fits=8),
     ]
 )

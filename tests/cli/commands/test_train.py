@@ -122,7 +122,7 @@ def test_letters_of_liblinear(tmp_path: Path) -> None:
         "-1=0.5", "--bias", 1, "-q", "-o", "b", cwd=tmp_path)  # fmt: skip
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert Model.load(tmp_path / "a").class_weight.tolist() == [0.5, 2.0]
-    for letter, word in (("-s", "--solver"), ("-m", "--n-jobs")):
+    for letter, word in (("-s", "--solver"), ("-m", "--n-jobs"), ("-n", "--n-jobs")):
         refused = run("train", "data", letter, 5, cwd=tmp_path)
         assert refused.code == 2
         assert word in refused.err

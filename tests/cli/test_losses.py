@@ -1,0 +1,212 @@
+"""The loss, and the penalty on the intercept, from the shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+from sklearn.svm import LinearSVC as LiblinearSVC
+
+from certsvm import Model
+from certsvm.cli.options import ObjectiveOptions
+from certsvm.data import load_libsvm
+from tests.cli.running import Ran, run, write
+
+
+def trained(folder: Path, *words: object) -> Model:
+    done = run("train", "data", "--tol", 1e-10, "-q", "-o", "m", *words, cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    return Model.load(folder / "m")
+
+
+def liblinear(folder: Path, **parameters: Any) -> Any:
+    X, y = load_libsvm(folder / "data")
+    return LiblinearSVC(tol=1e-10, max_iter=10**6, **parameters).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("words", "parameters"),
+    [
+        (("-s", 1), {"loss": "squared_hinge", "dual": True}),
+        (("-s", 2), {"loss": "squared_hinge", "dual": False}),
+        (("-s2",), {"loss": "squared_hinge", "dual": False}),
+        (("-s", 3), {"loss": "hinge"}),
+        ((), {"loss": "hinge"}),
+        (("--loss", "hinge"), {"loss": "hinge"}),
+        (("--loss", "squared_hinge"), {"loss": "squared_hinge"}),
+    ],
+)
+def test_types_of_liblinear(words: Any, parameters: Any, tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=200, n_columns=8)
+    for bias in (-1, 1):
+        model = trained(tmp_path, *words, "-c", 0.5, "-B", bias)
+        theirs = liblinear(tmp_path, C=0.5, fit_intercept=bias > 0, **parameters)
+        np.testing.assert_allclose(model.coef, theirs.coef_, atol=1e-4)
+        np.testing.assert_allclose(model.intercept, theirs.intercept_, atol=1e-4)
+        assert model.parameters["loss"] == parameters["loss"]
+        assert [c.loss for c in model.certificates] == [parameters["loss"]]
+
+
+@pytest.mark.parametrize(
+    ("number", "what"),
+    [
+        (0, "logistic regression"),
+        (4, "Crammer and Singer"),
+        (5, "the squared hinge with an L1 penalty"),
+        (6, "logistic regression with an L1 penalty"),
+        (7, "logistic regression"),
+        (11, "regression"),
+        (13, "regression"),
+        (21, "a one-class SVM"),
+    ],
+)
+def test_types_that_there_are_not(number: int, what: str, tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    done = run("train", "data", "-s", number, cwd=tmp_path)
+    assert done.code == 2
+    told = " ".join(done.err.split())
+    assert f"{number} is {what}" in told or (number == 4 and what in told)
+    assert f"which certsvm has not: use liblinear's train -s {number}" in told
+    assert "--solver" in told
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("train", "data", "-s", 9), "liblinear has no type 9"),
+        (("train", "data", "-s", "dcd"), "'dcd' is not a valid integer"),
+        (("train", "data", "-s"), "requires an argument"),
+        (("train", "data", "-s", 1, "--loss", "hinge"), "-s and --loss both name the loss"),
+        (("train", "data", "--loss", "logistic"), "is not one of 'hinge', 'squared_hinge'"),
+        (("train", "data", "--loss", "squared_hinge", "--solver", "sgd-s"), "not loss="),
+        (("train", "data", "-B", 1, "-R", "--solver", "sgd-s"), "needs penalize_intercept=True"),
+        (("train", "data", "-R"), "--free-intercept (-R) needs an intercept: -B 1"),
+        (("train", "data", "-R", "-B", 0), "--free-intercept (-R) needs an intercept: -B 1"),
+        (("path", "data", "--free-intercept"), "needs an intercept: -B 1"),
+        (("select", "data", "--free-intercept"), "needs an intercept: -B 1"),
+        (("compare", "data", "--free-intercept"), "needs an intercept: -B 1"),
+        (("compare", "data", "--loss", "squared_hinge", "--solvers", "ocas"), "not loss="),
+    ],
+)
+def test_what_does_not_go_together(words: Any, message: str, tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    done = run(*words, cwd=tmp_path)
+    assert done.code == 2
+    assert message in " ".join(done.err.split())
+    assert "Traceback" not in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+@pytest.mark.parametrize("letter", ["-R", "--free-intercept"])
+def test_an_intercept_without_penalty(letter: str, tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=200, n_columns=8)
+    X, y = load_libsvm(tmp_path / "data")
+    theirs = SVC(kernel="linear", C=2.0, tol=1e-10).fit(X.toarray(), y)
+    for height in (1, 5):
+        model = trained(tmp_path, "-c", 2, "-B", height, letter)
+        np.testing.assert_allclose(model.coef, theirs.coef_, atol=1e-3)
+        np.testing.assert_allclose(model.intercept, theirs.intercept_, atol=1e-3)
+        assert model.parameters["penalize_intercept"] is False
+        assert not model.certificates[0].penalize_intercept
+    penalized = trained(tmp_path, "-c", 2, "-B", 1)
+    assert abs(penalized.intercept - theirs.intercept_).max() > 1e-3
+    assert penalized.certificates[0].penalize_intercept
+
+
+def test_info_tells_the_loss_and_the_intercept(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    trained(tmp_path, "-s", 1, "-B", 1, "-R")
+    told = run("info", "m", cwd=tmp_path).out
+    assert "C = 1.0; loss = squared_hinge; intercept_scaling = 1.0; penalize_intercept = False" in (
+        told
+    )
+    about = run("info", "m", "--json", cwd=tmp_path).json
+    assert about["parameters"]["loss"] == about["certificates"][0]["loss"] == "squared_hinge"
+    assert about["parameters"]["penalize_intercept"] is False
+    trained(tmp_path)
+    told = run("info", "m", cwd=tmp_path).out
+    assert "loss = hinge; intercept_scaling = 0.0" in told
+    assert "penalize_intercept" not in told
+
+
+def test_a_checkpoint_of_another_loss_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=2000, n_columns=40)
+    words = ("train", "data", "--checkpoint", "state", "--checkpoint-every", 0, "-c", 100, "-B", 1,
+             "--solver", "dcd", "--tol", 1e-9, "--max-iter", 3)  # fmt: skip
+    assert run(*words, cwd=tmp_path).code == 3
+    for more in (("--loss", "squared_hinge"), ("--free-intercept",)):
+        done = run(*words, *more, cwd=tmp_path)
+        assert done.code == 2, done
+    assert run(*words, cwd=tmp_path).code == 3
+
+
+def test_a_path_of_the_squared_hinge(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=200, n_columns=8)
+    done = run("path", "data", "--loss", "squared_hinge", "--range", 0.1, 10, "-B", 1, "-e", 0.001,
+               "-o", "models", "--at", 0.5, cwd=tmp_path)  # fmt: skip
+    assert done.code == 0
+    theirs = liblinear(tmp_path, C=0.5, loss="squared_hinge")
+    model = Model.load(tmp_path / "models" / "C=0.5.model")
+    assert model.parameters["loss"] == model.certificates[0].loss == "squared_hinge"
+    np.testing.assert_allclose(model.coef, theirs.coef_, atol=0.1)
+    values = theirs.decision_function(load_libsvm(tmp_path / "data")[0])
+    signs = np.where(load_libsvm(tmp_path / "data")[1] > 0, 1.0, -1.0)
+    w = np.append(theirs.coef_, theirs.intercept_)
+    optimum = 0.5 * w @ w + 0.5 * (np.maximum(0.0, 1.0 - signs * values) ** 2).sum()
+    certificate = model.certificates[0]
+    assert certificate.met
+    assert certificate.dual <= optimum * (1 + 1e-9)
+    assert optimum <= certificate.primal * (1 + 1e-9)
+
+
+def test_choosing_c_for_the_squared_hinge(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=200, n_columns=8)
+    words = ("select", "data", "--range", 0.1, 10, "--values", 3, "--folds", 3, "-B", 1, "-e", 1e-9,
+             "-o", "m", "--json")  # fmt: skip
+    told: Any = run(*words, "--loss", "squared_hinge", cwd=tmp_path).json
+    model = Model.load(tmp_path / "m")
+    theirs = liblinear(tmp_path, C=told["C"], loss="squared_hinge")
+    np.testing.assert_allclose(model.coef, theirs.coef_, atol=1e-3)
+    free: Any = run(*words, "--free-intercept", cwd=tmp_path).json
+    assert Model.load(tmp_path / "m").parameters["penalize_intercept"] is False
+    assert not free["certificates"][0]["penalize_intercept"]
+
+
+def test_liblinears_cross_validation_with_its_types(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    hinge, square = (
+        run("train", "data", "-s", s, "-v", 4, "-c", 10, "--json", cwd=tmp_path).json
+        for s in (3, 2)
+    )
+    assert hinge["accuracy"] != square["accuracy"]
+
+
+@pytest.mark.parametrize("words", [("--loss", "squared_hinge"), ("-B", 1, "--free-intercept")])
+def test_comparing(words: Any, tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    done: Ran = run("compare", "data", *words, "-e", 1e-6, "--json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert [row["solver"] for row in done.json["table"]] == ["auto", "dcd", "newton"]
+    model = trained(tmp_path, *words)
+    (certificate,) = model.certificates
+    for row in done.json["table"]:
+        assert row["accuracy"] <= 1e-5
+        assert row["primal"] == pytest.approx(certificate.primal, rel=1e-5)
+    told = run("compare", "data", *words, cwd=tmp_path).out
+    assert told.startswith("squared_hinge loss" if "--loss" in words else "hinge loss")
+    assert ("without penalty" in told) is ("--free-intercept" in words)
+
+
+def test_options_of_the_objective() -> None:
+    assert ObjectiveOptions().settings() == {"loss": "hinge", "penalize_intercept": True}
+    assert ObjectiveOptions(bias=-1.0).intercept_scaling == 0.0
+    free = ObjectiveOptions("squared_hinge", 2.0, free_intercept=True)
+    assert free.intercept_scaling == 2.0
+    assert free.settings() == {"loss": "squared_hinge", "penalize_intercept": False}
+    with pytest.raises(click.UsageError):
+        ObjectiveOptions(free_intercept=True)
