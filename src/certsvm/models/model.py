@@ -493,12 +493,9 @@ class Model:
     def __str__(self) -> str:
         facts = [f"{self.classes.size} classes: {listing(self.classes.tolist())}"]
         facts.append(f"{self.n_features} features")
-        names = ["C", "loss", "intercept_scaling"]
-        if self.intercept_scaling > 0:
-            names.append("penalize_intercept")
         facts += [
-            f"{name} = {printable(str(self.parameters[name]))}"
-            for name in names
+            f"{name} = {self.parameters[name]}"
+            for name in ("C", "intercept_scaling")
             if name in self.parameters
         ]
         if self.loss != HINGE:
