@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import inspect
 import io
 import re
 from pathlib import Path
 
 import pytest
+from sklearn.linear_model import SGDClassifier
+from sklearn.svm import LinearSVC
 
 ROOT = Path(__file__).parent.parent
 TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -77,6 +80,28 @@ def test_what_a_certified_model_tells_in_the_docs() -> None:
     assert stable == "True"
     assert int(signs) > 5
     assert {"NONE", "FREE", "BOUNDED", "UNDECIDED"} == set(ast.literal_eval(status))
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_migration(number: int) -> None:
+    snippet = snippets(ROOT / "docs" / "migration.md")[number]
+    assert output_of(snippet) == "True\nTrue\n"
+
+
+@pytest.mark.parametrize(
+    ("title", "estimator"),
+    [("sklearn.svm.LinearSVC", LinearSVC), ("SGDClassifier", SGDClassifier)],
+)
+def test_every_parameter_is_on_the_migration_page(title: str, estimator: type) -> None:
+    text = (ROOT / "docs" / "migration.md").read_text()
+    section = text.split(f"## {title}\n")[1].split("\n## ")[0]
+    for name in inspect.signature(estimator).parameters:
+        assert re.search(rf"`{name}(=|`)", section), name
+
+
+def test_probabilities_in_the_docs() -> None:
+    (snippet,) = [s for s in snippets(ROOT / "docs" / "usage.md") if "predict_proba" in s]
+    assert output_of(snippet) == "(143, 2)\nTrue\nTrue\n"
 
 
 def snippets(text: Path) -> list[str]:

@@ -207,3 +207,16 @@ def test_options_of_the_objective() -> None:
     assert free.settings() == {"loss": "squared_hinge", "penalize_intercept": False}
     with pytest.raises(click.UsageError):
         ObjectiveOptions(free_intercept=True)
+
+
+def test_nothing_is_proved_about_scores_with_a_free_intercept(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    trained(tmp_path, "-B", 1, "-R")
+    done = run("evaluate", "m", "data", "--json", cwd=tmp_path)
+    assert (done.code, done.json["stability"]) == (0, None)
+    assert done.json["accuracy"] > 0.5
+    assert "more training" not in run("evaluate", "m", "data", cwd=tmp_path).out
+    assert len(run("predict", "m", "data", cwd=tmp_path).out.splitlines()) == 300
+    refused = run("select", "data", "-B", 1, "-R", "--certify", 0.1, cwd=tmp_path)
+    assert refused.code == 2
+    assert "--certify needs the intercept in the penalty" in refused.err

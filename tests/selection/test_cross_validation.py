@@ -14,7 +14,14 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_score,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -284,3 +291,31 @@ def test_callbacks_of_scikit_learn() -> None:
     with pytest.warns(ConvergenceWarning, match="stopped by a callback"):
         clf.fit(X, binary)
     assert tasks == ["setup", "value of C", "value of C", "fit", "teardown"]
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [{"loss": "squared_hinge"}, {"penalize_intercept": False}],
+    ids=["squared hinge", "free intercept"],
+)
+def test_other_objectives(objective: dict[str, Any]) -> None:
+    rows, labels = make_classification(200, 6, flip_y=0.2, random_state=3)
+    rows += 2.0
+    parameters: dict[str, Any] = {"tol": 1e-9, "random_state": 0, **objective}
+    clf = LinearSVCCV(Cs=[0.01, 0.1, 1.0], cv=4, **parameters).fit(rows, labels)
+    for j, C in enumerate(clf.Cs_):
+        single = LinearSVC(C=C, **parameters)
+        np.testing.assert_allclose(clf.scores_[:, j], cross_val_score(single, rows, labels, cv=4))
+    refitted = LinearSVC(C=clf.C_, **parameters).fit(rows, labels)
+    np.testing.assert_allclose(clf.coef_, refitted.coef_)
+    assert clf.certificate_ is not None
+    assert clf.certificate_.loss == objective.get("loss", "hinge")
+    assert clf.certificate_.penalize_intercept is objective.get("penalize_intercept", True)
+    usual = LinearSVCCV(Cs=[0.01, 0.1, 1.0], cv=4, tol=1e-9, random_state=0).fit(rows, labels)
+    assert (usual.scores_ != clf.scores_).any()
+
+
+def test_a_proof_needs_the_intercept_in_the_penalty() -> None:
+    rows, labels = make_classification(100, random_state=0)
+    with pytest.raises(ValueError, match="certify needs penalize_intercept=True"):
+        LinearSVCCV(certify=0.1, penalize_intercept=False).fit(rows, labels)

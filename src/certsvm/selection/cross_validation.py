@@ -94,6 +94,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Height of the constant column behind the intercept.
     penalize_intercept : bool, default=True
         Whether the penalty contains the weight behind the intercept, as in ``LinearSVC``.
+        ``certify`` needs it.
     class_weight : dict or "balanced", default=None
         Factors for the weights of each class's rows in training; "balanced" for each fold.
     max_iter : int, default=1000
@@ -375,6 +376,11 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if not _certifies(self.solver):
             raise ValueError(
                 f"certify needs a solver with a dual bound, and {self.solver!r} has none"
+            )
+        if self.fit_intercept and not self.penalize_intercept:
+            raise ValueError(
+                "certify needs penalize_intercept=True: nothing is proved about the scores of the "
+                "exact optimum if its intercept is free"
             )
         return template.solver
 

@@ -101,6 +101,10 @@ def command(
     chosen = make_solver(solver)
     if certify is not None:
         require_proofs(chosen, tol)
+        if objective.free_intercept:
+            raise click.UsageError(
+                "--certify needs the intercept in the penalty: leave out --free-intercept", ctx
+            )
     elif max_fits is not None:
         raise click.UsageError("--max-fits goes with --certify only", ctx)
     if output is not None:
