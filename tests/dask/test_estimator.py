@@ -46,6 +46,20 @@ def test_several_classes(client: Client, solver: str) -> None:
     assert right == pytest.approx(clf.score(X, y, weights))
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("penalize", [True, False])
+def test_the_objective_is_passed_on(client: Client, loss: str, penalize: bool) -> None:
+    X, y = data()
+    X = X + 2.0
+    objective: Any = {"loss": loss, "penalize_intercept": penalize, "tol": 1e-6}
+    clf = LinearSVC(0.1, **objective, solver="newton").fit(cut(X, 300), cut(y, 300))
+    local = certsvm.LinearSVC(0.1, **objective).fit(X, y)
+    np.testing.assert_allclose(clf.coef_, local.coef_, atol=2e-2)
+    assert clf.certificate_.primal == pytest.approx(local.certificate_.primal, rel=2e-6)
+    assert clone(clf).get_params() == clf.get_params()
+    assert not {"penalty", "dual", "multi_class"} & set(clf.get_params())
+
+
 def test_sparse_weights(client: Client) -> None:
     X, y = data(classes=3)
     clf = LinearSVC(0.1, random_state=0).fit(cut(X, 300), cut(y, 300))
