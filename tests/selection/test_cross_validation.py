@@ -299,10 +299,10 @@ def test_callbacks_of_scikit_learn() -> None:
     ids=["squared hinge", "free intercept"],
 )
 def test_other_objectives(objective: dict[str, Any]) -> None:
-    rows, labels = make_classification(200, 6, flip_y=0.2, random_state=3)
+    rows, labels = make_classification(300, 6, flip_y=0.2, weights=[0.7], random_state=3)
     rows += 2.0
     parameters: dict[str, Any] = {"tol": 1e-9, "random_state": 0, **objective}
-    clf = LinearSVCCV(Cs=[0.01, 0.1, 1.0], cv=4, **parameters).fit(rows, labels)
+    clf = LinearSVCCV(Cs=[0.001, 0.01, 0.1], cv=4, **parameters).fit(rows, labels)
     for j, C in enumerate(clf.Cs_):
         single = LinearSVC(C=C, **parameters)
         np.testing.assert_allclose(clf.scores_[:, j], cross_val_score(single, rows, labels, cv=4))
@@ -311,7 +311,7 @@ def test_other_objectives(objective: dict[str, Any]) -> None:
     assert clf.certificate_ is not None
     assert clf.certificate_.loss == objective.get("loss", "hinge")
     assert clf.certificate_.penalize_intercept is objective.get("penalize_intercept", True)
-    usual = LinearSVCCV(Cs=[0.01, 0.1, 1.0], cv=4, tol=1e-9, random_state=0).fit(rows, labels)
+    usual = LinearSVCCV(Cs=[0.001, 0.01, 0.1], cv=4, tol=1e-9, random_state=0).fit(rows, labels)
     assert (usual.scores_ != clf.scores_).any()
 
 
