@@ -109,22 +109,106 @@ def test_proofs_are_confirmed_on_another_path(
         assert max(v.relative_gap for v in report) <= tol * (1 + 1e-9)
 
 
+def objective(found: Model, i: int, X: Any, y: Any, weights: Any) -> float:
+    """J of a model, with NumPy."""
+    certificate, w, b = found.certificates[i], found.coef[i], float(found.intercept[i])
+    positive = found.classes[1 if found.classes.size == 2 else i]
+    losses = np.maximum(0.0, 1.0 - np.where(y == positive, 1.0, -1.0) * (X @ w + b))
+    losses = losses**2 if certificate.loss == "squared_hinge" else losses
+    s = weights * found.class_weight[np.searchsorted(found.classes, y)]
+    penalty = w @ w
+    if certificate.penalize_intercept and certificate.intercept_scaling > 0:
+        penalty += (b / certificate.intercept_scaling) ** 2
+    return float(0.5 * penalty + certificate.C * (s @ losses))
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
-def test_a_stream_and_memory_agree(n_classes: int, class_weight: Any) -> None:
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("penalize_intercept", [True, False])
+def test_a_stream_and_memory_agree(
+    n_classes: int, class_weight: Any, loss: str, penalize_intercept: bool
+) -> None:
     X, y, weights = rows(n_classes)
-    how = {"C": 0.3, "tol": 1e-5, "max_iter": 200}
-    how |= {"class_weight": class_weight, "intercept_scaling": 1.0}
+    how = {"C": 0.3, "tol": 1e-5, "max_iter": 200, "loss": loss}
+    how |= {"penalize_intercept": penalize_intercept}
+    how |= {"class_weight": class_weight, "intercept_scaling": 0.7}
     one = fit((X, y, weights), **how)
     blocks = cut(X, y, weights, 4)
-    other = fit(lambda: blocks, **how)
+    other = fit_stream(lambda: blocks, **how)
     assert one.met
-    assert other.met
-    assert one.model.fingerprint == other.model.fingerprint
-    np.testing.assert_allclose(one.model.class_weight, other.model.class_weight, rtol=1e-12)
-    for a, b in zip(one.model.certificates, other.model.certificates, strict=True):
+    assert all(certificate.met for certificate in other.certificates)
+    assert one.model.fingerprint == other.fingerprint
+    np.testing.assert_allclose(one.model.class_weight, other.class_weight, rtol=1e-12)
+    assert (other.parameters["loss"], other.parameters["penalize_intercept"]) == (
+        loss,
+        penalize_intercept,
+    )
+    for i, (a, b) in enumerate(zip(one.model.certificates, other.certificates, strict=True)):
         assert a.dual - a.dual_rounding <= b.primal + b.primal_rounding
         assert b.dual - b.dual_rounding <= a.primal + a.primal_rounding
+        assert (b.loss, b.penalize_intercept) == (loss, penalize_intercept)
+        assert objective(other, i, X, y, weights) == pytest.approx(b.primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_the_first_block_of_a_stream_may_have_one_class(loss: str) -> None:
+    """It says nothing of an intercept without penalty, whose optimum lies far from zero here."""
+    X, y, weights = rows(n=3000)
+    X = X + 20.0
+    order = np.argsort(y, kind="stable")
+    X, y, weights = X[order], y[order], weights[order]
+    how: dict[str, Any] = {"loss": loss, "penalize_intercept": False, "tol": 1e-4}
+    how |= {"intercept_scaling": 1.0, "max_iter": 300}
+    one, blocks = fit((X, y, weights), **how), cut(X, y, weights, 5)
+    other = fit_stream(lambda: blocks, **how)
+    (a,), (b,) = one.model.certificates, other.certificates
+    assert b.met
+    assert a.dual <= b.primal * (1 + 1e-9)
+    assert b.dual <= a.primal * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"solver": "newton"}, r"Use 'sgd-s', or raise max_size: solver=SmoothedNewton\(max"),
+        ({"loss": "squared_hinge"}, r"memory and use 'working-set', .* \(max_size=5002\)"),
+        ({"penalize_intercept": False}, r"penalize_intercept=True, for which there is 'sgd-s'"),
+    ],
+)
+def test_too_many_columns_for_a_stream(settings: dict[str, Any], message: str) -> None:
+    """The message says what else there is for this loss and this intercept."""
+    X = sp.random(60, 5001, density=0.01, format="csr", random_state=0)
+    blocks = [(X, np.arange(60) % 2)]
+    with pytest.raises(ValueError, match=message.replace(" \\(max", r"SmoothedNewton\(max")):
+        fit_stream(lambda: blocks, intercept_scaling=1.0, **settings)
+    # Hinge and penalised intercept are for SGD.
+    assert (
+        fit_stream(lambda: blocks, intercept_scaling=1.0, tol=0.5).parameters["solver"] == "sgd-s"
+    )
+
+
+@pytest.mark.parametrize("settings", [{"loss": "squared_hinge"}, {"penalize_intercept": False}])
+def test_other_objectives_need_other_solvers(settings: dict[str, Any]) -> None:
+    X, y, weights = rows()
+    blocks = cut(X, y, weights, 2)
+    with pytest.raises(ValueError, match=r"solver 'sgd-s' .*\. Use 'newton', 'smoothed-newton'$"):
+        fit_stream(lambda: blocks, solver="sgd-s", intercept_scaling=1.0, **settings)
+    # In memory there are more.
+    with pytest.raises(ValueError, match=r"Use 'working-set', 'dcd', 'newton', 'smoothed-newton'$"):
+        fit((X, y, weights), solver="sgd-s", intercept_scaling=1.0, **settings)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_intercept_without_penalty_needs_rows_on_both_sides(streamed: bool) -> None:
+    """There are none on the side of a class without weight, whose intercept would be infinite."""
+    X, y, weights = rows(3)
+    blocks = cut(X, y, weights, 2)
+    how: dict[str, Any] = {"class_weight": {1: 0.0}, "intercept_scaling": 1.0}
+    data = (lambda: blocks) if streamed else (X, y, weights)
+    assert fit(data, **how).met
+    with pytest.raises(ValueError, match="on the same side"):
+        fit(data, penalize_intercept=False, **how)
 
 
 def model(kind: str) -> tuple[Model, list[tuple[Any, Any, Any]]]:
@@ -344,6 +428,21 @@ def test_a_checkpoint_of_other_weights_is_refused(streamed: bool, tmp_path: Path
     except CheckpointError:
         return
     assert verify_model(fitted.model, [(X, y, few)]).ok
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("change", [{"loss": "squared_hinge"}, {"penalize_intercept": False}])
+def test_a_checkpoint_of_another_objective_is_refused(
+    streamed: bool, change: dict[str, Any], tmp_path: Path
+) -> None:
+    X, y, weights = rows()
+    data = (lambda: cut(X, y, weights, 2)) if streamed else (X, y, weights)
+    how: dict[str, Any] = {"tol": 1e-12, "intercept_scaling": 1.0, "checkpoint": tmp_path}
+    how |= {"solver": "newton"}
+    fit(data, max_iter=2, **how)
+    with pytest.raises(CheckpointError, match=next(iter(change))):
+        fit(data, max_iter=4, **how, **change)
+    assert fit(data, max_iter=4, **how).results[0].passes == 4
 
 
 @pytest.mark.parametrize("solver", ["sgd-s", "newton"])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from certsvm.kernels.losses import HINGE
 from certsvm.storage.fields import (
     array,
     columns,
@@ -26,7 +27,9 @@ from certsvm.storage.fields import (
 )
 from certsvm.storage.state import Field, State, StateError, Stateful
 
-PROBLEM = SimpleNamespace(n_rows=4, dimension=2, m=3, C=2.0, weights=np.array([1.0, 0.0, 1.0, 0.5]))
+PROBLEM = SimpleNamespace(
+    n_rows=4, dimension=2, m=3, C=2.0, weights=np.array([1.0, 0.0, 1.0, 0.5]), loss=HINGE
+)
 
 
 class Pair(NamedTuple):

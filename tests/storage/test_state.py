@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from certsvm.kernels.losses import HINGE, SQUARED_HINGE
 from certsvm.storage.fields import array, count, nested
 from certsvm.storage.state import Scope, State, StateError, Stateful
 
@@ -83,7 +84,9 @@ def test_lengths_without_a_size_of_the_problem_are_shared() -> None:
 
 
 def test_limits() -> None:
-    problem = SimpleNamespace(C=2.0, weights=np.array([1.0, 0.5]))
+    problem = SimpleNamespace(C=2.0, weights=np.array([1.0, 0.5]), loss=HINGE)
     scope = Scope(problem, SimpleNamespace(most=5))
     assert scope.limit("box").tolist() == [2.0, 1.0]
+    problem.loss = SQUARED_HINGE
+    assert scope.limit("box").tolist() == [np.inf, np.inf]
     assert (scope.limit("most"), scope.limit(3)) == (5, 3)

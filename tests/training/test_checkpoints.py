@@ -6,7 +6,7 @@ import copy
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 from certsvm.data.streams import BlockStream
+from certsvm.kernels.losses import SQUARED_HINGE
 from certsvm.parallel import Team
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
@@ -25,9 +26,11 @@ from certsvm.solvers import (
     SGDQN,
     SOLVERS,
     Auto,
+    Newton,
     Options,
     SGDr,
     SGDs,
+    SmoothedNewton,
     Solver,
     SvmSgd,
     make_solver,
@@ -62,16 +65,25 @@ def crash_after(passes: int) -> Any:
     return callback
 
 
-def problem_in_memory() -> Problem:
+def problem_in_memory(**objective: Any) -> Problem:
     X, y = noisy_rows()
-    return Problem(Rows(X, intercept_scaling=1.0), y, C=2.0)
+    return Problem(Rows(X, intercept_scaling=1.0), y, C=2.0, **objective)
 
 
-def problem_on_stream() -> StreamedProblem:
+def problem_on_stream(**objective: Any) -> StreamedProblem:
     X, y = noisy_rows()
     cuts = [0, 150, 151, 400]
     blocks = [(X[a:b], y[a:b]) for a, b in itertools.pairwise(cuts)]
-    return StreamedProblem(BlockStream(lambda: blocks, intercept_scaling=1.0), 1, C=2.0)
+    stream = BlockStream(lambda: blocks, intercept_scaling=1.0)
+    return StreamedProblem(stream, 1, C=2.0, **objective)
+
+
+# Besides the hinge with an intercept that is penalised.
+OBJECTIVES: list[Any] = [
+    pytest.param({"loss": SQUARED_HINGE}, id="squared"),
+    pytest.param({"penalize_intercept": False}, id="free"),
+    pytest.param({"loss": SQUARED_HINGE, "penalize_intercept": False}, id="squared-free"),
+]
 
 
 def same(a: Result, b: Result) -> None:
@@ -114,6 +126,26 @@ def test_any_solver_goes_on_to_the_same_bits(
     same(whole, resumed)
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("name", ["auto", "working-set", "dcd", "newton", "smoothed-newton"])
+def test_other_objectives_go_on_to_the_same_bits(
+    name: str, objective: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small, "MOST_COLUMNS", 0)
+    solver, problem = make_solver(name), problem_in_memory(**objective)
+    # A sample would leave too few passes to interrupt.
+    if isinstance(solver, Newton | SmoothedNewton):
+        solver = replace(solver, samples=False)
+    options: dict[str, Any] = {"tol": 1e-12, "max_iter": 60, "seed": 5, "keep_alpha": True}
+    whole = train(problem, solver, **options)
+    assert whole.passes > 4
+    crashes = tuple(passes for passes in (1, 3, 7, 16, 50) if passes < whole.passes)
+    resumed = crash_and_resume(problem, solver, tmp_path / "run", crashes, **options)
+    same(whole, resumed)
+    assert resumed.certificate.loss == problem.loss.name
+    assert resumed.certificate.penalize_intercept is not problem.free_intercept
+
+
 # What only tells about the last pass, or is computed before it is used.
 TRANSIENT = {
     "SGDsRun": {"_best"},
@@ -142,10 +174,20 @@ def differences(a: Any, b: Any, name: str = "run") -> list[str]:
     return [] if same_array or same_number else [name]
 
 
-@pytest.mark.parametrize("name", sorted(SOLVERS.keys() - {"newton", "smoothed-newton"}))
-def test_a_run_that_is_given_a_state_is_the_run_it_is_of(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "objective"),
+    [(name, {}) for name in sorted(SOLVERS.keys() - {"newton", "smoothed-newton"})]
+    + [
+        pytest.param(name, *objective.values, id=f"{name}-{objective.id}")
+        for name in ("working-set", "dcd")
+        for objective in OBJECTIVES
+    ],
+)
+def test_a_run_that_is_given_a_state_is_the_run_it_is_of(
+    name: str, objective: dict[str, Any]
+) -> None:
     """After any pass: nothing that changes is left out of what a run declares."""
-    problem, solver = problem_in_memory(), make_solver(name)
+    problem, solver = problem_in_memory(**objective), make_solver(name)
     run = solver.start(problem, Options(np.random.default_rng(0), 1e-4, keep_alpha=True))
     for _ in range(30):
         run.epoch()
@@ -210,12 +252,22 @@ def test_a_rate_is_not_searched_for_again(
     assert again.passes == 4
 
 
-@pytest.mark.parametrize("name", ["sgd-s", "sgd-m", "newton", "auto"])
-def test_a_stream_goes_on_to_the_same_bits(name: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"tol": 1e-9, "max_iter": 12, "seed": 5}
-    problem = problem_on_stream()
+@pytest.mark.parametrize(
+    ("name", "objective"),
+    [
+        *((name, {}) for name in ("sgd-s", "sgd-m", "newton", "auto")),
+        *(pytest.param("auto", *objective.values, id=objective.id) for objective in OBJECTIVES),
+    ],
+)
+def test_a_stream_goes_on_to_the_same_bits(
+    name: str, objective: dict[str, Any], tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"tol": 1e-12, "max_iter": 12, "seed": 5}
+    problem = problem_on_stream(**objective)
     whole = train(problem, make_solver(name), **options)
-    resumed = crash_and_resume(problem, make_solver(name), tmp_path / "run", (3, 7), **options)
+    crashes = tuple(passes for passes in (3, 7) if passes < whole.passes)
+    assert crashes
+    resumed = crash_and_resume(problem, make_solver(name), tmp_path / "run", crashes, **options)
     same(whole, resumed)
 
 
@@ -387,6 +439,20 @@ def test_an_alpha_outside_its_box_is_refused(name: str, tmp_path: Path) -> None:
         state = changed(checkpoint.state, ("run", "alpha"), wrong)
         with pytest.raises(CheckpointError, match=r"run\.alpha has a value out of range"):
             checkpoint.resumed(problem, solver, state, tol=0.0)
+
+
+def test_a_multiple_of_alpha_beyond_the_box_is_refused(tmp_path: Path) -> None:
+    """Any multiple is feasible if the box has no end, as for the squared hinge."""
+    for objective, allowed in (({}, False), ({"loss": SQUARED_HINGE}, True)):
+        problem, solver = problem_in_memory(**objective), make_solver("dcd")
+        checkpoint = Remembered(tmp_path / "run", {})
+        train(problem, solver, max_iter=2, tol=0.0, checkpoint=checkpoint)
+        state = changed(checkpoint.state, ("best", "dual", "scale"), 1.5)
+        if allowed:
+            assert checkpoint.resumed(problem, solver, state, tol=0.0, max_iter=3).passes == 3
+        else:
+            with pytest.raises(CheckpointError, match="multiple of alpha that is not feasible"):
+                checkpoint.resumed(problem, solver, state, tol=0.0, max_iter=3)
 
 
 @pytest.mark.parametrize("stream", [False, True])

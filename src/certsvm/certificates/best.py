@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate, relative_gap
-from certsvm.certificates.dual import DualBound, DualPoint, Response, dual_bound, scaled_vector
+from certsvm.certificates.dual import (
+    DualBound,
+    DualPoint,
+    Response,
+    dual_bound,
+    largest_multiple,
+    scaled_vector,
+)
 from certsvm.certificates.primal import zero_bound
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import box_end
@@ -79,7 +86,7 @@ class BestBounds(Stateful):
         dual=record(
             DualBound,
             bound=record(Bound, value=number(), rounding=number(low=0.0)),
-            scale=number(low=0.0, high=1.0),
+            scale=number(low=0.0),
             source=text(),
             alpha=maybe(array("n_rows", low=0.0, high="box")),
             response=maybe(record(Response, w=array("dimension"), sigma=positive())),
@@ -102,10 +109,12 @@ class BestBounds(Stateful):
         self._keep_best, self._keep_vector = keep_best, keep_vector
 
     def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """There is a J if and only if there is a w."""
+        """There is a J if and only if there is a w; the multiple of alpha is a feasible one."""
         best = state["best"]
         if (best["w"] is None) != math.isinf(best["bound"]["value"]):
             scope.fail("has a weight vector without J, or J without one")
+        if state["dual"]["scale"] > largest_multiple(self._problem.loss):
+            scope.fail("has a multiple of alpha that is not feasible")
 
     @property
     def w(self) -> Vector | None:

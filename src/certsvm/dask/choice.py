@@ -10,10 +10,13 @@ SOLVERS: dict[str, type[Solver]] = {Cocoa.name: Cocoa, SmoothedNewton.name: Smoo
 _MOST_COLUMNS = SmoothedNewton().max_size
 
 
-def make_cluster_solver(solver: str | Solver, shape: Shape | None = None) -> Solver:
+def make_cluster_solver(
+    solver: str | Solver, shape: Shape | None = None, *, free_intercept: bool = False
+) -> Solver:
     """The solver for a name; "newton" means smoothed Newton, which keeps nothing per row.
 
-    "auto" chooses by predicted cost, for which it needs the shape of the data.
+    "auto" chooses by predicted cost, for which it needs the shape of the data. If the intercept is
+    free, there is no choice.
 
     Examples
     --------
@@ -22,6 +25,8 @@ def make_cluster_solver(solver: str | Solver, shape: Shape | None = None) -> Sol
     >>> make_cluster_solver("auto", Shape(1e6, 1e8, 1e6, 10)).name
     'cocoa'
     """
+    if solver == "auto" and free_intercept:
+        return SmoothedNewton()
     if solver == "auto":
         assert shape is not None
         few = shape.columns <= _MOST_COLUMNS and newton_is_cheaper(shape)

@@ -2,17 +2,18 @@
 
 Maximises    L(alpha) = sum_k alpha_k - 1/2 |w|^2,   w = sum_k alpha_k y_k,   0 <= alpha_k <= C s_k
 
-in rounds. The rows are in K groups, one for each thread of each worker. A group keeps the alpha of
-its rows. In a round it gets w and makes some passes of coordinate descent over its rows, on the
-assumption that all groups together change w q times as much as it does alone:
+in rounds (for the hinge; ``kernels.losses`` has L and the steps for its square). The rows are in K
+groups, one for each thread of each worker. A group keeps the alpha of its rows. In a round it gets
+w and makes some passes of coordinate descent over its rows, on the assumption that all groups
+together change w q times as much as it does alone:
 
     alpha_k <- clip(alpha_k - G / (q |y_k|^2), 0, C s_k),   G = v.y_k - 1,   v += q (change) y_k,
 
 beginning with v = w. With q = K, the sum of all changes raises L by at least the sum of what the
-groups expect (the square of a sum is at most K times the sum of squares). That is often too
-careful: along the change of a round, L is a parabola, and the position of its maximum shows by how
-much. So q (the spread) is adapted between K^(1/4) and K. A round that went too far is lost, but
-does no harm, as the best L counts.
+groups expect: the square of a sum is at most K times the sum of squares, and the other terms of L
+are sums over the rows. That is often too careful: along the change of a round, L is a parabola, and
+the position of its maximum shows by how much. So q (the spread) is adapted between K^(1/4) and K. A
+round that went too far is lost, but does no harm, as the best L counts.
 
 Before its passes a group computes the losses of its rows at w, so that J(w) is known after each
 round. Without another product it also computes them at some points on the line from the last w
@@ -47,13 +48,13 @@ from weakref import WeakSet
 import numpy as np
 from distributed import Future
 
-from certsvm.certificates.dual import DualPoint, RowSums, dual_bound
+from certsvm.certificates.dual import DualPoint, RowSums, alpha_sums, dual_bound
 from certsvm.certificates.primal import LossSums, losses_of, multiply
 from certsvm.certificates.rounding import Bound, mixed_error, product_error
 from certsvm.dask.cluster import TRANSIENT, Group, WorkerGoneError, add_up
 from certsvm.dask.messages import Packed, packed, unpacked
 from certsvm.dask.problem import ClusterProblem, parts_of
-from certsvm.kernels.losses import Loss
+from certsvm.kernels.losses import LOSS_TYPES, Loss
 from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE
 from certsvm.problem.base import BaseProblem
@@ -99,6 +100,7 @@ class Cocoa(Solver):
     name: ClassVar[str] = "cocoa"
     starts_warm: ClassVar[bool] = False
     problem_type: ClassVar[type[Any]] = ClusterProblem
+    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
 
     passes: int | None = None
 
@@ -121,12 +123,14 @@ class RoundSums:
     """Sums over a group's rows after a round.
 
     ``losses`` are those at w and at the points on the line through it. The vector of ``rows`` is
-    in ``w``, packed for sending.
+    in ``w``, packed for sending. ``change_penalty`` is the sum of ``dual_penalty`` of the changes
+    of alpha.
     """
 
     losses: tuple[LossSums, ...]
     rows: RowSums
     w: Packed
+    change_penalty: float
     updates: int
     seconds: float
 
@@ -134,6 +138,7 @@ class RoundSums:
         self.losses = _added(self.losses, other.losses)
         self.rows += other.rows
         self.w = packed(unpacked(self.w) + unpacked(other.w))
+        self.change_penalty += other.change_penalty
         self.updates += other.updates
         self.seconds = max(self.seconds, other.seconds)
         return self
@@ -185,7 +190,8 @@ class CocoaRun(Run):
         self._passes = solver.passes or _FEWEST_PASSES
         # The spread, and a limit for it: a smaller one has gone too far.
         self._spread, self._least_spread = math.inf, 1.0
-        self._alpha_sum = 0.0
+        # L without its term -|w|^2 / 2.
+        self._dual_sum = 0.0
         self._rounds = 0
         # The last copy of each part's alpha, and w with it; None is zero.
         self._copy: list[Vector] | None = None
@@ -209,8 +215,9 @@ class CocoaRun(Run):
         w, J = self._best_primal(sums.losses)
         point = self._point(sums.row_sums, alpha)
         self._latest = w, J, point
-        self._adapt_spread(point)
-        self._last_w, self._w, self._alpha_sum = self._w, point.w, point.alpha_sum
+        dual_sum = point.alpha_sum - point.penalty.value
+        self._adapt_spread(point.w - self._w, dual_sum - self._dual_sum, sums.change_penalty)
+        self._last_w, self._w, self._dual_sum = self._w, point.w, dual_sum
         self._rounds += 1
         self._adapt_passes(seconds, sums.seconds)
         self._copy_if_due(seconds)
@@ -278,21 +285,20 @@ class CocoaRun(Run):
         for alpha in self._alphas:
             # Or Dask would make the lost states again, from the first round on.
             alpha.states = []
-        self._w, self._alpha_sum = self._copied_w, self._copied_sum
+        self._w, self._dual_sum = self._copied_w, self._copied_sum
 
-    def _adapt_spread(self, point: DualPoint) -> None:
+    def _adapt_spread(self, change: Vector, dual_change: float, change_penalty: float) -> None:
         """Reduce the spread if a longer step would have raised L further, or enlarge it.
 
-        A spread that is too small costs a round, so the limit that it sets decays slowly.
+        Given are the change of w in the last round, that of L without -|w|^2 / 2, and the penalty
+        of the changes of alpha. A spread that is too small costs a round, so the limit that it sets
+        decays slowly.
         """
-        change = point.w - self._w
-        square = inner(change, change)
-        if not square > 0.0:
+        best = peak_along(self._w, change, dual_change, change_penalty)
+        if best is None:
             return
         groups = float(len(self._problem.groups()))
         spread = min(self._spread, groups)
-        # The maximum of L along the change, which ends at one.
-        best = (point.alpha_sum - self._alpha_sum - inner(self._w, change)) / square
         if best < 1.0 - _TOLERATED:
             self._spread = self._least_spread = spread * min(1.0 / max(best, 0.5), 2.0)
         elif best > 1.0 + _TOLERATED:
@@ -321,7 +327,7 @@ class CocoaRun(Run):
         began = time.perf_counter()
         try:
             self._copy = self._gathered()
-            self._copied_w, self._copied_sum = self._w, self._alpha_sum
+            self._copied_w, self._copied_sum = self._w, self._dual_sum
             for alpha in self._alphas:
                 alpha.copy = self._copy
             if self._chain >= _LONGEST_CHAIN:
@@ -371,6 +377,20 @@ class CocoaRun(Run):
         return None if self._latest is None else self._latest[2]
 
 
+def peak_along(
+    w: Vector, change: Vector, dual_change: float, change_penalty: float
+) -> float | None:
+    """Where L is largest along a change of alpha, which ends at one; None if it changes nothing.
+
+    The change moves w by ``change``, and the sum of D_k(alpha_k) by ``dual_change``. The latter is
+    a parabola whose quadratic term is minus ``change_penalty``, the ``dual_penalty`` of the change.
+    """
+    curvature = inner(change, change) + 2.0 * change_penalty
+    if not curvature > 0.0:
+        return None
+    return (dual_change + change_penalty - inner(w, change)) / curvature
+
+
 def work(
     inputs: Sequence[Any],
     before: GroupState | Sequence[Vector] | None,
@@ -416,8 +436,8 @@ def work(
         (RowSums.of(part, alpha, loss, C) for part, alpha in zip(parts, alphas, strict=True)),
     )
     sums = RoundSums(
-        functools.reduce(_added, losses), replace(rows, w=np.zeros(0)), packed(rows.w), updates,
-        time.perf_counter() - began,
+        functools.reduce(_added, losses), replace(rows, w=np.zeros(0)), packed(rows.w),
+        _change_penalty(loss, parts, before, alphas, C), updates, time.perf_counter() - began,
     )  # fmt: skip
     return GroupState(tuple(alphas), start, tuple(all_products), sums)
 
@@ -447,6 +467,23 @@ def _beginning(parts: Sequence[Part], before: GroupState | Sequence[Vector] | No
     if [alpha.size for alpha in alphas] != [part.rows.n_rows for part in parts]:
         raise ValueError("alpha belongs to other rows")
     return [as_compiled_for(alpha.copy()) for alpha in alphas]
+
+
+def _change_penalty(
+    loss: Loss,
+    parts: Sequence[Part],
+    before: GroupState | Sequence[Vector] | None,
+    alphas: Sequence[Vector],
+    C: float,
+) -> float:
+    """The sum of ``dual_penalty`` of the changes of alpha in a round."""
+    if not loss.is_smooth:
+        return 0.0
+    triples = zip(parts, _beginning(parts, before), alphas, strict=True)
+    return math.fsum(
+        alpha_sums(loss, np.abs(new - old), part.weights, C).penalty.value
+        for part, old, new in triples
+    )
 
 
 def _sums_of(state: GroupState) -> RoundSums:

@@ -21,7 +21,12 @@ from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows, Vector, as_compiled_for
-from certsvm.problem.sizes import ClassSurvey, one_against_rest, sizes_of_classes
+from certsvm.problem.sizes import (
+    ClassSurvey,
+    one_against_rest,
+    require_both_classes,
+    sizes_of_classes,
+)
 
 # Bytes of sampled rows that the client must be able to hold.
 _LARGEST_SAMPLE = 2.0**27
@@ -53,8 +58,9 @@ class ClusterProblem(SummableProblem):
     ) -> None:
         self.cluster = cluster
         factors = np.ones(classes.size) if class_factors is None else class_factors
+        surveys = merged(summaries, classes)
         sizes = sizes_of_classes(
-            merged(summaries, classes),
+            surveys,
             factors,
             summaries[0].n_columns,
             intercept_scaling,
@@ -62,6 +68,8 @@ class ClusterProblem(SummableProblem):
         )
         super().__init__(sizes, C, loss, penalize_intercept=penalize_intercept)
         signed = one_against_rest(factors, positive)
+        if self.free_intercept:
+            require_both_classes(signed * np.array([survey.weight_sum for survey in surveys]))
         self.firsts = np.concatenate([[0], np.cumsum([s.n_rows for s in summaries])])
         self._signed = cluster.begin(
             [
@@ -74,6 +82,13 @@ class ClusterProblem(SummableProblem):
         self._blocks = list(blocks)
         self.n_parts = len(self._blocks)
         self._groups: list[Group] | None = None
+
+    @property
+    def for_many_columns(self) -> str:
+        """What to do if there are too many for matrices of their products, for messages."""
+        if not self.free_intercept:
+            return "Use 'cocoa'"
+        return "Use penalize_intercept=True, for which there is 'cocoa'"
 
     @cached_property
     def weights(self) -> Vector:

@@ -16,13 +16,21 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.dual import Response, RowSums, best_scale, dual_bound
+from certsvm.certificates.dual import (
+    Response,
+    RowSums,
+    best_scale,
+    dual_bound,
+    largest_multiple,
+    scaled_vector,
+)
 from certsvm.certificates.verification import RECOMPUTATION_TOLERANCE
 from certsvm.dask.cluster import TRANSIENT, WorkerGoneError, add_up
 from certsvm.dask.cocoa import AlphaOnWorkers, GroupState
 from certsvm.dask.problem import ClusterProblem, parts_of
 from certsvm.kernels.losses import Loss
 from certsvm.parallel import ALONE, Team, single_threaded_blas
+from certsvm.problem.base import BaseProblem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.training.result import Result
@@ -37,54 +45,133 @@ class CertificateRefutedError(RuntimeError):
     """A certificate could not be confirmed: the data changed, or the program is wrong."""
 
 
+@dataclass(frozen=True)
+class Recomputed:
+    """What is recomputed: the parameters of J, without the classes and functions of training."""
+
+    C: float
+    squared: bool
+    """Whether the loss is the square of the hinge."""
+    free_intercept: bool
+
+    @classmethod
+    def of(cls, problem: BaseProblem) -> Recomputed:
+        """The parameters of a problem."""
+        return cls(problem.C, problem.loss.is_smooth, problem.free_intercept)
+
+    def losses(self, margins: Vector) -> Vector:
+        """The losses of rows with these margins."""
+        hinge: Vector = np.maximum(0.0, 1.0 - margins)
+        return hinge * hinge if self.squared else hinge
+
+    def response(self, margins: Vector, weights: Vector, sigma: float) -> Vector:
+        """The alpha of rows with these margins and weights."""
+        if self.squared:
+            return 2.0 * self.C * weights * np.maximum(0.0, 1.0 - margins)
+        unclipped = 0.5 * self.C * weights + sigma * weights * (1.0 - margins)
+        clipped: Vector = np.clip(unclipped, 0.0, self.C * weights)
+        return clipped
+
+    def is_feasible(self, alpha: Vector, weights: Vector) -> bool:
+        """Whether alpha is in the box; rows without weight have no alpha."""
+        most = np.where(weights > 0.0, np.inf, 0.0) if self.squared else self.C * weights
+        return bool(((alpha >= 0.0) & (alpha <= most) & np.isfinite(alpha)).all())
+
+    def penalty(self, alpha: Vector, weights: Vector) -> float:
+        """The sum of what the loss takes off L for each row."""
+        if not self.squared:
+            return 0.0
+        # Rows without weight have no alpha.
+        divisors = 4.0 * self.C * np.where(weights > 0.0, weights, 1.0)
+        return float((alpha * (alpha / divisors)).sum())
+
+
+@dataclass
+class SideSums:
+    """Sums over rows: alpha_k, the penalties, and alpha_k y_k."""
+
+    alpha_sum: float
+    penalty: float
+    w: Vector
+
+    def __iadd__(self, other: SideSums) -> SideSums:
+        self.alpha_sum += other.alpha_sum
+        self.penalty += other.penalty
+        self.w = self.w + other.w
+        return self
+
+
 @dataclass
 class RecheckSums:
-    """Sums over the rows of a part: their number, their losses, alpha_k and alpha_k y_k."""
+    """Sums over the rows of a part: their number, their losses, and those of the dual point.
+
+    If the intercept is free, ``sides`` are those of the rows of either label, which have to be
+    balanced. Otherwise there is one, of all rows.
+    """
 
     n_rows: int
     loss: float
-    alpha_sum: float
-    w: Vector
+    sides: tuple[SideSums, ...]
 
     def __iadd__(self, other: RecheckSums) -> RecheckSums:
         self.n_rows += other.n_rows
         self.loss += other.loss
-        self.alpha_sum += other.alpha_sum
-        self.w = self.w + other.w
+        for side, added in zip(self.sides, other.sides, strict=True):
+            side += added
         return self
+
+    def primal(self, w: Vector, recomputed: Recomputed) -> float:
+        """J(w)."""
+        regularised = w[:-1] if recomputed.free_intercept else w
+        return 0.5 * float(regularised @ regularised) + recomputed.C * self.loss
+
+    def dual(self, most: float) -> float:
+        """L at the best multiple of alpha, up to ``most``, with its sides balanced."""
+        least = min(side.alpha_sum for side in self.sides)
+        factors = [least / side.alpha_sum if least > 0.0 else 0.0 for side in self.sides]
+        pairs = list(zip(factors, self.sides, strict=True))
+        w = np.sum([factor * side.w for factor, side in pairs], axis=0)
+        if len(self.sides) > 1:
+            # Balanced, the last entry is zero, but for rounding.
+            w = w[:-1]
+        A = sum(factor * side.alpha_sum for factor, side in pairs)
+        Q = sum(factor * factor * side.penalty for factor, side in pairs)
+        B = float(w @ w)
+        scale = best_scale(A, B + 2.0 * Q, most)
+        return scale * A - scale * scale * (0.5 * B + Q)
 
 
 def recheck(problem: ClusterProblem, result: Result) -> Result:
     """Return the result if its J and L are confirmed.
 
-    If the best alpha was lost with a worker after the last round, the certificate is replaced by
-    the one that the last copy of alpha proves.
+    If the best alpha was lost with a worker after the last round, the certificate and the vector of
+    the dual point are replaced by those that the last copy of alpha proves.
 
     Raises
     ------
     CertificateRefutedError
         If J is larger or L smaller than the certificate says, or rows are missing.
     """
-    certificate, response, w, C = result.certificate, result.response, result.w, problem.C
+    response, w, recomputed = result.response, result.w, Recomputed.of(problem)
     if isinstance(response, AlphaOnWorkers):
         try:
             sums = _recheck_states(problem, response, w)
         except TRANSIENT:
             sizes = np.diff(problem.firsts)
             copy = response.copy or [np.zeros(size) for size in sizes]
-            sums = problem.total(recheck_alpha, w, C, each=copy)
-            certificate = _proved_by(problem, copy, certificate)
+            sums = problem.total(recheck_alpha, w, recomputed, each=copy)
+            result = _proved_by(problem, copy, result)
     elif result.alpha is not None:
         each = np.split(result.alpha, problem.firsts[1:-1])
-        sums = problem.total(recheck_alpha, w, C, each=each)
+        sums = problem.total(recheck_alpha, w, recomputed, each=each)
     else:
-        sums = problem.total(recheck_response, w, C, response)
-    errors = _errors(problem, certificate, w, sums)
+        sums = problem.total(recheck_response, w, recomputed, response)
+    errors = _errors(problem, result.certificate, w, sums)
     if errors:
         raise CertificateRefutedError(
-            f"the certificate ({certificate}) cannot be confirmed: {'; '.join(errors)}"
+            f"the certificate ({result.certificate}) cannot be confirmed: {'; '.join(errors)}"
         )
-    return replace(result, certificate=certificate)
+    return result
 
 
 def _errors(
@@ -93,15 +180,13 @@ def _errors(
     errors = []
     if sums.n_rows != problem.n_rows:
         errors.append(f"there are {sums.n_rows} rows, not {problem.n_rows}")
-    J = 0.5 * float(w @ w) + problem.C * sums.loss
+    J = sums.primal(w, Recomputed.of(problem))
     # Each of the two computations may be off by its allowance.
     slack = RECOMPUTATION_TOLERANCE
     high = (1.0 + slack) * certificate.primal + 2.0 * certificate.primal_rounding
     if not (math.isfinite(J) and high >= J):
         errors.append(f"J is {J!r}, not {certificate.primal!r}")
-    square = float(sums.w @ sums.w)
-    scale = best_scale(sums.alpha_sum, square)
-    L = scale * sums.alpha_sum - 0.5 * scale * scale * square
+    L = sums.dual(largest_multiple(problem.loss))
     if not (1.0 - slack) * certificate.dual - 2.0 * certificate.dual_rounding <= L:
         errors.append(f"L is {L!r}, not {certificate.dual!r}")
     return errors
@@ -109,13 +194,13 @@ def _errors(
 
 def _recheck_states(problem: ClusterProblem, alpha: AlphaOnWorkers, w: Vector) -> RecheckSums:
     """The sums for the alpha that the workers keep."""
-    cluster, groups = problem.cluster, alpha.groups
+    cluster, groups, recomputed = problem.cluster, alpha.groups, Recomputed.of(problem)
     if not alpha.states:
         raise WorkerGoneError("the best alpha was lost with a worker")
     sent = cluster.send(w, groups)
     tasks = [
         cluster.task(
-            "recheck-alpha", _recheck_group, problem.inputs(group.members), state, sent, problem.C,
+            "recheck-alpha", _recheck_group, problem.inputs(group.members), state, sent, recomputed,
             at=group.worker,
         )
         for group, state in zip(groups, alpha.states, strict=True)
@@ -126,68 +211,86 @@ def _recheck_states(problem: ClusterProblem, alpha: AlphaOnWorkers, w: Vector) -
     return sums
 
 
-def _proved_by(
-    problem: ClusterProblem, alphas: Sequence[Vector], certificate: Certificate
-) -> Certificate:
-    """The certificate with the dual bound of another alpha, one array for each part."""
+def _proved_by(problem: ClusterProblem, alphas: Sequence[Vector], result: Result) -> Result:
+    """The result with the dual bound and vector of another alpha, one array for each part."""
     sums: RowSums = problem.total(_row_sums, problem.loss, problem.C, each=alphas)
-    bound, scale = dual_bound(sums.point(certificate.bound))
-    return replace(certificate, dual=bound.value, dual_rounding=bound.rounding, scale=scale)
+    point = sums.point(result.certificate.bound)
+    bound, scale = dual_bound(point)
+    certificate = replace(
+        result.certificate, dual=bound.value, dual_rounding=bound.rounding, scale=scale
+    )
+    vector = None if result.vector is None else scaled_vector(point, scale)
+    return replace(result, certificate=certificate, vector=vector)
 
 
 def _row_sums(part: Part, team: Team, alpha: Vector, loss: Loss, C: float) -> RowSums:
     return RowSums.of(part, alpha, loss, C, team)
 
 
-def _recheck_group(inputs: Sequence[Any], state: GroupState, w: Vector, C: float) -> RecheckSums:
+def _recheck_group(
+    inputs: Sequence[Any], state: GroupState, w: Vector, recomputed: Recomputed
+) -> RecheckSums:
     pairs = zip(parts_of(inputs), state.alphas, strict=True)
     return functools.reduce(
-        operator.iadd, (recheck_alpha(part, ALONE, alpha, w, C) for part, alpha in pairs)
+        operator.iadd, (recheck_alpha(part, ALONE, alpha, w, recomputed) for part, alpha in pairs)
     )
 
 
 @single_threaded_blas()
-def recheck_alpha(part: Part, team: Team, alpha: Vector, w: Vector, C: float) -> RecheckSums:
+def recheck_alpha(
+    part: Part, team: Team, alpha: Vector, w: Vector, recomputed: Recomputed
+) -> RecheckSums:
     """The sums over one part, for a given alpha of its rows."""
-    return _recheck(part, _margins(part, w), C, lambda rows: np.asarray(alpha)[rows])
+    return _recheck(part, _margins(part, w), recomputed, lambda rows: np.asarray(alpha)[rows])
 
 
 @single_threaded_blas()
 def recheck_response(
-    part: Part, team: Team, w: Vector, C: float, response: Response | None
+    part: Part, team: Team, w: Vector, recomputed: Recomputed, response: Response | None
 ) -> RecheckSums:
     """The sums over one part, for an alpha that is a function of a vector; zero for None."""
     margins = _margins(part, w)
     if response is None:
-        return _recheck(part, margins, C, lambda rows: np.zeros(part.signed_weights[rows].size))
+        return _recheck(
+            part, margins, recomputed, lambda rows: np.zeros(part.signed_weights[rows].size)
+        )
     same = np.array_equal(response.w, w)
     margins_there = margins if same else _margins(part, response.w)
 
     def alpha(rows: slice) -> Vector:
-        s = np.abs(part.signed_weights[rows])
-        unclipped = 0.5 * C * s + response.sigma * s * (1.0 - margins_there(rows))
-        clipped: Vector = np.clip(unclipped, 0.0, C * s)
-        return clipped
+        weights = np.abs(part.signed_weights[rows])
+        return recomputed.response(margins_there(rows), weights, response.sigma)
 
-    return _recheck(part, margins, C, alpha)
+    return _recheck(part, margins, recomputed, alpha)
 
 
-def _recheck(part: Part, margins: OfRows, C: float, alpha_of: OfRows) -> RecheckSums:
-    X, rho, n_rows = part.rows.matrix, part.rows.intercept_scaling, part.rows.n_rows
-    signed, losses, alpha_sums = np.zeros(n_rows), [], []
+def _recheck(part: Part, margins: OfRows, recomputed: Recomputed, alpha_of: OfRows) -> RecheckSums:
+    n_rows = part.rows.n_rows
+    signed, losses = np.zeros(n_rows), []
     # In slices that stay in a cache: fresh memory for all rows takes longer than the work.
     for first in range(0, n_rows, _SLICE):
         rows = slice(first, first + _SLICE)
         s, alpha = np.abs(part.signed_weights[rows]), alpha_of(rows)
-        if not ((alpha >= 0.0) & (alpha <= C * s)).all():
+        if not recomputed.is_feasible(alpha, s):
             raise CertificateRefutedError("the dual point is not feasible")
-        losses.append(float(s @ np.maximum(0.0, 1.0 - margins(rows))))
-        alpha_sums.append(float(alpha.sum()))
+        losses.append(float(s @ recomputed.losses(margins(rows))))
         signed[rows] = np.sign(part.signed_weights[rows]) * alpha
-    w_alpha = np.asarray(X.T @ signed, dtype=np.float64)
+    sides = [signed]
+    if recomputed.free_intercept:
+        sides = [np.maximum(signed, 0.0), np.minimum(signed, 0.0)]
+    return RecheckSums(
+        n_rows, math.fsum(losses), tuple(_sums_of_side(part, side, recomputed) for side in sides)
+    )
+
+
+def _sums_of_side(part: Part, signed: Vector, recomputed: Recomputed) -> SideSums:
+    """The sums over rows, given label_k alpha_k."""
+    rho, alpha = part.rows.intercept_scaling, np.abs(signed)
+    w = np.asarray(part.rows.matrix.T @ signed, dtype=np.float64)
     if rho > 0:
-        w_alpha = np.append(w_alpha, rho * signed.sum())
-    return RecheckSums(n_rows, math.fsum(losses), math.fsum(alpha_sums), w_alpha)
+        w = np.append(w, rho * signed.sum())
+    penalty = recomputed.penalty(alpha, np.abs(part.signed_weights))
+    return SideSums(float(alpha.sum()), penalty, w)
 
 
 def _margins(part: Part, w: Vector) -> OfRows:

@@ -22,7 +22,7 @@ from certsvm.dask.recheck import recheck
 from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.sources import Source
 from certsvm.problem.base import BaseProblem
-from certsvm.problem.objective import Objective
+from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.solvers import Solver
 from certsvm.training.result import LOST, Result
 
@@ -80,9 +80,11 @@ class ClusterSource(Source):
         groups = min(len(self._summaries), threads)
         return Shape(self.n_rows, stored, self.dimension, groups)
 
-    def solver(self, solver: str | Solver) -> Solver:
+    def solver(self, solver: str | Solver, objective: Objective = HINGE_OBJECTIVE) -> Solver:
         """The solver for a name; "auto" chooses by predicted cost."""
-        return make_cluster_solver(solver, self.shape if solver == "auto" else None)
+        free_intercept = self.intercept_scaling > 0.0 and not objective.penalize_intercept
+        shape = self.shape if solver == "auto" else None
+        return make_cluster_solver(solver, shape, free_intercept=free_intercept)
 
     def at_once(self, solver: Solver, n_jobs: int) -> int:
         """Several: while one waits for the end of its round, others go on."""

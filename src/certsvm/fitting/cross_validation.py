@@ -545,7 +545,7 @@ class CrossValidation:
         if self._stop.is_set():
             return None
         fold = self.folds[i]
-        solver = fold.source.solver(self._settings.solver)
+        solver = fold.source.solver(self._settings.solver, self._settings.objective)
         settings = replace(
             self._settings,
             C=C,

@@ -131,7 +131,7 @@ def fit_classes(
     >>> [result.certificate.met for result in fit_classes(source, Settings(C=0.1))]
     [True]
     """
-    solver = source.solver(settings.solver)
+    solver = source.solver(settings.solver, settings.objective)
     seeds = np.random.SeedSequence(settings.seed).spawn(len(source.labels))
     workers = source.at_once(solver, settings.n_jobs)
     # Each running problem has its vectors, each that has ended its answer.

@@ -81,7 +81,7 @@ def fit_model(
     (True, True)
     """
     refuse_label_of_each_row(source.n_rows, source.classes.size)
-    solver = source.solver(settings.solver)
+    solver = source.solver(settings.solver, settings.objective)
     witnesses = Witnesses()
     if witness:
         if not solver.certifies:

@@ -31,7 +31,7 @@ from certsvm.fitting.class_weights import (
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.memory import Problem
-from certsvm.problem.objective import Objective
+from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.problem.rows import Rows, Vector, dimension_of
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import Solver, Start, make_solver
@@ -128,8 +128,8 @@ class Source(ABC):
         alpha = None if end.alpha is None else ratio * end.alpha
         return self.start(end.w, epochs, alpha, end.smoothing)
 
-    def solver(self, solver: str | Solver) -> Solver:
-        """The solver for a name, on this kind of data."""
+    def solver(self, solver: str | Solver, objective: Objective = HINGE_OBJECTIVE) -> Solver:
+        """The solver for a name, on this kind of data and for this objective."""
         return make_solver(solver)
 
     def at_once(self, solver: Solver, n_jobs: int) -> int:

@@ -220,7 +220,7 @@ class Trace:
 
 def fits_of(source: Source, settings: Settings) -> Fit:
     """Fits for ``trace_range`` with the accuracy ``settings.tol``, at any C."""
-    solver = source.solver(settings.solver)
+    solver = source.solver(settings.solver, settings.objective)
 
     def fit(C: float, start: Sequence[Start] | None) -> list[Result]:
         at_C = settings_at(C, SHARE_OF_FITS * settings.tol, settings, solver)

@@ -76,6 +76,11 @@ class BaseProblem(ABC):
     def weights(self) -> Vector:
         """The row weights s_k, of shape (n_rows,)."""
 
+    @property
+    def for_many_columns(self) -> str:
+        """What to do if there are too many for matrices of their products, for messages."""
+        return "Use another solver, such as 'working-set'"
+
     def regularised(self, w: Vector) -> Vector:
         """The entries of ``w`` that the regulariser contains."""
         return w[:-1] if self.free_intercept else w

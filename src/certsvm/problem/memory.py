@@ -12,8 +12,8 @@ from certsvm.kernels.losses import HINGE, Loss
 from certsvm.matrices import refuse_masked
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.part import Part
-from certsvm.problem.rows import Rows, Vector
-from certsvm.problem.sizes import Sizes
+from certsvm.problem.rows import Rows
+from certsvm.problem.sizes import Sizes, require_both_classes
 
 
 class Problem(Part, PartedProblem):
@@ -96,15 +96,6 @@ class Problem(Part, PartedProblem):
             weights=None if bool((weights == 1.0).all()) else weights,
             loss=self.loss,
             penalize_intercept=not self.free_intercept,
-        )
-
-
-def require_both_classes(signed_weights: Vector) -> None:
-    """Raise if the optimum has no finite intercept, without a penalty on it."""
-    if not (signed_weights.max() > 0.0 > signed_weights.min()):
-        raise ValueError(
-            "all rows of positive weight are on the same side, so that the best intercept is "
-            "infinite unless it is penalised: use penalize_intercept=True, or rows of both classes"
         )
 
 

@@ -113,3 +113,15 @@ def one_against_rest(factors: Vector, positive: int) -> Vector:
     signed: Vector = -factors
     signed[positive] = factors[positive]
     return signed
+
+
+def require_both_classes(signed_weights: Vector) -> None:
+    """Raise if the optimum has no finite intercept, without a penalty on it.
+
+    The weights are those of rows or of whole classes, negative on the negative side.
+    """
+    if not (signed_weights.max() > 0.0 > signed_weights.min()):
+        raise ValueError(
+            "all rows of positive weight are on the same side, so that the best intercept is "
+            "infinite unless it is penalised: use penalize_intercept=True, or rows of both classes"
+        )

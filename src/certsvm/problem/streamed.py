@@ -12,7 +12,7 @@ from certsvm.kernels.losses import HINGE, Loss
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
-from certsvm.problem.sizes import one_against_rest, sizes_of_classes
+from certsvm.problem.sizes import one_against_rest, require_both_classes, sizes_of_classes
 
 
 class StreamedProblem(PartedProblem):
@@ -62,6 +62,19 @@ class StreamedProblem(PartedProblem):
             stream.surveys, factors, stream.n_columns, stream.intercept_scaling, stream.R
         )
         super().__init__(sizes, C, loss, penalize_intercept=penalize_intercept)
+        if self.free_intercept:
+            totals = np.array([survey.weight_sum for survey in stream.surveys])
+            require_both_classes(self._class_weights * totals)
+
+    @property
+    def for_many_columns(self) -> str:
+        """What to do if there are too many for matrices of their products, for messages."""
+        if self.loss == HINGE and not self.free_intercept:
+            return "Use 'sgd-s'"
+        return (
+            "Hold the rows in memory and use 'working-set', use loss='hinge' and "
+            "penalize_intercept=True, for which there is 'sgd-s'"
+        )
 
     @cached_property
     def weights(self) -> Vector:

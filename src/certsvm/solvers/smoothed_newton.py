@@ -195,9 +195,14 @@ class SmoothedNewtonRun(Run):
         weight = float(part.weights.sum())
         if weight == 0.0 or not first_rows_suffice(part.active.size, problem.dimension):
             return
-        C = problem.C * problem.weight_sum / weight
         labels = np.where(part.signed_weights < 0.0, -1.0, 1.0)
-        sample = Problem(part.rows, labels, C=C, weights=part.weights, loss=self._problem.loss)
+        if problem.free_intercept and abs(part.labels.sum()) == part.active.size:
+            # Rows of one side only say nothing of a free intercept.
+            return
+        sample = Problem(
+            part.rows, labels, C=problem.C * problem.weight_sum / weight, weights=part.weights,
+            loss=problem.loss, penalize_intercept=not problem.free_intercept,
+        )  # fmt: skip
         run = SmoothedNewtonRun(sample, replace(self._options, keep_alpha=False))
         for _ in range(FIRST_ROWS_STEPS):
             run.epoch()

@@ -90,7 +90,8 @@ class array(Field):
     dtype : type or None, default=float64
         None means the type of the present array.
     low, high : number or str
-        Limits of all values: numbers, "box" (C s_k for each row) or an attribute of the owner.
+        Limits of all values: numbers, "box" (the largest feasible alpha of each row) or an
+        attribute of the owner.
     infinite, nan : bool, default=False
         Whether these values are allowed.
     """

@@ -68,9 +68,9 @@ class Scope:
         return self.lengths.setdefault(name, actual)
 
     def limit(self, limit: Any) -> Any:
-        """A limit as a number: "box" is C s_k; any other string is an attribute of the owner."""
+        """A limit as a number: "box" is that of alpha, another string an owner's attribute."""
         if limit == "box":
-            return self.problem.C * self.problem.weights
+            return self.problem.loss.box_end(self.problem.C, self.problem.weights)
         return getattr(self.owner, limit) if isinstance(limit, str) else limit
 
 

@@ -13,7 +13,7 @@ from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.sources import Source
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem
-from certsvm.problem.objective import Objective
+from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.problem.rows import Vector
 from certsvm.solvers import Solver, Start
 from certsvm.torch.data import as_tensor, encoded, float_rows, labels_of, weights_of
@@ -92,7 +92,7 @@ class TensorSource(Source):
         """Sum of the row weights, rounded up."""
         return sizes_of(self.rows, self._weights).weight_sum
 
-    def solver(self, solver: str | Solver) -> Solver:
+    def solver(self, solver: str | Solver, objective: Objective = HINGE_OBJECTIVE) -> Solver:
         """The second-order method, the only solver for tensors."""
         if isinstance(solver, TensorNewton):
             return solver

@@ -230,16 +230,13 @@ def require_limits(tol: float, max_iter: int, max_time: float | None) -> None:
 
 def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
     if not isinstance(problem.loss, solver.losses):
-        able = [name for name, other in SOLVERS.items() if isinstance(problem.loss, other.losses)]
         raise ValueError(
-            f"solver {solver.name!r} minimises the hinge loss, not loss={problem.loss.name!r}. "
-            f"Solvers that do: {', '.join(map(repr, able))}"
+            f"solver {solver.name!r} minimises the hinge loss, not loss={problem.loss.name!r}"
+            f"{_others_for(problem)}"
         )
     if problem.free_intercept and not solver.frees_intercept:
-        able = [name for name, other in SOLVERS.items() if other.frees_intercept]
         raise ValueError(
-            f"solver {solver.name!r} needs penalize_intercept=True. Solvers that do not: "
-            f"{', '.join(map(repr, able))}"
+            f"solver {solver.name!r} needs penalize_intercept=True{_others_for(problem)}"
         )
     if not isinstance(problem, solver.problem_type):
         hint = ""
@@ -248,3 +245,15 @@ def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
         raise ValueError(
             f"solver {solver.name!r} needs {solver.problem_type.where}, not {problem.where}{hint}"
         )
+
+
+def _others_for(problem: BaseProblem) -> str:
+    """The end of a message: which solvers there are for this problem."""
+    able = [
+        repr(name)
+        for name, solver in SOLVERS.items()
+        if isinstance(problem.loss, solver.losses)
+        and isinstance(problem, solver.problem_type)
+        and (solver.frees_intercept or not problem.free_intercept)
+    ]
+    return f". Use {', '.join(able)}" if able else ""

@@ -32,8 +32,8 @@ def require_small_systems(problem: BaseProblem, size: int, most: int, solver: So
         solver,
         f"X has {problem.n_rows} rows and {problem.dimension} columns (the intercept included), so "
         f"the systems to solve are of size {size}, more than max_size = {most}: they would be too "
-        "expensive. Use another solver, such as 'working-set' (or 'sgd-s' from a stream), or raise "
-        "max_size.",
+        f"expensive. {problem.for_many_columns}, or raise max_size: "
+        f"solver={type(solver).__name__}(max_size={size}).",
     )
 
 
