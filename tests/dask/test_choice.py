@@ -28,6 +28,12 @@ def test_auto_counts_columns() -> None:
     assert isinstance(make_cluster_solver("auto", Shape(1e12, 1e16, 6000, 1000)), Cocoa)
 
 
+def test_a_free_intercept_leaves_no_choice() -> None:
+    many = Shape(1e6, 1e8, 1e6, 10)
+    assert isinstance(make_cluster_solver("auto", many, free_intercept=True), SmoothedNewton)
+    assert isinstance(make_cluster_solver("cocoa", many, free_intercept=True), Cocoa)
+
+
 @pytest.mark.parametrize(("solver", "name"), [("dcd", "'dcd'"), (DCD(), "DCD")])
 def test_other_solvers_are_refused(solver: object, name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} does not run on a cluster"):

@@ -81,6 +81,7 @@ def test_sizes() -> None:
     assert size_of(sp.csr_matrix(np.eye(3))) == 3 * 8 + 3 * 4 + 4 * 4
     assert size_of([np.zeros(3, np.float32), (1, 2.0), "text", None]) == 12 + 16
     assert size_of(Group("address", [1, 2, 3])) == 24
+    assert size_of(Group) == 0
 
 
 @pytest.mark.parametrize("count", [1, 8, 9, 70])

@@ -17,9 +17,9 @@ from certsvm.certificates.dual import RowSums, dual_bound
 from certsvm.dask import Cocoa, LinearSVC
 from certsvm.dask.blocks import load
 from certsvm.dask.cluster import Group
-from certsvm.dask.cocoa import AlphaOnWorkers, CocoaRun, GroupState, work
+from certsvm.dask.cocoa import AlphaOnWorkers, CocoaRun, GroupState, peak_along, work
 from certsvm.dask.messages import packed
-from certsvm.kernels.losses import HINGE
+from certsvm.kernels.losses import HINGE, SQUARED_HINGE, box_end
 from certsvm.problem.part import Part
 from certsvm.solvers import Options
 from tests.dask.problems import blocks, cluster_problem, cut, data
@@ -95,21 +95,23 @@ def group_inputs(seed: int) -> list[list[Any]]:
     return inputs
 
 
-@settings(deadline=None, max_examples=25)
-@given(st.integers(0, 10**6), st.sampled_from([0.1, 1.0]))
-def test_a_round_raises_the_dual_and_tells_true_sums(seed: int, C: float) -> None:
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(0, 10**6), st.sampled_from([0.1, 1.0]), st.sampled_from([HINGE, SQUARED_HINGE])
+)  # fmt: skip
+def test_a_round_raises_the_dual_and_tells_true_sums(seed: int, C: float, loss: Any) -> None:
     inputs = group_inputs(seed)
     parts = [Part(block.rows, signed, first) for block, signed, _, first in inputs]
     before: GroupState | None = None
     w, last_dual = np.zeros(5), 0.0
     for number in range(3):
-        state = work(inputs, before, packed(w), HINGE, C, 1.0, 2, (seed, number))
+        state = work(inputs, before, packed(w), loss, C, 1.0, 2, (seed, number))
         sums = state.sums.row_sums
-        scratch = [RowSums.of(p, a, HINGE, C) for p, a in zip(parts, state.alphas, strict=True)]
+        scratch = [RowSums.of(p, a, loss, C) for p, a in zip(parts, state.alphas, strict=True)]
         expected = scratch[0] + scratch[1]
         np.testing.assert_allclose(sums.w, expected.w, rtol=1e-12, atol=1e-12)
         for part, alpha in zip(parts, state.alphas, strict=True):
-            assert ((alpha >= 0.0) & (alpha <= C * part.weights)).all()
+            assert ((alpha >= 0.0) & (alpha <= box_end(loss, C, part.weights))).all()
         # Of all points on the line, J is what it is from scratch.
         steps = (0.0, *cocoa_module._STEPS) if before is not None else (0.0,)
         assert len(state.sums.losses) == len(steps)
@@ -117,13 +119,48 @@ def test_a_round_raises_the_dual_and_tells_true_sums(seed: int, C: float) -> Non
             at = w if before is None else (1.0 + step) * w - step * before.w
             J = 0.5 * at @ at + C * sum(
                 part.weights
-                @ np.maximum(0.0, 1.0 - part.labels * (part.rows.matrix @ at[:4] + 0.5 * at[4]))
+                @ hinge_of(loss, part.labels * (part.rows.matrix @ at[:4] + 0.5 * at[4]))
                 for part in parts
             )
             assert losses.primal(C, at, 0.0).value == pytest.approx(J, rel=1e-9)
-        dual = float(sums.point("").alpha_sum - 0.5 * sums.w @ sums.w)
+        point = sums.point("")
+        dual = float(point.alpha_sum - point.penalty.value - 0.5 * sums.w @ sums.w)
         assert dual >= last_dual - 1e-9 * abs(last_dual)
         before, w, last_dual = state, sums.w, dual
+
+
+def hinge_of(loss: Any, margins: Any) -> Any:
+    hinge = np.maximum(0.0, 1.0 - margins)
+    return hinge**2 if loss == SQUARED_HINGE else hinge
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.sampled_from([HINGE, SQUARED_HINGE]))
+def test_the_dual_is_largest_at_its_peak(seed: int, loss: Any) -> None:
+    """Along the change of a round, whatever its spread."""
+    inputs, C = group_inputs(seed), 0.5
+    parts = [Part(block.rows, signed, first) for block, signed, _, first in inputs]
+    first = work(inputs, None, packed(np.zeros(5)), loss, C, 1.0, 1, (seed, 0))
+    w = first.sums.row_sums.w
+    second = work(inputs, first, packed(w), loss, C, 3.0, 1, (seed, 1))
+
+    def dual(t: float) -> tuple[float, float, Any]:
+        """L on the line, L without its term in |w|, and w."""
+        alphas = [(1 - t) * a + t * b for a, b in zip(first.alphas, second.alphas, strict=True)]
+        sums = [RowSums.of(p, np.abs(a), loss, C) for p, a in zip(parts, alphas, strict=True)]
+        point = (sums[0] + sums[1]).point("")
+        # Beyond the box |alpha| stands for alpha in the penalty only.
+        value = sum(float(a.sum()) for a in alphas) - point.penalty.value
+        v = w + t * (second.sums.row_sums.w - w)
+        return value - 0.5 * float(v @ v), value, v
+
+    (_, before, _), (_, after, w_after) = dual(0.0), dual(1.0)
+    peak = peak_along(w, w_after - w, after - before, second.sums.change_penalty)
+    assert peak is not None
+    best = dual(peak)[0]
+    for t in (0.0, 1.0, 0.9 * peak, 1.1 * peak):
+        assert dual(t)[0] <= best + 1e-9 * abs(best)
+    assert peak_along(w, np.zeros(5), 0.0, 0.0) is None
 
 
 def test_a_round_does_not_change_the_state_it_begins_with() -> None:

@@ -15,6 +15,7 @@ from certsvm.dask import ClusterLostError, ClusterSource, Cocoa, LinearSVC
 from certsvm.dask.cluster import Cluster
 from certsvm.estimators.sklearn_callbacks import FitTasks
 from certsvm.fitting.sources import MemorySource
+from certsvm.problem.objective import Objective
 from certsvm.solvers import SmoothedNewton
 from tests.dask.problems import blocks, cut, data
 
@@ -107,7 +108,7 @@ def test_it_is_the_source_in_memory(client: Client, class_weight: Any) -> None:
     assert (ours.n_rows, ours.n_columns, ours.labels) == (300, 12, theirs.labels)
     np.testing.assert_allclose(ours.factors, theirs.factors)
     assert ours.weight_sum == pytest.approx(theirs.weight_sum)
-    assert ours.problem(1, 0.5).m == 300
+    assert ours.problem(1, Objective(0.5)).m == 300
     assert (ours.shape.rows, ours.shape.stored, ours.shape.columns) == (300, 3600, 13)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from certsvm.data.streams import BlockStream
 from certsvm.fitting.sources import MemorySource, StreamSource
+from certsvm.problem.objective import Objective
 from certsvm.solvers import DCD
 from tests.problems import cases
 
@@ -36,7 +37,7 @@ def test_a_stream_makes_the_same_problems(case: Any, balanced: bool) -> None:
     assert memory.identity != stream.identity
     np.testing.assert_allclose(memory.factors, stream.factors)
     assert memory.weight_sum == pytest.approx(stream.weight_sum)
-    one, other = memory.problem(0, 0.5), stream.problem(0, 0.5)
+    one, other = memory.problem(0, Objective(0.5)), stream.problem(0, Objective(0.5))
     (part,) = other.parts()
     np.testing.assert_allclose(one.signed_weights, part.signed_weights)
     for name in ("C", "m", "R", "n_rows", "dimension", "intercept_scaling"):
@@ -46,7 +47,7 @@ def test_a_stream_makes_the_same_problems(case: Any, balanced: bool) -> None:
 def test_class_weights_may_be_set_afterwards() -> None:
     source = MemorySource(np.eye(3), np.array([0, 1, 1]))
     source.set_class_weight({0: 3.0, 1: 1.0})
-    assert source.problem(0, 1.0).weights.tolist() == [3.0, 1.0, 1.0]
+    assert source.problem(0, Objective()).weights.tolist() == [3.0, 1.0, 1.0]
     with pytest.raises(ValueError, match="only one class"):
         source.set_class_weight({0: 0.0, 1: 1.0})
 

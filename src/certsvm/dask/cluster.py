@@ -383,7 +383,7 @@ def size_of(value: Any) -> int:
         return 8
     if isinstance(value, list | tuple):
         return sum(map(size_of, value))
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         return sum(size_of(getattr(value, item.name)) for item in fields(value))
     return 0
 

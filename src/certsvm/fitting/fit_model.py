@@ -141,7 +141,9 @@ def fit_stream(
     observer : Observer, default=None
         Told when classes begin and end.
     **settings
-        Attributes of ``certsvm.fitting.settings.Settings``, such as ``C=10.0``.
+        Attributes of ``certsvm.fitting.settings.Settings``, such as ``C=10.0``,
+        ``loss="squared_hinge"`` or ``penalize_intercept=False``. The squared hinge and an intercept
+        without penalty are for up to 5000 columns, by Newton's method.
 
     Returns
     -------
