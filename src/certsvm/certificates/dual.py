@@ -19,6 +19,7 @@ from certsvm.certificates.rounding import (
     Bound,
     length,
     moved_rounding,
+    sum_in_any_order,
     units,
 )
 from certsvm.kernels.losses import Loss
@@ -120,6 +121,14 @@ def alpha_sums(loss: Loss, alpha: Vector, weights: Vector, C: float) -> AlphaSum
     dual_penalties(loss, alpha, weights, C, penalties)
     value = float(penalties.sum())
     return AlphaSums(total(alpha), Bound(value, units(_SUM_IN_PAIRS + 4, value)))
+
+
+def sums_in_any_order(alpha: float, penalty: float, additions: int) -> AlphaSums:
+    """The sums over rows, if a term goes through at most so many additions, in an unknown order.
+
+    A penalty rounds as in ``alpha_sums``.
+    """
+    return AlphaSums(sum_in_any_order(alpha, additions), sum_in_any_order(penalty, additions + 4))
 
 
 def dual_sum(problem: Problem, alpha: Vector) -> AlphaSums:

@@ -43,17 +43,22 @@ class Directions:
         # Consecutive directions that were not finite.
         self._failures = 0
 
-    def find(self, free: Tensor, sigma: float, gradient: Tensor) -> Tensor:
-        """About -(I + sigma sum_{k free} s_k y_k y_k')^-1 gradient; NaN if that failed."""
+    def find(self, free: Tensor, slope: float, gradient: Tensor, ridge: float = 1.0) -> Tensor:
+        """About -(I + slope sum_{k free} s_k y_k y_k')^-1 gradient; NaN if that failed.
+
+        The last entry of I is ``ridge``: less than one if the intercept is free.
+        """
+        identity = torch.ones_like(gradient)
+        identity[-1] = ridge
         if len(free) == 0:
-            return -gradient
+            return -gradient / identity
         if self.care == CORRECTED and not self._can_be_corrected(len(free)):
             self.care = EXACT
         weights = self._problem.row_weights
         weights = None if weights is None else weights[free]
         H, kept = self._gram(free, weights)
-        H *= sigma
-        H.diagonal().add_(1.0)
+        H *= slope
+        H.diagonal().add_(identity)
         if self._failures > 1:
             # Even in float64 the matrix is not positive definite: use its diagonal.
             return -gradient / H.diagonal()
@@ -63,7 +68,7 @@ class Directions:
             return torch.cholesky_solve(v[:, None], factor)[:, 0]
 
         def product(v: Tensor) -> Tensor:
-            return v + sigma * self._curvature(kept, weights, v)
+            return identity * v + slope * self._curvature(kept, weights, v)
 
         if kept:
             direction = conjugate_gradients(product, solve, -gradient, self._corrections)

@@ -5,7 +5,8 @@ products of float32, float16 or bfloat16 rows are then as accurate as if the row
 no cost. PyTorch would make a copy of the rows in float64 first. Triton, which comes with PyTorch
 for GPUs, does without; and it does in one launch what takes PyTorch a dozen, where a launch takes
 longer than the work. Each of these functions has its equal in plain PyTorch, which defines what it
-computes: in ``rows``, and ``smoothed_alpha`` and ``clipped_sums`` here.
+computes: in ``rows``, and ``smoothed_alpha`` and ``clipped_sums`` here. There, the formulas of
+``certsvm.kernels.losses`` take tensors as they take arrays.
 """
 
 # The types of kernels' arguments are Triton's business.
@@ -17,6 +18,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from certsvm.kernels.losses import Loss
 
 try:
     import triton
@@ -32,7 +35,7 @@ MOST_SUMS = max(_SUM_TILES)
 _WARPS = 4
 # Parts that sums are made of, for each multiprocessor.
 _PARTS = 8
-# Rows at a time of what is done row by row.
+# Rows at a time of what is done row by row, and numbers that are added at a time.
 _ROWS = 2048
 
 
@@ -95,49 +98,73 @@ def _cut(n_rows: int, device: torch.device, rows: int) -> tuple[int, int]:
     return parts, -(-per_part // rows) * rows
 
 
+def sum_in_parts(values: Tensor) -> Tensor:
+    """Sums over the last axis, in two stages, so that a number goes through few additions."""
+    whole = values.shape[-1] // _ROWS * _ROWS
+    parts = values[..., :whole].unflatten(-1, (-1, _ROWS)).sum(-1)
+    return parts.sum(-1) + values[..., whole:].sum(-1)
+
+
+def additions_in_parts(n: int) -> int:
+    """Through how many additions a number goes in ``sum_in_parts`` at most, in any order."""
+    return min(n, _ROWS) + n // _ROWS + 1
+
+
 def smoothed_alpha(
+    loss: Loss,
     margins: Tensor,
     alpha_hat: Tensor,
     weights: Tensor | None,
+    signs: Tensor | None,
     sizes: Tensor,
     sigma: float,
     C: float,
     slack: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """alpha_hat_k + sigma s_k (1 - margin_k), as it is and clipped to the box; and four sums.
+    """The ``response`` of each row, as it is and clipped to the box; and sums over rows.
 
-    These are the losses s_k max(0, 1 - margin_k); s_k sizes_k of the rows that may have a loss,
-    their margins being below 1 + slack; alpha_k; and alpha_k sizes_k.
+    These are the losses s_k l(margin_k); s_k sizes_k times the steepness of the loss, of the rows
+    that may have a loss, their margins being below 1 + slack; alpha_k; the ``dual_penalty`` of
+    alpha_k; and alpha_k sizes_k. Given ``signs``, the last three are those of the rows of sign +1,
+    and again three of the others. A sum goes through no more than ``additions_in_parts``.
     """
     if not usable(margins):
+        formulas: Any = loss
         short = 1.0 - margins
-        s = (
-            torch.ones((), dtype=margins.dtype, device=margins.device)
-            if weights is None
-            else weights
-        )
-        unclipped = alpha_hat + sigma * s * short
-        alpha = torch.minimum(unclipped.clamp(min=0.0), C * s)
-        near = torch.where(short > -slack, s * sizes, 0.0)
-        losses = s * short.clamp(min=0.0)
-        numbers = torch.stack([losses.sum(), near.sum(), alpha.sum(), alpha @ sizes])
-        return unclipped, alpha, numbers
-    n = margins.numel()
+        s = torch.ones_like(margins[:1]) if weights is None else weights
+        unclipped = formulas.response(margins, alpha_hat, sigma, C, s)
+        alpha = torch.minimum(unclipped.clamp(min=0.0), formulas.box_end(C, s))
+        losses, masses, penalties = short.clamp(min=0.0), s * sizes, torch.zeros_like(alpha)
+        if loss.is_smooth:
+            losses, masses = losses * losses, masses * (2.0 * (short + slack))
+            # Rows without weight have no alpha.
+            penalties = torch.where(alpha == 0.0, penalties, alpha * (alpha / (4.0 * C * s)))
+        terms = [s * losses, torch.where(short > -slack, masses, 0.0)]
+        of_rows = torch.stack([alpha, penalties, alpha * sizes])
+        if signs is None:
+            terms.extend(of_rows)
+        else:
+            terms.extend(torch.where(signs > 0, of_rows, 0.0))
+            terms.extend(torch.where(signs > 0, 0.0, of_rows))
+        return unclipped, alpha, sum_in_parts(torch.stack(terms))
+    n, sides = margins.numel(), 1 if signs is None else 2
     margins, alpha_hat, sizes = (t.contiguous() for t in (margins, alpha_hat, sizes))
     weights = None if weights is None else weights.contiguous()
     unclipped, alpha = torch.empty_like(margins), torch.empty_like(margins)
     parts = triton.cdiv(n, _ROWS)
-    out = torch.empty((parts, 4), dtype=torch.float64, device=margins.device)
+    out = torch.empty((parts, 2 + 3 * sides), dtype=torch.float64, device=margins.device)
     with torch.cuda.device(margins.device):
         _smoothed_alpha[(parts,)](
-            margins, alpha_hat, margins if weights is None else weights, sizes, unclipped, alpha,
-            out, _doubles(margins, sigma, C, slack), n, WEIGHTED=weights is not None, ROWS=_ROWS,
-            num_warps=_WARPS,
+            margins, alpha_hat, margins if weights is None else weights,
+            margins if signs is None else signs.contiguous(), sizes, unclipped, alpha, out,
+            _doubles(margins, *_line(loss, sigma, C), slack), n, SQUARED=loss.is_smooth,
+            WEIGHTED=weights is not None, SIDES=sides, ROWS=_ROWS, num_warps=_WARPS,
         )  # fmt: skip
     return unclipped, alpha, out.sum(0)
 
 
 def clipped_sums(
+    loss: Loss,
     unclipped: Tensor,
     along: Tensor,
     weights: Tensor | None,
@@ -145,10 +172,14 @@ def clipped_sums(
     C: float,
     steps: Tensor,
 ) -> Tensor:
-    """sum_k clip(unclipped_k - t sigma s_k along_k, 0, C s_k) along_k, for each t of ``steps``."""
+    """sum_k alpha_k along_k after each of the ``steps`` t along a direction.
+
+    alpha_k is unclipped_k - t slope s_k along_k, clipped to the box, with the ``response_slope``.
+    """
     if not usable(unclipped):
-        box = C if weights is None else C * weights
-        change = sigma * (along if weights is None else weights * along)
+        formulas: Any = loss
+        s: Any = 1.0 if weights is None else weights
+        box, change = formulas.box_end(C, s), loss.response_slope(sigma, C) * (s * along)
         return torch.stack(
             [_clipped(unclipped - step * change, box) @ along for step in steps.tolist()]
         )
@@ -160,10 +191,18 @@ def clipped_sums(
     with torch.cuda.device(unclipped.device):
         _clipped_sums[(parts,)](
             unclipped, along, unclipped if weights is None else weights, steps, out,
-            _doubles(unclipped, sigma, C), n, len(steps), WEIGHTED=weights is not None, ROWS=_ROWS,
-            num_warps=_WARPS,
+            _doubles(unclipped, *_line(loss, sigma, C)), n, len(steps),
+            WEIGHTED=weights is not None, ROWS=_ROWS, num_warps=_WARPS,
         )  # fmt: skip
     return out.sum(0)
+
+
+def _line(loss: Loss, sigma: float, C: float) -> tuple[float, float, float]:
+    """Slope, C and e: alpha is a line of that slope per weight, clipped to 0 and C s_k + e.
+
+    C s_k + e is the end of the box, since e is zero or infinite.
+    """
+    return loss.response_slope(sigma, C), C, loss.box_end(C, 0.0)
 
 
 def _doubles(like: Tensor, *numbers: float) -> Tensor:
@@ -226,29 +265,47 @@ if triton is not None:
 
     @triton.jit
     def _smoothed_alpha(
-        margins, alpha_hat, weights, sizes, unclipped, alpha, out, numbers, n,
-        WEIGHTED: tl.constexpr, ROWS: tl.constexpr,
+        margins, alpha_hat, weights, signs, sizes, unclipped, alpha, out, numbers, n,
+        SQUARED: tl.constexpr, WEIGHTED: tl.constexpr, SIDES: tl.constexpr, ROWS: tl.constexpr,
     ):  # fmt: skip
         part = tl.program_id(0)
         rows = part.to(tl.int64) * ROWS + tl.arange(0, ROWS)
         inside = rows < n
-        sigma, C, slack = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
+        slope, C, end = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
+        slack = tl.load(numbers + 3)
         # Beyond the end: no loss, and an alpha of zero.
         short = 1.0 - tl.load(margins + rows, mask=inside, other=3.0)
         s = tl.where(inside, 1.0, 0.0).to(tl.float64)
         if WEIGHTED:
             s = tl.load(weights + rows, mask=inside, other=0.0)
         size = tl.load(sizes + rows, mask=inside, other=0.0)
-        value = tl.load(alpha_hat + rows, mask=inside, other=0.0) + sigma * s * short
+        value = slope * s * short
+        if not SQUARED:
+            value += tl.load(alpha_hat + rows, mask=inside, other=0.0)
         zero = tl.zeros((ROWS,), dtype=tl.float64)
         # Comparisons, since maximum and minimum turn NaN into a number here.
-        clipped = tl.where(value < zero, zero, tl.where(value > C * s, C * s, value))
+        box = C * s + end
+        clipped = tl.where(value < zero, zero, tl.where(value > box, box, value))
         tl.store(unclipped + rows, value, mask=inside)
         tl.store(alpha + rows, clipped, mask=inside)
-        tl.store(out + part * 4, tl.sum(s * tl.where(short < zero, zero, short), axis=0))
-        tl.store(out + part * 4 + 1, tl.sum(tl.where(short > -slack, s * size, zero), axis=0))
-        tl.store(out + part * 4 + 2, tl.sum(clipped, axis=0))
-        tl.store(out + part * 4 + 3, tl.sum(clipped * size, axis=0))
+        loss = tl.where(short < zero, zero, short)
+        mass = s * size
+        penalty = zero
+        if SQUARED:
+            loss = loss * loss
+            mass = mass * (2.0 * (short + slack))
+            penalty = tl.where(clipped == zero, zero, clipped * (clipped / (4.0 * C * s)))
+        to = out + part * (2 + 3 * SIDES)
+        tl.store(to, tl.sum(s * loss, axis=0))
+        tl.store(to + 1, tl.sum(tl.where(short > -slack, mass, zero), axis=0))
+        for side in tl.static_range(SIDES):
+            of_side = inside
+            if SIDES == 2:
+                sign = tl.load(signs + rows, mask=inside, other=0.0)
+                of_side = sign * (1 - 2 * side) > 0.0
+            tl.store(to + 2 + 3 * side, tl.sum(tl.where(of_side, clipped, zero), axis=0))
+            tl.store(to + 3 + 3 * side, tl.sum(tl.where(of_side, penalty, zero), axis=0))
+            tl.store(to + 4 + 3 * side, tl.sum(tl.where(of_side, clipped * size, zero), axis=0))
 
     @triton.jit
     def _clipped_sums(
@@ -258,13 +315,13 @@ if triton is not None:
         part = tl.program_id(0)
         rows = part.to(tl.int64) * ROWS + tl.arange(0, ROWS)
         inside = rows < n
-        sigma, C = tl.load(numbers), tl.load(numbers + 1)
+        slope, C, end = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
         begin = tl.load(unclipped + rows, mask=inside, other=0.0)
         z = tl.load(along + rows, mask=inside, other=0.0)
         s = tl.where(inside, 1.0, 0.0).to(tl.float64)
         if WEIGHTED:
             s = tl.load(weights + rows, mask=inside, other=0.0)
-        change, box = sigma * s * z, C * s
+        change, box = slope * s * z, C * s + end
         zero = tl.zeros((ROWS,), dtype=tl.float64)
         for i in range(n_steps):
             value = begin - tl.load(steps + i) * change

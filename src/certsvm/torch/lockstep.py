@@ -16,15 +16,15 @@ from certsvm.torch.rows import TensorRows
 
 
 class Products(NamedTuple):
-    """A request for the products of all rows [x_k, rho] with a vector."""
+    """A request for the products of all rows [x_k, rho] with vectors, the rows of a matrix."""
 
-    vector: Tensor
+    vectors: Tensor
 
 
 class Sums(NamedTuple):
-    """A request for the sum of all rows [x_k, rho], weighted by a vector."""
+    """A request for the sums of all rows [x_k, rho], weighted by the rows of a matrix."""
 
-    vector: Tensor
+    vectors: Tensor
 
 
 Task: TypeAlias = Generator[Products | Sums, Tensor, None]
@@ -79,7 +79,8 @@ class Lockstep:
             now = [(task, request) for task, request in waiting if isinstance(request, kind)]
             waiting = [pair for pair in waiting if not isinstance(pair[1], kind)]
             read = self._rows.sums if kind is Sums else self._rows.products
-            results = read(torch.stack([request.vector for _, request in now]))
+            counts = [len(request.vectors) for _, request in now]
+            results = read(torch.cat([request.vectors for _, request in now])).split(counts)
             for (task, _), result in zip(now, results, strict=True):
                 try:
                     waiting.append((task, task.send(result)))

@@ -1,6 +1,6 @@
 """Newton on tensors: the second-order method on the device of the data.
 
-Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
+Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k loss(w.y_k)
 
 by the method that ``solvers.second_order.schedule`` explains, as ``solvers.newton`` does in memory.
 The time goes elsewhere on a GPU, so the computations differ:
@@ -9,6 +9,8 @@ The time goes elsewhere on a GPU, so the computations differ:
   change, for sum_k alpha_k y_k. Both are in float64, which costs nothing (``kernels``), and give J
   and L with their rounding.
 * The Hessian is as coarse as the accuracy of directions allows (``direction``).
+* If the intercept is free, the dual point takes the sums over the rows of either label. One pass
+  gives both.
 * Problems on the same rows (classes, values of C) advance in lockstep where their source asks for
   it (``ProblemGroup``), so that a pass over the rows serves all of them (``lockstep``).
 
@@ -22,7 +24,7 @@ Result:     w, and alpha(w).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -31,7 +33,15 @@ import torch
 from torch import Tensor
 
 from certsvm.certificates.best import BestValues
-from certsvm.certificates.dual import AlphaSums, DualPoint, RowSums, dual_bound, moved_sum_point
+from certsvm.certificates.dual import (
+    DualPoint,
+    RowSums,
+    balanced_point,
+    dual_bound,
+    largest_multiple,
+    moved_sum_point,
+    sums_in_any_order,
+)
 from certsvm.certificates.primal import LossSums
 from certsvm.certificates.rounding import (
     Bound,
@@ -40,12 +50,17 @@ from certsvm.certificates.rounding import (
     rounding_slack,
     scaled_error,
     step_error,
-    sum_in_any_order,
 )
+from certsvm.kernels.losses import LOSS_TYPES
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require
 from certsvm.solvers.second_order.accuracy import lengthening, too_rounded
+from certsvm.solvers.second_order.intercept import (
+    gradient_at,
+    intercept_ridge,
+    squared_gradient,
+)
 from certsvm.solvers.second_order.line_search import STEPS, best_step
 from certsvm.solvers.second_order.sample import (
     SAMPLE_GAP,
@@ -53,7 +68,7 @@ from certsvm.solvers.second_order.sample import (
     has_enough_weight,
     sample_size,
 )
-from certsvm.solvers.second_order.schedule import TENSORS, Move, Schedule
+from certsvm.solvers.second_order.schedule import TENSORS, Move, Schedule, rules_for
 from certsvm.solvers.second_order.systems import require_small_systems
 from certsvm.torch import kernels
 from certsvm.torch.direction import Directions
@@ -83,6 +98,8 @@ class TensorNewton(Solver):
 
     name: ClassVar[str] = "newton"
     problem_type: ClassVar[type[Any]] = TensorProblem
+    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    frees_intercept: ClassVar[bool] = True
 
     max_size: int = 5000
     samples: bool = True
@@ -139,7 +156,10 @@ class TensorNewtonRun(Run):
             self._lockstep.advance(descent)
         self._seen = descent.steps
         return Epoch(
-            epochs=self._seen, free=descent.free, primal_estimate=descent.answer.primal.value
+            epochs=self._seen,
+            free=descent.free,
+            primal_estimate=descent.answer.primal.value,
+            finished=descent.schedule.finished,
         )
 
     def candidates(self) -> Iterator[Vector]:
@@ -161,7 +181,7 @@ class TensorNewtonRun(Run):
 
 
 class Beginning(NamedTuple):
-    """Where a descent begins; None stands for w = 0, and alpha in the middle of the box or zero."""
+    """Where a descent begins; None means w = 0, and alpha at the centre of smoothing or zero."""
 
     schedule: Schedule
     w: Tensor | None = None
@@ -170,12 +190,13 @@ class Beginning(NamedTuple):
     @classmethod
     def at(cls, start: Start | None, problem: TensorProblem) -> Beginning:
         """Begin at a start, or at zero."""
+        rules = rules_for(problem.loss, TENSORS)
         if start is None:
-            return cls(Schedule(TENSORS))
+            return cls(Schedule(rules))
         w, alpha = start.w, start.alpha
         like: dict[str, Any] = {"dtype": torch.float64, "device": problem.rows.device}
         return cls(
-            Schedule.warm(TENSORS, start.smoothing, smoothing=alpha is None),
+            Schedule.warm(rules, start.smoothing, smoothing=alpha is None),
             torch.tensor(w, **like),
             None if alpha is None else torch.as_tensor(alpha, **like),
         )
@@ -195,11 +216,13 @@ class Descent:
     """The second-order method on one problem, whose passes over the rows ``Lockstep`` makes."""
 
     answer: Answer
-    # At the present w: the products with the signed rows, their error, alpha, the gradient.
+    # At the present w: the products with the signed rows, their error, alpha, its sums over rows,
+    # the gradient.
     _margins: Tensor
     _error: float
     _unclipped: Tensor
     _alpha: Tensor
+    _totals: Tensor
     _gradient: Tensor
 
     def __init__(
@@ -218,17 +241,24 @@ class Descent:
         like: dict[str, Any] = {"dtype": torch.float64, "device": rows.device}
         self._signs, self._sizes = problem.signs.to(**like), rows.product_roundings
         self._steps_to_try = torch.as_tensor(STEPS, **like)
-        self._box = torch.as_tensor(problem.C, **like)
-        if problem.row_weights is not None:
-            self._box = problem.C * problem.row_weights
+        formulas: Any = problem.loss
+        weights = torch.ones((), **like) if problem.row_weights is None else problem.row_weights
+        self._box = formulas.box_end(problem.C, weights)
+        # If the intercept is free: which rows are of which label, first those of +1.
+        self._sides: Tensor | None = None
+        if problem.free_intercept:
+            self._sides = torch.stack([self._signs > 0, self._signs < 0])
         self.w = torch.zeros(rows.dimension, **like) if beginning.w is None else beginning.w
         if beginning.alpha is None:
-            middle = 0.5 if self.schedule.smoothing else 0.0
-            self._alpha_hat = torch.zeros(problem.n_rows, **like) + middle * self._box
+            self._alpha_hat = torch.zeros(problem.n_rows, **like)
+            if self.schedule.smoothing:
+                self._alpha_hat += formulas.smoothing_centre(problem.C, weights)
         else:
             self._alpha_hat = torch.minimum(beginning.alpha.clamp(min=0.0), self._box)
-        # The alpha whose sum over the rows is known, and its dual point.
+        # The alpha whose sums over the rows are known, and its dual points: one for all rows or, if
+        # the intercept is free, one for those of either label; and what they make.
         self._summed_alpha = self._alpha_hat
+        self._points: tuple[DualPoint, ...] = ()
         self._point: DualPoint | None = None
 
     @property
@@ -257,7 +287,7 @@ class Descent:
         """One step of Newton's method, on a new smooth problem if the last one is solved."""
         self.steps += 1
         move = self.schedule.judge(
-            float(self._gradient_on_host @ self._gradient_on_host),
+            squared_gradient(self.problem, self._w_on_host, self._gradient_on_host),
             self.best,
             filled=self.filled,
             free_per_column=self.free / self.problem.dimension,
@@ -270,9 +300,12 @@ class Descent:
             yield from self._evaluate()
         free = ((self._unclipped > 0.0) & (self._unclipped < self._box)).nonzero()[:, 0]
         self.free = len(free)
-        direction = self._directions.find(free, self.sigma, self._gradient)
-        along = self._signs * (yield Products(direction))
-        step, direction_length = self._search(direction, along)
+        problem = self.problem
+        slope = problem.loss.response_slope(self.sigma, problem.C)
+        ridge = intercept_ridge(problem, self._w_on_host, self._gradient_on_host)
+        direction = self._directions.find(free, slope, self._gradient, ridge)
+        along = self._signs * (yield Products(direction[None]))[0]
+        step, direction_length = self._search(direction, along, ridge)
         self.schedule.steps += 1
         if step == 0.0:
             return
@@ -283,7 +316,7 @@ class Descent:
         yield from self._evaluate()
 
     def _compute_margins(self) -> Task:
-        self._margins = self._signs * (yield Products(self.w))
+        self._margins = self._signs * (yield Products(self.w[None]))[0]
         self._error, self._fresh = product_error(self.w.cpu().numpy()), True
 
     def _evaluate(self) -> Task:
@@ -304,56 +337,67 @@ class Descent:
         which = change.nonzero()[:, 0]
         n_changed: int | None = None
         if self._must_recompute(len(which)):
-            self._total = yield Sums(self._signs * self._alpha)
-            path = numbers[3]
+            self._totals = yield Sums(self._of_sides(self._signs * self._alpha))
         else:
-            n_changed, change = len(which), change[which]
-            path = change.abs() @ self._sizes[which]
-            moved = self.problem.rows.sums_of(which, self._signs[which] * change)
-            self._total = self._total + moved
+            n_changed = len(which)
+            moved = self._of_sides(self._signs[which] * change[which], which)
+            self._totals = self._totals + self.problem.rows.sums_of(which, moved)
+            _of_each_side(numbers)[:, 2] = moved.abs() @ self._sizes[which]
         self._summed_alpha = self._alpha
-        self._gradient = self.w - self._total
-        on_host = torch.cat([numbers[:3], path[None], self.w, self._total]).cpu().numpy()
-        self._offer(n_changed, *np.split(on_host, [4, 4 + self.problem.dimension]))
+        total = self._totals.sum(0)
+        self._gradient = self.w - total
+        if self.problem.free_intercept:
+            self._gradient[-1] = -total[-1]
+        on_host = torch.cat([numbers, self.w, self._totals.flatten()]).cpu().numpy()
+        n = len(numbers)
+        self._offer(n_changed, *np.split(on_host, [n, n + self.problem.dimension]))
+
+    def _of_sides(self, values: Tensor, which: Tensor | None = None) -> Tensor:
+        """Values of all rows, or those ``which``, in a row for each dual point, else zero."""
+        if self._sides is None:
+            return values[None]
+        sides = self._sides if which is None else self._sides[:, which]
+        return torch.where(sides, values, 0.0)
 
     def _alpha_at(self, margins: Tensor, error: float) -> tuple[Tensor, Tensor, Tensor]:
         problem = self.problem
         return kernels.smoothed_alpha(
-            margins, self._alpha_hat, problem.row_weights, self._sizes, self.sigma, problem.C,
+            problem.loss, margins, self._alpha_hat, problem.row_weights,
+            self._signs if problem.free_intercept else None, self._sizes, self.sigma, problem.C,
             rounding_slack(error, problem.largest_rounding),
         )  # fmt: skip
 
     def _must_recompute(self, n_changed: int) -> bool:
         """Whether sum_k alpha_k y_k is to be recomputed, not updated."""
         return (
-            self._point is None
+            not self._points
             or n_changed > _FEW_CHANGES * self.problem.m
-            or too_rounded(self._point.w_rounding * self._length, self.best)
+            or too_rounded(sum(p.w_rounding for p in self._points) * self._length, self.best)
         )
 
-    def _offer(self, n_changed: int | None, numbers: Vector, w: Vector, v: Vector) -> None:
+    def _offer(self, n_changed: int | None, numbers: Vector, w: Vector, totals: Vector) -> None:
         """Bounds from the sums of an evaluation.
 
-        v = sum_k alpha_k y_k is recomputed if ``n_changed`` is None, and otherwise updated for so
-        many changed alpha.
+        The totals sum_k alpha_k y_k are recomputed if ``n_changed`` is None, and otherwise updated
+        for so many changed alpha.
         """
-        problem, n = self.problem, self.problem.n_rows
-        loss, mass, alpha_sum, path = numbers.tolist()
-        # The sum was weighted by (n_k + 2) |y_k|.
-        path /= problem.dimension + 2.0
-        self._gradient_on_host, self._length = w - v, length(w)
-        self._primal = LossSums((loss,), (mass,), n).primal(problem.C, w, self._error)
-        total = sum_in_any_order(alpha_sum, n)
-        if n_changed is None:
-            point = RowSums(v, (AlphaSums(total),), path, problem.rows.additions).point(
-                "multipliers"
-            )
+        problem = self.problem
+        sides = _of_each_side(numbers)
+        totals = totals.reshape(len(sides), -1)
+        self._w_on_host, self._length = w, length(w)
+        self._gradient_on_host = gradient_at(problem, w, totals.sum(0))
+        self._primal = _primal(problem, numbers, w, self._error)
+        self._points = tuple(
+            self._point_of(i, n_changed, side, v)
+            for i, (side, v) in enumerate(zip(sides, totals, strict=True))
+        )
+        point, alpha = self._points[0], self._alpha
+        if problem.free_intercept:
+            point = balanced_point(*self._points, _balancing(alpha, self._signs))
         else:
-            assert self._point is not None
-            point = moved_sum_point(self._point, v, AlphaSums(total), 2 * n_changed, path)
-        alpha = self._alpha
-        if self._keep_alpha:
             point = replace(point, alpha=lambda: alpha.cpu().numpy())
+        if not self._keep_alpha:
+            point = replace(point, alpha=None)
         first, self._point = self._point is None, point
         bound = dual_bound(point)[0]
         self.best.offer(self._primal.value, bound.value)
@@ -363,6 +407,18 @@ class Descent:
             self.answer = replace(self.answer, point=point, alpha=alpha)
         self._offer_primal(w, self._primal)
 
+    def _point_of(self, i: int, n_changed: int | None, numbers: Vector, v: Vector) -> DualPoint:
+        """The i-th dual point, given the sums over its rows."""
+        problem = self.problem
+        alpha_sum, penalty, path = numbers.tolist()
+        sums = sums_in_any_order(alpha_sum, penalty, kernels.additions_in_parts(problem.n_rows))
+        # The sum was weighted by (n_k + 2) |y_k|.
+        path /= problem.dimension + 2.0
+        if n_changed is None:
+            most = largest_multiple(problem.loss)
+            return RowSums(v, (sums,), path, problem.rows.additions, most).point("multipliers")
+        return moved_sum_point(self._points[i], v, sums, 2 * n_changed, path)
+
     def _offer_primal(self, w: Vector, bound: Bound) -> None:
         if bound.high < self.answer.primal.high:
             self.answer = replace(self.answer, w=w, primal=bound)
@@ -370,38 +426,65 @@ class Descent:
     def _scale(self, factor: float) -> None:
         """Evaluate a slightly longer w, which moves rows off the margin."""
         problem, error = self.problem, scaled_error(self._error, self._length, factor)
-        loss, mass = self._alpha_at(factor * self._margins, error)[2][:2].tolist()
-        w = factor * self.w.cpu().numpy()
-        self._offer_primal(
-            w, LossSums((loss,), (mass,), problem.n_rows).primal(problem.C, w, error)
-        )
+        numbers = self._alpha_at(factor * self._margins, error)[2].cpu().numpy()
+        w = factor * self._w_on_host
+        self._offer_primal(w, _primal(problem, numbers, w, error))
 
-    def _search(self, direction: Tensor, along: Tensor) -> tuple[float, float]:
+    def _search(self, direction: Tensor, along: Tensor, ridge: float) -> tuple[float, float]:
         """The step along a direction, and the length of the direction."""
         unit = 1.0
         while True:
-            slopes, square = self._slopes(direction, along, unit)
+            slopes, square, of_intercept = self._slopes(direction, along, unit)
             if not np.isfinite(slopes).all():
                 self._directions.failed()
                 return 0.0, 0.0
             if unit == 1.0:
-                self._directions.judge(slopes, self.schedule.steps)
+                # The direction is that of a function with the ridge.
+                self._directions.judge(slopes + ridge * of_intercept * STEPS, self.schedule.steps)
             step = best_step(slopes)
             if step is None or not 0.0 < step < STEPS[1] or unit < _LEAST_UNIT:
-                return unit * (1.0 if step is None else step), math.sqrt(square)
+                return unit * (1.0 if step is None else step), math.sqrt(square + of_intercept)
             # Too short to be resolved in this unit.
             unit *= STEPS[1]
 
-    def _slopes(self, direction: Tensor, along: Tensor, unit: float) -> tuple[Vector, float]:
-        """The slopes of the smooth function at ``unit * STEPS``, and the squared length."""
+    def _slopes(self, direction: Tensor, along: Tensor, unit: float) -> tuple[Vector, float, float]:
+        """The slopes of the smooth function at ``unit * STEPS``, and the squared length.
+
+        The latter is that of what the regulariser contains, and that of a free intercept.
+        """
+        problem = self.problem
         falls = kernels.clipped_sums(
-            self._unclipped, along, self.problem.row_weights, self.sigma, self.problem.C,
+            problem.loss, self._unclipped, along, problem.row_weights, self.sigma, problem.C,
             self._steps_to_try if unit == 1.0 else unit * self._steps_to_try,
         )  # fmt: skip
-        of_w = torch.stack([self.w @ direction, direction @ direction])
+        last = problem.dimension - problem.free_intercept
+        regularised, free = direction[:last], direction[last:]
+        of_w = torch.stack([self.w[:last] @ regularised, regularised @ regularised, free @ free])
         on_host = torch.cat([falls, of_w]).cpu().numpy()
-        linear, square = on_host[-2:]
-        return linear + unit * STEPS * square - on_host[:-2], float(square)
+        linear, square, of_intercept = on_host[-3:].tolist()
+        return linear + unit * STEPS * square - on_host[:-3], square, of_intercept
+
+
+def _of_each_side(numbers: Any) -> Any:
+    """The sums of ``kernels.smoothed_alpha`` that make dual points, in a row for each."""
+    return numbers[2:].reshape(-1, 3)
+
+
+def _balancing(alpha: Tensor, signs: Tensor) -> Callable[[float, float], Vector]:
+    """Makes an alpha from the factors of both labels."""
+
+    def balanced(positive: float, negative: float) -> Vector:
+        on_host: Vector = torch.where(signs > 0, positive * alpha, negative * alpha).cpu().numpy()
+        return on_host
+
+    return balanced
+
+
+def _primal(problem: TensorProblem, numbers: Vector, w: Vector, error: float) -> Bound:
+    """J(w), from the sums of ``kernels.smoothed_alpha``."""
+    loss, mass = numbers[:2].tolist()
+    sums = LossSums((loss,), (mass,), kernels.additions_in_parts(problem.n_rows))
+    return sums.primal(problem.C, w, error, free_intercept=problem.free_intercept)
 
 
 def primal_bound(problem: TensorProblem, w: Vector) -> Bound:
@@ -410,12 +493,11 @@ def primal_bound(problem: TensorProblem, w: Vector) -> Bound:
     like: dict[str, Any] = {"dtype": torch.float64, "device": rows.device}
     products = rows.products(torch.as_tensor(w, **like)[None])[0]
     numbers = kernels.smoothed_alpha(
-        problem.signs.to(**like) * products, torch.zeros(problem.n_rows, **like),
-        problem.row_weights, rows.product_roundings, 1.0, problem.C,
+        problem.loss, problem.signs.to(**like) * products, torch.zeros(problem.n_rows, **like),
+        problem.row_weights, None, rows.product_roundings, 1.0, problem.C,
         rounding_slack(error, problem.largest_rounding),
     )[2]  # fmt: skip
-    loss, mass = numbers[:2].tolist()
-    return LossSums((loss,), (mass,), problem.n_rows).primal(problem.C, w, error)
+    return _primal(problem, numbers.cpu().numpy(), w, error)
 
 
 def from_sample(
@@ -437,7 +519,7 @@ def from_sample(
     samples = {i: problems[i].sample(taken, which) for i in cold if _represents(problems[i], which)}
     if not samples:
         return begins
-    at_zero = [Beginning(Schedule(TENSORS)) for _ in samples]
+    at_zero = [Beginning.at(None, problem) for problem in samples.values()]
     deeper = from_sample(list(samples.values()), at_zero, corrections, seed + 1)
     descents = [
         Descent(problem, beginning, SAMPLE_GAP, corrections, keep_alpha=False)
@@ -456,6 +538,8 @@ def from_sample(
 
 def _represents(problem: TensorProblem, which: Tensor) -> bool:
     """Whether a sample of rows represents the problem."""
+    if problem.free_intercept and not problem.has_both_classes(which):
+        return False
     if problem.row_weights is None:
         return True
     weight_share = float(problem.row_weights[which].sum()) / problem.weight_sum

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from certsvm.certificates.rounding import upper_sum
 from certsvm.kernels.losses import HINGE, Loss
 from certsvm.problem.base import BaseProblem
+from certsvm.problem.memory import require_both_classes
 from certsvm.problem.rows import Vector
 from certsvm.problem.sizes import Sizes
 from certsvm.solvers.base import Run
@@ -66,6 +68,8 @@ class TensorProblem(BaseProblem):
         super().__init__(
             sizes_of(rows, row_weights), C, loss, penalize_intercept=penalize_intercept
         )
+        if self.free_intercept:
+            require_both_classes(self._extreme_weights())
 
     @cached_property
     def weights(self) -> Vector:
@@ -74,6 +78,18 @@ class TensorProblem(BaseProblem):
             return np.ones(self.n_rows)
         weights: Vector = self.row_weights.cpu().numpy()
         return weights
+
+    def has_both_classes(self, which: Tensor) -> bool:
+        """Whether some of the rows ``which`` of positive weight are of either sign."""
+        least, most = self._extreme_weights(which)
+        return bool(most > 0.0 > least)
+
+    def _extreme_weights(self, which: Tensor | None = None) -> Vector:
+        """The least and the largest signed weight, of all rows or of those ``which``."""
+        signed = self.signs if self.row_weights is None else self.signs * self.row_weights
+        ends = torch.stack((signed if which is None else signed[which]).aminmax())
+        on_host: Vector = ends.double().cpu().numpy()
+        return on_host
 
     @property
     def largest_rounding(self) -> float:
@@ -86,7 +102,10 @@ class TensorProblem(BaseProblem):
         share = (
             len(which) / self.n_rows if weights is None else float(weights.sum()) / self.weight_sum
         )
-        return TensorProblem(rows, self.signs[which], C=self.C / share, row_weights=weights)
+        return TensorProblem(
+            rows, self.signs[which], C=self.C / share, loss=self.loss,
+            penalize_intercept=not self.free_intercept, row_weights=weights,
+        )  # fmt: skip
 
 
 def sizes_of(rows: TensorRows, row_weights: Tensor | None) -> Sizes:

@@ -28,8 +28,6 @@ _CHUNK = 2**28
 _FEW_VECTORS = 6
 # The least and the most bytes of a block of rows that are not on the device.
 _BLOCKS = 2**24, 2**28
-# Numbers that are added at a time.
-_PART = 4096
 # Rows that are gathered at a time.
 GATHERED = 2**16
 # Norms of rows whose Gram matrix certainly fits into single precision.
@@ -164,7 +162,7 @@ class TensorRows:
             for part, rows in self._wide():
                 inner += weights[:, part] @ rows
         if self.intercept_scaling > 0:
-            out[:, -1] = self.intercept_scaling * _in_parts(weights)
+            out[:, -1] = self.intercept_scaling * kernels.sum_in_parts(weights)
         return out
 
     @cached_property
@@ -178,22 +176,22 @@ class TensorRows:
             columns = min(self.n_rows, per_chunk) + chunks
         if self.intercept_scaling == 0:
             return int(columns)
-        return int(max(columns, min(self.n_rows, _PART) + self.n_rows // _PART + 1))
+        return int(max(columns, kernels.additions_in_parts(self.n_rows)))
 
     @cached_property
     def _has_kernels(self) -> bool:
         return kernels.usable(self._X[:1].to(self.device))
 
     def sums_of(self, which: Tensor, weights: Tensor) -> Tensor:
-        """sum_k a_k [x_k, rho] over the rows ``which`` (ascending), with their weights a."""
-        total = torch.zeros(self.dimension, dtype=torch.float64, device=self.device)
-        inner = total[: self.n_columns]
+        """sum_k a_k [x_k, rho] over the rows ``which`` (ascending), for vectors a of weights."""
+        total = torch.zeros((len(weights), self.dimension), dtype=torch.float64, device=self.device)
+        inner = total[:, : self.n_columns]
         for first in range(0, len(which), GATHERED):
             now = slice(first, first + GATHERED)
-            rows, a = self.gathered(which[now]), weights[now]
-            inner += kernels.sums(rows, a[None])[0] if self._has_kernels else a @ rows.double()
+            rows, a = self.gathered(which[now]), weights[:, now]
+            inner += kernels.sums(rows, a) if self._has_kernels else a @ rows.double()
         if self.intercept_scaling > 0:
-            total[-1] = self.intercept_scaling * weights.sum()
+            total[:, -1] = self.intercept_scaling * weights.sum(1)
         return total
 
     @property
@@ -277,13 +275,6 @@ class TensorRows:
             f"Row {k} of X has values so large that its squared norm overflows. Rescale the "
             "columns."
         )
-
-
-def _in_parts(weights: Tensor) -> Tensor:
-    """Sums over rows, in two stages, so that a number goes through few additions in any order."""
-    whole = weights.shape[1] // _PART * _PART
-    parts = weights[:, :whole].reshape(len(weights), -1, _PART).sum(2)
-    return parts.sum(1) + weights[:, whole:].sum(1)
 
 
 def _gram(rows: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from certsvm.training.result import Result
 
 # Bytes that a problem needs for each row, and that the problems trained in lockstep may take
 # together: a share of the free memory of a GPU, or a fixed amount.
-_PER_ROW, _SHARE, _ROOM = 80, 0.4, 2.0**31
+_PER_ROW, _SHARE, _ROOM = 96, 0.4, 2.0**31
 
 
 class TensorSource(Source):
