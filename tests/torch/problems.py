@@ -9,6 +9,8 @@ import numpy as np
 import torch
 
 from certsvm import LinearSVC, verify
+from certsvm.kernels.losses import HINGE, SQUARED_HINGE
+from certsvm.problem.objective import Objective
 from certsvm.torch import TensorProblem, TensorRows
 from tests.problems import Case
 
@@ -18,6 +20,12 @@ DTYPES = {
     "float32": torch.float32,
     "float16": torch.float16,
     "bfloat16": torch.bfloat16,
+}
+OBJECTIVES = {
+    "hinge": Objective(),
+    "squared hinge": Objective(loss=SQUARED_HINGE),
+    "hinge, free intercept": Objective(loss=HINGE, penalize_intercept=False),
+    "squared hinge, free intercept": Objective(loss=SQUARED_HINGE, penalize_intercept=False),
 }
 
 
@@ -37,11 +45,16 @@ def device(array: Any) -> torch.Tensor:
     return torch.tensor(array, device=DEVICE)
 
 
-def tensor_problem(case: Case, X: torch.Tensor, **rows: Any) -> TensorProblem:
+def tensor_problem(
+    case: Case, X: torch.Tensor, objective: Objective = OBJECTIVES["hinge"], **rows: Any
+) -> TensorProblem:
+    """The problem of the case, with its C."""
     return TensorProblem(
         TensorRows(X, intercept_scaling=case.intercept_scaling, **rows),
         device(case.labels),
         C=case.C,
+        loss=objective.loss,
+        penalize_intercept=objective.penalize_intercept,
         row_weights=None if case.weights is None else device(case.weights),
     )
 

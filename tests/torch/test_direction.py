@@ -24,6 +24,7 @@ from tests.torch.problems import DTYPES, device, host
 
 
 def problem(weighted: bool, intercept_scaling: float = 0.5, scale: float = 1.0) -> TensorProblem:
+    """Whether its intercept is free, the ridge says."""
     rng = np.random.default_rng(0)
     X = scale * (rng.standard_normal((200, 5)) + 3.0)
     weights = device(rng.uniform(0.5, 2.0, 200)) if weighted else None
@@ -31,11 +32,12 @@ def problem(weighted: bool, intercept_scaling: float = 0.5, scale: float = 1.0) 
     return TensorProblem(rows, device(np.where(X[:, 0] > 3.0, 1.0, -1.0)), row_weights=weights)
 
 
-def expected(of: TensorProblem, free: Any, sigma: float, gradient: Any) -> Any:
+def expected(of: TensorProblem, free: Any, slope: float, gradient: Any, ridge: float) -> Any:
     X = host(of.rows.gathered(device(np.arange(200))))
     if of.intercept_scaling:
         X = np.column_stack([X, np.full(200, of.intercept_scaling)])
-    H = np.eye(of.dimension) + sigma * (X[free].T * of.weights[free]) @ X[free]
+    H = np.eye(of.dimension) + slope * (X[free].T * of.weights[free]) @ X[free]
+    H[-1, -1] += ridge - 1.0
     return np.linalg.solve(H, -gradient)
 
 
@@ -50,13 +52,14 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("intercept_scaling", [0.0, 0.5])
+@pytest.mark.parametrize(("intercept_scaling", "ridge"), [(0.0, 1.0), (0.5, 1.0), (0.5, 1e-3)])
 @pytest.mark.parametrize("care", [COARSE, CORRECTED, EXACT])
 @pytest.mark.parametrize("at_once", [64, 2**16])
 def test_it_solves_the_system(
     monkeypatch: pytest.MonkeyPatch,
     weighted: bool,
     intercept_scaling: float,
+    ridge: float,
     care: int,
     at_once: int,
 ) -> None:
@@ -67,8 +70,8 @@ def test_it_solves_the_system(
     gradient = np.random.default_rng(1).standard_normal(of.dimension)
     directions = Directions(of, corrections=8)
     directions.care = care
-    ours = host(directions.find(device(free), 0.3, device(gradient)))
-    exact = expected(of, free, 0.3, gradient)
+    ours = host(directions.find(device(free), 0.3, device(gradient), ridge))
+    exact = expected(of, free, 0.3, gradient, ridge)
     error = np.linalg.norm(ours - exact) / np.linalg.norm(exact)
     assert error < {COARSE: 0.3, CORRECTED: 1e-4, EXACT: 1e-10}[care]
     assert (error > 1e-4) == (care == COARSE)
@@ -80,6 +83,8 @@ def test_without_free_rows_it_is_the_gradient() -> None:
     directions = Directions(of, corrections=4)
     empty = torch.zeros(0, dtype=torch.int64, device=of.rows.device)
     assert bool((directions.find(empty, 1.0, gradient) == -gradient).all())
+    limited = host(directions.find(empty, 1.0, gradient, 0.25))
+    np.testing.assert_array_equal(limited, [-0.0, -1.0, -2.0, -3.0, -4.0, -20.0])
 
 
 @pytest.mark.parametrize("reason", ["none asked for", "too much memory", "not single precision"])

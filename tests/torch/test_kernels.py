@@ -8,44 +8,76 @@ import numpy as np
 import pytest
 import torch
 
+from certsvm.kernels.losses import (
+    LOSSES,
+    Loss,
+    box_end,
+    dual_penalty,
+    loss_value,
+    response,
+    response_slope,
+    steepness,
+)
 from certsvm.torch import kernels
 from tests.torch.problems import DEVICE, DTYPES, device, host
 
 
+@pytest.mark.parametrize("loss", LOSSES.values())
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n", [1, 300])
-def test_alpha_and_its_sums(n: int, weighted: bool) -> None:
+@pytest.mark.parametrize("sided", [False, True])
+@pytest.mark.parametrize("n", [1, 300, 5000])
+def test_alpha_and_its_sums(n: int, sided: bool, weighted: bool, loss: Loss) -> None:
     rng = np.random.default_rng(n)
     C, sigma, slack = 0.7, 1.9, 0.25
     margins, sizes = 2 * rng.standard_normal(n), rng.random(n)
+    signs = rng.choice([-1.0, 1.0], n)
     s = rng.choice([0.0, 0.5, 3.0], n) if weighted else np.ones(n)
     alpha_hat = C * s * rng.random(n)
     unclipped, alpha, numbers = kernels.smoothed_alpha(
-        device(margins), device(alpha_hat), device(s) if weighted else None, device(sizes),
-        sigma, C, slack,
+        loss, device(margins), device(alpha_hat), device(s) if weighted else None,
+        device(signs) if sided else None, device(sizes), sigma, C, slack,
     )  # fmt: skip
-    np.testing.assert_allclose(host(unclipped), alpha_hat + sigma * s * (1 - margins), atol=1e-12)
-    np.testing.assert_array_equal(host(alpha), np.clip(host(unclipped), 0, C * s))
+    expected = response(loss, margins, alpha_hat, sigma, C, s)
+    np.testing.assert_allclose(host(unclipped), expected, atol=1e-12)
+    a = host(alpha)
+    np.testing.assert_array_equal(a, np.clip(host(unclipped), 0, box_end(loss, C, s)))
+    rows = range(n)
+    steep = np.array([steepness(loss, margins[k] - slack) for k in rows])
+    penalties = np.array([dual_penalty(loss, a[k], C, s[k]) for k in rows])
     sums = [
-        s @ np.maximum(0, 1 - margins),
-        (s * sizes)[margins < 1 + slack].sum(),
-        host(alpha).sum(),
-        host(alpha) @ sizes,
+        s @ np.array([loss_value(loss, margin) for margin in margins]),
+        (s * sizes * steep)[margins < 1 + slack].sum(),
     ]
+    for side in (signs > 0, signs < 0) if sided else (signs != 0,):
+        sums += [a[side].sum(), penalties[side].sum(), a[side] @ sizes[side]]
     np.testing.assert_allclose(host(numbers), sums, rtol=1e-12)
 
 
+def test_sums_are_added_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "_ROWS", 4)
+    for n in (0, 3, 4, 11):
+        values = np.arange(2.0 * n).reshape(2, n)
+        np.testing.assert_array_equal(
+            host(kernels.sum_in_parts(device(values))), values.sum(axis=1)
+        )
+    # Three in its part, one more for each of the two parts, and one for the rest.
+    assert kernels.additions_in_parts(11) >= 6
+    assert kernels.additions_in_parts(10**4) < 10**4
+
+
+@pytest.mark.parametrize("loss", LOSSES.values())
 @pytest.mark.parametrize("weighted", [False, True])
-def test_sums_along_a_direction(weighted: bool) -> None:
+def test_sums_along_a_direction(weighted: bool, loss: Loss) -> None:
     rng = np.random.default_rng(0)
     C, sigma, steps = 0.7, 1.9, np.array([0.0, 0.3, 10.0])
     unclipped, along = 2 * rng.standard_normal((2, 300))
     s = rng.choice([0.0, 0.5, 3.0], 300) if weighted else np.ones(300)
     given = device(unclipped)
     ours = kernels.clipped_sums(
-        given, device(along), device(s) if weighted else None, sigma, C, device(steps)
+        loss, given, device(along), device(s) if weighted else None, sigma, C, device(steps)
     )
-    expected = [np.clip(unclipped - t * sigma * s * along, 0, C * s) @ along for t in steps]
+    box, change = box_end(loss, C, s), response_slope(loss, sigma, C) * s * along
+    expected = [np.clip(unclipped - t * change, 0, box) @ along for t in steps]
     np.testing.assert_allclose(host(ours), expected, rtol=1e-10, atol=1e-10)
     np.testing.assert_array_equal(host(given), unclipped)
 
@@ -53,10 +85,7 @@ def test_sums_along_a_direction(weighted: bool) -> None:
 @pytest.mark.skipif(DEVICE == "cpu", reason="kernels are for GPUs: CERTSVM_TEST_DEVICE=cuda")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(5000, 100), (4097, 1025), (1, 1), (333, 2000)])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_kernels_compute_what_pytorch_does(
-    dtype: str, shape: tuple[int, int], weighted: bool
-) -> None:
+def test_kernels_compute_what_pytorch_does(dtype: str, shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)
     X = device(rng.standard_normal(shape)).to(DTYPES[dtype])
     v, a = device(rng.standard_normal(shape[1])), device(rng.standard_normal(shape[0]))
@@ -68,38 +97,49 @@ def test_kernels_compute_what_pytorch_does(
         (kernels.squared_norms(X), (wide * wide).sum(1)),
     ):
         np.testing.assert_allclose(host(ours), host(theirs), rtol=1e-12, atol=1e-10)
-    margins, alpha_hat = device(rng.standard_normal(shape[0])), device(rng.random(shape[0]))
-    sizes = device(rng.random(shape[0]))
-    weights = device(rng.random(shape[0])) if weighted else None
-    on_host: Any = [t if t is None else t.cpu() for t in (margins, alpha_hat, weights, sizes)]
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="kernels are for GPUs: CERTSVM_TEST_DEVICE=cuda")
+@pytest.mark.parametrize("loss", LOSSES.values())
+@pytest.mark.parametrize("n", [1, 333, 4097, 5000])
+@pytest.mark.parametrize("sided", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_kernels_of_alpha_compute_what_pytorch_does(
+    loss: Loss, n: int, sided: bool, weighted: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    margins, alpha_hat = device(rng.standard_normal(n)), device(rng.random(n))
+    weights = device(rng.choice([0.0, 0.3, 2.0], n)) if weighted else None
+    signs = device(rng.choice([-1.0, 1.0], n)) if sided else None
+    given = (margins, alpha_hat, weights, signs, device(rng.random(n)))
+    on_host: Any = [t if t is None else t.cpu() for t in given]
     C = 0.1  # Not a number of single precision.
-    ours = kernels.smoothed_alpha(margins, alpha_hat, weights, sizes, 0.37, C, 1e-3)
-    theirs = kernels.smoothed_alpha(on_host[0], on_host[1], on_host[2], on_host[3], 0.37, C, 1e-3)
+    ours = kernels.smoothed_alpha(loss, *given, 0.37, C, 1e-3)
+    theirs = kernels.smoothed_alpha(loss, *on_host, 0.37, C, 1e-3)
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(host(one), host(other), rtol=1e-12, atol=1e-12)
-    assert bool((ours[1] <= (C if weights is None else C * weights)).all())
+    if not loss.is_smooth:
+        assert bool((ours[1] <= (C if weights is None else C * weights)).all())
     steps = np.linspace(0.0, 10.0, 26)
-    slopes = kernels.clipped_sums(ours[0], margins, weights, 0.37, C, device(steps))
+    slopes = kernels.clipped_sums(loss, ours[0], margins, weights, 0.37, C, device(steps))
     expected = kernels.clipped_sums(
-        theirs[0],
-        on_host[0],
-        on_host[2],
-        0.37,
-        C,
-        torch.tensor(steps),
+        loss, theirs[0], on_host[0], on_host[2], 0.37, C, torch.tensor(steps)
     )
     np.testing.assert_allclose(host(slopes), host(expected), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("loss", LOSSES.values())
 @pytest.mark.parametrize("weighted", [False, True])
-def test_nan_is_not_taken_for_a_small_number(weighted: bool) -> None:
+def test_nan_is_not_taken_for_a_small_number(weighted: bool, loss: Loss) -> None:
     n = 300
     margins, ones = np.ones(n), device(np.ones(n))
     margins[7] = np.nan
     s = ones if weighted else None
-    _, alpha, numbers = kernels.smoothed_alpha(device(margins), 0.5 * ones, s, ones, 1.0, 1.0, 0.1)
+    _, alpha, numbers = kernels.smoothed_alpha(
+        loss, device(margins), 0.5 * ones, s, None, ones, 1.0, 1.0, 0.1
+    )
     assert np.isnan(host(alpha)[7])
-    assert np.isnan(host(numbers)[[0, 2, 3]]).all()
+    assert np.isnan(host(numbers)[[0, 2, 4]]).all()
     unclipped = device(np.where(np.arange(n) == 7, np.nan, 0.5))
     steps = device(np.array([0.0, 1.0]))
-    assert np.isnan(host(kernels.clipped_sums(unclipped, ones, s, 1.0, 1.0, steps))).all()
+    assert np.isnan(host(kernels.clipped_sums(loss, unclipped, ones, s, 1.0, 1.0, steps))).all()

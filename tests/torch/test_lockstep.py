@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 import torch
 
+from certsvm.problem.objective import Objective
 from certsvm.solvers import Options
 from certsvm.torch import ProblemGroup, TensorNewton, TensorProblem, TensorRows
 from certsvm.torch.lockstep import Lockstep, Products, Sums, Task
 from certsvm.training.loop import train
-from tests.torch.problems import device, generated, host
+from tests.torch.problems import OBJECTIVES, device, generated, host
 
 
 class Asking:
     """It asks for readings of given kinds, and keeps the answers."""
 
-    def __init__(self, kinds: str, size: float, done_after: int = 10**9) -> None:
-        self.kinds, self.size, self.done_after = kinds, size, done_after
+    def __init__(self, kinds: str, size: float, count: int = 1, done_after: int = 10**9) -> None:
+        self.kinds, self.size, self.count, self.done_after = kinds, size, count, done_after
         self.answers: list[Any] = []
         self.steps = 0
 
@@ -30,16 +31,18 @@ class Asking:
         return self.steps >= self.done_after
 
     def begin(self) -> Task:
-        self.answers.append(host((yield Products(self.vector(2)))))
+        self.answers.append(host((yield Products(self.vectors(2)))))
 
     def step(self) -> Task:
         self.steps += 1
         for kind in self.kinds:
-            ask = Products(self.vector(2)) if kind == "p" else Sums(self.vector(3))
+            ask = Products(self.vectors(2)) if kind == "p" else Sums(self.vectors(3))
             self.answers.append(host((yield ask)))
 
-    def vector(self, length: int) -> torch.Tensor:
-        return device(np.full(length, self.size))
+    def vectors(self, length: int) -> torch.Tensor:
+        """As many as asked for, each twice the one before."""
+        sizes = self.size * 2.0 ** np.arange(self.count)
+        return device(np.repeat(sizes[:, None], length, axis=1))
 
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -63,13 +66,15 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
 
 def test_each_gets_its_own_answer(readings: list[tuple[str, int]]) -> None:
-    one, two = Asking("ps", 1.0), Asking("ps", 10.0)
+    one, two = Asking("ps", 1.0), Asking("ps", 10.0, count=2)
     lockstep = Lockstep(TensorRows(device(X)), [one, two])
     lockstep.advance(one)
-    assert readings == [("products", 2), ("products", 2), ("sums", 2)]
+    assert readings == [("products", 3), ("products", 3), ("sums", 3)]
     for asking in (one, two):
         for answer, expected in zip(asking.answers, (X.sum(1), X.sum(1), X.sum(0)), strict=True):
-            np.testing.assert_allclose(answer, asking.size * expected)
+            assert len(answer) == asking.count
+            for i, row in enumerate(answer):
+                np.testing.assert_allclose(row, 2**i * asking.size * expected)
 
 
 def test_what_most_wait_for_comes_first(readings: list[tuple[str, int]]) -> None:
@@ -105,23 +110,26 @@ def test_after_an_interruption_none_goes_on(monkeypatch: pytest.MonkeyPatch) -> 
     assert (one.steps, two.steps) == (1, 1)
 
 
-def problems(Cs: list[float]) -> list[TensorProblem]:
+def problems(Cs: list[float], objective: Objective | None = None) -> list[TensorProblem]:
     X, y = generated(4000, 10)
+    objective = Objective() if objective is None else objective
     rows = TensorRows(device(X), intercept_scaling=1.0)
-    return [TensorProblem(rows, device(y), C=C) for C in Cs]
+    loss, penalize = objective.loss, objective.penalize_intercept
+    return [TensorProblem(rows, device(y), C=C, loss=loss, penalize_intercept=penalize) for C in Cs]
 
 
 @pytest.mark.parametrize("samples", [False, True])
+@pytest.mark.parametrize("name", OBJECTIVES)
 def test_problems_that_go_in_step_are_the_same_as_alone(
-    readings: list[tuple[str, int]], samples: bool
+    readings: list[tuple[str, int]], name: str, samples: bool
 ) -> None:
-    Cs, solver = [0.01, 0.1, 1.0, 10.0], TensorNewton(samples=samples)
-    together = problems(Cs)
+    Cs, solver, objective = [0.01, 0.1, 1.0, 10.0], TensorNewton(samples=samples), OBJECTIVES[name]
+    together = problems(Cs, objective)
     ProblemGroup(together)
     results = [train(problem, solver, tol=1e-6, seed=0) for problem in together]
     shared = len(readings)
     readings.clear()
-    for result, problem in zip(results, problems(Cs), strict=True):
+    for result, problem in zip(results, problems(Cs, objective), strict=True):
         alone = train(problem, solver, tol=1e-6, seed=0)
         assert result.certificate.met
         np.testing.assert_allclose(result.w, alone.w, rtol=1e-5, atol=1e-5)

@@ -9,20 +9,39 @@ import pytest
 import torch
 
 from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Start
 from certsvm.torch import ProblemGroup, TensorNewton, TensorProblem, TensorRows
 from certsvm.training.loop import train
-from tests.torch.problems import DEVICE, device, generated, host
+from tests.torch.problems import DEVICE, OBJECTIVES, device, generated, host
 
 
-def both(weights: Any) -> tuple[TensorProblem, Problem]:
+def both(weights: Any, objective: Objective = OBJECTIVES["hinge"]) -> tuple[TensorProblem, Problem]:
     X, y = generated(40, 3)
     tensors = None if weights is None else device(weights)
     rows = TensorRows(device(X), intercept_scaling=2.0)
-    ours = TensorProblem(rows, device(y), C=0.3, row_weights=tensors)
-    theirs = Problem(Rows(X, intercept_scaling=2.0), y, C=0.3, weights=weights)
+    given: Any = {
+        "C": 0.3, "loss": objective.loss, "penalize_intercept": objective.penalize_intercept
+    }  # fmt: skip
+    ours = TensorProblem(rows, device(y), row_weights=tensors, **given)
+    theirs = Problem(Rows(X, intercept_scaling=2.0), y, weights=weights, **given)
     return ours, theirs
+
+
+def test_a_free_intercept_needs_rows_of_both_classes() -> None:
+    X, y = generated(40, 3)
+    rows, signs = TensorRows(device(X), intercept_scaling=1.0), device(y).to(torch.int8)
+    assert TensorProblem(rows, signs, penalize_intercept=False).free_intercept
+    only = device((y > 0).astype(float))
+    for given in ({"signs": torch.ones_like(signs)}, {"signs": signs, "row_weights": only}):
+        with pytest.raises(ValueError, match="the best intercept is infinite"):
+            TensorProblem(rows, penalize_intercept=False, **given)
+        assert not TensorProblem(rows, **given).free_intercept
+    assert not TensorProblem(TensorRows(device(X)), signs, penalize_intercept=False).free_intercept
+    problem = TensorProblem(rows, signs, penalize_intercept=False)
+    assert problem.has_both_classes(device(np.arange(40)))
+    assert not problem.has_both_classes(device(np.flatnonzero(y > 0)))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -43,11 +62,13 @@ def test_the_sum_of_weights_is_not_less_than_the_exact_one() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_sample_stands_for_all_rows(weighted: bool) -> None:
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_a_sample_stands_for_all_rows(name: str, weighted: bool) -> None:
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 40) if weighted else None
-    problem, _ = both(weights)
+    problem, _ = both(weights, OBJECTIVES[name])
     which = device(np.array([1, 5, 5, 30]))
     sample = problem.sample(problem.rows.take(which), which)
+    assert (sample.loss, sample.free_intercept) == (problem.loss, problem.free_intercept)
     assert sample.m == 4
     assert sample.C * sample.weight_sum == pytest.approx(problem.C * problem.weight_sum)
     np.testing.assert_array_equal(host(sample.signs), host(problem.signs)[[1, 5, 5, 30]])

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import certsvm.torch.rows as rows_module
-from certsvm.torch import TensorRows
+from certsvm.torch import TensorRows, kernels
 from tests.torch.problems import DEVICE, DTYPES, device, generated, host
 
 
@@ -23,7 +23,7 @@ def augmented(X: torch.Tensor, rho: float) -> Any:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_readings(monkeypatch: pytest.MonkeyPatch, dtype: str, blocks: bool, rho: float) -> None:
     monkeypatch.setattr(rows_module, "_BLOCKS", (256, 2**28))
-    monkeypatch.setattr(rows_module, "_PART", 16)
+    monkeypatch.setattr(kernels, "_ROWS", 16)
     monkeypatch.setattr(rows_module, "GATHERED", 7)
     rng = np.random.default_rng(0)
     X = device(rng.standard_normal((100, 6))).to(DTYPES[dtype])
@@ -36,9 +36,9 @@ def test_readings(monkeypatch: pytest.MonkeyPatch, dtype: str, blocks: bool, rho
         np.testing.assert_allclose(host(rows.products(device(v))), v @ Y.T, atol=1e-10)
         np.testing.assert_allclose(host(rows.sums(device(a))), a @ Y, atol=1e-10)
     which = np.arange(0, 100, 3)
-    weights = rng.standard_normal(which.size)
-    total = rows.sums_of(device(which), device(weights))
-    np.testing.assert_allclose(host(total), weights @ Y[which], atol=1e-10)
+    weights = rng.standard_normal((2, which.size))
+    totals = rows.sums_of(device(which), device(weights))
+    np.testing.assert_allclose(host(totals), weights @ Y[which], atol=1e-10)
     np.testing.assert_array_equal(host(rows.gathered(device(which))), host(X)[which])
     taken = rows.take(device(which))
     assert taken.n_rows == which.size

@@ -13,9 +13,13 @@ import certsvm.torch.newton as newton_module
 import certsvm.torch.rows as rows_module
 from certsvm import LinearSVC
 from certsvm.fitting.sources import MemorySource
+from certsvm.kernels.losses import SQUARED_HINGE
+from certsvm.problem.objective import Objective
 from certsvm.solvers import DCD, Newton, Start
 from certsvm.torch import TensorNewton, TensorSource
 from tests.torch.problems import DEVICE, agrees, data, host
+
+ONE = Objective()
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -25,6 +29,7 @@ def test_it_is_the_source_in_memory(classes: int, weighted: bool, class_weight: 
     X, y = data(200, classes=classes)
     weights = torch.rand(200, generator=torch.Generator().manual_seed(1)) if weighted else None
     options = {"class_weight": class_weight, "intercept_scaling": 0.5}
+    objective = Objective(0.3, SQUARED_HINGE, penalize_intercept=weighted)
     ours = TensorSource(X, y, weights, **options)
     on_host = None if weights is None else host(weights)
     theirs = MemorySource(host(X), host(y).astype(int), on_host, **options)
@@ -35,10 +40,12 @@ def test_it_is_the_source_in_memory(classes: int, weighted: bool, class_weight: 
     assert theirs.weight_sum * (1.0 - 1e-12) <= ours.weight_sum
     assert ours.weight_sum == pytest.approx(theirs.weight_sum)
     for i in range(len(ours.labels)):
-        problem, expected = ours.problem(i, 0.3), theirs.problem(i, 0.3)
+        problem, expected = ours.problem(i, objective), theirs.problem(i, objective)
         np.testing.assert_array_equal(host(problem.signs), expected.labels)
         np.testing.assert_allclose(problem.weights, expected.weights)
         assert problem.C == expected.C
+        assert problem.loss == expected.loss
+        assert problem.free_intercept == expected.free_intercept
 
 
 @pytest.mark.parametrize(
@@ -81,12 +88,12 @@ def test_a_start_keeps_only_an_alpha_of_these_rows() -> None:
 def test_problems_in_lockstep_are_released_with_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TensorSource, "_at_once", lambda self: 2)
     source = TensorSource(*data(100, classes=3))
-    first, second, third = (source.problem(i, 1.0) for i in range(3))
+    first, second, third = (source.problem(i, ONE) for i in range(3))
     assert first.group is second.group is not third.group
-    assert source.problem(2, 1.0) is third
+    assert source.problem(2, ONE) is third
     result: Any = object()
     assert source.finish(2, third, result) is result
-    assert source.problem(2, 1.0) is not third
+    assert source.problem(2, ONE) is not third
 
 
 def test_classes_go_in_lockstep(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,16 +121,21 @@ def test_classes_go_in_lockstep(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_other_class_weights_make_other_problems() -> None:
     source = TensorSource(*data(200, classes=3))
-    assert source.problem(0, 1.0).row_weights is None
+    assert source.problem(0, ONE).row_weights is None
     source.set_class_weight({0: 5.0, 1: 1.0, 2: 1.0})
-    assert source.problem(1, 1.0).row_weights is not None
+    assert source.problem(1, ONE).row_weights is not None
 
 
-def test_another_C_is_another_group() -> None:
-    source = TensorSource(*data(200, classes=3))
-    one, other = source.problem(1, 1.0), source.problem(1, 2.0)
-    assert (one.C, other.C) == (1.0, 2.0)
-    assert source.problem(2, 2.0).group is other.group
+@pytest.mark.parametrize(
+    "another", [ONE.at(2.0), Objective(loss=SQUARED_HINGE), Objective(penalize_intercept=False)]
+)
+def test_another_objective_is_another_group(another: Objective) -> None:
+    source = TensorSource(*data(200, classes=3), intercept_scaling=1.0)
+    one, other = source.problem(1, ONE), source.problem(1, another)
+    assert one.group is not other.group
+    assert (other.C, other.loss) == (another.C, another.loss)
+    assert other.free_intercept != another.penalize_intercept
+    assert source.problem(2, another).group is other.group
 
 
 def test_the_memory_of_a_group_is_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
