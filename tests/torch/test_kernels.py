@@ -111,7 +111,7 @@ def test_kernels_of_alpha_compute_what_pytorch_does(
     margins, alpha_hat = device(rng.standard_normal(n)), device(rng.random(n))
     weights = device(rng.choice([0.0, 0.3, 2.0], n)) if weighted else None
     signs = device(rng.choice([-1.0, 1.0], n)) if sided else None
-    given = (margins, alpha_hat, weights, signs, device(rng.random(n)))
+    given: Any = (margins, alpha_hat, weights, signs, device(rng.random(n)))
     on_host: Any = [t if t is None else t.cpu() for t in given]
     C = 0.1  # Not a number of single precision.
     ours = kernels.smoothed_alpha(loss, *given, 0.37, C, 1e-3)

@@ -393,7 +393,8 @@ class Descent:
         )
         point, alpha = self._points[0], self._alpha
         if problem.free_intercept:
-            point = balanced_point(*self._points, _balancing(alpha, self._signs))
+            positive, negative = self._points
+            point = balanced_point(positive, negative, _balancing(alpha, self._signs))
         else:
             point = replace(point, alpha=lambda: alpha.cpu().numpy())
         if not self._keep_alpha:
