@@ -13,9 +13,8 @@ from torch import Tensor
 from certsvm.certificates.rounding import upper_sum
 from certsvm.kernels.losses import HINGE, Loss
 from certsvm.problem.base import BaseProblem
-from certsvm.problem.memory import require_both_classes
 from certsvm.problem.rows import Vector
-from certsvm.problem.sizes import Sizes
+from certsvm.problem.sizes import Sizes, require_both_classes
 from certsvm.solvers.base import Run
 from certsvm.torch.rows import TensorRows
 
