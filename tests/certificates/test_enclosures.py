@@ -240,6 +240,22 @@ def test_values_of_a_free_intercept_by_hand() -> None:
     assert low <= 0.0 <= high <= low + 1e-13
 
 
+def test_an_uncertain_alpha_makes_uncertain_squares_and_factors() -> None:
+    one, none = np.ones(1), np.zeros(1)
+    dual = DualObjective(1, C=1.0, rho=0.0, squared=True)
+    dual.add(one_row(0.0), one, 0.5 * one, np.array([10.0]), one)
+    low, high = dual.interval()
+    # alpha^2 / 2 is taken from it.
+    assert low <= 11.0 - 60.5 < 9.0 - 40.5 <= high
+    dual = DualObjective(1, C=10.0, rho=1.0, free=True)
+    dual.add(one_row(0.0), one, one, one, one)
+    dual.add(one_row(10.0), one, one, one, none)
+    dual.add(one_row(0.0), -one, one, one, none)
+    low, high = dual.interval()
+    # If the first is 0, the factor of its label is 1; if it is 2, a third.
+    assert low <= 2.0 - 10.0**2 / 2 < 2.0 - (10.0 / 3.0) ** 2 / 2 <= high
+
+
 @given(st.data(), st.booleans(), st.booleans(), st.sampled_from([0.0, 0.3, 1.0]))
 def test_intervals_contain_the_exact_values(
     data: st.DataObject, squared: bool, free: bool, rho: float

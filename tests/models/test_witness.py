@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.enclosures import RowBlock
+from certsvm.certificates.responses import squared_response_uncertainty
 from certsvm.models import WeightsWitness, Witness, load_witness, save_witness
 from certsvm.storage.container import ModelFileError, read_container, write_container
 from certsvm.storage.fingerprint import Fingerprint
@@ -208,6 +209,16 @@ def test_the_uncertainty_of_alphas_of_the_squared_hinge(
         true = exact(scale) * 2 * box * max(Fraction(0), 1 - margin)
         assert abs(exact(alpha[k]) - true) <= exact(uncertainty[k])
         assert uncertainty[k] <= 1e-9 * (1 + C) * (1 + abs(margin) + (X[k] @ X[k]) * (v @ v))
+
+
+def test_uncertain_margins_make_uncertain_alphas() -> None:
+    box, margins = np.array([1.0, 1.0, 1.0, 0.0]), np.array([0.0, 1.05, 1.2, 0.0])
+    weights, error = np.array([1.0, 1.0, 1.0, 0.0]), np.full(4, 0.1)
+    off = squared_response_uncertainty(box, weights, 3.0, margins, error)
+    # With a margin of -0.1 or 0.95, alpha is 6.6 or 0.3 instead of 6 or 0.
+    assert 0.6 <= off[0] < 0.62
+    assert 0.3 <= off[1] < 0.62
+    assert off[2:].tolist() == [0.0, 0.0]
 
 
 def test_an_alpha_beyond_the_largest_number() -> None:
