@@ -111,11 +111,11 @@ def test_kernels_of_alpha_compute_what_pytorch_does(
     margins, alpha_hat = device(rng.standard_normal(n)), device(rng.random(n))
     weights = device(rng.choice([0.0, 0.3, 2.0], n)) if weighted else None
     signs = device(rng.choice([-1.0, 1.0], n)) if sided else None
-    given: Any = (margins, alpha_hat, weights, signs, device(rng.random(n)))
-    on_host: Any = [t if t is None else t.cpu() for t in given]
+    given: Any = (margins, alpha_hat, weights, signs, device(rng.random(n)), 0.37)
+    on_host: Any = [t.cpu() if isinstance(t, torch.Tensor) else t for t in given]
     C = 0.1  # Not a number of single precision.
-    ours = kernels.smoothed_alpha(loss, *given, 0.37, C, 1e-3)
-    theirs = kernels.smoothed_alpha(loss, *on_host, 0.37, C, 1e-3)
+    ours = kernels.smoothed_alpha(loss, *given, C=C, slack=1e-3)
+    theirs = kernels.smoothed_alpha(loss, *on_host, C=C, slack=1e-3)
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(host(one), host(other), rtol=1e-12, atol=1e-12)
     if not loss.is_smooth:
