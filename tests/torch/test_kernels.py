@@ -114,8 +114,9 @@ def test_kernels_of_alpha_compute_what_pytorch_does(
     given: Any = (margins, alpha_hat, weights, signs, device(rng.random(n)), 0.37)
     on_host: Any = [t.cpu() if isinstance(t, torch.Tensor) else t for t in given]
     C = 0.1  # Not a number of single precision.
-    ours = kernels.smoothed_alpha(loss, *given, C=C, slack=1e-3)
-    theirs = kernels.smoothed_alpha(loss, *on_host, C=C, slack=1e-3)
+    smoothed_alpha: Any = kernels.smoothed_alpha
+    ours = smoothed_alpha(loss, *given, C=C, slack=1e-3)
+    theirs = smoothed_alpha(loss, *on_host, C=C, slack=1e-3)
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(host(one), host(other), rtol=1e-12, atol=1e-12)
     if not loss.is_smooth:
