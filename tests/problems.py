@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -12,9 +12,11 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from certsvm.data.streams import BlockStream
 from certsvm.kernels.losses import loss_named
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
+from certsvm.problem.streamed import StreamedProblem
 from certsvm.training.result import Result
 
 Array = NDArray[np.float64]
@@ -122,6 +124,25 @@ def cases(
     if free_intercepts and intercept_scaling and signed.min() < 0 < signed.max():
         case = case._replace(penalize_intercept=draw(st.booleans()))
     return case
+
+
+def streamed(case: Case, rows_at_once: int) -> StreamedProblem:
+    """The problem of a case on a stream, in blocks of so many rows."""
+
+    def blocks() -> Iterator[tuple[Any, ...]]:
+        X, weights = case.matrix(), case.row_weights()
+        for first in range(0, X.shape[0], rows_at_once):
+            part = slice(first, first + rows_at_once)
+            yield X[part], case.labels[part], weights[part]
+
+    stream = BlockStream(blocks, intercept_scaling=case.intercept_scaling)
+    return StreamedProblem(
+        stream,
+        positive=int(np.searchsorted(stream.classes, 1.0)),
+        C=case.C,
+        loss=loss_named(case.loss),
+        penalize_intercept=case.penalize_intercept,
+    )
 
 
 def exact(value: float) -> Fraction:

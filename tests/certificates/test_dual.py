@@ -1,6 +1,7 @@
 """L and the points it is computed from, against exact rational arithmetic."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,9 +12,13 @@ from hypothesis import strategies as st
 from certsvm.certificates.dual import (
     AlphaSums,
     DualPoint,
+    alpha_sums,
+    class_sums,
     counts_point,
     dual_bound,
     dual_point,
+    dual_sum,
+    largest_multiple,
     mixed_point,
     moved_point,
     moved_sum_point,
@@ -22,6 +27,7 @@ from certsvm.certificates.dual import (
     total,
 )
 from certsvm.certificates.rounding import Bound, length, moved_rounding
+from certsvm.kernels.losses import loss_named
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from tests.problems import (
@@ -32,25 +38,38 @@ from tests.problems import (
     exact_dot,
     exact_dual,
     exact_sum,
+    exactly_balanced,
     squared_distance,
+    streamed,
 )
 
 UNIT = 2.0**-53
 seeds = st.integers(0, 2**32 - 1)
+LOSSES = ("hinge", "squared_hinge")
+either_loss = cases(losses=LOSSES)
+free = cases(losses=LOSSES, free_intercepts=True).filter(lambda case: case.free_intercept)
 
 
-@given(cases(), st.integers(0, 2**32 - 1))
+@given(either_loss, st.integers(0, 2**32 - 1))
 def test_the_best_multiple_of_a_dual_point(case: Case, seed: int) -> None:
     problem = case.problem()
     share = np.random.default_rng(seed).random(problem.rows.n_rows)
     alpha = case.C * case.row_weights() * share
-    point = DualPoint(float(alpha.sum()), case.patterns().T @ alpha, "a test", w_rounding=1e-9)
+    penalty = dual_sum(problem, alpha).penalty
+    most = largest_multiple(problem.loss)
+    point = DualPoint(
+        float(alpha.sum()), case.patterns().T @ alpha, "a test", penalty=penalty, most=most,
+        w_rounding=1e-9,
+    )  # fmt: skip
     bound, scale = dual_bound(point)
-    assert 0.0 <= scale <= 1.0
+    assert 0.0 <= scale <= most
     assert bound.value >= 0.0
     assert exact(bound.low) <= exact_dual(case, [exact(scale) * exact(a) for a in alpha])
-    for other in np.linspace(0, 1, 11):
-        multiple = DualPoint(other * point.alpha_sum, other * point.w, "a test")
+    for other in np.linspace(0, min(most, 2.0 * scale), 11):
+        multiple = DualPoint(
+            other * point.alpha_sum, other * point.w, "a test",
+            penalty=Bound(other**2 * penalty.value, 0.0),
+        )  # fmt: skip
         assert dual_bound(multiple, scaled=False)[0].value <= bound.value * (1 + 1e-9) + 1e-9
 
 
@@ -91,7 +110,7 @@ def test_a_sum_over_many_rows_is_within_its_allowance() -> None:
     assert point.w_rounding < 1e-9
 
 
-@given(cases(), st.integers(0, 2**32 - 1), st.integers(1, 40))
+@given(either_loss, st.integers(0, 2**32 - 1), st.integers(1, 40))
 def test_a_point_that_was_moved_many_times(case: Case, seed: int, moves: int) -> None:
     problem = case.problem()
     rng = np.random.default_rng(seed)
@@ -148,7 +167,7 @@ def test_a_sum_of_rows_that_loses_a_unit_each_time() -> None:
     assert 20 * UNIT < error <= exact(point.w_rounding)
 
 
-@given(cases(), seeds)
+@given(either_loss, seeds)
 def test_a_point_whose_w_was_kept(case: Case, seed: int) -> None:
     rng = np.random.default_rng(seed)
     alpha = case.C * case.row_weights() * rng.random(len(case.labels))
@@ -257,3 +276,214 @@ def test_shares_are_within_their_sum_exactly(seed: int, n: int, most: float, siz
     np.testing.assert_allclose(within, shares, rtol=1e-14)
     if exact_sum(shares) < exact(most) * (1 - exact(1e-12)):
         np.testing.assert_array_equal(within, shares)
+
+
+def in_the_exact_box(case: Case, alpha: list[Fraction]) -> list[Fraction]:
+    """A multiple of alpha that is in the box of the hinge, whose ends C s_k were rounded."""
+    if case.loss != "hinge":
+        return alpha
+    ends = [exact(case.C) * exact(s) for s in case.row_weights()]
+    excess = max([a / end for a, end in zip(alpha, ends, strict=True) if a > 0] + [Fraction(1)])
+    return [a / excess for a in alpha]
+
+
+def feasible(case: Case, alpha: Array, scale: float = 1.0) -> list[Fraction]:
+    """The alpha for which a bound was computed: a multiple, in the exact box, balanced exactly."""
+    multiple = in_the_exact_box(case, [exact(scale) * exact(a) for a in alpha])
+    return exactly_balanced(case, multiple) if case.free_intercept else multiple
+
+
+def exact_penalty(case: Case, alpha: list[Fraction]) -> Fraction:
+    pairs = zip(alpha, case.row_weights(), strict=True)
+    return sum((a * a / (4 * exact(case.C) * exact(s)) for a, s in pairs if a > 0), Fraction(0))
+
+
+@given(cases(losses=["squared_hinge"]), seeds)
+def test_penalties_are_within_their_allowance(case: Case, seed: int) -> None:
+    alpha = case.row_weights() * np.random.default_rng(seed).random(len(case.labels)) ** 8
+    problem = case.problem()
+    sums = alpha_sums(problem.loss, alpha, problem.weights, problem.C)
+    expected = exact_penalty(case, [exact(a) for a in alpha])
+    assert abs(exact(sums.penalty.value) - expected) <= exact(sums.penalty.rounding)
+    assert sums.penalty.rounding <= 1e-14 * sums.penalty.value
+    assert sums.alpha == total(alpha)
+    assert sums.value == sums.alpha.value - sums.penalty.value
+
+
+def test_the_arithmetic_of_a_penalty_rounds() -> None:
+    """C s_k, a quotient and a product: none may be left out."""
+    worst = 0.0
+    for C, s, a in np.random.default_rng(0).uniform(1.0, 2.0, (3000, 3)):
+        computed = alpha_sums(loss_named("squared_hinge"), np.array([a]), np.array([s]), C).penalty
+        expected = exact(a) ** 2 / (4 * exact(C) * exact(s))
+        error = abs(exact(computed.value) - expected)
+        assert error <= exact(computed.rounding)
+        worst = max(worst, float(error / expected))
+    assert worst > 1.5 * UNIT
+
+
+def test_the_penalty_and_its_rounding_lower_the_bound() -> None:
+    point = DualPoint(10.0, np.array([3.0]), "a test", penalty=Bound(2.0, 0.5), most=math.inf)
+    bound, scale = dual_bound(point, scaled=False)
+    assert (bound.value, scale) == (3.5, 1.0)
+    assert bound.low <= 3.0
+    small = DualPoint(10.0, np.array([1.0]), "a test", penalty=Bound(2.0, 0.5), most=math.inf)
+    bound, scale = dual_bound(small)
+    assert (bound.value, scale) == (10.0, 2.0)
+    assert bound.low <= 8.0
+    assert dual_bound(replace(small, most=1.0))[1] == 1.0
+
+
+def test_arithmetic_of_multiples_above_one_rounds_too() -> None:
+    rng = np.random.default_rng(0)
+    for A, x, Q in rng.uniform(1.0, 2.0, (5000, 3)) * [1.0, 0.1, 0.01]:
+        point = DualPoint(A, np.array([x]), "a test", penalty=Bound(Q, 0.0), most=math.inf)
+        bound, scale = dual_bound(point)
+        assert scale > 1.0
+        s = exact(scale)
+        value = s * exact(A) - s * s * (exact(x) ** 2 / 2 + exact(Q))
+        assert abs(exact(bound.value) - value) <= exact(bound.rounding)
+
+
+@given(free, seeds, st.sampled_from([0.0, 0.5, 1.0]))
+def test_a_balanced_point(case: Case, seed: int, zeros: float) -> None:
+    """Its sums are those of an alpha that is balanced exactly, within their allowances."""
+    rng = np.random.default_rng(seed)
+    problem = case.problem()
+    alpha = case.C * case.row_weights() * rng.random(len(case.labels)) ** 3
+    alpha[rng.random(alpha.size) < 0.5 * zeros] = 0.0
+    # The ends of boxes, at times.
+    alpha[rng.random(alpha.size) < 0.2] *= 0.0
+    point = dual_point(problem, alpha, "a test")
+    balanced = exactly_balanced(case, [exact(a) for a in alpha])
+    assert abs(exact(point.alpha_sum) - sum(balanced)) <= exact(point.alpha_sum_rounding)
+    w = [
+        sum((a * exact(y) for a, y in zip(balanced, column, strict=True)), Fraction(0))
+        for column in case.patterns().T
+    ]
+    assert w[-1] == point.w[-1] == 0
+    assert squared_distance(point.w, w) <= exact(point.w_rounding) ** 2
+    if case.loss == "squared_hinge":
+        error = abs(exact(point.penalty.value) - exact_penalty(case, balanced))
+        assert error <= exact(point.penalty.rounding)
+    assert point.alpha is not None
+    np.testing.assert_allclose(point.alpha(), [float(a) for a in balanced], rtol=1e-13)
+    bound, scale = dual_bound(point)
+    assert exact(bound.value) >= 0.0
+    assert exact(bound.low) <= exact_dual(case, feasible(case, alpha, scale))
+    # Nor is anything lost but a few units.
+    assert bound.rounding <= 1e-12 * max(scale * float(alpha.sum()), 1e-280)
+
+
+@given(free, seeds)
+def test_a_balanced_point_of_parts(case: Case, seed: int) -> None:
+    """Sums over the parts of a stream."""
+    rng = np.random.default_rng(seed)
+    alpha = case.C * case.row_weights() * rng.random(len(case.labels))
+    whole = class_sums(case.problem(), alpha).point("a test")
+    problem = streamed(case, 3)
+    parted = dual_point(problem, alpha, "a test")
+    assert abs(whole.alpha_sum - parted.alpha_sum) <= 1e-12 * whole.alpha_sum
+    np.testing.assert_allclose(parted.w, whole.w, atol=2.0 * parted.w_rounding)
+    bound, scale = dual_bound(parted)
+    assert exact(bound.low) <= exact_dual(case, feasible(case, alpha, scale))
+    assert parted.alpha is not None
+    assert whole.alpha is None
+    np.testing.assert_allclose(
+        parted.alpha(), [float(a) for a in feasible(case, alpha)], rtol=1e-13
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_balancing_many_rows_is_paid_for(seed: int) -> None:
+    """The factor is off by what the sums lost: w must be allowed for it."""
+    rng = np.random.default_rng(seed)
+    n = 3000
+    labels = rng.choice([-1.0, 1.0], n)
+    case = Case(np.ones((n, 1)), labels, None, 1.0, 1.0, "dense-float64-int32",
+                penalize_intercept=False)  # fmt: skip
+    alpha = np.where(labels > 0, rng.random(n) * 1e-3, rng.random(n))
+    point = dual_point(case.problem(), alpha, "a test")
+    balanced = exactly_balanced(case, [exact(a) for a in alpha])
+    assert abs(exact(point.alpha_sum) - sum(balanced)) <= exact(point.alpha_sum_rounding) < 1e-12
+    assert squared_distance(point.w, [Fraction(0)] * 2) <= exact(point.w_rounding) ** 2
+
+
+def test_an_alpha_of_one_side_is_worth_nothing() -> None:
+    problem = Problem(Rows(np.eye(2), intercept_scaling=1.0), [1, -1], penalize_intercept=False)
+    point = dual_point(problem, np.array([1.0, 0.0]), "a test")
+    assert (point.alpha_sum, point.w.tolist()) == (0.0, [0.0, 0.0, 0.0])
+    assert dual_bound(point)[0].value == 0.0
+    assert point.alpha is not None
+    assert point.alpha().tolist() == [0.0, 0.0]
+
+
+@st.composite
+def extremes(draw: st.DrawFn) -> tuple[Case, Array]:
+    """Weights, C, rows and alpha of any size, and an alpha that may underflow when squared."""
+    n_rows, n_columns = draw(st.integers(2, 5)), draw(st.integers(1, 2))
+    mantissas = st.floats(1.0, 2.0, exclude_max=True)
+
+    def sizes(low: int, high: int) -> st.SearchStrategy[float]:
+        powers = st.tuples(mantissas, st.integers(low, high)).map(lambda p: p[0] * 2.0 ** p[1])
+        return st.one_of(st.just(0.0), powers)
+
+    def vector(low: int, high: int, n: int) -> Array:
+        return np.array(draw(st.lists(sizes(low, high), min_size=n, max_size=n)))
+
+    X = vector(-1074, 100, n_rows * n_columns).reshape(n_rows, n_columns)
+    labels = np.where(np.arange(n_rows) % 2, 1.0, -1.0)
+    weights = vector(-200, 100, n_rows)
+    weights[:2] += 2.0 ** draw(st.integers(-200, 100))
+    alpha = vector(-1074, 300, n_rows)
+    C = 2.0 ** draw(st.integers(-200, 100)) * draw(mantissas)
+    rho = 2.0 ** draw(st.integers(-300, 50))
+    case = Case(
+        X, labels, weights, C, rho, "dense-float64-int32", draw(st.sampled_from(LOSSES)),
+        draw(st.booleans()),
+    )  # fmt: skip
+    return case, np.where(weights > 0, alpha, 0.0)
+
+
+@given(extremes())
+def test_no_size_of_anything_makes_a_false_bound(drawn: tuple[Case, Array]) -> None:
+    case, alpha = drawn
+    try:
+        problem = case.problem()
+    except ValueError as error:
+        assert "range of floating-point" in str(error)  # noqa: PT017
+        return
+    if case.loss == "hinge":
+        alpha = np.minimum(alpha, problem.C * problem.weights)
+    with np.errstate(all="ignore"):
+        bound, scale = dual_bound(dual_point(problem, alpha, "a test"))
+    if not math.isfinite(bound.low):
+        return
+    at_zero = exact(case.C) * exact_sum(case.row_weights())
+    assert exact(bound.low) <= at_zero
+    assert exact(bound.low) <= exact_dual(case, feasible(case, alpha, scale))
+
+
+def test_penalties_that_underflow_are_not_magnified() -> None:
+    """Of an empty row, L is at most C s; squares of such an alpha have few digits or none."""
+    problem = Problem(Rows(np.zeros((1, 1))), [1.0], loss=loss_named("squared_hinge"))
+    for a in np.geomspace(1e-163, 1e-150, 500):
+        assert dual_bound(dual_point(problem, np.array([a]), "a test"))[0].low <= 1.0
+    bound, _ = dual_bound(dual_point(problem, np.array([1e-120]), "a test"))
+    assert bound.value == pytest.approx(1.0)
+
+
+def test_squares_that_underflow_are_not_magnified() -> None:
+    """The same for |w|^2, with a penalty that is small beside it."""
+    problem = Problem(Rows(np.ones((1, 1))), [1.0], C=1e100, loss=loss_named("squared_hinge"))
+    for a in np.geomspace(1e-163, 1e-150, 500):
+        assert dual_bound(dual_point(problem, np.array([a]), "a test"))[0].low <= 0.5
+
+
+@pytest.mark.parametrize("ratio", [1e-320, 1e-300])
+def test_factors_that_underflow_are_not_used(ratio: float) -> None:
+    problem = Problem(Rows(np.eye(2), intercept_scaling=1.0), [1, -1], penalize_intercept=False)
+    point = dual_point(problem, np.array([1.0, ratio]), "a test")
+    assert (point.alpha_sum, point.w.tolist()) == (0.0, [0.0, 0.0, 0.0])
+    almost = dual_point(problem, np.array([1.0, 1e-200]), "a test")
+    np.testing.assert_allclose(almost.w, [1e-200, -1e-200, 0.0])

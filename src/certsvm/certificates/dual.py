@@ -32,6 +32,8 @@ from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 
 _SUM_IN_PAIRS = 65
+# Numbers below this may have lost digits to underflow. Far above it, they have not.
+_FEW_DIGITS = 1e-280
 
 
 class Response(NamedTuple):
@@ -282,12 +284,14 @@ def balanced_point(
     """
     a, b = positive.alpha_sum, negative.alpha_sum
     least = min(a, b)
-    # An alpha that is zero on one side is zero on both.
-    factors = (least / a, least / b) if least > 0.0 else (0.0, 0.0)
-    off = 0.0
-    if least > 0.0:
+    # An alpha that is zero on one side, or so small there that a factor would underflow, is zero on
+    # both.
+    if least > _FEW_DIGITS * max(a, b):
+        factors = (least / a, least / b)
         off = positive.alpha_sum_rounding / a + negative.alpha_sum_rounding / b
         off = SLACK * off + units(2, 1.0)
+    else:
+        least, factors, off = 0.0, (0.0, 0.0), 0.0
     points = tuple(zip(factors, (positive, negative), strict=True))
     w: Vector = sum((f * point.w for f, point in points), np.zeros(positive.w.size))
     w[-1] = 0.0
@@ -487,7 +491,12 @@ def mixed_point(
 
 
 def best_scale(A: float, B: float, most: float = 1.0) -> float:
-    """The s from 0 to ``most`` that makes s A - s^2 B / 2 largest."""
+    """The s from 0 to ``most`` that makes s A - s^2 B / 2 largest.
+
+    A multiple above one would magnify what underflow did to B.
+    """
+    if B < _FEW_DIGITS:
+        most = min(most, 1.0)
     return min(most, max(A, 0.0) / B) if B > 0.0 else 1.0
 
 

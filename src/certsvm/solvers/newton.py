@@ -329,8 +329,8 @@ class NewtonRun(Run):
         self._evaluate()
         if self._best.dual > dual:
             # The next step may lead to a worse alpha.
-            alpha = self._alpha.copy().copy if self._keep_alpha else None
-            self._between = replace(self._point, alpha=alpha)
+            alpha = self._point.alpha
+            self._between = replace(self._point, alpha=None if alpha is None else alpha().copy)
 
     def _free_support_vectors(self) -> NDArray[np.int64]:
         problem = self._problem

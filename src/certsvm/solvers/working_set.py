@@ -277,12 +277,14 @@ class WorkingSetRun(DualCoordinateRun):
         if self._w_sum is not None:
             self._w_sum += self._w
             self._n_summed += 1
+        estimate = sum(result[2] for result in sums)
         if self._problem.free_intercept:
             self._dual_value = max(self._dual_of_w, 0.0)
+            estimate += self._cost_of_balance
         else:
             self._dual_value = max(self._dual_value, self._dual_of_w)
         self._move_multiplier()
-        return max(sum(result[2] for result in sums), 0.0), sum(result[1] for result in sums)
+        return max(estimate, 0.0), sum(result[1] for result in sums)
 
     def _is_due(self, estimate: float) -> bool:
         """Whether to evaluate now."""

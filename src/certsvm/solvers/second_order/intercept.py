@@ -25,18 +25,22 @@ def gradient_at(problem: BaseProblem, w: Vector, v: Vector) -> Vector:
 
 
 def squared_gradient(problem: BaseProblem, w: Vector, gradient: Vector) -> float:
-    """|grad|^2; if the intercept is free, twice what its part of the gradient costs.
+    """|grad|^2; if the intercept is free, twice what its part of the gradient costs."""
+    regularised = problem.regularised(gradient)
+    square = inner(regularised, regularised)
+    if problem.free_intercept:
+        square += 2.0 * cost_of_balance(problem, w, float(gradient[-1]))
+    return square
+
+
+def cost_of_balance(problem: BaseProblem, w: Vector, last: float) -> float:
+    """About what L loses when alpha is balanced; ``last`` is the last entry of sum_k alpha_k y_k.
 
     Scaling one side of alpha by 1 - r / sum lowers L by about r (1 + |b|), where r is the
     difference between the sums of both sides.
     """
-    regularised = problem.regularised(gradient)
-    square = inner(regularised, regularised)
-    if problem.free_intercept:
-        rho = problem.intercept_scaling
-        difference = abs(float(gradient[-1])) / rho
-        square += 2.0 * difference * (1.0 + rho * abs(float(w[-1])))
-    return square
+    rho = problem.intercept_scaling
+    return abs(last) / rho * (1.0 + rho * abs(float(w[-1])))
 
 
 def intercept_ridge(problem: BaseProblem, w: Vector, gradient: Vector) -> float:

@@ -80,8 +80,9 @@ _TINY, _MANY_TINY, _SLOW, _FAR, _FLATTER = 1e-3, 4, 15, 10.0, 1 / 30
 _FEW_AT_THE_END = 0.3
 # Growth of sigma after that, up to given numbers of steps, and beyond. The least sigma.
 _CAUTIOUS_GROWTH, _LEAST_SIGMA = ((3, 10.0), (8, 3.0)), 1e-30
-# If there are no stages, the method ends when the gap has not halved in so many steps.
-_MOST_IDLE = 30
+# If there are no stages, the method ends when the gap has not fallen to this share of what it was in
+# so many steps. Far from the optimum it falls slowly, while rows cease to have a loss one by one.
+_FALL, _MOST_IDLE = 0.99, 30
 # The sample is misleading if J on all rows exceeds J on the sample by this factor.
 _MISLEADING = 1.5
 # A warm start begins with this share of the last sigma, since the problem is different, and with no
@@ -210,7 +211,7 @@ class Schedule(Stateful):
         self._tiny, self._stuck = 0, False
         # Whether sigma had to be made much smaller.
         self._cautious = False
-        # The gap when it last halved, and the number of steps since, if there are no stages.
+        # The gap when it last fell, and the number of steps since, if there are no stages.
         self._least_gap, self._idle = math.inf, 0
 
     @classmethod
@@ -254,7 +255,7 @@ class Schedule(Stateful):
         """
         if not self._rules.stages:
             self._idle += 1
-            if best.gap < 0.5 * self._least_gap:
+            if best.gap < _FALL * self._least_gap:
                 self._least_gap, self._idle = best.gap, 0
             return Move.STEP
         if self._is_misled(best):

@@ -98,37 +98,24 @@ class RowSpace(Space):
     def direction(
         self, free: NDArray[np.int64], weights: Vector, w: Vector, gradient: Vector
     ) -> Vector:
-        """Solve a system as large as the number of free rows; two, if the intercept is free.
+        """Solve a system as large as the number of free rows.
 
-        With A the Hessian of the coefficients, a its last column and c its corner, the step of a
-        free intercept is (-g_b - a.p) / (c - a.q), where A p = -g and A q = a, and the coefficients
-        move by p - q times that.
+        If the intercept is free, K = Y Y' and g leave it out. With M = I + D^1/2 K D^1/2 and
+        M t = D^1/2 1, its step is
+
+            (rho t.D^1/2 Y g - g_b) / (ridge + rho^2 t.D^1/2 1),
+
+        and z in the step of the coefficients becomes z - rho t times that. (Elimination of the
+        intercept from the columns' system would subtract large numbers that are almost equal.)
         """
-        if not self._problem.free_intercept:
-            return self._solution(free, weights, gradient)
-        rho, rows = self._problem.intercept_scaling, self._problem.rows
-        a = np.zeros(rows.dimension)
-        combination_of(rows.arrays, free, rho * weights, 0, free.size, a)
-        a[-1] = 0.0
-        ridge = intercept_ridge(self._problem, w, gradient)
-        corner = rho * rho * float(weights.sum()) + ridge
-        p = self._solution(free, weights, np.append(gradient[:-1], 0.0))
-        q = -self._solution(free, weights, a)
-        p[-1] = q[-1] = 0.0
-        # By rounding alone it may be negative.
-        rest = max(corner - inner(a, q), ridge)
-        step = (-float(gradient[-1]) - inner(a, p)) / rest
-        direction = p - step * q
-        direction[-1] = step
-        return direction
-
-    def _solution(self, free: NDArray[np.int64], weights: Vector, gradient: Vector) -> Vector:
-        rows = self._problem.rows
-        scales = np.sqrt(weights) * np.sign(self._problem.signed_weights[free])
-        products = np.empty(free.size)
+        problem, rows, rho = self._problem, self._problem.rows, self._problem.intercept_scaling
+        scales = np.sqrt(weights) * np.sign(problem.signed_weights[free])
+        products, g = np.empty(free.size), gradient
+        if problem.free_intercept:
+            g = np.append(gradient[:-1], 0.0)
 
         def multiply(first: int, last: int) -> None:
-            products_of(rows.arrays, free, gradient, first, last, products)
+            products_of(rows.arrays, free, g, first, last, products)
 
         def combine(first: int, last: int) -> Vector:
             out = np.zeros(rows.dimension)
@@ -137,15 +124,27 @@ class RowSpace(Space):
 
         work = free.size * rows.n_stored // max(1, rows.n_rows)
         self._share(multiply, free.size, work)
-        z = self._solve(free, scales, scales * products)
+        b = scales * products
+        z = self._solve(free, scales, np.column_stack([b, scales]) if problem.free_intercept else b)
         if z is None:
             return -gradient
+        intercept = 0.0
+        if problem.free_intercept:
+            z, t = np.ascontiguousarray(z.T)
+            ridge = intercept_ridge(problem, w, gradient)
+            intercept = rho * inner(t, b) - float(gradient[-1])
+            intercept /= ridge + rho * rho * inner(t, scales)
+            z -= rho * intercept * t
         steps = scales * z
         sums = self._share(combine, free.size, work)
-        direction: Vector = sum(sums[1:], sums[0]) - gradient
+        direction: Vector = sum(sums[1:], sums[0]) - g
+        if problem.free_intercept:
+            direction[-1] = intercept
         return direction
 
-    def _solve(self, free: NDArray[np.int64], scales: Vector, b: Vector) -> Vector | None:
+    def _solve(
+        self, free: NDArray[np.int64], scales: Vector, b: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
         """Solve (I + S K S) z = b; None if rounding makes the matrix far from definite."""
         K, n = row_products(self._problem.rows, self._team), free.size
         if self._room.size < n * n:

@@ -14,7 +14,6 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from certsvm.kernels.cholesky import solve_small_system
-from certsvm.kernels.rows import Vector
 from certsvm.parallel import ALONE, Team, single_threaded_blas
 from certsvm.problem.base import BaseProblem
 from certsvm.solvers.base import Solver, require
@@ -37,29 +36,35 @@ def require_small_systems(problem: BaseProblem, size: int, most: int, solver: So
     )
 
 
-def solve(A: NDArray[np.float64], b: Vector, team: Team = ALONE) -> Vector | None:
+def solve(
+    A: NDArray[np.float64], b: NDArray[np.float64], team: Team = ALONE
+) -> NDArray[np.float64] | None:
     """A^-1 b, given the lower triangle of A; None if A is not positive definite.
 
-    ``A`` is C-ordered and is overwritten.
+    ``A`` is C-ordered and is overwritten. ``b`` is a vector, or several as columns.
 
     Examples
     --------
     >>> solve(np.array([[4.0, 0.0], [2.0, 5.0]]), np.array([8.0, 12.0]))
     array([1., 2.])
     """
-    if b.size <= _SMALL:
+    if b.ndim > 1 and len(b) <= _SMALL:
+        columns = [solve(A.copy(), column.copy()) for column in b.T]
+        found = [x for x in columns if x is not None]
+        return np.column_stack(found) if len(found) == len(columns) else None
+    if len(b) <= _SMALL:
         x = b.copy()
         return x if solve_small_system(A, x) else None
     with single_threaded_blas():
         try:
-            if team.n_jobs == 1 or b.size < _LEAST_SHARED:
+            if team.n_jobs == 1 or len(b) < _LEAST_SHARED:
                 # The transpose is in LAPACK's order, so that no copy is made.
                 scipy.linalg.cho_factor(A.T, overwrite_a=True, check_finite=False)
             else:
                 _factorise(A, team)
         except np.linalg.LinAlgError:
             return None
-        solution: Vector = scipy.linalg.cho_solve((A.T, False), b, check_finite=False)
+        solution: NDArray[np.float64] = scipy.linalg.cho_solve((A.T, False), b, check_finite=False)
     return solution
 
 

@@ -19,12 +19,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import DualPoint, dual_point, dual_sum, point_of, row_sums
+from certsvm.certificates.dual import (
+    DualPoint,
+    class_sums,
+    dual_point,
+    dual_sum,
+    point_of,
+    row_sums,
+)
 from certsvm.certificates.rounding import updates_rounding
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Options, Run
+from certsvm.solvers.second_order.intercept import cost_of_balance
 from certsvm.solvers.shared.dual_start import starting_alpha
 
 
@@ -74,6 +82,11 @@ class DualCoordinateRun(Run):
             value -= float(w[-1] * (w[-1] - self._multiplier))
         return value
 
+    @property
+    def _cost_of_balance(self) -> float:
+        """About what L loses when alpha is balanced."""
+        return cost_of_balance(self._problem, self._w, float(self._w[-1]) - self._multiplier)
+
     def _visit(
         self, order: NDArray[np.int64], steps: Callable[..., Any], *parameters: float
     ) -> tuple[NDArray[np.int64], list[Any]]:
@@ -108,8 +121,9 @@ class DualCoordinateRun(Run):
         if not self._complete:
             return None
         if self._problem.free_intercept:
-            alpha = self._alpha.copy() if self._keep_alpha else self._alpha
-            return dual_point(self._problem, alpha, "dual coordinates", self._team)
+            if not self._keep_alpha:
+                return class_sums(self._problem, self._alpha, self._team).point("dual coordinates")
+            return dual_point(self._problem, self._alpha.copy(), "dual coordinates", self._team)
         return point_of(
             self._problem, self._alpha, self._w, self._rounding, "dual coordinates",
             keep_alpha=self._keep_alpha,
