@@ -80,8 +80,8 @@ _TINY, _MANY_TINY, _SLOW, _FAR, _FLATTER = 1e-3, 4, 15, 10.0, 1 / 30
 _FEW_AT_THE_END = 0.3
 # Growth of sigma after that, up to given numbers of steps, and beyond. The least sigma.
 _CAUTIOUS_GROWTH, _LEAST_SIGMA = ((3, 10.0), (8, 3.0)), 1e-30
-# If there are no stages, the method ends when the gap has not fallen to this share of what it was in
-# so many steps. Far from the optimum it falls slowly, while rows cease to have a loss one by one.
+# If there are no stages, the method ends when the gap has not fallen to this share of what it was
+# in so many steps. Far from the optimum it falls slowly, while rows lose their loss one by one.
 _FALL, _MOST_IDLE = 0.99, 30
 # The sample is misleading if J on all rows exceeds J on the sample by this factor.
 _MISLEADING = 1.5
