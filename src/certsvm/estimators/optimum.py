@@ -107,7 +107,7 @@ iterator
         True
         """
         check_is_fitted(self)
-        return self._optimum().stability(X, tensors.on_host(sample_weight))
+        return self._optimum().stability(_on_host(X), tensors.on_host(sample_weight))
 
     def coef_interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Intervals that contain ``coef_`` of the exact optimum.
@@ -175,13 +175,8 @@ iterator
         {'UNDECIDED': 0, 'NONE': 60, 'FREE': 14, 'BOUNDED': 26}
         """
         check_is_fitted(self)
-        stream = (
-            ((block, *map(tensors.on_host, rest)) for block, *rest in blocks_of(X))
-            if is_stream(X)
-            else X
-        )
         status = self._optimum().support_status(
-            stream,
+            _on_host(X),
             tensors.on_host(y),
             tensors.on_host(sample_weight),
             classes=self.classes_,
@@ -201,6 +196,13 @@ iterator
         X = added_up(rows_to_score(self, X))
         scores = scores_of(X, self.coef_) + self.intercept_
         return scored_blocks(X, scores, self.n_features_in_)
+
+
+def _on_host(X: Any) -> Any:
+    """A stream with its labels and weights on the host; rows as they are."""
+    if not is_stream(X):
+        return X
+    return ((block, *map(tensors.on_host, rest)) for block, *rest in blocks_of(X))
 
 
 def _in_kind(X: Any, optimum: Optimum) -> tuple[Any, Any]:

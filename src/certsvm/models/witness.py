@@ -113,8 +113,9 @@ class Witness:
         if alpha.ndim != 2:
             raise ValueError(f"alphas must be a matrix, one row per problem; got {alpha.shape}")
         box = np.broadcast_to(np.asarray(boxes, dtype=np.float64), alpha.shape)
-        end = np.where(box > 0, np.finfo(np.float64).max, 0.0) if loss == SQUARED_HINGE else box
-        if not (np.isfinite(box).all() and ((alpha >= 0) & (alpha <= end)).all()):
+        end = np.where(box > 0, np.inf, 0.0) if loss == SQUARED_HINGE else box
+        finite = np.isfinite(box).all() and np.isfinite(alpha).all()
+        if not (finite and ((alpha >= 0) & (alpha <= end)).all()):
             raise ValueError("alpha leaves its box, or C s_k is infinite")
         codes, scale = np.empty(alpha.shape, dtype=_CODES[bits]), np.ones(alpha.shape[0])
         for i in range(alpha.shape[0]):
