@@ -32,8 +32,10 @@ def data(n_classes: int = 2, seed: int = 0) -> tuple[Any, Any]:
 @given(
     form=st.sampled_from(["dense", "csr", "csc", "float32"]),
     n_classes=st.sampled_from([2, 4]),
-    solver=st.sampled_from(["sgd-s", "sgd-m"]),
+    solver=st.sampled_from(["sgd-s", "sgd-m", "newton", "working-set"]),
+    loss=st.sampled_from(["hinge", "squared_hinge"]),
     fit_intercept=st.booleans(),
+    penalize_intercept=st.booleans(),
     class_weight=st.sampled_from([None, "balanced", {0: 2.0, 1: 0.5}]),
     weighted=st.booleans(),
     C=st.sampled_from([0.01, 1.0]),
@@ -42,17 +44,22 @@ def test_true_certificates_are_confirmed(
     form: str,
     n_classes: int,
     solver: str,
+    loss: str,
     fit_intercept: bool,
+    penalize_intercept: bool,
     class_weight: Any,
     weighted: bool,
     C: float,
 ) -> None:
+    if solver.startswith("sgd"):
+        loss, penalize_intercept = "hinge", True
     X, y = data(n_classes)
     X = {"csr": sp.csr_matrix, "csc": sp.csc_array, "float32": np.float32}.get(form, np.asarray)(X)
     weights = np.linspace(0, 2, len(y)) if weighted else None
     clf = LinearSVC(
         C, tol=0.05, solver=solver, fit_intercept=fit_intercept, intercept_scaling=2.0,
-        class_weight=class_weight, random_state=0, store_dual=True, max_iter=100,
+        class_weight=class_weight, random_state=0, store_dual=True, max_iter=100, loss=loss,
+        penalize_intercept=penalize_intercept,
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("warnings.warn", lambda *a, **k: None)
@@ -62,7 +69,10 @@ def test_true_certificates_are_confirmed(
     assert report.ok, str(report)
     assert report.dual_verified
     for verification, certificate in zip(report, clf.certificates_, strict=True):
-        assert verification.relative_gap == pytest.approx(certificate.relative_gap, rel=1e-6)
+        gap = pytest.approx(certificate.relative_gap, rel=1e-6, abs=1e-12)
+        assert verification.relative_gap == gap
+        assert certificate.loss == loss
+        assert certificate.penalize_intercept == (penalize_intercept or not fit_intercept)
 
 
 @pytest.fixture
