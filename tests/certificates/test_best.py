@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 
 from certsvm.certificates.best import BestBounds, BestValues
-from certsvm.certificates.dual import DualPoint
+from certsvm.certificates.dual import DualPoint, dual_point
 from certsvm.certificates.rounding import Bound
+from certsvm.kernels.losses import loss_named
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from tests.problems import Case, cases, exact, exact_sum
@@ -45,7 +46,7 @@ def test_the_ledger_ignores_what_is_no_number(value: float) -> None:
     assert not ledger.certificate().met
 
 
-@given(cases())
+@given(cases(losses=("hinge", "squared_hinge"), free_intercepts=True))
 def test_j_at_zero_is_within_its_allowance(case: Case) -> None:
     best = BestBounds(case.problem(), 0.1)
     best.offer_zero()
@@ -76,3 +77,18 @@ def test_values_to_steer_by() -> None:
     assert (best.primal, best.dual) == (3.0, 2.0)
     best.offer(primal=1.5)
     assert (best.gap, best.relative_gap) == (0.0, -0.25)
+
+
+def test_the_kept_alpha_is_the_multiple_that_was_bounded() -> None:
+    problem = Problem(Rows(np.eye(2)), [1, -1], C=0.5, loss=loss_named("squared_hinge"))
+    best = BestBounds(problem, 0.1, keep_vector=True)
+    best.offer_dual(dual_point(problem, np.array([1e-3, 1e-3]), "a test"))
+    # L(a) = 2 a - a^2 - a^2: largest at 1/2, far beyond what was offered.
+    assert best.dual.scale == pytest.approx(500.0)
+    assert best.dual.alpha is not None
+    np.testing.assert_allclose(best.dual.alpha, [0.5, 0.5])
+    assert best.dual.vector is not None
+    np.testing.assert_allclose(best.dual.vector.v, [0.5, -0.5])
+    certificate = best.certificate()
+    assert certificate.dual == pytest.approx(0.5)
+    assert (certificate.loss, certificate.penalize_intercept) == ("squared_hinge", True)

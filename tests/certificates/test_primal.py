@@ -10,13 +10,17 @@ from hypothesis import strategies as st
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import Products, primal_bound
 from certsvm.certificates.rounding import length, per_size
+from certsvm.kernels.losses import loss_named
 from certsvm.parallel import Team
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from tests.problems import Case, cases, exact, exact_dot, exact_objective
 
+LOSSES = ("hinge", "squared_hinge")
+all_cases = cases(losses=LOSSES, free_intercepts=True)
 
-@given(cases(), st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6))
+
+@given(all_cases, st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6))
 def test_primal_is_within_its_allowance_of_the_exact_value(
     case: Case, seed: int, size: float
 ) -> None:
@@ -25,10 +29,12 @@ def test_primal_is_within_its_allowance_of_the_exact_value(
     bound = primal_bound(problem, w)
     error = abs(Fraction(bound.value) - exact_objective(case, w))
     assert error <= Fraction(bound.rounding)
-    assert bound.rounding <= 1e-12 * (bound.value + size)
+    # Under the square, an error in a product is multiplied by the margin's violation.
+    sizes = size if case.loss == "hinge" else size * size
+    assert bound.rounding <= 1e-12 * (bound.value + size + sizes)
 
 
-@given(cases(), st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6), st.integers(0, 12))
+@given(all_cases, st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6), st.integers(0, 12))
 def test_primal_from_products_that_were_mixed_many_times(
     case: Case, seed: int, size: float, mixtures: int
 ) -> None:
@@ -62,13 +68,65 @@ def test_a_row_just_short_of_its_margin_has_a_loss() -> None:
     assert beyond.rounding < 1e-13
 
 
+def test_a_square_just_short_of_the_margin_has_a_loss() -> None:
+    """It is less than a unit roundoff of one, but C is large; so is the error in it."""
+    problem = Problem(Rows(np.ones((1, 1))), [1], C=1e30, loss=loss_named("squared_hinge"))
+    for short in (2.0**-40, 2.0**-52, 0.0):
+        w = np.array([1.0 - short])
+        bound = primal_bound(problem, w)
+        expected = exact(w[0]) ** 2 / 2 + exact(1e30) * exact(short) ** 2
+        assert abs(exact(bound.value) - expected) <= exact(bound.rounding)
+    # A row exactly on the margin may have a loss of its rounding errors, squared.
+    assert 0.0 < bound.rounding <= 1e4
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_arithmetic_of_a_loss_rounds(loss: str) -> None:
+    """Products that are exact: what is left is the loss, its square, its weight and C."""
+    worst = 0.0
+    for s, C, x in np.random.default_rng(0).uniform(1.0, 2.0, (3000, 3)):
+        case = Case(np.array([[x]]), np.array([-1.0]), np.array([s]), C, 0.0,
+                    "dense-float64-int32", loss)  # fmt: skip
+        bound = primal_bound(case.problem(), np.array([1.0]))
+        error = abs(exact(bound.value) - exact_objective(case, np.array([1.0])))
+        assert error <= exact(bound.rounding)
+        worst = max(worst, float(error) / bound.value)
+    assert worst > 2.0**-53
+
+
+def test_a_free_intercept_costs_nothing() -> None:
+    rows = Rows(np.zeros((2, 1)), intercept_scaling=2.0)
+    w = np.array([3.0, 50.0])
+    penalised, free = (
+        primal_bound(Problem(rows, [1, -1], penalize_intercept=penalised), w).value
+        for penalised in (True, False)
+    )
+    assert free == 4.5 + 101.0
+    assert penalised == free + 1250.0
+
+
+@pytest.mark.parametrize("size", [1e150, 1e160, 1e200, 1e300])
+def test_squares_that_overflow_are_no_value(size: float) -> None:
+    problem = Problem(
+        Rows(np.eye(2), intercept_scaling=1.0), [1, -1], loss=loss_named("squared_hinge"),
+        penalize_intercept=False,
+    )  # fmt: skip
+    bound = primal_bound(problem, np.array([0.0, 0.0, -size]))
+    expected = (1 + exact(size)) ** 2
+    assert not np.isfinite(bound.high) or abs(exact(bound.value) - expected) <= exact(
+        bound.rounding
+    )
+    assert np.isfinite(bound.high) == (size < 1e154)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(20))
-def test_products_that_cancel(seed: int) -> None:
+def test_products_that_cancel(seed: int, loss: str) -> None:
     """The loss is small, and the error in it is that of its large terms."""
     rng = np.random.default_rng(seed)
     y, w = rng.standard_normal((2, 12))
     w += (1.0 - 1e-9 - y @ w) / (y @ y) * y
-    case = Case(y[None], np.ones(1), None, 1e6, 0.0, "dense-float64-int32")
+    case = Case(y[None], np.ones(1), None, 1e6, 0.0, "dense-float64-int32", loss)
     bound = primal_bound(case.problem(), w)
     assert abs(exact(bound.value) - exact_objective(case, w)) <= exact(bound.rounding)
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from certsvm.certificates.certificate import Certificate
+from certsvm.kernels.losses import LOSSES
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import (
@@ -31,7 +33,19 @@ from certsvm.solvers import (
 from certsvm.solvers.newton import NewtonRun
 from certsvm.solvers.smoothed_newton import SmoothedNewtonRun
 from certsvm.training.loop import train
-from tests.problems import Case, cases, exact_objective, optimum, require_proof
+from tests.exact import exact_optimum
+from tests.problems import (
+    Case,
+    cases,
+    exact,
+    exact_dual,
+    exact_objective,
+    optimum,
+    require_proof,
+    streamed,
+)
+
+Cases = st.SearchStrategy[Case]
 
 CERTIFYING: list[Solver] = [
     SGDs(),
@@ -56,58 +70,123 @@ CERTIFYING: list[Solver] = [
 ]
 certifying = pytest.mark.parametrize("solver", CERTIFYING, ids=lambda solver: solver.label)
 seeds = st.integers(0, 2**32 - 1)
+# Problems with the squared hinge, or a free intercept, or both.
+others = cases(losses=("hinge", "squared_hinge"), free_intercepts=True).filter(
+    lambda case: case.free_intercept or case.loss != "hinge"
+)
+on_all_problems = pytest.mark.parametrize(
+    ("solver", "problems"),
+    [pytest.param(solver, cases(), id=solver.label) for solver in CERTIFYING]
+    + [
+        pytest.param(solver, others, id=f"{solver.label}, others")
+        for solver in CERTIFYING
+        if solver.frees_intercept
+    ],
+)
+
+
+def bounds(case: Case) -> tuple[float | Fraction, float | Fraction]:
+    """Bounds on J_opt by another method."""
+    if not case.free_intercept:
+        return optimum(case)
+    found = exact_optimum(case)
+    assume(found is not None)
+    assert found is not None
+    value = exact_objective(case, found.w)
+    assert value == exact_dual(case, found.alpha)
+    return value, value
+
+
+def require_true(certificate: Certificate, case: Case) -> None:
+    """Assert that J_opt is between the bounds."""
+    low, high = bounds(case)
+    assert exact(certificate.dual) - exact(certificate.dual_rounding) <= high
+    assert exact(certificate.primal) + exact(certificate.primal_rounding) >= low
 
 
 def test_every_certifying_solver_is_here() -> None:
     certifying = {n for n, s in SOLVERS.items() if s.certifies}
     assert {s.name for s in CERTIFYING} == certifying | {"auto"}
+    general = {s.name for s in CERTIFYING if s.frees_intercept}
+    assert general == {"auto", "working-set", "dcd", "newton", "smoothed-newton"}
+    assert general == {s.name for s in CERTIFYING if len(s.losses) == len(LOSSES)}
 
 
-@certifying
-@given(case=cases(), seed=seeds, passes=st.integers(1, 30))
-def test_proposition_2(solver: Solver, case: Case, seed: int, passes: int) -> None:
-    """L <= J_opt <= J at the end of every pass, against another solver at 1e-8."""
-    low, high = optimum(case)
-    result = train(case.problem(), solver, tol=0.0, max_iter=passes, seed=seed)
-    certificate = result.certificate
-    assert certificate.dual - certificate.dual_rounding <= high
-    assert certificate.primal + certificate.primal_rounding >= low
-    assert (result.history["dual"] <= high * (1 + 1e-9) + 1e-9).all()
-
-
-@certifying
-@given(case=cases(), seed=seeds, passes=st.integers(1, 30))
-def test_alpha_lies_in_the_box_and_gives_the_bound(
-    solver: Solver, case: Case, seed: int, passes: int
+@on_all_problems
+@given(data=st.data(), seed=seeds, passes=st.integers(1, 30))
+def test_proposition_2(
+    solver: Solver, problems: Cases, data: st.DataObject, seed: int, passes: int
 ) -> None:
+    """L <= J_opt <= J at the end of every pass, against another solver at 1e-8."""
+    case = data.draw(problems)
+    result = train(case.problem(), solver, tol=0.0, max_iter=passes, seed=seed)
+    require_true(result.certificate, case)
+    assert (result.history["dual"] <= float(bounds(case)[1]) * (1 + 1e-9) + 1e-9).all()
+    assert result.certificate.loss == case.loss
+    assert result.certificate.penalize_intercept == (not case.free_intercept)
+
+
+@on_all_problems
+@given(data=st.data(), seed=seeds, passes=st.integers(1, 30))
+def test_alpha_lies_in_the_box_and_gives_the_bound(
+    solver: Solver, problems: Cases, data: st.DataObject, seed: int, passes: int
+) -> None:
+    case = data.draw(problems)
     result = train(case.problem(), solver, tol=0.0, max_iter=passes, seed=seed, keep_alpha=True)
     require_proof(case, result)
 
 
-@certifying
-@given(case=cases(), seed=seeds)
-def test_the_answer_is_the_one_that_is_certified(solver: Solver, case: Case, seed: int) -> None:
+@on_all_problems
+@given(data=st.data(), seed=seeds)
+def test_the_answer_is_the_one_that_is_certified(
+    solver: Solver, problems: Cases, data: st.DataObject, seed: int
+) -> None:
+    case = data.draw(problems)
     result = train(case.problem(), solver, tol=0.01, max_iter=8, seed=seed)
     error = abs(exact_objective(case, result.w) - Fraction(result.certificate.primal))
     assert error <= Fraction(result.certificate.primal_rounding)
 
 
-@certifying
-@given(case=cases(), seed=seeds, size=st.floats(0, 1e3))
-def test_any_start_is_certified_truly(solver: Solver, case: Case, seed: int, size: float) -> None:
-    low, high = optimum(case)
+@on_all_problems
+@given(data=st.data(), seed=seeds, size=st.floats(0, 1e3))
+def test_any_start_is_certified_truly(
+    solver: Solver, problems: Cases, data: st.DataObject, seed: int, size: float
+) -> None:
+    case = data.draw(problems)
     problem = case.problem()
     rng = np.random.default_rng(seed)
     w = size * rng.standard_normal(problem.rows.dimension)
     alpha = case.C * rng.standard_normal(problem.rows.n_rows) if seed % 2 else None
     start = Start(w, int(rng.integers(0, 1000)), alpha)
     result = train(problem, solver, tol=0.0, max_iter=5, seed=seed, start=start, keep_alpha=True)
-    certificate = result.certificate
-    assert certificate.dual - certificate.dual_rounding <= high
-    assert certificate.primal + certificate.primal_rounding >= low
+    require_true(result.certificate, case)
     if result.alpha is not None:
-        assert (result.alpha >= 0).all()
-        assert (result.alpha <= case.C * case.row_weights()).all()
+        require_proof(case, result)
+
+
+@pytest.mark.parametrize("solver", [Auto(), Newton(), SmoothedNewton()], ids=lambda s: s.label)
+@given(case=others, seed=seeds, passes=st.integers(1, 20), rows_at_once=st.integers(1, 10))
+def test_streams(solver: Solver, case: Case, seed: int, passes: int, rows_at_once: int) -> None:
+    assume(case.labels.min() < case.labels.max())
+    problem = streamed(case, rows_at_once)
+    result = train(problem, solver, tol=0.0, max_iter=passes, seed=seed, keep_alpha=True)
+    require_true(result.certificate, case)
+    require_proof(case, result)
+    error = abs(exact_objective(case, result.w) - Fraction(result.certificate.primal))
+    assert error <= Fraction(result.certificate.primal_rounding)
+
+
+@pytest.mark.parametrize(
+    "solver", [s for s in CERTIFYING if s.frees_intercept], ids=lambda solver: solver.label
+)
+@pytest.mark.parametrize("penalize_intercept", [True, False])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_alpha_is_kept_only_if_it_is_wanted(
+    solver: Solver, loss: str, penalize_intercept: bool
+) -> None:
+    case = Case(np.array([[1.0], [2.0], [3.0]]), np.array([1.0, -1.0, 1.0]), None, 1.0, 1.0,
+                "dense-float64-int32", loss, penalize_intercept)  # fmt: skip
+    assert train(case.problem(), solver, max_iter=20, seed=0).alpha is None
 
 
 @pytest.mark.parametrize("solver", [DCD(), MPU(delta=1e-6), SGDs(), SGDm()], ids=lambda s: s.label)
@@ -156,6 +235,29 @@ def test_half_a_pass_has_no_dual_point(solver: Solver, case: Case, seed: int) ->
     with pytest.raises(KeyboardInterrupt):
         run.epoch()
     assert run.dual() is None
+
+
+@pytest.mark.parametrize("scale", [1e-80, 1e-20, 1e20, 1e80])
+@pytest.mark.parametrize("free_intercept", [False, True])
+@pytest.mark.parametrize(
+    "solver", [s for s in CERTIFYING if s.frees_intercept], ids=lambda solver: solver.label
+)
+def test_bounds_of_the_squared_hinge_at_extreme_scales(
+    solver: Solver, free_intercept: bool, scale: float
+) -> None:
+    case = Case(np.array([[scale], [-scale]]), np.array([1.0, -1.0]), None, 1e5,
+                float(free_intercept), "dense-float64-int32", "squared_hinge",
+                penalize_intercept=not free_intercept)  # fmt: skip
+    # By symmetry the intercept is zero: the least of w^2 / 2 + 2 C (1 - w scale)^2.
+    least = 2 * 10**5 / (1 + 4 * 10**5 * Fraction(scale) ** 2)
+    try:
+        result = train(case.problem(), solver, tol=1e-3, max_iter=50, seed=0)
+    except ValueError as error:
+        assert "Scale the columns" in str(error)  # noqa: PT017
+        return
+    certificate = result.certificate
+    assert Fraction(certificate.dual) - Fraction(certificate.dual_rounding) <= least
+    assert Fraction(certificate.primal) + Fraction(certificate.primal_rounding) >= least
 
 
 @pytest.mark.parametrize("scale", [1e-80, 1e-20, 1e20, 1e80])

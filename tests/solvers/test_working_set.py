@@ -13,7 +13,7 @@ from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, Options, Start, WorkingSet
 from certsvm.solvers.working_set import WorkingSetRun, ascending, sweep
 from certsvm.training.loop import train
-from tests.problems import Case, cases, nearly_parallel, optimum
+from tests.problems import Case, cases, nearly_parallel, noisy, optimum
 
 
 def text(C: float, rows: int = 2000) -> Problem:
@@ -159,3 +159,17 @@ def test_the_compiled_sweep_does_what_the_python_text_says(case: Case, seed: int
     np.testing.assert_array_equal(order, order2)
     np.testing.assert_allclose(alpha, alpha2, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(w, w2, rtol=1e-9, atol=1e-9)
+
+
+def test_a_free_intercept_has_a_dual_point_at_the_end() -> None:
+    """It takes a pass, so it is made when J is computed, or when training ends."""
+    problem = noisy()
+    rows = Rows(problem.rows.matrix, intercept_scaling=1.0)
+    free = Problem(rows, problem.labels, C=0.1, penalize_intercept=False)
+    run = WorkingSet().start(free, Options(np.random.default_rng(0)))
+    epoch = run.epoch()
+    assert (epoch.dual_estimate is None) == (run.primal() is not None)
+    result = train(free, WorkingSet(), tol=0.0, max_iter=1, seed=0, keep_alpha=True)
+    assert result.certificate.dual > 0.0
+    assert result.alpha is not None
+    assert problem.labels @ result.alpha == pytest.approx(0.0, abs=1e-12)

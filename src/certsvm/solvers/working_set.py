@@ -41,7 +41,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.jit import kernel
@@ -215,8 +214,14 @@ class WorkingSetRun(DualCoordinateRun):
                 break
         self._visits.append(Visits(self.visited + work, estimate))
         self._complete = True
-        primal = self._dual_value + estimate
-        return Epoch(epochs=self._passes, updates=updates, primal_estimate=primal)
+        # If the intercept is free, the dual point takes a pass: it can wait for an evaluation.
+        waits = self._problem.free_intercept and not self._computed
+        return Epoch(
+            epochs=self._passes,
+            updates=updates,
+            primal_estimate=self._dual_value + estimate,
+            dual_estimate=self._dual_value if waits else None,
+        )
 
     @property
     def visited(self) -> int:
@@ -348,12 +353,6 @@ class WorkingSetRun(DualCoordinateRun):
         )  # fmt: skip
         self._active = active[:size]
         return max(gap, 0.0)
-
-    def dual(self) -> DualPoint | None:
-        """The point alpha; if the intercept is free, only after an evaluation: it takes a pass."""
-        if self._problem.free_intercept and not self._computed:
-            return None
-        return super().dual()
 
     def primal(self) -> tuple[Vector, Bound] | None:
         """The best combination and its J, after an evaluation."""

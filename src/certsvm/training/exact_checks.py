@@ -44,7 +44,7 @@ class ExactChecks(Stateful):
 
     def after(self, passes: int, epoch: Epoch, *, last: bool) -> float:
         """Compute J if the schedule says so; return the least J of this pass, or NaN."""
-        if epoch.dual_estimate is None:
+        if epoch.dual_estimate is None or (last and self._run.computes_primal):
             self._take_dual()
         if self._run.computes_primal:
             return self._of_run(passes, last=last)

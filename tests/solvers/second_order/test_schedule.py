@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from certsvm.certificates.best import BestValues
+from certsvm.kernels.losses import HINGE, SQUARED_HINGE
 from certsvm.solvers.second_order.schedule import (
     FIRST_SIGMA,
     LARGEST_SIGMA,
@@ -16,6 +18,7 @@ from certsvm.solvers.second_order.schedule import (
     Move,
     Rules,
     Schedule,
+    rules_for,
 )
 
 FORMS = pytest.mark.parametrize("rules", [MEMORY, PARTS, TENSORS])
@@ -288,3 +291,32 @@ def test_a_cautious_sample_makes_the_rest_cautious() -> None:
     assert rest.sigma == schedule.sigma
     after(rest, 1).judge(SOLVED, FAR)
     assert rest.sigma == pytest.approx(10.0 * schedule.sigma)
+
+
+def test_a_smooth_loss_has_one_problem() -> None:
+    for rules in (MEMORY, PARTS, TENSORS):
+        assert rules_for(HINGE, rules) is rules
+        assert rules_for(SQUARED_HINGE, rules) == replace(rules, stages=False)
+    schedule = Schedule(rules_for(SQUARED_HINGE, PARTS))
+    best = BestValues()
+    for gap in (100.0, 10.0, 1e-9):
+        best.offer(1.0 + gap, 1.0)
+        # Solved or not, far or near: there is no other problem.
+        assert schedule.judge(0.0, best) is Move.STEP
+        assert schedule.judge(1e9, best) is Move.STEP
+    assert (schedule.sigma, schedule.smoothing) == (FIRST_SIGMA, True)
+    assert not schedule.finished
+
+
+def test_without_stages_it_ends_when_the_gap_no_longer_falls() -> None:
+    schedule, best = Schedule(rules_for(SQUARED_HINGE, PARTS)), BestValues()
+    gap = 100.0
+    for _ in range(200):
+        # Slowly, but it falls.
+        gap *= 0.999
+        best.offer(1.0 + gap, 1.0)
+        schedule.judge(1.0, best)
+        assert not schedule.finished
+    for _ in range(40):
+        schedule.judge(1.0, best)
+    assert schedule.finished

@@ -6,10 +6,13 @@ import scipy.sparse as sp
 
 from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
+from certsvm.kernels.losses import LOSSES, Loss, box_end
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
+from certsvm.solvers import Newton
 from certsvm.solvers.second_order import small
 from certsvm.solvers.second_order.small import signed_rows, solve_in_place, solved_start
+from certsvm.training.loop import train
 
 
 def data(rows: int = 120, columns: int = 6) -> tuple[np.ndarray, np.ndarray]:
@@ -23,32 +26,59 @@ def gap(problem: Problem) -> float:
     start = solved_start(problem)
     assert start is not None
     assert (start.alpha >= 0).all()
-    assert (start.alpha <= problem.C * problem.weights).all()
+    assert (start.alpha <= box_end(problem.loss, problem.C, problem.weights)).all()
     dual = dual_bound(dual_point(problem, start.alpha, "test"))[0]
     return primal_bound(problem, start.w).value / dual.value - 1.0
 
 
+both_losses = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+
+
+@both_losses
 @pytest.mark.parametrize("C", [1e-4, 0.1, 1.0, 100.0])
 @pytest.mark.parametrize("intercept_scaling", [0.0, 2.0])
-def test_the_start_is_optimal(C: float, intercept_scaling: float) -> None:
+def test_the_start_is_optimal(C: float, intercept_scaling: float, loss: Loss) -> None:
     X, labels = data()
-    assert gap(Problem(Rows(X, intercept_scaling=intercept_scaling), labels, C=C)) < 1e-9
+    rows = Rows(X, intercept_scaling=intercept_scaling)
+    assert gap(Problem(rows, labels, C=C, loss=loss)) < 1e-9
 
 
-def test_separable_classes() -> None:
+@both_losses
+def test_separable_classes(loss: Loss) -> None:
     X, labels = data()
     X[:, 0] = 3.0 * labels
-    assert gap(Problem(Rows(X), labels, C=1e3)) < 1e-9
+    assert gap(Problem(Rows(X), labels, C=1e3, loss=loss)) < 1e-9
 
 
-def test_weights_count_and_rows_of_weight_zero_do_not() -> None:
+@both_losses
+def test_the_start_is_where_newton_ends(loss: Loss) -> None:
+    X, labels = data()
+    problem = Problem(Rows(X, intercept_scaling=1.0), labels, C=0.5, loss=loss)
+    start = solved_start(problem)
+    assert start is not None
+    result = train(problem, Newton(), tol=1e-10, seed=0)
+    np.testing.assert_allclose(start.w, result.w, atol=1e-4)
+    assert primal_bound(problem, start.w).value == pytest.approx(
+        result.certificate.primal, rel=1e-9
+    )
+
+
+def test_a_free_intercept_is_left_to_others() -> None:
+    X, labels = data()
+    rows = Rows(X, intercept_scaling=1.0)
+    assert small.solves(Problem(rows, labels))
+    assert not small.solves(Problem(rows, labels, penalize_intercept=False))
+
+
+@both_losses
+def test_weights_count_and_rows_of_weight_zero_do_not(loss: Loss) -> None:
     X, labels = data()
     weights = np.random.default_rng(2).integers(0, 3, labels.size).astype(float)
-    weighted = Problem(Rows(X), labels, C=0.5, weights=weights)
+    weighted = Problem(Rows(X), labels, C=0.5, weights=weights, loss=loss)
     assert gap(weighted) < 1e-9
     start = solved_start(weighted)
     repeated = np.repeat(np.arange(labels.size), weights.astype(int))
-    same = solved_start(Problem(Rows(X[repeated]), labels[repeated], C=0.5))
+    same = solved_start(Problem(Rows(X[repeated]), labels[repeated], C=0.5, loss=loss))
     assert start is not None
     assert same is not None
     np.testing.assert_allclose(start.w, same.w, rtol=1e-6, atol=1e-9)

@@ -28,6 +28,19 @@ def test_the_solution(n: int, n_jobs: int, monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_allclose(A @ x, b, atol=1e-8)
 
 
+@pytest.mark.parametrize("n", [0, 3, 32, 33, 100])
+def test_several_right_hand_sides(n: int) -> None:
+    rng = np.random.default_rng(n)
+    B, b = rng.standard_normal((n, n + 2)), rng.standard_normal((n, 2))
+    A = B @ B.T + np.eye(n)
+    x = solve(np.tril(A), b)
+    assert x is not None
+    assert x.shape == (n, 2)
+    np.testing.assert_allclose(A @ x, b, atol=1e-8)
+    if n:
+        assert solve(-np.eye(n), b) is None
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("n", [5, 80])
 def test_no_solution(n: int, n_jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
