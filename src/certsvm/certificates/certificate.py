@@ -25,6 +25,8 @@ import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 
+from certsvm.markup.html import definitions_line, element
+
 PRIMAL_ONLY = "primal only"
 LEAST_GAP = 2.0**-52
 """The least relative gap that float64 tells from zero, which has no place on logarithmic axes."""
@@ -139,6 +141,24 @@ class Certificate:
         """L and J without rounding, the allowances counted against them."""
         low = Fraction(float(self.dual)) - Fraction(float(self.dual_rounding))
         return low, Fraction(float(self.primal)) + Fraction(float(self.primal_rounding))
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the sentence, and the bounds."""
+        colour = "#047857" if self.met else "#b91c1c"
+        return element(
+            "div",
+            element("b", str(self)),
+            definitions_line(
+                {
+                    "loss": self.loss,
+                    "C": f"{self.C:g}",
+                    "J, upper bound": f"{self.primal:.10g}",
+                    "L, lower bound": f"{self.dual:.10g}",
+                    "rounding, at most": f"{self.primal_rounding + self.dual_rounding:.1e}",
+                }
+            ),
+            style=f"border-left:4px solid {colour};padding:0.3em 0.8em",
+        )
 
     def __str__(self) -> str:
         numbers = f"primal {self.primal:.6g}, dual {self.dual:.6g}"

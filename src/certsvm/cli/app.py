@@ -29,6 +29,7 @@ _COMMANDS = {
     "select": "Choose C by cross-validation, with a proof over a range.",
     "predict": "Predict labels with a model.",
     "evaluate": "Measure how well a model predicts the labels of a file.",
+    "report": "Write a page about a model, to be opened in a browser.",
     "verify": "Recompute a model's certificate from the data.",
     "convert": "Convert text or tables to a file to train from in bounded memory.",
     "compare": "Run several solvers on the same data.",

@@ -26,6 +26,7 @@ from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.weights import dense
 from certsvm.estimators import tensors
 from certsvm.estimators.optimum import OptimumMixin
+from certsvm.estimators.reporting import ReportMixin
 from certsvm.estimators.rollback import rollback
 from certsvm.estimators.scores import rows_to_score, safe_to_read, scores_of, to_numpy
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
@@ -53,7 +54,7 @@ def _learns_online(estimator: Any) -> bool:
 
 
 class LinearSVC(
-    CallbackSupportMixin, SparseCoefMixin, OptimumMixin, ClassifierMixin, BaseEstimator
+    CallbackSupportMixin, SparseCoefMixin, OptimumMixin, ReportMixin, ClassifierMixin, BaseEstimator
 ):
     """Linear support vector classifier that proves how close to the optimum it is.
 

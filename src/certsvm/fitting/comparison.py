@@ -16,6 +16,7 @@ from certsvm.certificates.certificate import percent
 from certsvm.fitting.fit_classes import Observer, Task, train_all, untrained
 from certsvm.fitting.foreign import certify
 from certsvm.fitting.settings import Settings
+from certsvm.markup.html import element, table
 from certsvm.matrices import refuse_masked
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
@@ -93,6 +94,23 @@ class Comparison:
         from certsvm.report.plots import plot_comparison
 
         return plot_comparison(self.histories, self.dual, self.target, path)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the table, and the interval of the optimum."""
+        rows = [
+            [
+                row["solver"], row["passes"], f"{row['seconds']:.3f}", f"{row['primal']:.8g}",
+                *(
+                    percent(row[key]) if math.isfinite(row[key]) else "-"
+                    for key in ("proved_gap", "accuracy")
+                ),
+                row["ended"],
+            ]
+            for row in self.table
+        ]  # fmt: skip
+        header = ["solver", "passes", "seconds", "J", "proved", "accuracy", "ended"]
+        optimum = f"The optimum lies between {self.dual:.8g} and {self.primal:.8g}."
+        return element("div", table(header, rows), element("p", optimum))
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.results)

@@ -21,6 +21,7 @@ from certsvm.models.model import Model
 from certsvm.models.witness import WeightsWitness, Witness
 from certsvm.problem.base import SummableProblem
 from certsvm.solvers import make_solver
+from certsvm.training.history import closing_records
 from certsvm.training.result import Result
 
 
@@ -206,6 +207,7 @@ def model_of(
         feature_names=None if names is None else tuple(names),
         fingerprint=source.fingerprint,
         witness=witness,
+        history=closing_records([result.history for result in results]),
     )
 
 

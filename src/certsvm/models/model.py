@@ -37,6 +37,7 @@ from certsvm.storage.atomic import atomic_write
 from certsvm.storage.container import Container, ModelFileError, container_bytes, read_container
 from certsvm.storage.fingerprint import Fingerprint
 from certsvm.storage.strict_json import encoded
+from certsvm.training.history import CLOSING, History, closing_records
 
 KIND = "model"
 
@@ -67,6 +68,8 @@ class Model:
         Fingerprint of the training data.
     witness : Witness, WeightsWitness or None
         Dual points, from which the dual bounds can be recomputed. Needs a fingerprint.
+    history : ndarray of shape (n_records, 5), or None
+        How training went, for reports: ``certsvm.training.history.closing_records``.
     certsvm_version : str
         Version of certsvm that made the model.
 
@@ -89,6 +92,7 @@ class Model:
     feature_names: tuple[str, ...] | None = None
     fingerprint: Fingerprint | None = None
     witness: Witness | WeightsWitness | None = None
+    history: NDArray[np.float64] | None = None
     certsvm_version: str = __version__
 
     def __post_init__(self) -> None:
@@ -103,6 +107,7 @@ class Model:
         if self.feature_names is not None:
             object.__setattr__(self, "feature_names", tuple(self.feature_names))
         self._check_shapes()
+        self._check_history()
         self._check_parameters()
         for certificate in self.certificates:
             check_certificate(certificate)
@@ -141,6 +146,19 @@ class Model:
             return
         if len(names) != self.n_features or not all(isinstance(name, str) for name in names):
             raise ValueError(f"feature_names must be {self.n_features} strings")
+
+    def _check_history(self) -> None:
+        if self.history is None:
+            return
+        records = np.asarray(self.history, dtype=np.float64)
+        if records.ndim != 2 or records.shape[1] != len(CLOSING):
+            raise ValueError(f"history must have {len(CLOSING)} columns, got {records.shape}")
+        problems, known = records[:, 0], records[:, [1, 2, 4]]
+        if not (np.isfinite(known).all() and np.isin(problems, np.arange(self.n_problems)).all()):
+            raise ValueError("history has records of no problem, or numbers that are none")
+        if np.isnan(records).any():
+            raise ValueError("history contains NaN")
+        object.__setattr__(self, "history", read_only(records))
 
     def _check_parameters(self) -> None:
         # Fail now rather than when a model that took hours is saved.
@@ -208,6 +226,7 @@ class Model:
             parameters=_parameters_of(clf, certificates),
             feature_names=None if names is None else tuple(str(name) for name in names),
             fingerprint=fingerprint,
+            history=_history_of(clf),
         )
 
     def decision_function(self, X: Any, *, allow_fewer: bool = False) -> NDArray[np.float64]:
@@ -391,6 +410,8 @@ class Model:
         arrays = {name: getattr(self, name) for name in ("coef", "intercept", "class_weight")}
         if self.classes.dtype.kind != "U":
             arrays["classes"] = self.classes
+        if self.history is not None:
+            arrays["history"] = self.history
         data = container_bytes(KIND, content, arrays)
         # A disk that is full leaves the old model and the old witness: neither is replaced before
         # both are written. If we are killed between the two, their digests differ.
@@ -529,9 +550,9 @@ def _restored(
     container.require_only(
         content={"certificates", "certsvm_version", "classes", "feature_names", "fingerprint",
                  "parameters"},
-        arrays={"coef", "intercept", "class_weight"} | in_arrays,
+        arrays={"coef", "intercept", "class_weight"} | in_arrays | ({"history"} & set(arrays)),
     )  # fmt: skip
-    for name in ("coef", "intercept", "class_weight"):
+    for name in ("coef", "intercept", "class_weight", *({"history"} & set(arrays))):
         if arrays[name].dtype != np.float64:
             raise ValueError(f"{name} is not float64")
     if not isinstance(content["certsvm_version"], str):
@@ -550,6 +571,7 @@ def _restored(
         feature_names=None if feature_names is None else tuple(feature_names),
         fingerprint=None if fingerprint is None else Fingerprint(**fingerprint),
         witness=witness,
+        history=arrays.get("history"),
         certsvm_version=content["certsvm_version"],
     )
 
@@ -568,6 +590,14 @@ def _strings(content: dict[str, Any], name: str) -> list[str] | None:
     if value is None or (isinstance(value, list) and all(isinstance(v, str) for v in value)):
         return value
     raise ValueError(f"{name} is no list of strings")
+
+
+def _history_of(clf: Any) -> NDArray[np.float64] | None:
+    """The records of an estimator's training; after ``partial_fit``, none."""
+    found = getattr(clf, "history_", None)
+    if found is None or getattr(clf, "certificates_", None) is None:
+        return None
+    return closing_records([found] if isinstance(found, History) else list(found))
 
 
 def _parameters_of(clf: Any, certificates: Sequence[Certificate]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, inde
 
 from certsvm.certificates.certificate import Certificate, percent
 from certsvm.estimators.linear_svc import LinearSVC
+from certsvm.estimators.reporting import VERIFICATION, evaluation_of
 from certsvm.estimators.rollback import rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
 from certsvm.fitting.cross_validation import CrossValidation, SelectionProgress
@@ -36,6 +38,11 @@ from certsvm.fitting.error_curve import DEFAULT_RANGE, Curve, values_in
 from certsvm.fitting.folds import Fold
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
+from certsvm.markup.html import element
+from certsvm.models.model import Model
+from certsvm.report.fit import fit_sections
+from certsvm.report.page import page, write_page
+from certsvm.report.range import choice_sections
 from certsvm.selection.path import checked_range, checked_values
 from certsvm.solvers import SOLVERS, Solver, make_solver
 from certsvm.training.result import Result
@@ -470,6 +477,30 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         else:
             return
         warnings.warn(message, ConvergenceWarning, stacklevel=4)
+
+    def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
+        """Write a report of the choice: one HTML page with a slider over C.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        X : array-like or sparse matrix of shape (n_samples, n_features), default=None
+            Rows to predict with the model of all rows, if ``refit``.
+        y : array-like of shape (n_samples,), default=None
+            Their labels.
+        """
+        check_is_fitted(self)
+        sections, columns = choice_sections(self.curve_, self.certify, self.certified_)
+        if self.refit:
+            model = self.best_estimator_
+            sections.append(element("h2", "The model of all rows"))
+            sections += fit_sections(
+                Model.from_estimator(model), evaluation_of(model, X, y), VERIFICATION
+            )
+        title = "Linear SVM: the choice of C"
+        subtitle = f"cross-validation on {self.n_splits_} folds"
+        write_page(path, page(title, subtitle, *sections, columns=columns))
 
     @available_if(_refitted)
     def decision_function(self, X: Any) -> Any:

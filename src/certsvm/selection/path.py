@@ -7,6 +7,7 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
 from typing import Any, overload
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from certsvm.certificates.certificate import Certificate, percent
+from certsvm.certificates.weights import dense
 from certsvm.data.block_sources import block_source
 from certsvm.data.streams import BlockStream
 from certsvm.estimators.linear_svc import LinearSVC
@@ -29,9 +31,15 @@ from certsvm.fitting.tracing import (
     trace_values,
     with_target,
 )
+from certsvm.markup.html import element
+from certsvm.report.page import write_page
 from certsvm.report.plots import plot_path
+from certsvm.report.range import PathPoints, gap_chart, path_report
 from certsvm.solvers import Solver, Start
 from certsvm.training.result import Result
+
+# Values of C on the slider of a report.
+_MOST_POINTS = 200
 
 
 class Path(Sequence[LinearSVC]):
@@ -84,6 +92,11 @@ class Path(Sequence[LinearSVC]):
         gap = self.worst_gap
         proved = "not proved for every C" if math.isinf(gap) else f"worst gap {percent(gap)}"
         return f"<Path of {len(self)} fits for C from {low:g} to {high:g}, {proved}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what is proved, and the gap at every C."""
+        points = self._points(None, None)
+        return element("div", element("p", repr(self)[1:-1]), gap_chart(points, self.tol))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the data."""
@@ -174,11 +187,74 @@ class Path(Sequence[LinearSVC]):
                 gaps.append(self._gap(Cs[-1]))
         return plot_path(fitted, Cs, gaps, self.tol, path)
 
-    def _gap(self, C: float) -> float:
+    def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
+        """Write a report of the path: one HTML page with a slider over C.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        X : array-like or sparse matrix of shape (n_samples, n_features), default=None
+            Rows to predict with the model of every C.
+        y : array-like of shape (n_samples,), default=None
+            Their labels; both or none.
+        """
+        if (X is None) != (y is None):
+            raise ValueError("give both X and y, or none of them")
+        names = getattr(self.models[0], "feature_names_in_", None)
+        if names is None:
+            names = [f"column {j}" for j in range(self.models[0].n_features_in_)]
+        write_page(path, path_report(self._points(X, y), names, self.tol, self.worst_gap))
+
+    def _points(self, X: Any, y: Any) -> PathPoints:
+        """The path at the fitted values of C and some between them."""
+        knots = self._trace.knots
+        n = max(4, _MOST_POINTS // max(1, len(knots) - 1))
+        places = [
+            (i, share) for i in range(len(knots) - 1) for share in np.linspace(0.0, 1.0, n)[:-1]
+        ] + [(len(knots) - 1, 0.0)]
+        Cs, shares = [], []
+        for i, share in places:
+            low, high = knots[i].C, knots[min(i + 1, len(knots) - 1)].C
+            C = low if share == 0.0 else min(max(low * (high / low) ** share, low), high)
+            Cs.append(float(C))
+            shares.append((C - low) / (high - low) if high > low else 0.0)
+
+        def interpolated(values: list[Any]) -> list[Any]:
+            """At each place, the combination of what is known at the knots around it."""
+            last = len(knots) - 1
+            return [
+                (1.0 - t) * values[i] + t * values[min(i + 1, last)]
+                for (i, _), t in zip(places, shares, strict=True)
+            ]
+
+        models = [self.model(knot.C) for knot in knots]
+        certificates = [self._known(C) for C in Cs]
+        errors = None
+        if X is not None:
+            truth = np.searchsorted(models[0].classes_, np.asarray(y))
+            scores = interpolated([np.asarray(model.decision_function(X)) for model in models])
+            answers = [s > 0.0 if s.ndim == 1 else s.argmax(axis=1) for s in scores]
+            errors = [float(np.mean(answer != truth)) for answer in answers]
+        return PathPoints(
+            Cs=Cs,
+            primal=[math.nan if c is None else c.primal for c in certificates],
+            dual=[math.nan if c is None else c.dual for c in certificates],
+            gaps=[math.inf if c is None else c.proved_gap for c in certificates],
+            fitted=[knot.C for knot in knots],
+            weights=np.array(interpolated([np.asarray(dense(m.coef_))[0] for m in models])),
+            errors=errors,
+        )
+
+    def _known(self, C: float) -> Certificate | None:
         try:
-            return self.certificate(C).proved_gap
+            return self.certificate(C)
         except ValueError:
-            return math.inf
+            return None
+
+    def _gap(self, C: float) -> float:
+        certificate = self._known(C)
+        return math.inf if certificate is None else certificate.proved_gap
 
 
 def fit_path(

@@ -10,6 +10,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.markup.charts import Chart, Line, axis_for
+from certsvm.markup.html import element, table
 from certsvm.storage.fields import array, columns
 from certsvm.storage.state import Scope, State, Stateful
 
@@ -59,6 +61,8 @@ _COUNTS = ("margin_errors", "updates", "free")
 _INTEGERS = ("passes", "epochs")
 _COLUMNS = tuple(field.name for field in fields(Record))
 _FIRST_SIZE = 4
+# Passes in the table of a notebook.
+_SHOWN = 5
 
 
 class History(Stateful):
@@ -156,11 +160,76 @@ class History(Stateful):
         """A ``pandas.DataFrame`` with a row for each pass; needs pandas."""
         return _frame(self.to_dict())
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the gap against time, and the last passes."""
+        if not self._length:
+            return element("p", repr(self))
+        gaps = np.maximum(self["relative_gap"], np.finfo(np.float64).eps).tolist()
+        seconds = self["seconds"].tolist()
+        chart = Chart(
+            axis_for("seconds", seconds, low=0.0),
+            axis_for("relative gap", gaps, logarithmic=True),
+            width=420.0,
+            height=200.0,
+        )
+        last = [self[i] for i in range(max(0, self._length - _SHOWN), self._length)]
+        rows = [
+            [r.passes, f"{r.seconds:.3g}", *(_shown(v) for v in (r.primal, r.dual, r.relative_gap))]
+            for r in last
+        ]
+        return element(
+            "div",
+            chart.svg([Line("gap", seconds, gaps)]),
+            table(["passes", "seconds", "J", "L, best", "gap"], rows),
+        )
+
     def __repr__(self) -> str:
         if not self._length:
             return "<History: no pass>"
         last = self[-1]
         return f"<History: {last.passes} passes, relative gap {last.relative_gap:.3g}>"
+
+
+def _shown(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else ""
+
+
+CLOSING = ("problem", "passes", "seconds", "primal", "dual")
+# Passes of each problem that ``closing_records`` keeps.
+_MOST_RECORDS = 500
+
+
+def closing_records(histories: Sequence[History]) -> NDArray[np.float64]:
+    """How J and L closed in on each other, in one array: what a model keeps of its history.
+
+    Parameters
+    ----------
+    histories : sequence of History
+        One for each problem.
+
+    Returns
+    -------
+    records : ndarray of shape (n_records, 5)
+        The columns ``CLOSING``: the number of the problem, passes, seconds, the least J so far
+        (infinite before there is one) and the largest L. Of many passes, some are left out.
+
+    Examples
+    --------
+    >>> history = History()
+    >>> history.append(Record(seconds=0.5, passes=1, epochs=1, primal=3.0, dual=2.0))
+    >>> closing_records([history]).tolist()
+    [[0.0, 1.0, 0.5, 3.0, 2.0]]
+    """
+    parts = []
+    for i, history in enumerate(histories):
+        primal = np.fmin.accumulate(np.nan_to_num(history["primal"], nan=np.inf, posinf=np.inf))
+        dual = np.maximum.accumulate(history["dual"])
+        columns = [np.full(len(history), float(i)), history["passes"], history["seconds"]]
+        part = np.column_stack([*columns, primal, dual]).astype(np.float64)
+        if len(part) > _MOST_RECORDS:
+            part = part[np.unique(np.linspace(0, len(part) - 1, _MOST_RECORDS).round().astype(int))]
+        parts.append(part)
+    return np.concatenate(parts) if parts else np.empty((0, len(CLOSING)))
 
 
 class Histories(list[History]):
@@ -187,6 +256,16 @@ class Histories(list[History]):
     def __init__(self, histories: Iterable[History], labels: Sequence[Any]) -> None:
         super().__init__(histories)
         self.labels = list(labels)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the last pass of each class."""
+        rows = []
+        for label, history in zip(self.labels, self, strict=True):
+            last = history[-1] if len(history) else None
+            values = [] if last is None else [last.seconds, last.dual, last.relative_gap]
+            passes = 0 if last is None else last.passes
+            rows.append([label, passes, *(_shown(v) for v in (values or [math.nan] * 3))])
+        return table(["class", "passes", "seconds", "L, best", "gap"], rows)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns as lists, one class after the other; the first column is the class."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from certsvm.certificates.certificate import tidy
-from certsvm.cli.app import BadInput, put_json
-from certsvm.cli.models import blocks_for, load_model
+from certsvm.cli.app import put_json
+from certsvm.cli.evaluation import Answers, answers_on
+from certsvm.cli.models import load_model
 from certsvm.cli.options import DataOptions, as_json_option, data_options
 
 
@@ -29,34 +29,10 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     \b
     certsvm evaluate a9a.model a9a.t
     """  # noqa: D301
-    import numpy as np
-
-    from certsvm.certificates.balls import unflippable
-
     trained = load_model(model, file)
-    # About free intercepts, and so about scores, nothing is proved.
-    bounded = bool(trained.certificates) and all(
-        certificate.penalize_intercept for certificate in trained.certificates
-    )
-    confusion: dict[tuple[str, str], float] = {}
-    rows, weighted, stable = 0, False, 0.0
-    for X, y, weights in blocks_for(trained, file, options):
-        if (y == "").all():
-            raise BadInput(f"{file} has no column of labels: say which it is, with --label")
-        predicted = trained.predict(X)
-        if bounded:
-            sure = unflippable(*trained.decision_interval(X))
-            stable += float(np.sum(sure if weights is None else weights[sure]))
-        pairs = np.array([list(map(tidy, labels)) for labels in (y.tolist(), predicted.tolist())])
-        cells, cell = np.unique(pairs, axis=1, return_inverse=True)
-        totals = np.bincount(cell.ravel(), weights=weights, minlength=cells.shape[1])
-        for (true, guess), weight in zip(cells.T.tolist(), totals.tolist(), strict=True):
-            confusion[true, guess] = confusion.get((true, guess), 0.0) + weight
-        rows += len(y)
-        weighted = weighted or weights is not None
-    total = sum(confusion.values())
-    stability = stable / total if bounded and total else None
-    result = _measures(confusion) | {"rows": rows, "stability": stability}
+    answers = answers_on(trained, file, options)
+    rows, stability = answers.rows, answers.stability
+    result = _measures(answers) | {"rows": rows, "stability": stability}
     if as_json:
         put_json(result)
         return
@@ -67,7 +43,7 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
         share = math.floor(stability * 1e6) / 1e6
         click.echo(f"more training could not flip {share:.4%} of the predictions, proved")
     width = max(len(name) for name in result["classes"])
-    unit = "in weight" if weighted else "rows"
+    unit = "in weight" if answers.weighted else "rows"
     for name, scores in result["classes"].items():
         click.echo(
             f"class {name:>{width}}: precision {_percentage(scores['precision'])}, recall "
@@ -75,9 +51,8 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
         )
 
 
-def _measures(confusion: dict[tuple[str, str], float]) -> dict[str, Any]:
-    total = sum(confusion.values())
-    right = sum(weight for (true, guess), weight in confusion.items() if true == guess)
+def _measures(answers: Answers) -> dict[str, Any]:
+    confusion = answers.confusion
     classes: dict[str, Any] = {}
     for name in sorted({name for pair in confusion for name in pair}):
         true = sum(weight for pair, weight in confusion.items() if pair[0] == name)
@@ -90,7 +65,7 @@ def _measures(confusion: dict[tuple[str, str], float]) -> dict[str, Any]:
         }
     recalls = [c["recall"] for c in classes.values() if c["recall"] is not None]
     return {
-        "accuracy": right / total if total else 0.0,
+        "accuracy": answers.accuracy,
         "balanced_accuracy": sum(recalls) / len(recalls) if recalls else 0.0,
         "classes": classes,
     }

@@ -1,0 +1,43 @@
+"""certsvm report."""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+
+from certsvm.cli.evaluation import answers_on
+from certsvm.cli.inputs import require_other_file
+from certsvm.cli.models import load_model
+from certsvm.cli.options import DataOptions, data_options
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument(
+    "file", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True)
+)
+@click.option("-o", "--output", metavar="PAGE", help="The page to write [default: MODEL.html].")
+@data_options
+def command(model: str, file: str | None, output: str | None, options: DataOptions) -> None:
+    """Write a page about MODEL, to be opened in a browser: what is proved, and what it says.
+
+    The page needs nothing else, and fetches nothing. With FILE, it also has the accuracy of the
+    predictions there, and the share that more training could not flip.
+
+    \b
+    certsvm report a9a.model a9a.t
+    """  # noqa: D301
+    from certsvm.report.fit import Evaluation, fit_report
+    from certsvm.report.page import write_page
+
+    page = output or f"{model}.html"
+    require_other_file(page, model, *([] if file is None else [file]))
+    trained = load_model(model, file)
+    evaluation = None
+    if file is not None:
+        answers = answers_on(trained, file, options)
+        evaluation = Evaluation(answers.rows, answers.stability, answers.accuracy)
+    verification = shlex.join(["certsvm", "verify", model, "TRAINING-DATA"])
+    write_page(page, fit_report(trained, evaluation=evaluation, verification=verification))
+    click.echo(page)

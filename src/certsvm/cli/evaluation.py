@@ -1,0 +1,75 @@
+"""What a model answers on the rows of a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from certsvm.certificates.certificate import tidy
+from certsvm.cli.app import BadInput
+from certsvm.cli.models import blocks_for
+from certsvm.cli.options import DataOptions
+
+if TYPE_CHECKING:
+    from certsvm.models import Model
+
+
+@dataclass
+class Answers:
+    """Predictions beside the truth.
+
+    Attributes
+    ----------
+    confusion : dict
+        The weight of the rows of each pair of a true and a predicted label.
+    rows : int
+        Their number.
+    weighted : bool
+        Whether rows have weights.
+    stability : float or None
+        The share of predictions that more training could not flip; None if nothing is proved.
+    """
+
+    confusion: dict[tuple[str, str], float] = field(default_factory=dict)
+    rows: int = 0
+    weighted: bool = False
+    stability: float | None = None
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows."""
+        return sum(self.confusion.values())
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right predictions."""
+        right = sum(weight for (true, guess), weight in self.confusion.items() if true == guess)
+        return right / self.total if self.total else 0.0
+
+
+def answers_on(model: Model, file: str, options: DataOptions) -> Answers:
+    """Let a model predict the labels of a file, block by block."""
+    import numpy as np
+
+    from certsvm.certificates.balls import unflippable
+
+    answers, stable = Answers(), 0.0
+    # About free intercepts, and so about scores, nothing is proved.
+    proves = bool(model.certificates) and all(c.penalize_intercept for c in model.certificates)
+    for X, y, weights in blocks_for(model, file, options):
+        if (y == "").all():
+            raise BadInput(f"{file} has no column of labels: say which it is, with --label")
+        predicted = model.predict(X)
+        if proves:
+            sure = unflippable(*model.decision_interval(X))
+            stable += float(np.sum(sure if weights is None else weights[sure]))
+        pairs = np.array([list(map(tidy, labels)) for labels in (y.tolist(), predicted.tolist())])
+        cells, cell = np.unique(pairs, axis=1, return_inverse=True)
+        totals = np.bincount(cell.ravel(), weights=weights, minlength=cells.shape[1])
+        for (true, guess), weight in zip(cells.T.tolist(), totals.tolist(), strict=True):
+            answers.confusion[true, guess] = answers.confusion.get((true, guess), 0.0) + weight
+        answers.rows += len(y)
+        answers.weighted = answers.weighted or weights is not None
+    if proves and answers.total:
+        answers.stability = stable / answers.total
+    return answers

@@ -1,0 +1,1 @@
+"""HTML and SVG, for reports and notebooks: text is escaped, and nothing is fetched."""

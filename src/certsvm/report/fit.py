@@ -1,0 +1,270 @@
+"""The report of a fit: what is proved, how training went, and what the model says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certsvm.certificates.certificate import (
+    LEAST_GAP,
+    Certificate,
+    percent,
+    relative_gap,
+    tidy,
+)
+from certsvm.markup.charts import Chart, Line, axis_for, bars
+from certsvm.markup.html import Html, definitions, element, joined, table
+from certsvm.models.model import Model
+from certsvm.report.page import facts, machine, page, section
+from certsvm.storage.fingerprint import Fingerprint
+from certsvm.training.history import CLOSING
+
+# Weights of each class, and classes whose weights are shown.
+_MOST_WEIGHTS, _MOST_CLASSES = 20, 30
+# The chart of J and L shows values up to this multiple of the best L.
+_HIGHEST = 2.0
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model answers on some rows.
+
+    Attributes
+    ----------
+    n_rows : int
+        How many they are.
+    stability : float or None
+        The share of predictions that more training could not flip, proved; None if unknown.
+    accuracy : float or None
+        The share of right predictions; None without labels.
+    fingerprint : Fingerprint or None
+        Of rows and labels.
+    """
+
+    n_rows: int
+    stability: float | None
+    accuracy: float | None
+    fingerprint: Fingerprint | None = None
+
+
+def fit_report(
+    model: Model, *, evaluation: Evaluation | None = None, verification: str = ""
+) -> str:
+    """The page.
+
+    Parameters
+    ----------
+    model : Model
+        The fitted model.
+    evaluation : Evaluation, default=None
+        What it answers on some rows.
+    verification : str, default=""
+        The command that verifies it.
+
+    Returns
+    -------
+    page : str
+        In HTML.
+    """
+    names = ", ".join(tidy(label) for label in model.classes[:6])
+    more = f" and {model.classes.size - 6} more" if model.classes.size > 6 else ""
+    return page(
+        "Linear SVM: the fit and its proof",
+        f"{model.n_features:,} columns; classes {names}{more}",
+        *fit_sections(model, evaluation, verification),
+    )
+
+
+def fit_sections(
+    model: Model, evaluation: Evaluation | None, verification: str
+) -> list[Html | None]:
+    """The parts of a page that are about one model."""
+    return [
+        verdict(model.certificates),
+        _key_facts(model, evaluation),
+        _training(model),
+        _classes(model),
+        _weights(model),
+        _data(model, evaluation),
+        section("Parameters", definitions(_parameters(model))),
+        section("Machine", machine()),
+        _verification(verification),
+    ]
+
+
+def records_of(model: Model, i: int) -> NDArray[np.float64]:
+    """How J and L of one problem closed in on each other; empty if that is not known."""
+    if model.history is None:
+        return np.empty((0, len(CLOSING)))
+    records: NDArray[np.float64] = model.history[model.history[:, 0] == i]
+    return records
+
+
+def problem_labels(model: Model) -> list[Any]:
+    """The class on the positive side of each problem."""
+    classes: list[Any] = model.classes.tolist()
+    return classes[1:] if len(classes) == 2 else classes
+
+
+def verdict(certificates: Sequence[Certificate]) -> Html:
+    """The certificate as a sentence; for several classes, of the one with the largest gap."""
+    if not certificates:
+        return element("p", "Nothing is proved about this model.", class_="verdict missed")
+    worst = max(certificates, key=lambda certificate: certificate.proved_gap)
+    if not 0.0 <= worst.proved_gap < math.inf:
+        return element("p", str(worst), class_="verdict missed")
+    of = "Its objective is" if len(certificates) == 1 else "The objective of every class is"
+    target = f"The target was {worst.target * 100:.6g} %"
+    return element(
+        "p", f"{of} within ", element("strong", percent(worst.proved_gap)),
+        " of the best possible value. This is proved, rounding errors included. ",
+        f"{target}, and is met." if worst.met else f"{target}, and is not met.",
+        class_="verdict" if worst.met else "verdict missed",
+    )  # fmt: skip
+
+
+def _key_facts(model: Model, evaluation: Evaluation | None) -> Html:
+    shown: dict[str, object] = {}
+    if model.certificates:
+        worst = max(model.certificates, key=lambda certificate: certificate.proved_gap)
+        shown["J, an upper bound on the optimum"] = f"{worst.primal:.6g}"
+        shown["L, a lower bound"] = f"{worst.dual:.6g}"
+    ends = [records[-1] for i in range(model.n_problems) if len(records := records_of(model, i))]
+    if ends:
+        shown["passes over the data"] = int(max(end[1] for end in ends))
+        shown["seconds of training"] = f"{sum(end[2] for end in ends):.3g}"
+    if evaluation is not None:
+        if evaluation.accuracy is not None:
+            rows = f"{evaluation.n_rows:,} rows"
+            shown[f"right predictions on {rows}"] = f"{100 * evaluation.accuracy:.2f} %"
+        if evaluation.stability is not None:
+            # Rounded down: it is what is proved.
+            share = math.floor(1e4 * evaluation.stability) / 100
+            shown["predictions that more training could not flip"] = f"{share:.2f} %"
+    return facts(shown)
+
+
+def _training(model: Model) -> Html | None:
+    """J and L closing in on each other, of the class with the largest gap."""
+    gaps = [c.proved_gap for c in model.certificates]
+    worst = gaps.index(max(gaps)) if gaps else 0
+    records = records_of(model, worst)
+    if not len(records):
+        return None
+    of = f", of class {tidy(problem_labels(model)[worst])}" if model.n_problems > 1 else ""
+    return section(
+        f"J and L closing in on each other{of}",
+        element("div", *closing_charts(records), class_="pair"),
+        element(
+            "p",
+            "The optimum lies between the two lines at every moment. The gap is what is proved.",
+            class_="soft",
+        ),
+    )
+
+
+def closing_charts(records: NDArray[np.float64]) -> list[Html]:
+    """J and L against time, and their gap."""
+    seconds, primal, dual = (records[:, i].tolist() for i in (2, 3, 4))
+    gaps = [max(relative_gap(J, L), LEAST_GAP) for J, L in zip(primal, dual, strict=True)]
+    span = axis_for("seconds", seconds, low=0.0)
+    best, known = max(dual), [J for J in primal if math.isfinite(J)]
+    high = max(known, default=1.0)
+    if best > 0.0:
+        high = min(high, _HIGHEST * best)
+    objective = Chart(span, axis_for("objective", [], low=0.0, high=1.05 * high))
+    proved = Chart(span, axis_for("relative gap", gaps, logarithmic=True))
+    return [
+        element("figure", objective.svg([Line("J", seconds, primal), Line("L", seconds, dual)])),
+        element("figure", proved.svg([Line("gap", seconds, gaps)])),
+    ]
+
+
+def _classes(model: Model) -> Html | None:
+    if len(model.certificates) < 2:
+        return None
+    rows = []
+    for i, (label, c) in enumerate(zip(problem_labels(model), model.certificates, strict=True)):
+        records = records_of(model, i)
+        passes = int(records[-1, 1]) if len(records) else ""
+        met = "met" if c.met else "not met"
+        rows.append(
+            [tidy(label), f"{c.primal:.6g}", f"{c.dual:.6g}", percent(c.proved_gap), met, passes]
+        )
+    header = ["class against the rest", "J", "L", "gap, proved", "target", "passes"]
+    return section("Classes", element("div", table(header, rows), class_="scroll"))
+
+
+def _weights(model: Model) -> Html:
+    low, high = model.coef_interval()
+    names = column_names(model)
+    pictures = []
+    for i, label in enumerate(problem_labels(model)[:_MOST_CLASSES]):
+        w = model.coef[i]
+        top = np.argsort(-np.abs(w), kind="stable")[:_MOST_WEIGHTS]
+        top = top[w[top] != 0.0]
+        picture = bars(
+            [names[j] for j in top], w[top].tolist(), low[i][top].tolist(), high[i][top].tolist(),
+            f"weight for class {tidy(label)}",
+        )  # fmt: skip
+        pictures.append(
+            element("figure", picture)
+            if model.n_problems == 1
+            else element("details", element("summary", tidy(label)), picture, open=_open(i))
+        )
+    rest = model.n_problems - len(pictures)
+    return section(
+        "The largest weights",
+        joined(pictures),
+        element("p", f"{rest} more classes are not shown.", class_="soft") if rest > 0 else None,
+        element(
+            "p",
+            "The black line is an interval that contains the weight at the exact optimum, proved.",
+            class_="soft",
+        ),
+    )
+
+
+def column_names(model: Model) -> Sequence[str]:
+    """The names of the columns, or their positions."""
+    return model.feature_names or [f"column {j}" for j in range(model.n_features)]
+
+
+def _open(i: int) -> str | None:
+    return "" if i == 0 else None
+
+
+def _data(model: Model, evaluation: Evaluation | None) -> Html:
+    about: list[tuple[object, object]] = [("columns", f"{model.n_features:,}")]
+    if model.fingerprint is not None:
+        about.append(("training data", _described(model.fingerprint)))
+    if evaluation is not None and evaluation.fingerprint is not None:
+        about.append(("rows predicted", _described(evaluation.fingerprint)))
+    return section("Data", definitions(about))
+
+
+def _described(found: Fingerprint) -> str:
+    return f"{found.n_rows:,} rows, {found.n_values:,} values, fingerprint {found.digest}"
+
+
+def _parameters(model: Model) -> list[tuple[object, object]]:
+    return [(name, _shown(value)) for name, value in model.parameters.items()]
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _verification(command: str) -> Html | None:
+    if not command:
+        return None
+    return section(
+        "Verification",
+        element("p", "Anyone who has the data can recompute the certificate:"),
+        element("pre", command),
+    )

@@ -1,0 +1,42 @@
+"""A page about a model in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.running import run, write
+from tests.report.browser import opened
+
+
+def test_the_page_tells_what_is_proved(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_classes=3)
+    run("train", "data", "-q", cwd=tmp_path)
+    made = run("report", "data.model", "data", cwd=tmp_path)
+    assert made.code == 0
+    assert made.out.strip() == "data.model.html"
+    with opened(tmp_path / "data.model.html") as driver:
+        text = driver.find_element("css selector", "body").text
+        assert "The objective of every class is within" in text
+        assert "J and L closing in on each other" in text
+        assert "certsvm verify data.model" in text
+        assert "could not flip" in text
+        assert "fingerprint" in text
+
+
+def test_without_data_and_elsewhere(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    run("train", "data", "-q", cwd=tmp_path)
+    assert run("report", "data.model", "-o", "page.html", cwd=tmp_path).code == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "could not flip" not in page
+    assert page.startswith("<!DOCTYPE html>")
+
+
+def test_the_page_does_not_replace_the_model(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    run("train", "data", "-q", cwd=tmp_path)
+    before = (tmp_path / "data.model").read_bytes()
+    refused = run("report", "data.model", "-o", "data.model", cwd=tmp_path)
+    assert refused.code == 2
+    assert (tmp_path / "data.model").read_bytes() == before
+    assert run("report", "data", cwd=tmp_path).code == 2

@@ -1,0 +1,127 @@
+"""Reports in a real browser: they open, the slider moves, nothing is fetched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.preprocessing import StandardScaler
+
+from certsvm import LinearSVC, LinearSVCCV, fit_path
+from tests.report.browser import opened
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[Any, Any]:
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    scaled = pd.DataFrame(StandardScaler().fit_transform(X), columns=X.columns)
+    return scaled, np.where(y == 1, "benign", "<img src=x>malignant")
+
+
+def text_of(driver: Any, selector: str) -> str:
+    from selenium.webdriver.common.by import By
+
+    return driver.find_element(By.CSS_SELECTOR, selector).text
+
+
+def move(driver: Any, position: int) -> None:
+    driver.execute_script(
+        "const input = document.querySelector('input[type=range]');"
+        "input.value = arguments[0]; input.dispatchEvent(new Event('input'));",
+        position,
+    )
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (400, True)])
+def test_a_fit(data: tuple[Any, Any], tmp_path: Path, width: int, dark: bool) -> None:
+    X, y = data
+    page = tmp_path / "fit.html"
+    clf = LinearSVC(C=0.1, solver="working-set", random_state=0).fit(X, y)
+    clf.report(page, X, y)
+    with opened(page, width, dark=dark) as driver:
+        assert "of the best possible value" in text_of(driver, ".verdict")
+        text = text_of(driver, "body")
+        assert "<img src=x>malignant" in text
+        assert "could not flip" in text
+        assert "certsvm.verify(clf, X, y)" in text
+        assert "worst texture" in driver.page_source
+        # Nothing sticks out of the page.
+        assert driver.execute_script(
+            "return document.documentElement.scrollWidth <= window.innerWidth"
+        )
+
+
+def test_a_path(data: tuple[Any, Any], tmp_path: Path) -> None:
+    X, y = data
+    page = tmp_path / "path.html"
+    path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.01, 1.0))
+    path.report(page, X, y)
+    with opened(page) as driver:
+        seen = set()
+        for position in (0, 50, 10_000):
+            move(driver, position)
+            seen.add(text_of(driver, "output[data-column='C']"))
+            at = driver.execute_script(
+                "return document.querySelector('.cursor').getAttribute('x1')"
+            )
+            seen.add(at)
+            width = driver.execute_script("return document.querySelector('.bar i').style.width")
+            assert width.endswith("%")
+        assert len(seen) == 6
+        assert text_of(driver, "output[data-column='C']") == "1"
+        assert text_of(driver, "output[data-column='model']") == "fitted"
+        error = text_of(driver, "output[data-column='error']")
+        assert error == f"{100 * np.mean(path.model(1.0).predict(X) != y):.2f} %"
+
+
+def test_a_choice(data: tuple[Any, Any], tmp_path: Path) -> None:
+    X, y = data
+    page = tmp_path / "choice.html"
+    clf = LinearSVCCV(C_range=(0.01, 0.1), certify=0.02, random_state=0).fit(X, y)
+    clf.report(page, X, y)
+    with opened(page) as driver:
+        move(driver, 0)
+        low, high = (
+            text_of(driver, f"output[data-column='{end} error']") for end in ("lowest", "highest")
+        )
+        assert float(low.split()[0]) <= float(high.split()[0])
+        assert "The model of all rows" in text_of(driver, "body")
+
+
+def test_several_classes_without_rows(tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    page = tmp_path / "iris.html"
+    LinearSVC(random_state=0).fit(X, y).report(page)
+    text = page.read_text()
+    assert text.count("<details") == 3
+    assert "could not flip" not in text
+    with pytest.raises(ValueError, match="y without X"):
+        LinearSVC().fit(X, y).report(page, y=y)
+
+
+def test_after_partial_fit_nothing_is_proved(tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    page = tmp_path / "stream.html"
+    LinearSVC().partial_fit(X, y, classes=[0, 1, 2]).report(page)
+    assert "Nothing is proved" in page.read_text()
+
+
+def test_a_choice_without_a_proof(tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    page = tmp_path / "plain.html"
+    LinearSVCCV(Cs=3, refit=False).fit(X, y).report(page)
+    text = page.read_text()
+    assert "Nothing is proved about other values" in text
+    assert "<input" not in text
+
+
+def test_a_path_of_values(tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    path = fit_path(LinearSVC(random_state=0), X, y, [0.1, 1.0])
+    path.report(tmp_path / "values.html")
+    with pytest.raises(ValueError, match="both X and y"):
+        path.report(tmp_path / "values.html", X)
