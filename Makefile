@@ -15,7 +15,7 @@ MINUTES ?= 15
 SEED ?= 0
 KIND ?=
 
-.PHONY: help demo test faults test-rounding test-torch lint check bench peers paper clean
+.PHONY: help demo test faults test-rounding test-torch lint check docs docs-links bench peers paper clean
 
 help:
 	@echo "make demo           train on a text-like problem, verify the certificate, compare"
@@ -25,6 +25,8 @@ help:
 	@echo "make test-torch     run the tests of tensors; installs PyTorch (TORCH= says which)"
 	@echo "make lint           ruff, mypy --strict, import rules"
 	@echo "make check          lint and test"
+	@echo "make docs           build the site into docs/_build/html; warnings are errors"
+	@echo "make docs-links     check that the links of the site to other sites lead somewhere"
 	@echo "make bench          run the benchmarks; DATA=folder names a folder of libsvm files"
 	@echo "make peers          compare with other solvers; needs DATA=folder, takes hours"
 	@echo "make paper          the paper's tables; DATA=folder, or QUICK=1 for generated data, ten minutes"
@@ -80,6 +82,18 @@ lint: $(VENV)/.dev
 
 check: lint test
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@ $(VENV)/.runtime
+
+# Runs the gallery, except for scripts that have not changed since the last time.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+docs-links: $(VENV)/.docs
+	$(BIN)/python -m sphinx -b linkcheck -D plot_gallery=0 docs docs/_build/links
+
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA))
 
@@ -93,4 +107,5 @@ paper: $(VENV)/.dev
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache .import_linter_cache
+	rm -rf docs/_build docs/api docs/auto_examples docs/sg_execution_times.rst
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
