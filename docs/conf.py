@@ -23,11 +23,11 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx_click",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     # Our own, in _ext.
+    "command_line",
     "docstrings",
     "external_names",
     "repository_links",
@@ -36,8 +36,11 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = ["_build", "auto_examples/**/*.ipynb"]
 templates_path = ["_templates"]
 nitpicky = True
-# The migration guide joins the table of contents by a pattern, as soon as it is there.
-suppress_warnings = ["toc.empty_glob"]
+# Values in docstrings, default="auto", are quoted as in Python.
+smartquotes = False
+toc_object_entries_show_parents = "hide"
+# Behind the public names, and not in the reference.
+nitpick_ignore = [("py:class", "certsvm.dask.problem.ClusterProblem")]
 
 # Markdown: every heading has an anchor, as on GitHub. Indented blocks are formulas and commands.
 myst_enable_extensions = ["colon_fence"]
@@ -84,7 +87,11 @@ html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_sidebars = {"index": [], "faq": [], "glossary": [], "citing": [], "changelog": []}
 html_theme_options = {
-    "logo": {"text": "certsvm", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
+    "logo": {
+        "text": "certsvm",
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+    },
     "github_url": repository_url,
     "header_links_before_dropdown": 6,
     "navigation_with_keys": False,

@@ -2,10 +2,10 @@
 Every C at once
 ===============
 
-A grid of values of C leaves gaps between them. ``fit_path`` with a range leaves none: it proves that
-every C in the range, fitted or not, has a model whose objective is within ``tol`` of the optimum at
-that C. It takes a handful of fits, since a model and its dual point also prove something about their
-neighbours.
+A grid of values of C leaves gaps between them. ``fit_path`` with a range leaves none: it proves
+that every C in the range, fitted or not, has a model whose objective is within ``tol`` of the
+optimum at that C. It takes a handful of fits, since a model and its dual point also prove something
+about their neighbours.
 """
 
 import matplotlib.pyplot as plt

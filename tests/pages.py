@@ -46,7 +46,7 @@ def children(page: Path) -> Iterator[Path | str]:
                 continue
             if "*" in entry:
                 yield from (path.resolve() for path in page.parent.glob(f"{entry}.md"))
-            elif entry.startswith(_MADE):
+            elif entry.startswith("auto_examples/"):
                 yield entry
             else:
                 both = [(page.parent / f"{entry}{ending}").resolve() for ending in (".md", ".rst")]
@@ -54,7 +54,7 @@ def children(page: Path) -> Iterator[Path | str]:
 
 
 def snippets(page: Path) -> list[Snippet]:
-    """The snippets of a page, with the output that follows in a block of its own, or in the same."""
+    """The snippets of a page, with the output that follows them."""
     fences = _FENCE.findall(page.read_text())
     following = [*fences, ("", "")][1:]
     found = []
@@ -79,10 +79,16 @@ def output_of(code: str, names: dict[str, Any] | None = None) -> str:
 def output_of_command(command: str, folder: Path) -> str:
     """What a command prints on standard output; it must not fail."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path}
     done = subprocess.run(
-        command, shell=True, cwd=folder, env={**os.environ, "PATH": path}, text=True,
-        check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        command,
+        shell=True,
+        cwd=folder,
+        env=environment,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -1,11 +1,12 @@
 """Docstrings are written to be read in an editor; this makes reStructuredText of them.
 
-Formulas stand in indented blocks, as in Markdown, and ``|w|`` is a norm. Of members that are inherited
-from other libraries, and hence documented there, the reference shows none.
+Formulas stand in indented blocks, as in Markdown, and ``|w|`` is a norm. Of members that are
+inherited from other libraries, and hence documented there, the reference shows none.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any
 
@@ -16,12 +17,12 @@ UNDERLINE = re.compile(r"^-{3,}\s*$")
 
 
 def to_restructuredtext(lines: list[str]) -> list[str]:
-    """Make indented blocks of the text literal, and escape bars elsewhere.
+    r"""Make indented blocks of the text literal, and escape bars elsewhere.
 
     Examples
     --------
     >>> to_restructuredtext(["The norm |w| of", "", "    w = |x|", "", "as ``|w|``."])
-    ['The norm \\\\|w\\\\| of', '', '::', '', '    w = |x|', '', 'as ``|w|``.']
+    ['The norm \\|w\\| of', '', '::', '', '    w = |x|', '', 'as ``|w|``.']
     """
     out: list[str] = []
     # Sections such as Parameters have lists, whose indentation means something else.
@@ -51,9 +52,7 @@ def to_restructuredtext(lines: list[str]) -> list[str]:
     return out
 
 
-def process(
-    app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
-) -> None:
+def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Before numpydoc reads a docstring."""
     lines[:] = to_restructuredtext(lines)
 
@@ -62,9 +61,8 @@ def skip(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) 
     """Whether to leave out a member of a class."""
     function = getattr(obj, "fget", None) or getattr(obj, "__func__", obj)
     home = getattr(function, "__module__", None) or ""
-    if home and not home.startswith("certsvm"):
-        return True
-    return None
+    foreign = bool(home) or inspect.isroutine(function)
+    return True if foreign and not home.startswith("certsvm") else None
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

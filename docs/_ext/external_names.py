@@ -1,7 +1,7 @@
 """Names of other libraries lead to their documentation, without a network while building.
 
-Their sites give each name a page of its own, whose address follows from the name. ``make docs-links``
-checks that the pages exist.
+Their sites give each name a page of its own, whose address follows from the name. ``make
+docs-links`` checks that the pages exist.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Links that work on GitHub work on the site, too.
 
 The pages of ``docs`` link to files outside of it, ``[here](../src/certsvm/matrices.py)``, as GitHub
-wants it. On the site such a link leads to the file in the repository (``repository_url``), or to the
-page that shows it (``repository_pages``, a page's name to a file's, whose text takes the place of the
-page's own). A link to a file that does not exist is a warning. Pictures are left alone: Sphinx
-copies them.
+wants it. On the site such a link leads to the file in the repository (``repository_url``), or to
+the page that shows it (``repository_pages``, a page's name to a file's, whose text takes the place
+of the page's own). A link to a file that does not exist is a warning. Pictures are left alone:
+Sphinx copies them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ def rewrite(text: str, folder: Path, docs: Path, url: str, pages: dict[str, str]
 
     def on_the_site(link: re.Match[str]) -> str:
         target = Path(os.path.normpath(folder / link["path"]))
-        if not target.is_relative_to(root) or target.is_relative_to(docs) and folder != root:
+        in_docs = target.is_relative_to(docs)
+        if not target.is_relative_to(root) or (in_docs and folder != root):
             return link[0]
         file = target.relative_to(root).as_posix()
         anchor = link["anchor"] or ""
-        if target.is_relative_to(docs):  # From a page whose text is a file of the repository.
+        if in_docs:  # From a page whose text is a file of the repository.
             return f"[{link['text']}](/{target.relative_to(docs).as_posix()}{anchor})"
         if file in names:
             return f"[{link['text']}](/{names[file]}.md{anchor})"
