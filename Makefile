@@ -86,13 +86,15 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@ $(VENV)/.runtime
 
+SPHINX = $(BIN)/python -m sphinx -d docs/_build/doctrees
+
 # Runs the gallery, except for scripts that have not changed since the last time.
 docs: $(VENV)/.docs
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(SPHINX) -W --keep-going -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-docs-links: $(VENV)/.docs
-	$(BIN)/python -m sphinx -b linkcheck -D plot_gallery=0 docs docs/_build/links
+docs-links: docs
+	$(SPHINX) -b linkcheck docs docs/_build/links
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA))

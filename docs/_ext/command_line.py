@@ -8,7 +8,7 @@ import click
 from sphinx.application import Sphinx
 
 PAGE = "command-line"
-WIDTH = 96
+WIDTH = 88
 
 
 def help_of(command: click.Command, name: str) -> str:

@@ -1,7 +1,8 @@
 """Docstrings are written to be read in an editor; this makes reStructuredText of them.
 
 Formulas stand in indented blocks, as in Markdown, and ``|w|`` is a norm. Of members that are
-inherited from other libraries, and hence documented there, the reference shows none.
+inherited from other libraries, and hence documented there, the reference shows none. What a
+solver does is said at the top of its file, which becomes a note of its class.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 from typing import Any
 
 from sphinx.application import Sphinx
+
+from certsvm.solvers import Solver
 
 LITERAL = re.compile(r"(``.*?``)")
 UNDERLINE = re.compile(r"^-{3,}\s*$")
@@ -55,6 +58,14 @@ def to_restructuredtext(lines: list[str]) -> list[str]:
 def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Before numpydoc reads a docstring."""
     lines[:] = to_restructuredtext(lines)
+    if inspect.isclass(obj) and issubclass(obj, Solver) and obj is not Solver:
+        lines += algorithm_of(obj)
+
+
+def algorithm_of(solver: type[Solver]) -> list[str]:
+    """The header of the solver's file: the problem, the update and the literature, as a note."""
+    header = inspect.getdoc(inspect.getmodule(solver)) or ""
+    return ["", "Notes", "-----", "::", "", *(f"    {line}" for line in header.splitlines())]
 
 
 def skip(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
