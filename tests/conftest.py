@@ -2,13 +2,15 @@
 
 import hashlib
 import os
+from importlib.metadata import version
 from pathlib import Path
 
 _ROOT = Path(__file__).parent.parent
 
 
 def _fingerprint() -> str:
-    digest = hashlib.sha256()
+    # Each Numba throws away what another has compiled.
+    digest = hashlib.sha256(version("numba").encode())
     for path in sorted((_ROOT / "src").rglob("*.py")):
         if "kernel" in path.read_text():
             digest.update(path.read_bytes())

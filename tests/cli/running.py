@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -37,7 +38,9 @@ def run(*words: object, cwd: Path, stdin: bytes | None = None, preexec: Any = No
         arguments(*words), cwd=cwd, input=stdin, capture_output=True, timeout=120, check=False,
         preexec_fn=preexec,
     )  # fmt: skip
-    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+    # Lines end as Python's do, on every system.
+    out, err = (said.decode().replace(os.linesep, "\n") for said in (done.stdout, done.stderr))
+    return Ran(done.returncode, out, err)
 
 
 def noisy(n_rows: int = 300, n_columns: int = 20, seed: int = 0, n_classes: int = 2) -> Any:

@@ -20,6 +20,7 @@ from certsvm.data.streams import BlockStream
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import StreamSource
 from tests.cli.running import run, write
+from tests.platforms import linux
 
 
 def test_too_little_memory(tmp_path: Path) -> None:
@@ -57,6 +58,7 @@ print(peak() // 10**6)
 """
 
 
+@linux
 @pytest.mark.parametrize(
     ("shape", "options"),
     [((4000, 60), []), ((4000, 1200), []), ((2000, 200_000), ["--solver", "sgd-s", "-c", "0.01"])],

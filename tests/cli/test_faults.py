@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 from certsvm import Model
 from certsvm.data import save_libsvm
 from tests.cli.running import arguments, noisy, run, write
+from tests.platforms import linux, posix
 
 # Many passes, each of them short.
 SLOW = ("--solver", "sgd-s", "-c", "50", "--tol", "1e-7", "--max-iter", "400", "--n-jobs", "1")
@@ -90,6 +90,7 @@ def test_other_data_are_not_resumed(data: Path, tmp_path: Path) -> None:
     assert "is of a run with data =" in refused.err
 
 
+@posix
 def test_an_interrupt_keeps_the_work_done(data: Path, tmp_path: Path) -> None:
     process = start("train", data, *SLOW, "--max-iter", 10**6, "-o", "m", "--checkpoint", "state",
                     "--checkpoint-every", 0, cwd=tmp_path)  # fmt: skip
@@ -102,14 +103,17 @@ def test_an_interrupt_keeps_the_work_done(data: Path, tmp_path: Path) -> None:
     assert 0 < certificate.dual <= certificate.primal
 
 
-def limited(size: int):  # type: ignore[no-untyped-def]
+def limited(size: int, kind: str = "RLIMIT_FSIZE"):  # type: ignore[no-untyped-def]
+    import resource
+
     def limit() -> None:
         # Python ignores SIGXFSZ, so that a write beyond fails as it does on a full disk.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        resource.setrlimit(getattr(resource, kind), (size, size))
 
     return limit
 
 
+@posix
 def test_a_full_disk_leaves_the_old_model(data: Path, tmp_path: Path) -> None:
     run("train", data, "-o", "m", "-q", cwd=tmp_path)
     before = (tmp_path / "m").read_bytes()
@@ -121,6 +125,7 @@ def test_a_full_disk_leaves_the_old_model(data: Path, tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m"]
 
 
+@posix
 def test_a_full_disk_leaves_the_old_checkpoint(data: Path, tmp_path: Path) -> None:
     words = ("train", data, *SLOW, "--max-iter", 5, "-o", "m", "--checkpoint", "state",
              "--checkpoint-every", 0)  # fmt: skip
@@ -165,7 +170,7 @@ print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read()).group(
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+@linux
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     X, y = noisy(n_rows=20_000, n_columns=60)
     save_libsvm(tmp_path / "one", X, y)
@@ -186,28 +191,26 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert peaks[2] - peaks[1] < 0.2 * size
 
 
+@linux
 @pytest.mark.parametrize(
     ("kind", "option", "megabytes"),
-    [(resource.RLIMIT_AS, "-v", 150), (resource.RLIMIT_AS, "-v", 400),
-     (resource.RLIMIT_AS, "-v", 500), (resource.RLIMIT_DATA, "-d", 100)],
+    [("RLIMIT_AS", "-v", 150), ("RLIMIT_AS", "-v", 400), ("RLIMIT_AS", "-v", 500),
+     ("RLIMIT_DATA", "-d", 100)],
 )  # fmt: skip
 def test_a_tiny_address_space_ends_with_a_message(
-    kind: int, option: str, megabytes: int, data: Path, tmp_path: Path
+    kind: str, option: str, megabytes: int, data: Path, tmp_path: Path
 ) -> None:
-    def limit() -> None:
-        resource.setrlimit(kind, (megabytes * 10**6, megabytes * 10**6))
-
+    limit = limited(megabytes * 10**6, kind)
     refused = run("train", data, "-o", "m", cwd=tmp_path, preexec=limit)
     assert refused.code == 2
     assert f"ulimit {option}" in refused.err
     assert not (tmp_path / "m").exists()
 
 
+@linux
 def test_the_address_space_that_is_asked_for_is_enough(data: Path, tmp_path: Path) -> None:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (1_300_000_000, 1_300_000_000))
-
     (tmp_path / "table.csv").write_text("a,label\n1,0\n2,1\n3,0\n4,1\n")
     for file in (data, "table.csv"):
+        limit = limited(1_300_000_000, "RLIMIT_AS")
         done = run("train", file, "-o", "m", cwd=tmp_path, preexec=limit)
         assert done.code == 0, done.err

@@ -17,6 +17,7 @@ from certsvm.data.batch import joined
 from certsvm.data.block_file import BlockFile
 from certsvm.data.conversion import convert
 from tests.cli.running import noisy, run, write
+from tests.platforms import posix
 
 
 def test_standard_input_and_output(tmp_path: Path) -> None:
@@ -55,6 +56,7 @@ def test_bad_files(kind: str, tmp_path: Path) -> None:
     assert (tmp_path / "data.model").read_text() == "precious"
 
 
+@posix
 @pytest.mark.parametrize("path", ["data", "link", "-"])
 def test_an_output_that_is_an_input(path: str, tmp_path: Path, monkeypatch: Any) -> None:
     data = write(tmp_path / "data")

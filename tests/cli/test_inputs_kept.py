@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import run, write
+from tests.platforms import posix
 
 
 def same(path: Path) -> str:
@@ -39,7 +40,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", [same, relative, symbolic, hard])
+@pytest.mark.parametrize("name", [same, relative, pytest.param(symbolic, marks=posix), hard])
 @pytest.mark.parametrize(
     ("words", "read"),
     [

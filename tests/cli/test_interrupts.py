@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,8 +14,9 @@ import pytest
 from certsvm import Model
 from certsvm.cli.interrupts import comes_from_interrupt
 from tests.cli.running import arguments, run, write
+from tests.platforms import linux
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = linux
 
 
 def wait_until_handled(process: subprocess.Popen[bytes]) -> None:

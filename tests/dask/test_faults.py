@@ -26,8 +26,10 @@ from certsvm.estimators.sklearn_callbacks import FitTasks
 from certsvm.solvers.smoothed_newton import SmoothedNewton
 from tests.dask.conftest import make_cluster, processes
 from tests.dask.problems import blocks, cut, data
+from tests.platforms import posix
 
 DEADLINE = 20.0
+pytestmark = posix
 
 
 class Mortals:

@@ -11,6 +11,7 @@ from distributed import Client
 
 from certsvm.dask import LinearSVC
 from tests.dask.conftest import make_cluster
+from tests.platforms import linux
 
 BLOCKS, ROWS, COLUMNS = 40, 20_000, 130
 TOTAL = BLOCKS * ROWS * COLUMNS * 4  # 416 MB, in single precision
@@ -39,6 +40,7 @@ def fitted(client: Client, blocks: int) -> Any:
     return clf.fit(X, y)
 
 
+@linux
 def test_two_workers_hold_what_one_cannot(patience: None) -> None:
     with make_cluster(1) as cluster, Client(cluster) as client:
         fitted(client, 2)

@@ -18,6 +18,7 @@ from certsvm.data.block_file import BlockFile, BlockFileError, BlockFileWriter, 
 from certsvm.data.streams import BlockStream, DataChangedError
 from tests.data.hostile import hostile, write_blocks
 from tests.data.hostile import rows as rows_of_three
+from tests.platforms import linux
 
 
 def blocks(kind: str, n: int = 12, seed: int = 0) -> list[tuple[Any, Any, Any]]:
@@ -248,6 +249,7 @@ def test_no_file(tmp_path: Path) -> None:
         BlockFile(tmp_path / "nothing.arrow")
 
 
+@linux
 def test_files_are_closed(tmp_path: Path) -> None:
     file = BlockFile(write(tmp_path / "rows.arrow", blocks("csr")))
     descriptors = Path("/proc/self/fd")

@@ -23,6 +23,7 @@ from certsvm.data.libsvm import LibsvmError, load_libsvm
 from certsvm.data.libsvm.writer import save_libsvm
 from certsvm.data.streams import BlockStream
 from certsvm.data.tables import TableError
+from tests.platforms import posix
 
 
 def as_tuples(X: Any, y: Any, weights: Any = None) -> list[tuple[Any, ...]]:
@@ -113,6 +114,7 @@ def test_files_and_streams(compressed: bool, tmp_path: Path) -> None:
     assert Counter(contents(tmp_path / "c.arrow")) == Counter(contents(tmp_path / "a.arrow"))
 
 
+@posix
 def test_a_pipe_by_its_path(tmp_path: Path) -> None:
     X, y = matrix(3000, 0)
     text = libsvm(tmp_path, X, y).read_bytes()
@@ -246,6 +248,7 @@ def on_a_full_disk(path: Path, target: Path, limit: int, order: str) -> str:
     return done.stdout
 
 
+@posix
 @pytest.mark.parametrize("order", ["shuffle", "keep"])
 def test_a_disk_that_is_full_while_rows_are_read(order: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.txt"
@@ -255,6 +258,7 @@ def test_a_disk_that_is_full_while_rows_are_read(order: str, tmp_path: Path) -> 
     assert said.endswith(" 27\n")
 
 
+@posix
 @pytest.mark.parametrize("order", ["shuffle", "keep"])
 def test_a_disk_that_is_full_while_the_target_is_written(order: str, tmp_path: Path) -> None:
     """There is room for the rows on their way, but the target is a little larger."""

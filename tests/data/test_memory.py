@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.data.memory import left_of, parse_size, resident
+from tests.platforms import linux
 
 UNITS = {"": 1, "k": 10**3, "M": 10**6, "g": 10**9, "T": 10**12,
          "Ki": 2**10, "mi": 2**20, "GI": 2**30, "ti": 2**40}  # fmt: skip
@@ -32,6 +33,7 @@ def test_what_is_no_size(text: str) -> None:
         parse_size(text)
 
 
+@linux
 def test_resident_memory_counts_what_is_touched() -> None:
     before = resident()
     block = np.ones(8_000_000)

@@ -30,6 +30,7 @@ from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import SOLVERS, make_solver
 from certsvm.training.loop import train
 from certsvm.training.result import INTERRUPTED, Result
+from tests.platforms import posix
 from tests.problems import Case, cases, exact_dual, exact_objective, optimum, require_proof
 
 STREAMING = ["sgd-s", "sgd-m", "newton", "smoothed-newton", "auto"]
@@ -410,6 +411,7 @@ print(*outcomes, threads())
 """
 
 
+@posix
 def test_ctrl_c_in_a_pass_ends_it_cleanly() -> None:
     code = INTERRUPTED_PROCESS + IN_A_PASS
     with subprocess.Popen(
@@ -423,6 +425,7 @@ def test_ctrl_c_in_a_pass_ends_it_cleanly() -> None:
     assert rest == "interrupted [] True\n"
 
 
+@posix
 def test_ctrl_c_as_a_pass_begins_ends_it_cleanly() -> None:
     code = INTERRUPTED_PROCESS.replace("        yield", "        time.sleep(0.002)\n        yield")
     code = code.replace("len(begun) == 8", "False") + AS_A_PASS_BEGINS

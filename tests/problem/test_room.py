@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from certsvm.problem import room
 from certsvm.problem.room import NotEnoughMemoryError, available_memory, require_room
 from certsvm.solvers import SGDs
 from tests.cli.running import run
+from tests.platforms import linux
 
 WIDEST = 2**31 - 1
 TEXT = f"1 1:1\n\n-1 {WIDEST}:1\n"
@@ -27,6 +27,8 @@ def wide(n_columns: int = 2_000_000) -> tuple[sp.csr_matrix, np.ndarray]:
 
 
 def little_memory() -> None:
+    import resource
+
     # Enough for interpreter and compiler, too little for a vector.
     resource.setrlimit(resource.RLIMIT_AS, (8 * 10**9, 8 * 10**9))
 
@@ -37,6 +39,7 @@ def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "_ALWAYS_GRANTED", 10**6)
 
 
+@linux
 @pytest.mark.parametrize("command", ["train", "compare"])
 def test_a_single_large_index_is_refused_by_the_command(command: str, tmp_path: Path) -> None:
     (tmp_path / "data").write_text(TEXT)
@@ -48,6 +51,7 @@ def test_a_single_large_index_is_refused_by_the_command(command: str, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
+@linux
 def test_a_converted_file_with_such_an_index_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").write_text(TEXT)
     assert run("convert", "data", "data.arrow", cwd=tmp_path).code == 0
@@ -57,6 +61,7 @@ def test_a_converted_file_with_such_an_index_is_refused(tmp_path: Path) -> None:
         assert "2,147,483,647 columns" in done.err
 
 
+@linux
 def test_an_estimator_refuses_it() -> None:
     script = f"""
 import numpy as np, scipy.sparse as sp

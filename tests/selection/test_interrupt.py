@@ -1,6 +1,5 @@
 """A real Ctrl-C during the search for C: SIGINT to a real process."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,7 +8,9 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+from tests.platforms import posix
+
+pytestmark = posix
 
 SCRIPT = """
 import warnings

@@ -17,8 +17,7 @@ import pytest
 
 from certsvm.models import Model
 from certsvm.storage.atomic import WriteError, atomic_write
-
-posix = pytest.mark.skipif(os.name != "posix", reason="limits, signals and permission bits")
+from tests.platforms import linux, posix
 
 
 def test_bytes_and_text_arrive(tmp_path: Path) -> None:
@@ -111,7 +110,7 @@ def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-@posix
+@linux
 def test_devices_are_not_replaced() -> None:
     with pytest.raises(WriteError, match="not a regular file"), atomic_write("/dev/full") as file:
         file.write(b"x")

@@ -33,6 +33,7 @@ from certsvm.storage.container import (
     read_container,
     write_container,
 )
+from tests.platforms import linux
 
 DTYPES = ("f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?", ">f8", ">i4")
 
@@ -362,7 +363,7 @@ except ModelFileError as error:
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="limits memory")
+@linux
 @pytest.mark.parametrize("entry", [
     {"dtype": "F64", "shape": [2**57], "data_offsets": [0, 2**60]},
     {"dtype": "U8", "shape": [2**33], "data_offsets": [0, 2**33]},
@@ -376,7 +377,7 @@ def test_what_a_file_claims_is_not_allocated(tmp_path: Path, entry: dict[str, An
     assert run.stdout.startswith("True")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="limits memory")
+@linux
 def test_a_file_longer_than_its_header_says_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_container(path, "example", {}, {"a": np.arange(3)})

@@ -12,8 +12,7 @@ import pytest
 
 from certsvm.storage.container import ModelFileError, read_container, write_container
 from certsvm.storage.keys import VARIABLE, KeyFileError, key_file, user_key
-
-POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+from tests.platforms import posix
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +22,7 @@ def own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@POSIX
+@posix
 def test_the_key_is_made_once_and_private(own_key: Path) -> None:
     key = user_key()
     assert len(key) == 32
@@ -50,7 +49,7 @@ def test_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert key_file() == Path.home() / ".local" / "state" / "certsvm" / "key"
 
 
-@POSIX
+@posix
 def test_without_a_home_there_is_no_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A user without a name and a folder, as in some containers: none is made in this one."""
     monkeypatch.chdir(tmp_path)
@@ -69,7 +68,7 @@ def test_a_file_that_is_no_key_is_refused(own_key: Path) -> None:
         user_key()
 
 
-@POSIX
+@posix
 @pytest.mark.parametrize("mode", [0o640, 0o602, 0o666])
 def test_a_key_that_others_may_use_is_refused(own_key: Path, mode: int) -> None:
     user_key()

@@ -161,11 +161,6 @@ def _is_compressed(path: str) -> bool:
     return start.startswith(b"PAR1") or compression_of(start) is not None
 
 
-def physical_memory() -> int:
-    """Bytes of memory that the machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
 def name_of(path: str) -> str:
     """The name of a file in messages."""
     return "standard input" if path == "-" else str(Path(path))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from certsvm.cli.app import BadInput, say
 from certsvm.cli.budget import require_memory
-from certsvm.cli.inputs import kind_of, load, physical_memory, too_large
+from certsvm.cli.inputs import kind_of, load, too_large
 from certsvm.cli.on_cluster import cluster_source
 from certsvm.cli.options import DataOptions
 from certsvm.cli.progress import counting
@@ -63,7 +64,10 @@ def opened_source(
 
 def _must_stream(file: str, memory: int | None, *, stream: bool) -> bool:
     """Whether to stream the file; raises if that is necessary and impossible."""
-    limit = memory or int(_SHARE_OF_MEMORY * physical_memory())
+    from certsvm.problem.room import physical_memory
+
+    total = physical_memory()
+    limit = memory or (sys.maxsize if total is None else int(_SHARE_OF_MEMORY * total))
     if not (stream or too_large(file, limit, certain=memory is not None)):
         return False
     if kind_of(file) == "blocks":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-import resource
 import sys
 from pathlib import Path
 
@@ -38,23 +38,55 @@ def parse_size(text: str) -> int:
 
 def resident() -> int:
     """Bytes of memory that this process uses now."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else 1024 * peak
-    return pages * resource.getpagesize()
+    return _resident_and_peak()[0]
 
 
 def peak() -> int:
     """The most bytes of memory that this process has used so far."""
-    try:
-        # The system's count for getrusage includes the process that started this one.
-        (line,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    except (OSError, ValueError):
+    return _resident_and_peak()[1]
+
+
+if sys.platform == "win32":
+
+    def _resident_and_peak() -> tuple[int, int]:
+        import ctypes
+        from ctypes import wintypes
+
+        class Counters(ctypes.Structure):
+            """PROCESS_MEMORY_COUNTERS."""
+
+            _fields_ = (
+                ("size", wintypes.DWORD),
+                ("page_faults", wintypes.DWORD),
+                ("peak_working_set", ctypes.c_size_t),
+                ("working_set", ctypes.c_size_t),
+                ("quotas_and_page_file", 6 * ctypes.c_size_t),
+            )
+
+        kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+        kernel.GetCurrentProcess.restype = wintypes.HANDLE
+        ask = kernel.K32GetProcessMemoryInfo
+        ask.argtypes = (wintypes.HANDLE, ctypes.POINTER(Counters), wintypes.DWORD)
+        ask.restype = wintypes.BOOL
+        counters = Counters(size=ctypes.sizeof(Counters))
+        if not ask(kernel.GetCurrentProcess(), ctypes.byref(counters), counters.size):
+            raise ctypes.WinError(ctypes.get_last_error())
+        return counters.working_set, counters.peak_working_set
+
+else:
+
+    def _resident_and_peak() -> tuple[int, int]:
+        import resource
+
+        # Linux's count for getrusage includes the process that started this one.
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            status = Path("/proc/self/status").read_text(encoding="utf-8")
+            kilobytes = dict(re.findall(r"(VmRSS|VmHWM):\s+(\d+) kB", status))
+            return 1024 * int(kilobytes["VmRSS"]), 1024 * int(kilobytes["VmHWM"])
+        # Elsewhere what is used now is unknown; the most so far is no less.
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else 1024 * most
-    return 1024 * int(line)
+        most *= 1 if sys.platform == "darwin" else 1024
+        return most, most
 
 
 def block_bytes_for(memory: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,11 @@ def limits_of_process() -> dict[str, int]:
 
     "-v" limits the address space, "-d" the part of it that can be written to.
     """
-    left = {}
-    with contextlib.suppress(ImportError, OSError, ValueError, IndexError):
+    left: dict[str, int] = {}
+    # Windows has no such limits.
+    if sys.platform == "win32":
+        return left
+    with contextlib.suppress(OSError, ValueError, IndexError):
         import resource
 
         pages = Path(_STATM).read_text().split()
@@ -94,10 +98,29 @@ def _of_machine() -> int | None:
         fields = dict(line.split(":") for line in Path(_MEMINFO).read_text().splitlines())
         return sum(1024 * int(fields[name].split()[0]) for name in ("MemAvailable", "SwapFree"))
     # Elsewhere only the size of the memory is known. No more than that can be had.
-    with contextlib.suppress(AttributeError, OSError, ValueError):
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return total if total > 0 else None
-    return None
+    return physical_memory()
+
+
+if sys.platform == "win32":
+
+    def physical_memory() -> int | None:
+        """Bytes of memory that the machine has; None if that is unknown."""
+        import ctypes
+
+        kilobytes = ctypes.c_ulonglong()
+        known = ctypes.WinDLL("kernel32").GetPhysicallyInstalledSystemMemory(
+            ctypes.byref(kilobytes)
+        )
+        return 1024 * kilobytes.value if known else None
+
+else:
+
+    def physical_memory() -> int | None:
+        """Bytes of memory that the machine has; None if that is unknown."""
+        with contextlib.suppress(OSError, ValueError):
+            total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+            return total if total > 0 else None
+        return None
 
 
 def _of_cgroups() -> list[int]:

@@ -118,11 +118,18 @@ def container_bytes(
     try:
         data: bytes = save(stored, {"certsvm": text.decode()})
     except SafetensorError as error:
-        raise ValueError(
-            f"names and parameters take {len(text)} bytes, more than the header of a safetensors "
-            f"file has room for ({error})"
-        ) from None
+        raise _header_too_long(text, str(error)) from None
+    # safetensors before 0.7 writes headers that it does not read.
+    if (length := int.from_bytes(data[:8], "little")) > _LONGEST_HEADER:
+        raise _header_too_long(text, f"{length} bytes")
     return data
+
+
+def _header_too_long(text: bytes, why: str) -> ValueError:
+    return ValueError(
+        f"names and parameters take {len(text)} bytes, more than the header of a safetensors file "
+        f"has room for ({why})"
+    )
 
 
 def _stored(name: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -223,12 +230,14 @@ def _require_stated_size(file: IO[bytes], size: int) -> None:
 def _open_regular(name: str) -> IO[bytes]:
     # Opening a pipe would otherwise block until another process writes to it.
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(name, flags)
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return open(descriptor, "rb")
-    os.close(descriptor)
-    what = "a folder" if stat.S_ISDIR(mode) else "a pipe, a device or a socket"
+    what = "a folder"
+    # Windows does not open folders.
+    if not os.path.isdir(name):
+        descriptor = os.open(name, flags)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return open(descriptor, "rb")
+        os.close(descriptor)
+        what = "a pipe, a device or a socket"
     raise ModelFileError(f"{name} is {what}; certsvm reads regular files only")
 
 
