@@ -4,6 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Test processes in parallel; compiled kernels are shared through the cache.
 JOBS ?= 2
+# The lower bounds of pyproject.toml have wheels for this Python only.
+OLDEST_PYTHON ?= python3.11
+# make test-newest PRE=--pre tries versions that are not released yet.
+PRE ?=
 # Where there is no GPU, a build without CUDA is smaller by gigabytes; PyTorch's site says where to
 # get one: TORCH='torch --index-url https://download.pytorch.org/whl/cpu'.
 TORCH ?= torch==2.13.0
@@ -15,7 +19,8 @@ MINUTES ?= 15
 SEED ?= 0
 KIND ?=
 
-.PHONY: help demo test faults test-rounding test-torch lint check docs docs-links bench peers paper clean
+.PHONY: help demo test faults test-rounding test-torch test-oldest test-newest coverage lint check \
+  docs docs-links dist bench peers paper clean
 
 help:
 	@echo "make demo           train on a text-like problem, verify the certificate, compare"
@@ -23,10 +28,14 @@ help:
 	@echo "make faults         signals, hostile files, forged proofs, full disks; MINUTES=15 of them"
 	@echo "make test-rounding  run them twice more, with the rounding of other x86 processors"
 	@echo "make test-torch     run the tests of tensors; installs PyTorch (TORCH= says which)"
+	@echo "make test-oldest    run them with the lower bounds of all dependencies, in .venv-oldest"
+	@echo "make test-newest    run them with the newest versions, in .venv-newest (PRE=--pre: pre-releases)"
+	@echo "make coverage       run them and say which lines ran"
 	@echo "make lint           ruff, mypy --strict, import rules"
 	@echo "make check          lint and test"
 	@echo "make docs           build the site into docs/_build/html; warnings are errors"
 	@echo "make docs-links     check that the links of the site to other sites lead somewhere"
+	@echo "make dist           build sdist and wheel reproducibly, and try them outside of the checkout"
 	@echo "make bench          run the benchmarks; DATA=folder names a folder of libsvm files"
 	@echo "make peers          compare with other solvers; needs DATA=folder, takes hours"
 	@echo "make paper          the paper's tables; DATA=folder, or QUICK=1 for generated data, ten minutes"
@@ -74,6 +83,31 @@ $(VENV)/.torch: $(VENV)/.dev
 test-torch: $(VENV)/.torch
 	$(BIN)/python -m pytest -q -n $(JOBS) tests/torch src/certsvm/torch
 
+.venv-oldest/.test: pyproject.toml tools/bounds.py
+	$(OLDEST_PYTHON) -m venv --clear .venv-oldest
+	.venv-oldest/bin/python -m tools.bounds > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint .venv-oldest/constraints.txt -e '.[test]'
+	@touch $@
+
+test-oldest: .venv-oldest/.test
+	.venv-oldest/bin/python -m pytest -q -n $(JOBS) $(TESTS)
+
+.venv-newest/bin/python:
+	$(PYTHON) -m venv .venv-newest
+
+# What is newest changes from day to day.
+test-newest: .venv-newest/bin/python
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check $(PRE) \
+	  --upgrade --upgrade-strategy eager -e '.[test]'
+	.venv-newest/bin/python -m pytest -q -n $(JOBS) $(TESTS)
+
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -n $(JOBS) --cov --cov-report=term --cov-report=xml $(TESTS)
+
+dist: $(VENV)/.dev
+	$(BIN)/python -m tools.dist
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -108,6 +142,7 @@ paper: $(VENV)/.dev
 	  $(if $(QUICK),--quick,--page docs/paper.md) $(if $(TABLE),--table $(TABLE))
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache .import_linter_cache
+	rm -rf $(VENV) .venv-oldest .venv-newest dist .coverage* coverage.xml
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache .import_linter_cache
 	rm -rf docs/_build docs/api docs/auto_examples docs/sg_execution_times.rst
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

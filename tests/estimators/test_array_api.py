@@ -9,6 +9,14 @@ import os
 import subprocess
 import sys
 
+import pytest
+import scipy
+
+pytestmark = pytest.mark.skipif(
+    tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 14),
+    reason="scikit-learn's array_api_dispatch needs SciPy 1.14",
+)
+
 
 def run(program: str) -> str:
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}

@@ -342,7 +342,7 @@ def test_masked_labels_are_refused(fitted: Any) -> None:
 def test_more_training_stays_in_the_intervals() -> None:
     """Other solvers, at 1e-10, on data of some size."""
     rng = np.random.default_rng(3)
-    X = sp.random_array((800, 60), density=0.2, rng=rng, format="csr")
+    X = sp.random(800, 60, density=0.2, random_state=rng, format="csr")
     y = np.where(X @ rng.standard_normal(60) + 0.3 * rng.standard_normal(800) > 0, "a", "b")
     for C in (1e-4, 1.0, 100.0):
         fine = LinearSVC(C, tol=1e-10, solver="newton", max_iter=10_000).fit(X, y)

@@ -1,0 +1,70 @@
+"""A tag is released if everything states the same version, and the changelog has notes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import certsvm
+from tools.release import ROOT, ReleaseError, main, versions
+
+CHANGELOG = """# Changelog
+
+## [Unreleased]
+
+## [1.2.0] - 2027-02-03
+
+### Added
+
+- A thing.
+
+## [1.1.0] - 2027-01-01
+
+- Another.
+
+[1.2.0]: https://example.org
+"""
+
+
+@pytest.fixture
+def ready(tmp_path: Path) -> Path:
+    """A repository that is ready for version 1.2.0."""
+    for name in versions():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        text = (ROOT / name).read_text(encoding="utf-8")
+        (tmp_path / name).write_text(text.replace(certsvm.__version__, "1.2.0"), encoding="utf-8")
+    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
+    return tmp_path
+
+
+def test_all_state_this_version() -> None:
+    assert set(versions().values()) == {certsvm.__version__}
+
+
+def test_the_notes_are_those_of_the_version(ready: Path) -> None:
+    assert main("v1.2.0", ready) == "### Added\n\n- A thing."
+
+
+@pytest.mark.parametrize("tag", ["1.2.0", "v1.2", "v1.1.0", "v1.2.0rc1"])
+def test_another_tag(tag: str, ready: Path) -> None:
+    with pytest.raises(ReleaseError, match=r"states version 1\.2\.0"):
+        main(tag, ready)
+
+
+@pytest.mark.parametrize("name", list(versions()))
+def test_a_file_that_lags_behind(name: str, ready: Path) -> None:
+    shutil.copy(ROOT / name, ready / name)
+    with pytest.raises(ReleaseError, match=name):
+        main("v1.2.0", ready)
+
+
+@pytest.mark.parametrize(
+    "heading", ["## [1.2.0] - unreleased", "## 1.2.0", "## [1.2.1] - 2027-02-03"]
+)
+def test_a_changelog_without_a_date(heading: str, ready: Path) -> None:
+    path = ready / "CHANGELOG.md"
+    path.write_text(CHANGELOG.replace("## [1.2.0] - 2027-02-03", heading))
+    with pytest.raises(ReleaseError, match="no notes under"):
+        main("v1.2.0", ready)

@@ -1,0 +1,1 @@
+"""What the Makefile and the workflows run, and a user does not need."""
