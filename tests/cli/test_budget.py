@@ -89,6 +89,11 @@ def test_the_advice_depends_on_what_takes_the_memory(tmp_path: Path) -> None:
         refused = run(*words, "--solver", solver, cwd=tmp_path)
         assert refused.code == 2
         assert advice in refused.err
+    # SGD-s is no way out.
+    source = StreamSource(BlockStream(BlockFile(tmp_path / "data.arrow"), intercept_scaling=1.0))
+    for objective in ({"loss": "squared_hinge"}, {"penalize_intercept": False}):
+        with pytest.raises(BadInput, match="there is Newton's method only"):
+            require_memory(10**6, source, Settings(**objective), witness=False)
 
 
 def test_the_message_says_how_much_is_needed(tmp_path: Path) -> None:

@@ -60,6 +60,17 @@ def test_the_objective_is_passed_on(client: Client, loss: str, penalize: bool) -
     assert not {"penalty", "dual", "multi_class"} & set(clf.get_params())
 
 
+def test_auto_knows_the_objective(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CoCoA, for many columns, penalises the intercept."""
+    monkeypatch.setattr("certsvm.dask.choice.newton_is_cheaper", lambda shape: False)
+    X, y = data()
+    for penalize, solver in ((True, "cocoa"), (False, "smoothed-newton")):
+        clf = LinearSVC(0.01, tol=0.1, penalize_intercept=penalize, random_state=0)
+        assert clf.fit(cut(X, 300), cut(y, 300)).solver_ == solver
+    path = certsvm.fit_path(clf, cut(X, 300), cut(y, 300), Cs=[0.01, 0.1])
+    assert [model.solver_ for model in path] == ["smoothed-newton"] * 2
+
+
 def test_sparse_weights(client: Client) -> None:
     X, y = data(classes=3)
     clf = LinearSVC(0.1, random_state=0).fit(cut(X, 300), cut(y, 300))

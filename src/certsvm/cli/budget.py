@@ -28,12 +28,13 @@ def require_memory(memory: int, source: StreamSource, settings: Settings, *, wit
     """
     from certsvm.data.memory import BLOCKS_AT_ONCE, peak
     from certsvm.fitting.witnesses import needs_alpha
+    from certsvm.kernels.losses import HINGE
 
     squares = _warm_up(source, settings)
     stream = source.stream
     blocks = BLOCKS_AT_ONCE * stream.largest_block
     needed = peak() + blocks + _SPARE
-    solver = source.solver(settings.solver)
+    solver = source.solver(settings.solver, settings.objective)
     if witness and needs_alpha(solver, source.problem_type, source.dimension):
         needed += _BYTES_PER_ROW * stream.n_rows
     matrices = 8 * source.dimension**2 if squares else 0
@@ -42,6 +43,8 @@ def require_memory(memory: int, source: StreamSource, settings: Settings, *, wit
         advice = "Give more, or make smaller blocks: certsvm convert --block-size."
         if matrices > _LARGE_MATRICES:
             advice = "Give more, or train with --solver sgd-s, which needs no matrices."
+            if settings.loss != HINGE.name or not settings.penalize_intercept:
+                advice = "Give more: for this objective there is Newton's method only."
         raise BadInput(
             f"{memory / 1e6:.0f} MB of memory are not enough to train from this file: it takes "
             f"about {needed / 1e6:.0f} MB, {blocks / 1e6:.0f} of them for blocks of up to "

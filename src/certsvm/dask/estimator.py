@@ -155,7 +155,7 @@ class LinearSVC(LocalLinearSVC):
         """
         with rollback(self):
             source = self._source(X, y, sample_weight)
-            solver = source.solver(self.solver)
+            solver = self._solver_for(source)
             given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
             results = self._fit_source(source, solver, given)
             self.traffic_ = source.cluster.traffic

@@ -38,8 +38,9 @@ from certsvm.fitting.online import OnlineModel, require_online
 from certsvm.fitting.printed_progress import PrintedProgress
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source
-from certsvm.kernels.losses import LOSSES
+from certsvm.kernels.losses import LOSSES, loss_named
 from certsvm.matrices import refuse_masked
+from certsvm.problem.objective import Objective
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
 from certsvm.solvers import SOLVERS, Solver, Start
@@ -336,7 +337,7 @@ class LinearSVC(
         with rollback(self):
             source = self._source(X, y, sample_weight)
             given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-            solver = source.solver(self.solver)
+            solver = self._solver_for(source)
             results = self._fit_source(source, solver, given)
         # Outside: where warnings are errors, a missed target must not cost the model.
         self._warn_if_missed(results, solver)
@@ -380,6 +381,13 @@ class LinearSVC(
         self._set_fitted(source, results)
         tasks.end_fit()
         return results
+
+    def _solver_for(self, source: Source) -> Solver:
+        """The solver, on this kind of data and for this objective."""
+        objective = Objective(
+            _to_float("C", self.C), loss_named(self.loss), bool(self.penalize_intercept)
+        )
+        return source.solver(self.solver, objective)
 
     def _settings(self, solver: Solver) -> Settings:
         """The parameters, checked against the solver."""

@@ -340,7 +340,7 @@ def fit_path(
         raise ValueError(f"max_fits must be at least 2, got {max_fits!r}")
     # Made once: it holds the data, checked and where they are trained on.
     source = _source(template, X, y, sample_weight)
-    solver = source.solver(estimator.solver)
+    solver = estimator._solver_for(source)
     given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
     fits = _Fits(template, source, solver, given)
     keep_alpha, objective = bool(estimator.store_dual), template._settings(solver).objective
