@@ -101,7 +101,7 @@ def test_what_a_certified_model_tells_in_the_docs() -> None:
 @pytest.mark.parametrize("number", range(3))
 def test_migration(number: int) -> None:
     snippet = snippets(ROOT / "docs" / "migration.md")[number]
-    assert output_of(snippet) == "True\nTrue\n"
+    assert output_of(snippet.code) == "True\nTrue\n"
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_every_parameter_is_on_the_migration_page(title: str, estimator: type) -
 
 
 def test_probabilities_in_the_docs() -> None:
-    (snippet,) = [s for s in snippets(ROOT / "docs" / "usage.md") if "predict_proba" in s]
-    assert output_of(snippet) == "(143, 2)\nTrue\nTrue\n"
+    (code,) = [s.code for s in snippets(ROOT / "docs" / "usage.md") if "predict_proba" in s.code]
+    assert output_of(code) == "(143, 2)\nTrue\nTrue\n"
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda path: str(path.relative_to(DOCS)))

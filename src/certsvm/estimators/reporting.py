@@ -13,6 +13,7 @@ from certsvm.models.model import Model
 from certsvm.report.fit import Evaluation, fit_report
 from certsvm.report.page import write_page
 from certsvm.storage.fingerprint import Fingerprint
+from certsvm.training.history import History
 
 VERIFICATION = "import certsvm\n\nprint(certsvm.verify(clf, X, y))  # with the training data"
 
@@ -54,8 +55,17 @@ class ReportMixin:
             Model.from_estimator(self),
             evaluation=evaluation_of(self, X, y),
             verification=VERIFICATION,
+            histories=histories_of(self),
         )
         write_page(path, content)
+
+
+def histories_of(clf: Any) -> list[History] | None:
+    """The history of each problem; none after ``partial_fit``."""
+    found = getattr(clf, "history_", None)
+    if found is None or clf.certificates_ is None:
+        return None
+    return [found] if isinstance(found, History) else list(found)
 
 
 def evaluation_of(clf: Any, X: Any, y: Any) -> Evaluation | None:

@@ -35,6 +35,7 @@ class FoldSource(MemorySource):
     --------
     >>> whole = MemorySource(np.eye(4), np.array(["a", "b", "b", "c"]))
     >>> fold = FoldSource(whole, np.array([0, 1, 1]))
+    >>> from certsvm.problem.objective import Objective
     >>> fold.classes.tolist(), fold.problem(0, Objective()).weights.tolist()
     (['a', 'b'], [1.0, 2.0, 0.0, 0.0])
     """

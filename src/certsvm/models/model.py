@@ -68,7 +68,7 @@ class Model:
         Fingerprint of the training data.
     witness : Witness, WeightsWitness or None
         Dual points, from which the dual bounds can be recomputed. Needs a fingerprint.
-    history : ndarray of shape (n_records, 5), or None
+    history : ndarray of shape (n_records, 4), or None
         How training went, for reports: ``certsvm.training.history.closing_records``.
     certsvm_version : str
         Version of certsvm that made the model.
@@ -153,7 +153,7 @@ class Model:
         records = np.asarray(self.history, dtype=np.float64)
         if records.ndim != 2 or records.shape[1] != len(CLOSING):
             raise ValueError(f"history must have {len(CLOSING)} columns, got {records.shape}")
-        problems, known = records[:, 0], records[:, [1, 2, 4]]
+        problems, known = records[:, 0], records[:, [1, 3]]
         if not (np.isfinite(known).all() and np.isin(problems, np.arange(self.n_problems)).all()):
             raise ValueError("history has records of no problem, or numbers that are none")
         if np.isnan(records).any():

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import (
     LEAST_GAP,
@@ -22,7 +21,7 @@ from certsvm.markup.html import Html, definitions, element, joined, table
 from certsvm.models.model import Model
 from certsvm.report.page import facts, machine, page, section
 from certsvm.storage.fingerprint import Fingerprint
-from certsvm.training.history import CLOSING
+from certsvm.training.history import History
 
 # Weights of each class, and classes whose weights are shown.
 _MOST_WEIGHTS, _MOST_CLASSES = 20, 30
@@ -53,7 +52,11 @@ class Evaluation:
 
 
 def fit_report(
-    model: Model, *, evaluation: Evaluation | None = None, verification: str = ""
+    model: Model,
+    *,
+    evaluation: Evaluation | None = None,
+    verification: str = "",
+    histories: Sequence[History] | None = None,
 ) -> str:
     """The page.
 
@@ -65,6 +68,8 @@ def fit_report(
         What it answers on some rows.
     verification : str, default=""
         The command that verifies it.
+    histories : sequence of History, default=None
+        How training went, with times, for each problem; None takes what the model keeps.
 
     Returns
     -------
@@ -76,19 +81,23 @@ def fit_report(
     return page(
         "Linear SVM: the fit and its proof",
         f"{model.n_features:,} columns; classes {names}{more}",
-        *fit_sections(model, evaluation, verification),
+        *fit_sections(model, evaluation, verification, histories),
     )
 
 
 def fit_sections(
-    model: Model, evaluation: Evaluation | None, verification: str
+    model: Model,
+    evaluation: Evaluation | None,
+    verification: str,
+    histories: Sequence[History] | None = None,
 ) -> list[Html | None]:
     """The parts of a page that are about one model."""
+    training = [_closing(model, histories, i) for i in range(model.n_problems)]
     return [
         verdict(model.certificates),
-        _key_facts(model, evaluation),
-        _training(model),
-        _classes(model),
+        _key_facts(model, training, evaluation),
+        _training(model, training),
+        _classes(model, training),
         _weights(model),
         _data(model, evaluation),
         section("Parameters", definitions(_parameters(model))),
@@ -97,12 +106,26 @@ def fit_sections(
     ]
 
 
-def records_of(model: Model, i: int) -> NDArray[np.float64]:
-    """How J and L of one problem closed in on each other; empty if that is not known."""
+@dataclass(frozen=True)
+class Closing:
+    """How J and L of one problem closed in on each other."""
+
+    passes: list[float]
+    primal: list[float]
+    dual: list[float]
+    seconds: list[float] | None = None
+
+
+def _closing(model: Model, histories: Sequence[History] | None, i: int) -> Closing:
+    """From the history if there is one, else from what the model keeps."""
+    if histories is not None:
+        history = histories[i]
+        primal, dual = (bounds.tolist() for bounds in history.best_bounds())
+        return Closing(history["passes"].tolist(), primal, dual, history["seconds"].tolist())
     if model.history is None:
-        return np.empty((0, len(CLOSING)))
-    records: NDArray[np.float64] = model.history[model.history[:, 0] == i]
-    return records
+        return Closing([], [], [])
+    records = model.history[model.history[:, 0] == i]
+    return Closing(*(records[:, j].tolist() for j in (1, 2, 3)))
 
 
 def problem_labels(model: Model) -> list[Any]:
@@ -128,16 +151,18 @@ def verdict(certificates: Sequence[Certificate]) -> Html:
     )  # fmt: skip
 
 
-def _key_facts(model: Model, evaluation: Evaluation | None) -> Html:
+def _key_facts(model: Model, training: Sequence[Closing], evaluation: Evaluation | None) -> Html:
     shown: dict[str, object] = {}
     if model.certificates:
         worst = max(model.certificates, key=lambda certificate: certificate.proved_gap)
         shown["J, an upper bound on the optimum"] = f"{worst.primal:.6g}"
         shown["L, a lower bound"] = f"{worst.dual:.6g}"
-    ends = [records[-1] for i in range(model.n_problems) if len(records := records_of(model, i))]
-    if ends:
-        shown["passes over the data"] = int(max(end[1] for end in ends))
-        shown["seconds of training"] = f"{sum(end[2] for end in ends):.3g}"
+    passes = [closing.passes[-1] for closing in training if closing.passes]
+    if passes:
+        shown["passes over the data"] = int(max(passes))
+    seconds = [closing.seconds[-1] for closing in training if closing.seconds]
+    if seconds:
+        shown["seconds of training"] = f"{sum(seconds):.3g}"
     if evaluation is not None:
         if evaluation.accuracy is not None:
             rows = f"{evaluation.n_rows:,} rows"
@@ -149,17 +174,16 @@ def _key_facts(model: Model, evaluation: Evaluation | None) -> Html:
     return facts(shown)
 
 
-def _training(model: Model) -> Html | None:
+def _training(model: Model, training: Sequence[Closing]) -> Html | None:
     """J and L closing in on each other, of the class with the largest gap."""
     gaps = [c.proved_gap for c in model.certificates]
     worst = gaps.index(max(gaps)) if gaps else 0
-    records = records_of(model, worst)
-    if not len(records):
+    if not training[worst].passes:
         return None
     of = f", of class {tidy(problem_labels(model)[worst])}" if model.n_problems > 1 else ""
     return section(
         f"J and L closing in on each other{of}",
-        element("div", *closing_charts(records), class_="pair"),
+        element("div", *_closing_charts(training[worst]), class_="pair"),
         element(
             "p",
             "The optimum lies between the two lines at every moment. The gap is what is proved.",
@@ -168,34 +192,36 @@ def _training(model: Model) -> Html | None:
     )
 
 
-def closing_charts(records: NDArray[np.float64]) -> list[Html]:
-    """J and L against time, and their gap."""
-    seconds, primal, dual = (records[:, i].tolist() for i in (2, 3, 4))
+def _closing_charts(closing: Closing) -> list[Html]:
+    """J and L against time, or against passes, and their gap."""
+    primal, dual = closing.primal, closing.dual
+    label, x = ("passes", closing.passes)
+    if closing.seconds is not None:
+        label, x = ("seconds", closing.seconds)
     gaps = [max(relative_gap(J, L), LEAST_GAP) for J, L in zip(primal, dual, strict=True)]
-    span = axis_for("seconds", seconds, low=0.0)
-    best, known = max(dual), [J for J in primal if math.isfinite(J)]
-    high = max(known, default=1.0)
+    span = axis_for(label, x, low=0.0)
+    best, high = max(dual), max([J for J in primal if math.isfinite(J)], default=1.0)
     if best > 0.0:
         high = min(high, _HIGHEST * best)
     objective = Chart(span, axis_for("objective", [], low=0.0, high=1.05 * high))
     proved = Chart(span, axis_for("relative gap", gaps, logarithmic=True))
     return [
-        element("figure", objective.svg([Line("J", seconds, primal), Line("L", seconds, dual)])),
-        element("figure", proved.svg([Line("gap", seconds, gaps)])),
+        element("figure", objective.svg([Line("J", x, primal), Line("L", x, dual)])),
+        element("figure", proved.svg([Line("gap", x, gaps)])),
     ]
 
 
-def _classes(model: Model) -> Html | None:
+def _classes(model: Model, training: Sequence[Closing]) -> Html | None:
     if len(model.certificates) < 2:
         return None
-    rows = []
-    for i, (label, c) in enumerate(zip(problem_labels(model), model.certificates, strict=True)):
-        records = records_of(model, i)
-        passes = int(records[-1, 1]) if len(records) else ""
-        met = "met" if c.met else "not met"
-        rows.append(
-            [tidy(label), f"{c.primal:.6g}", f"{c.dual:.6g}", percent(c.proved_gap), met, passes]
-        )
+    labels = problem_labels(model)
+    rows = [
+        [
+            tidy(label), f"{c.primal:.6g}", f"{c.dual:.6g}", percent(c.proved_gap),
+            "met" if c.met else "not met", int(closing.passes[-1]) if closing.passes else "",
+        ]
+        for label, c, closing in zip(labels, model.certificates, training, strict=True)
+    ]  # fmt: skip
     header = ["class against the rest", "J", "L", "gap, proved", "target", "passes"]
     return section("Classes", element("div", table(header, rows), class_="scroll"))
 

@@ -30,7 +30,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, inde
 
 from certsvm.certificates.certificate import Certificate, percent
 from certsvm.estimators.linear_svc import LinearSVC
-from certsvm.estimators.reporting import VERIFICATION, evaluation_of
+from certsvm.estimators.reporting import VERIFICATION, evaluation_of, histories_of
 from certsvm.estimators.rollback import rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
 from certsvm.fitting.cross_validation import CrossValidation, SelectionProgress
@@ -496,8 +496,9 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             model = self.best_estimator_
             sections.append(element("h2", "The model of all rows"))
             sections += fit_sections(
-                Model.from_estimator(model), evaluation_of(model, X, y), VERIFICATION
-            )
+                Model.from_estimator(model), evaluation_of(model, X, y), VERIFICATION,
+                histories_of(model),
+            )  # fmt: skip
         title = "Linear SVM: the choice of C"
         subtitle = f"cross-validation on {self.n_splits_} folds"
         write_page(path, page(title, subtitle, *sections, columns=columns))

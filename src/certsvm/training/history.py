@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates.certificate import LEAST_GAP
 from certsvm.markup.charts import Chart, Line, axis_for
 from certsvm.markup.html import element, table
 from certsvm.storage.fields import array, columns
@@ -151,6 +152,11 @@ class History(Stateful):
         counts = {name: int(values[name]) for name in _COUNTS if math.isfinite(values[name])}
         return Record(**{**values, **counts})
 
+    def best_bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The least J, infinite before there is one, and the largest L up to each pass."""
+        primal = np.where(np.isnan(self["primal"]), np.inf, self["primal"])
+        return np.minimum.accumulate(primal), np.maximum.accumulate(self["dual"])
+
     def to_dict(self) -> dict[str, list[float]]:
         """Columns as lists, ready for ``pandas.DataFrame``."""
         records = list(self)
@@ -164,7 +170,7 @@ class History(Stateful):
         """For notebooks: the gap against time, and the last passes."""
         if not self._length:
             return element("p", repr(self))
-        gaps = np.maximum(self["relative_gap"], np.finfo(np.float64).eps).tolist()
+        gaps = np.maximum(self["relative_gap"], LEAST_GAP).tolist()
         seconds = self["seconds"].tolist()
         chart = Chart(
             axis_for("seconds", seconds, low=0.0),
@@ -194,7 +200,7 @@ def _shown(value: float) -> str:
     return f"{value:.6g}" if math.isfinite(value) else ""
 
 
-CLOSING = ("problem", "passes", "seconds", "primal", "dual")
+CLOSING = ("problem", "passes", "primal", "dual")
 # Passes of each problem that ``closing_records`` keeps.
 _MOST_RECORDS = 500
 
@@ -209,23 +215,22 @@ def closing_records(histories: Sequence[History]) -> NDArray[np.float64]:
 
     Returns
     -------
-    records : ndarray of shape (n_records, 5)
-        The columns ``CLOSING``: the number of the problem, passes, seconds, the least J so far
-        (infinite before there is one) and the largest L. Of many passes, some are left out.
+    records : ndarray of shape (n_records, 4)
+        The columns ``CLOSING``: the number of the problem, passes, the least J so far (infinite
+        before there is one) and the largest L. Of many passes, some are left out. Times are left
+        out, too, so that the same training makes the same model.
 
     Examples
     --------
     >>> history = History()
     >>> history.append(Record(seconds=0.5, passes=1, epochs=1, primal=3.0, dual=2.0))
     >>> closing_records([history]).tolist()
-    [[0.0, 1.0, 0.5, 3.0, 2.0]]
+    [[0.0, 1.0, 3.0, 2.0]]
     """
     parts = []
     for i, history in enumerate(histories):
-        primal = np.fmin.accumulate(np.nan_to_num(history["primal"], nan=np.inf, posinf=np.inf))
-        dual = np.maximum.accumulate(history["dual"])
-        columns = [np.full(len(history), float(i)), history["passes"], history["seconds"]]
-        part = np.column_stack([*columns, primal, dual]).astype(np.float64)
+        number = np.full(len(history), float(i))
+        part = np.column_stack([number, history["passes"], *history.best_bounds()])
         if len(part) > _MOST_RECORDS:
             part = part[np.unique(np.linspace(0, len(part) - 1, _MOST_RECORDS).round().astype(int))]
         parts.append(part)
