@@ -1,5 +1,6 @@
 """L and the points it is computed from, against exact rational arithmetic."""
 
+import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -13,6 +14,7 @@ from certsvm.certificates.dual import (
     AlphaSums,
     DualPoint,
     alpha_sums,
+    balanced_point,
     class_sums,
     counts_point,
     dual_bound,
@@ -373,6 +375,32 @@ def test_a_balanced_point(case: Case, seed: int, zeros: float) -> None:
     assert exact(bound.low) <= exact_dual(case, feasible(case, alpha, scale))
     # Nor is anything lost but a few units.
     assert bound.rounding <= 1e-12 * max(scale * float(alpha.sum()), 1e-280)
+
+
+@pytest.mark.parametrize("sums", [(1.0, 1.0), (1.0, 3.0), (2.0, 0.5)])
+@pytest.mark.parametrize("signs", list(itertools.product([-1, 0, 1], repeat=2)))
+def test_balancing_pays_for_errors_of_the_sums(
+    sums: tuple[float, float], signs: tuple[int, int]
+) -> None:
+    """One row on each side, whose alpha is not quite the sum that was computed."""
+    off = 1e-4
+    errors = [sign * off * s for s, sign in zip(sums, signs, strict=True)]
+    true = [s + error for s, error in zip(sums, errors, strict=True)]
+    points = [
+        DualPoint(
+            sums[i], np.append(true[i] * np.eye(2)[i], (1 - 2 * i) * true[i]), "a test",
+            alpha_sum_rounding=abs(errors[i]), penalty=Bound(true[i] ** 2, 0.0),
+        )
+        for i in range(2)
+    ]  # fmt: skip
+    point, least = balanced_point(*points), min(true)
+    assert abs(point.alpha_sum - 2.0 * least) <= point.alpha_sum_rounding
+    assert np.linalg.norm(point.w - [least, least, 0.0]) <= point.w_rounding
+    assert abs(point.penalty.value - 2.0 * least**2) <= point.penalty.rounding
+    # No more than these errors add up to.
+    assert point.alpha_sum_rounding <= 7.0 * off * least
+    assert point.w_rounding <= 7.0 * off * least
+    assert point.penalty.rounding <= 10.0 * off * least**2
 
 
 @given(free, seeds)

@@ -11,13 +11,14 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.kernels.losses import HINGE
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, Newton, Options, Start, make_solver
-from certsvm.solvers.second_order.schedule import FIRST_SIGMA, MEMORY, Schedule
+from certsvm.solvers.second_order.schedule import FIRST_SIGMA, MEMORY, Move, Schedule
 from certsvm.solvers.second_order.smoothing import smoothed_alpha
 from certsvm.training.loop import train
 from certsvm.training.result import SOLVER_FINISHED
@@ -283,3 +284,22 @@ def test_at_the_limit_of_precision_the_run_ends() -> None:
     assert result.certificate.relative_gap <= result.certificate.proved_gap / 1.9
     assert not result.certificate.met
     assert train(problem, Newton(), tol=1e-6, seed=0).certificate.met
+
+
+def test_a_point_from_between_two_steps_is_balanced() -> None:
+    """It is kept while the next step overwrites alpha."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3)) + 1.0
+    labels = np.where(X[:, 0] + rng.standard_normal(60) > 1.5, 1.0, -1.0)
+    problem = Problem(Rows(X, intercept_scaling=1.0), labels, C=3.0, penalize_intercept=False)
+    run = Newton().start_in_memory(problem, Options(rng, target=0.0, keep_alpha=True))
+    run.epoch()
+    run._best = BestValues()
+    run._begin_problem(Move.MULTIPLIERS)
+    point = run._between
+    assert point is not None
+    assert point.alpha is not None
+    run._alpha[:] = 7.0
+    alpha = point.alpha()
+    assert alpha.sum() == pytest.approx(point.alpha_sum)
+    assert labels @ alpha == pytest.approx(0.0, abs=1e-12 * alpha.sum())
