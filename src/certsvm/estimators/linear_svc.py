@@ -102,8 +102,8 @@ class LinearSVC(
         Whether to learn an intercept. (The command ``certsvm train`` has liblinear's default: none
         without ``-B``. ``-B 1`` is the default here.)
     intercept_scaling : float, default=1.0
-        Height of the constant column behind the intercept. Ignored if ``fit_intercept`` is
-        False.
+        Height of the constant column behind the intercept. Of no effect if ``fit_intercept`` or
+        ``penalize_intercept`` is False.
     penalize_intercept : bool, default=True
         Whether the penalty contains the weight behind the intercept. If not, the optimum does not
         depend on ``intercept_scaling``. Has no effect if ``fit_intercept`` is False.
@@ -564,7 +564,12 @@ class LinearSVC(
 
     def _rho(self) -> float:
         """Height of the constant column behind the intercept; zero if there is none."""
-        return _to_float("intercept_scaling", self.intercept_scaling) if self.fit_intercept else 0.0
+        if not self.fit_intercept:
+            return 0.0
+        # A free intercept does not depend on it, but how well solvers converge does.
+        if not self.penalize_intercept:
+            return 1.0
+        return _to_float("intercept_scaling", self.intercept_scaling)
 
     def _refuse_other_problems(self) -> None:
         """Raise for the problems of scikit-learn's LinearSVC that there is no solver for here."""
