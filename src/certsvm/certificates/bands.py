@@ -294,8 +294,8 @@ def mean_bounds(bounds: Sequence[tuple[Vector, Vector]]) -> tuple[Vector, Vector
     Examples
     --------
     >>> low, high = mean_bounds([(np.array([0.1]), np.array([0.2]))] * 2)
-    >>> 0.0999 < low[0] <= 0.1, 0.2 <= high[0] < 0.2001
-    (np.True_, np.True_)
+    >>> bool(0.0999 < low[0] <= 0.1), bool(0.2 <= high[0] < 0.2001)
+    (True, True)
     """
     allowed = units(len(bounds) + 4, 1.0)
     low, high = np.mean(bounds, axis=0)

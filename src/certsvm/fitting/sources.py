@@ -185,8 +185,8 @@ class MemorySource(Source):
     Examples
     --------
     >>> source = MemorySource(np.eye(3), np.array(["a", "b", "a"]))
-    >>> source.labels, source.problem(0, Objective()).labels.tolist()
-    ([np.str_('b')], [-1.0, 1.0, -1.0])
+    >>> [str(label) for label in source.labels], source.problem(0, Objective()).labels.tolist()
+    (['b'], [-1.0, 1.0, -1.0])
     """
 
     problem_type = Problem
