@@ -15,8 +15,8 @@ does.
 # A few positives, far from the origin
 # ------------------------------------
 #
-# One row in ten is positive, and the rows lie around a point at a distance of 2.5 from the origin. The
-# line between the classes needs an intercept, and a penalty pulls it towards zero. Where rows
+# One row in ten is positive, and the rows lie around a point at a distance of 2.5 from the origin.
+# The line between the classes needs an intercept, and a penalty pulls it towards zero. Where rows
 # are few, giving them up is cheaper: the line moves into the smaller class.
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,12 @@ from certsvm import LinearSVC
 
 rng = np.random.default_rng(0)
 y = np.repeat([1, -1], [60, 540])
-clouds = rng.standard_normal((600, 2)) * [0.8, 1.0] + np.where(y > 0, 1.25, -1.25)[:, None] * [1, 0]
+clouds = rng.standard_normal((600, 2)) * [0.8, 1.0]
+clouds[:, 0] += 1.25 * y
+
+
+def at(distance):
+    return clouds + np.array([distance, 0])
 
 
 def fit(X, loss, free, C=0.05):
@@ -42,7 +47,7 @@ kinds = {
     "squared hinge, penalised": ("squared_hinge", False, "C3", "-"),
     "squared hinge, free": ("squared_hinge", True, "C3", "--"),
 }
-X = clouds + [2.5, 0]
+X = at(2.5)
 for name, (loss, free, _, _) in kinds.items():
     clf = fit(X, loss, free)
     print(f"{name:25} intercept {clf.intercept_[0]:6.2f}, {clf.certificate_.proved_gap:.0e} proved")
@@ -64,9 +69,9 @@ for name, (loss, free, colour, style) in kinds.items():
     clf = fit(X, loss, free)
     (a, b), c = clf.coef_[0], clf.intercept_[0]
     left.plot(-(c + b * ends) / a, ends, style, color=colour, linewidth=2, label=name)
-    models = [fit(clouds + [d, 0], loss, free) for d in distances]
+    models = [fit(at(d), loss, free) for d in distances]
     accuracy = [
-        balanced_accuracy_score(y, model.predict(clouds + [d, 0]))
+        balanced_accuracy_score(y, model.predict(at(d)))
         for model, d in zip(models, distances, strict=True)
     ]
     right.plot(distances, np.array(accuracy) * 100, style, color=colour, linewidth=2)

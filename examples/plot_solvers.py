@@ -11,9 +11,9 @@ of the algorithms, and not of the programs.
 # A comparison
 # ------------
 #
-# ``compare`` runs each solver until it has proved 0.1 %. Four of them have no lower bound and cannot
-# know when they are done, so they run until a limit. ``accuracy`` in the table measures all of them
-# against the best bound that any solver found.
+# ``compare`` runs each solver until it has proved 0.1 %. Four of them have no lower bound and
+# cannot know when they are done, so they run until a limit. ``accuracy`` in the table measures all
+# of them against the best bound that any solver found.
 
 import matplotlib.pyplot as plt
 
@@ -30,8 +30,9 @@ print(comparison)
 #
 # Red is J, blue is L, both as distances from the optimum. Dual coordinate descent (``dcd``) and the
 # perceptron with unlearning (``mpu``) keep a number for each row and close the gap in few passes.
-# Cutting planes (``ocas``, ``svmperf``) begin far below. SGD with certificates (``sgd-s``, ``sgd-m``)
-# stores nothing for a row. The last four have a red line only: it may be good, and nothing says so.
+# Cutting planes (``ocas``, ``svmperf``) begin far below. SGD with certificates (``sgd-s``,
+# ``sgd-m``) stores nothing for a row. The last four have a red line only: it may be good, and
+# nothing says so.
 
 optimum = (comparison.primal + comparison.dual) / 2
 fig, axes = plt.subplots(2, 5, figsize=(10, 5), sharex=True, sharey=True)

@@ -76,7 +76,7 @@ folder.cleanup()
 
 colours = {"confirmed": "C2", "refuted": "C3"}
 fig, ax = plt.subplots(figsize=(8.5, 3.6))
-for row, (name, report) in enumerate(verdicts.items()):
+for row, report in enumerate(verdicts.values()):
     (problem,) = report["problems"]
     colour = colours[report["verdict"]]
     claimed = problem["claimed_dual"], problem["claimed_primal"]
