@@ -44,9 +44,7 @@ def children(page: Path) -> Iterator[Path | str]:
         for entry in block.split():
             if entry.startswith(":"):
                 continue
-            if "*" in entry:
-                yield from (path.resolve() for path in page.parent.glob(f"{entry}.md"))
-            elif entry.startswith("auto_examples/"):
+            if entry.startswith("auto_examples/"):
                 yield entry
             else:
                 both = [(page.parent / f"{entry}{ending}").resolve() for ending in (".md", ".rst")]
