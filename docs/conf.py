@@ -66,7 +66,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_style.ReadingOrder",
     "doc_module": ("certsvm",),
     "backreferences_dir": "api/examples",
     "reference_url": {"certsvm": None},

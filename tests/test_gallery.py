@@ -58,3 +58,8 @@ def test_a_script_runs_and_draws(name: str, monkeypatch: pytest.MonkeyPatch) -> 
             assert axes.get_ylabel(), axes
         # A stored picture fills the figure and has its axes inside.
         assert shown or figure.axes[0].images
+
+
+def test_every_script_has_a_place_in_the_order() -> None:
+    style = runpy.run_path(str(ROOT / "docs" / "_ext" / "gallery_style.py"))
+    assert sorted(style["ORDER"]) == [path.name for path in SCRIPTS]
