@@ -229,8 +229,9 @@ def test_a_label_for_each_row_is_no_class(kind: str, tmp_path: Path) -> None:
 def test_columns_of_different_scales(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scales, "_LONG", 0.0)
     X, y = noisy()
+    monkeypatch.chdir(tmp_path)
     save_libsvm(tmp_path / "data", X @ sp.diags(np.geomspace(1e-3, 1e3, 20)), y)
-    words = ["train", str(tmp_path / "data"), "--solver", "sgd-s", "--tol", "1e-9", "--max-iter", 4]
+    words = ["train", "data", "--solver", "sgd-s", "--tol", "1e-9", "--max-iter", 4]
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         result = CliRunner().invoke(app, [str(word) for word in words])
