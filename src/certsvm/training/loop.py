@@ -146,37 +146,51 @@ def _make_passes(
     stop: threading.Event | None,
     checkpoint: Checkpoint | None,
 ) -> str:
-    """Make passes until there is a reason to stop; return the reason."""
-    reason = trainer.finished or (OUT_OF_PASSES if trainer.passes >= max_iter else "")
+    """Make passes until there is a reason to stop, or an interrupt; return the reason."""
     try:
-        while not reason:
-            epoch = trainer.epoch()
-            out_of_time = max_time is not None and trainer.seconds >= max_time
-            passes = trainer.passes + 1
-            last = out_of_time or epoch.finished or passes == max_iter
-            primal = trainer.checks.after(passes, epoch, last=last)
-            trainer.record(epoch, primal)
-            answers = [callback(trainer.progress()) for callback in callbacks]
-            met = trainer.best.certificate().met and trainer.checks.current(trainer.passes)
-            reasons = (
-                (TARGET_MET, met and not epoch.refining),
-                (SOLVER_FINISHED, epoch.finished),
-                (OUT_OF_TIME, out_of_time),
-                (STOPPED, any(answers)),
-                (INTERRUPTED, stop is not None and stop.is_set()),
-                (OUT_OF_PASSES, last),
-            )
-            reason = next((text for text, applies in reasons if applies), "")
-            if reason:
-                break
-            if not met:
-                warn_of_scales(problem, trainer.seconds)
-            if checkpoint is not None and checkpoint.due():
-                _save(trainer, checkpoint)
+        # The loop is in a function of its own: Python notices signals when it jumps back to the
+        # head of a loop, and since 3.12 that jump is not part of a try statement around the loop.
+        return _pass_by_pass(problem, trainer, max_iter, max_time, callbacks, stop, checkpoint)
     except (KeyboardInterrupt, RunLostError) as error:
         if not trainer.passes:
             raise
         return f"{LOST}: {error}" if isinstance(error, RunLostError) else INTERRUPTED
+
+
+def _pass_by_pass(
+    problem: BaseProblem,
+    trainer: Trainer,
+    max_iter: int,
+    max_time: float | None,
+    callbacks: Sequence[Callback],
+    stop: threading.Event | None,
+    checkpoint: Checkpoint | None,
+) -> str:
+    reason = trainer.finished or (OUT_OF_PASSES if trainer.passes >= max_iter else "")
+    while not reason:
+        epoch = trainer.epoch()
+        out_of_time = max_time is not None and trainer.seconds >= max_time
+        passes = trainer.passes + 1
+        last = out_of_time or epoch.finished or passes == max_iter
+        primal = trainer.checks.after(passes, epoch, last=last)
+        trainer.record(epoch, primal)
+        answers = [callback(trainer.progress()) for callback in callbacks]
+        met = trainer.best.certificate().met and trainer.checks.current(trainer.passes)
+        reasons = (
+            (TARGET_MET, met and not epoch.refining),
+            (SOLVER_FINISHED, epoch.finished),
+            (OUT_OF_TIME, out_of_time),
+            (STOPPED, any(answers)),
+            (INTERRUPTED, stop is not None and stop.is_set()),
+            (OUT_OF_PASSES, last),
+        )
+        reason = next((text for text, applies in reasons if applies), "")
+        if reason:
+            break
+        if not met:
+            warn_of_scales(problem, trainer.seconds)
+        if checkpoint is not None and checkpoint.due():
+            _save(trainer, checkpoint)
     return reason
 
 
