@@ -11,7 +11,8 @@ block is computed a second time after its use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -112,18 +113,19 @@ class BlockStream:
     def blocks(self) -> Iterator[Block]:
         """All rows, in order; raises ``DataChangedError`` if they differ from the survey."""
         first = n_blocks = 0
-        for batch, digest in self._batches():
-            if n_blocks == self.n_blocks or digest != self._digests[n_blocks]:
-                raise DataChangedError(
-                    f"block {n_blocks + 1} of the data is not what it was in the first pass: the "
-                    "data changed underneath, or the source does not give the same blocks in each "
-                    "pass. Nothing is certified."
-                )
-            rows = Rows(batch.X, intercept_scaling=self.intercept_scaling)
-            yield Block(rows, self._class_index(batch.y), batch.weights, first)
-            _refuse_overwritten(batch, digest)
-            first += rows.n_rows
-            n_blocks += 1
+        with closing(self._batches()) as batches:
+            for batch, digest in batches:
+                if n_blocks == self.n_blocks or digest != self._digests[n_blocks]:
+                    raise DataChangedError(
+                        f"block {n_blocks + 1} of the data is not what it was in the first pass: "
+                        "the data changed underneath, or the source does not give the same blocks "
+                        "in each pass. Nothing is certified."
+                    )
+                rows = Rows(batch.X, intercept_scaling=self.intercept_scaling)
+                yield Block(rows, self._class_index(batch.y), batch.weights, first)
+                _refuse_overwritten(batch, digest)
+                first += rows.n_rows
+                n_blocks += 1
         if n_blocks < self.n_blocks:
             raise DataChangedError(
                 f"the data ended after {n_blocks} of {self.n_blocks} blocks: the source cannot be "
@@ -186,14 +188,20 @@ class BlockStream:
                 f"block {self.n_blocks + 1} of the data (after {self.n_rows} rows): {error}"
             ) from None
 
-    def _batches(self) -> Iterator[tuple[Batch, bytes]]:
+    def _batches(self) -> Generator[tuple[Batch, bytes], None, None]:
         """The blocks of a pass as the source gives them, with their digests."""
 
         def batches() -> Iterator[tuple[Batch, bytes]]:
-            for block in self.source():
-                batch = checked_block(block)
-                if len(batch.y):
-                    yield batch, block_digest(*batch)
+            blocks = iter(self.source())
+            try:
+                for block in blocks:
+                    batch = checked_block(block)
+                    if len(batch.y):
+                        yield batch, block_digest(*batch)
+            finally:
+                # Since Python 3.12, a generator that is closed may still hold those inside it.
+                if hasattr(blocks, "close"):
+                    blocks.close()
 
         yield from batches() if self._reader is None else self._reader.one_ahead(batches())
 
