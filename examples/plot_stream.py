@@ -78,7 +78,7 @@ print(model.certificates[0])
 # a few times instead: up to some thousands of columns the solver is Newton's method, which needs
 # few passes.
 
-_, passes, _, primal, dual = model.history.T
+_, passes, primal, dual = model.history.T
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2))
 left.plot(sizes, held, "o-", color="C3", label="in memory")
 left.plot(sizes, streamed, "o-", color="C0", label="as a stream")
