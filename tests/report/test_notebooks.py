@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.datasets import load_iris
 
-from certsvm import Certificate, LinearSVC, compare, fit_path
+from certsvm import Certificate, LinearSVC, LinearSVCCV, compare, fit_path
 from certsvm.training.history import History
 from tests.cli.running import noisy
 from tests.markup.test_html import Found
@@ -45,3 +45,9 @@ def test_a_path() -> None:
     found = Found(path._repr_html_())
     assert "worst gap" in found.text
     assert found.tags.count("circle") == len(path)
+
+
+def test_diagrams_lead_to_the_reference() -> None:
+    for estimator in (LinearSVC(), LinearSVCCV()):
+        name = type(estimator).__name__
+        assert f"api/certsvm.{name}.html" in estimator._repr_html_()

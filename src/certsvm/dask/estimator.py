@@ -84,6 +84,8 @@ class LinearSVC(LocalLinearSVC):
     True
     """
 
+    _doc_link_template = "https://certsvm.github.io/certsvm/api/certsvm.dask.{estimator_name}.html"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
             name: constraint

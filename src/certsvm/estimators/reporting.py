@@ -18,7 +18,14 @@ from certsvm.training.history import History
 VERIFICATION = "import certsvm\n\nprint(certsvm.verify(clf, X, y))  # with the training data"
 
 
-class ReportMixin:
+class DocumentedMixin:
+    """Links scikit-learn's diagram of an estimator to its page."""
+
+    _doc_link_module = "certsvm"
+    _doc_link_template = "https://certsvm.github.io/certsvm/api/certsvm.{estimator_name}.html"
+
+
+class ReportMixin(DocumentedMixin):
     """Writes a report of the fit."""
 
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:

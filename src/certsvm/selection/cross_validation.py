@@ -30,7 +30,12 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, inde
 
 from certsvm.certificates.certificate import Certificate, percent
 from certsvm.estimators.linear_svc import LinearSVC
-from certsvm.estimators.reporting import VERIFICATION, evaluation_of, histories_of
+from certsvm.estimators.reporting import (
+    VERIFICATION,
+    DocumentedMixin,
+    evaluation_of,
+    histories_of,
+)
 from certsvm.estimators.rollback import rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
 from certsvm.fitting.cross_validation import CrossValidation, SelectionProgress
@@ -57,7 +62,7 @@ def _refitted(estimator: Any) -> bool:
     return True
 
 
-class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classifier that chooses C by cross-validation, with a proof.
 
     Without ``certify``, models are trained on all folds at several values of C, each from the last
