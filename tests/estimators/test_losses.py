@@ -132,7 +132,7 @@ def test_the_dual_point_of_the_squared_hinge(binary: Any) -> None:
 
 
 def test_solvers_for_the_hinge_refuse_its_square(binary: Any) -> None:
-    with pytest.raises(ValueError, match=r"'sgd-s' minimises the hinge loss, not.*'dcd'"):
+    with pytest.raises(ValueError, match=r"'sgd-s' needs the hinge loss, not.*'dcd'"):
         LinearSVC(loss="squared_hinge", solver="sgd-s").fit(*binary)
     with pytest.raises(ValueError, match="The 'loss' parameter of LinearSVC"):
         LinearSVC(loss="logistic").fit(*binary)

@@ -46,7 +46,7 @@ def test_solvers_that_minimise_the_squared_hinge(penalize_intercept: bool) -> No
     text = str(comparison)
     assert text.startswith("squared hinge, C = 0.1, intercept ")
     assert ("without penalty" in text) != penalize_intercept
-    with pytest.raises(ValueError, match="'ocas' minimises the hinge loss"):
+    with pytest.raises(ValueError, match="'ocas' needs the hinge loss"):
         compare(X, y, loss="squared_hinge", solvers=["ocas"])
 
 

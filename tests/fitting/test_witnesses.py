@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from certsvm import Model, verify_model
 from certsvm.data.streams import BlockStream
@@ -14,9 +16,9 @@ from certsvm.fitting.fit_model import fit_model
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.fitting.witnesses import Witnesses, needs_alpha
+from certsvm.kernels.losses import SQUARED_HINGE
 from certsvm.models.witness import Witness
-from certsvm.problem.memory import Problem
-from certsvm.problem.streamed import StreamedProblem
+from certsvm.problem.objective import Objective
 from certsvm.solvers import Auto, Newton, SGDs, SmoothedNewton
 
 
@@ -65,13 +67,24 @@ def test_without_all_there_is_none() -> None:
     assert Witnesses().joined(2) is None
 
 
+def source_of(columns: int, *, streamed: bool, intercept_scaling: float = 0.0) -> Any:
+    X, y = sp.csr_matrix(([1.0, 1.0], [0, 0], [0, 1, 2]), shape=(2, columns)), np.array([0, 1])
+    if not streamed:
+        return MemorySource(X, y, intercept_scaling=intercept_scaling)
+    return StreamSource(BlockStream(lambda: [(X, y)], intercept_scaling=intercept_scaling))
+
+
 def test_who_needs_a_number_for_each_row() -> None:
-    assert needs_alpha(Newton(), Problem, 10)
-    assert not needs_alpha(Newton(), StreamedProblem, 10)
-    assert not needs_alpha(SmoothedNewton(), Problem, 10)
-    assert not needs_alpha(Auto(), StreamedProblem, 10)
-    assert needs_alpha(Auto(), StreamedProblem, 100_000)
-    assert needs_alpha(SGDs(), StreamedProblem, 10)
+    memory, stream = (source_of(10, streamed=streamed) for streamed in (False, True))
+    wide = source_of(100_000, streamed=True, intercept_scaling=1.0)
+    hinge = Objective()
+    assert needs_alpha(Newton(), memory, hinge)
+    assert not needs_alpha(Newton(), stream, hinge)
+    assert not needs_alpha(SmoothedNewton(), memory, hinge)
+    assert not needs_alpha(Auto(), stream, hinge)
+    assert needs_alpha(Auto(), wide, hinge)
+    assert needs_alpha(SGDs(), stream, hinge)
     # What SGD does not minimise, auto leaves to Newton.
-    assert not needs_alpha(Auto(), StreamedProblem, 100_000, hinge=False)
-    assert needs_alpha(Auto(), Problem, 10, hinge=False)
+    for other in (Objective(loss=SQUARED_HINGE), Objective(penalize_intercept=False)):
+        assert not needs_alpha(Auto(), wide, other)
+        assert needs_alpha(Auto(), memory, other)

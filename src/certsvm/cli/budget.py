@@ -35,7 +35,7 @@ def require_memory(memory: int, source: StreamSource, settings: Settings, *, wit
     blocks = BLOCKS_AT_ONCE * stream.largest_block
     needed = peak() + blocks + _SPARE
     solver = source.solver(settings.solver, settings.objective)
-    if witness and needs_alpha(solver, source.problem_type, source.dimension):
+    if witness and needs_alpha(solver, source, settings.objective):
         needed += _BYTES_PER_ROW * stream.n_rows
     matrices = 8 * source.dimension**2 if squares else 0
     needed += matrices * _further_matrices(source, settings.n_jobs)

@@ -55,7 +55,7 @@ def answers_on(model: Model, file: str, options: DataOptions) -> Answers:
 
     answers, stable = Answers(), 0.0
     # About free intercepts, and so about scores, nothing is proved.
-    proves = bool(model.certificates) and all(c.penalize_intercept for c in model.certificates)
+    proves = bool(model.certificates) and not any(c.free_intercept for c in model.certificates)
     for X, y, weights in blocks_for(model, file, options):
         if (y == "").all():
             raise BadInput(f"{file} has no column of labels: say which it is, with --label")

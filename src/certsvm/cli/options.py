@@ -173,7 +173,8 @@ class ObjectiveOptions:
     @property
     def intercept_scaling(self) -> float:
         """Height of the constant column behind the intercept; zero if there is none."""
-        return max(self.bias, 0.0)
+        # A free intercept does not depend on it, but how well solvers converge does.
+        return 1.0 if self.free_intercept else max(self.bias, 0.0)
 
     def settings(self) -> dict[str, Any]:
         """Arguments for ``Settings``."""

@@ -82,7 +82,7 @@ class ClusterSource(Source):
 
     def solver(self, solver: str | Solver, objective: Objective = HINGE_OBJECTIVE) -> Solver:
         """The solver for a name; "auto" chooses by predicted cost."""
-        free_intercept = self.intercept_scaling > 0.0 and not objective.penalize_intercept
+        free_intercept = objective.frees(self.intercept_scaling)
         shape = self.shape if solver == "auto" else None
         return make_cluster_solver(solver, shape, free_intercept=free_intercept)
 
@@ -99,8 +99,8 @@ class ClusterSource(Source):
             raise ClusterLostError(self.cluster.lost)
         return ClusterProblem(
             self.cluster, self._futures, self._summaries, self.classes, self.positive[i],
-            C=objective.C, loss=objective.loss, penalize_intercept=objective.penalize_intercept,
             intercept_scaling=self.intercept_scaling, class_factors=self.factors,
+            **objective.keywords,
         )  # fmt: skip
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:

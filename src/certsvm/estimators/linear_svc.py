@@ -384,10 +384,12 @@ class LinearSVC(
 
     def _solver_for(self, source: Source) -> Solver:
         """The solver, on this kind of data and for this objective."""
-        objective = Objective(
+        return source.solver(self.solver, self._objective())
+
+    def _objective(self) -> Objective:
+        return Objective(
             _to_float("C", self.C), loss_named(self.loss), bool(self.penalize_intercept)
         )
-        return source.solver(self.solver, objective)
 
     def _settings(self, solver: Solver) -> Settings:
         """The parameters, checked against the solver."""
@@ -425,12 +427,11 @@ class LinearSVC(
     ) -> LinearSVC:
         """Present the rows once, in their order, and go on from there: for streams.
 
-        This is SGD as in ``solver="sgd-s"``, one presentation at a time. There is no
-        ``partial_fit`` for the squared hinge, nor for an intercept without penalty. Nothing is
-        proved:
-        neither the objective over all rows nor complete passes over them are known here, so
+        This is SGD as in ``solver="sgd-s"``, one presentation at a time. Nothing is proved: neither
+        the objective over all rows nor complete passes over them are known here, so
         ``certificate_`` is None afterwards. A ``fit`` with ``warm_start=True`` goes on from
-        the stream's model and certifies.
+        the stream's model and certifies. There is no ``partial_fit`` for the squared hinge, nor for
+        an intercept without penalty.
 
         Parameters
         ----------

@@ -85,11 +85,9 @@ def evaluation_of(clf: Any, X: Any, y: Any) -> Evaluation | None:
     if y is not None:
         answers = np.asarray(tensors.on_host(clf.predict(X)))
         accuracy = float(np.mean(answers == np.asarray(tensors.on_host(y))))
-    try:
-        stability: float | None = float(clf.stability(X))
-    except ValueError:
-        # The intercept is free, and there is no interval of it.
-        stability = None
+    # A free intercept has no interval, and so have scores.
+    free = any(certificate.free_intercept for certificate in clf.certificates_ or ())
+    stability = None if free else float(clf.stability(X))
     found = None
     if y is not None and not tensors.are_tensors(X) and not hasattr(X, "dask"):
         found = Fingerprint.of(X, y)

@@ -74,7 +74,7 @@ def warm_starts(clf: Any, source: Source) -> list[Start] | None:
         return None
     if clf.coef_.shape[1] != source.n_columns or not np.array_equal(clf.classes_, source.classes):
         return None
-    penalized = clf.penalize_intercept or source.intercept_scaling == 0.0
+    penalized = not clf._objective().frees(source.intercept_scaling)
     if (state.loss, state.penalize_intercept) != (clf.loss, penalized):
         # The dual variables of another problem may be infeasible in this one.
         state = state.weights_only()

@@ -198,12 +198,11 @@ def compare(
         penalize_intercept=penalize_intercept,
     )  # fmt: skip
     objective = settings.objective
-    free = fit_intercept and not penalize_intercept
     if solvers is None:
         solvers = [
             solver
             for solver in map(make_solver, _SOLVERS)
-            if isinstance(objective.loss, solver.losses) and (solver.frees_intercept or not free)
+            if solver.solves(objective.loss, free_intercept=objective.frees(float(fit_intercept)))
         ]
     if isinstance(solvers, str | Solver):
         solvers = [solvers]
@@ -215,11 +214,7 @@ def compare(
         raise ValueError(f"compare needs two classes, y has {classes.size}; pass y == label")
     signs = np.where(np.asarray(y).ravel() == classes[1], 1.0, -1.0)
     rows = Rows(X, intercept_scaling=intercept_scaling if fit_intercept else 0.0)
-    how: dict[str, Any] = {
-        "loss": objective.loss,
-        "penalize_intercept": objective.penalize_intercept,
-    }
-    problem = Problem(rows, signs, C=C, weights=sample_weight, **how)
+    problem = Problem(rows, signs, weights=sample_weight, **objective.keywords)
     made: dict[str, Solver] = {}
     for solver in map(make_solver, solvers):
         if solver.label in made:
@@ -247,7 +242,7 @@ def compare(
     )
     # With as large a C m as the whole has, lest a rate be refused that is not too large.
     C_few = C * problem.m / trial.size
-    few = Problem(rows.take(trial), signs[trial], C=C_few, **how)
+    few = Problem(rows.take(trial), signs[trial], **objective.at(C_few).keywords)
     compiled = train_all(tasks(few), replace(settings, max_iter=3, max_time=None))
     if any(result.reason == INTERRUPTED for result in compiled):
         raise KeyboardInterrupt

@@ -293,7 +293,7 @@ class CrossValidation:
         ValueError
             The intercept is free.
         """
-        if self.folds[0].source.intercept_scaling > 0.0 and not self._settings.penalize_intercept:
+        if self._settings.objective.frees(self.folds[0].source.intercept_scaling):
             raise ValueError(
                 "nothing can be proved about errors at other C, since the intercept is free: "
                 "use penalize_intercept=True, or choose C without certify"

@@ -305,7 +305,7 @@ def untrained(
         C=objective.C,
         intercept_scaling=intercept_scaling,
         loss=objective.loss.name,
-        penalize_intercept=objective.penalize_intercept or intercept_scaling == 0.0,
+        penalize_intercept=not objective.frees(intercept_scaling),
     )
     return Result(
         w=np.zeros(dimension),

@@ -16,7 +16,6 @@ from certsvm.fitting.fit_classes import Observer, fit_classes
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import Source, StreamSource
 from certsvm.fitting.witnesses import Witnesses, needs_alpha
-from certsvm.kernels.losses import HINGE
 from certsvm.models.model import Model
 from certsvm.models.witness import WeightsWitness, Witness
 from certsvm.problem.base import SummableProblem
@@ -91,9 +90,7 @@ def fit_model(
             )
         if not issubclass(source.problem_type, SummableProblem):
             raise ValueError(f"a witness cannot be kept for {source.problem_type.where}")
-        free = source.intercept_scaling > 0 and not settings.penalize_intercept
-        hinge = settings.objective.loss == HINGE and not free
-        keep = needs_alpha(solver, source.problem_type, source.dimension, hinge=hinge)
+        keep = needs_alpha(solver, source, settings.objective)
         settings = replace(settings, keep_alpha=keep)
     results = fit_classes(
         source, settings, observer=observer, finish=witnesses.take if witness else None

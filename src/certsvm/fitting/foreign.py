@@ -144,14 +144,7 @@ def bound(
                 "fit_intercept=True to measure it with the intercept."
             )
         signs = np.where(labels == positive, 1.0, -1.0)
-        problem = Problem(
-            rows,
-            signs,
-            C=C,
-            weights=weights,
-            loss=objective.loss,
-            penalize_intercept=objective.penalize_intercept,
-        )
+        problem = Problem(rows, signs, weights=weights, **objective.keywords)
         w = problem.weight_vector(coef.astype(np.float64), b)
         certificates.append(certify(problem, w, tol, max_iter, random_state))
     return certificates[0] if len(certificates) == 1 else certificates

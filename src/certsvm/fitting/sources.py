@@ -214,10 +214,7 @@ class MemorySource(Source):
     def problem(self, i: int, objective: Objective) -> Problem:
         """The i-th problem."""
         signs = np.where(self.y_index == self.positive[i], 1.0, -1.0)
-        return Problem(
-            self.rows, signs, C=objective.C, weights=self._weights_of_problems(),
-            loss=objective.loss, penalize_intercept=objective.penalize_intercept,
-        )  # fmt: skip
+        return Problem(self.rows, signs, weights=self._weights_of_problems(), **objective.keywords)
 
     def _weights_of_problems(self) -> Vector | None:
         """The weight of each row: its own times its class's; None if all are one."""
@@ -279,9 +276,8 @@ class StreamSource(Source):
     def problem(self, i: int, objective: Objective) -> StreamedProblem:
         """The i-th problem."""
         return StreamedProblem(
-            self.stream, self.positive[i], C=objective.C, loss=objective.loss,
-            penalize_intercept=objective.penalize_intercept, class_factors=self.factors,
-        )  # fmt: skip
+            self.stream, self.positive[i], class_factors=self.factors, **objective.keywords
+        )
 
     @property
     def fingerprint(self) -> Fingerprint:

@@ -9,9 +9,11 @@ import numpy as np
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import dual_bound, dual_point
+from certsvm.fitting.sources import Source
 from certsvm.models.witness import WeightsWitness, Witness
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective
 from certsvm.solvers import Auto, Newton, SmoothedNewton, Solver
 from certsvm.training.result import Result
 
@@ -37,18 +39,15 @@ class Witnesses:
         return _joined([self._by_problem.get(i) for i in range(n_problems)])
 
 
-def needs_alpha(
-    solver: Solver, problem_type: type[BaseProblem], dimension: int, *, hinge: bool = True
-) -> bool:
+def needs_alpha(solver: Solver, source: Source, objective: Objective) -> bool:
     """Whether a witness takes a number for each row.
 
     It does not with Newton's method on a stream, where alpha is a function of a weight vector.
-    ``hinge`` says whether the loss is the hinge and the intercept is penalised, if there is one:
-    otherwise, that is what ``auto`` uses on a stream.
     """
-    streamed = not issubclass(problem_type, Problem)
+    streamed = not issubclass(source.problem_type, Problem)
     if streamed and isinstance(solver, Auto):
-        solver = solver.for_stream(dimension) if hinge else SmoothedNewton()
+        free_intercept = objective.frees(source.intercept_scaling)
+        solver = solver.for_stream(source.dimension, objective.loss, free_intercept=free_intercept)
     return not (isinstance(solver, SmoothedNewton) or (streamed and isinstance(solver, Newton)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from certsvm.kernels.losses import HINGE, Loss
 
@@ -33,6 +34,15 @@ class Objective:
     def at(self, C: float) -> Objective:
         """The same with another C."""
         return replace(self, C=C)
+
+    def frees(self, intercept_scaling: float) -> bool:
+        """Whether an intercept of this scale is free; there is none if it is zero."""
+        return intercept_scaling > 0.0 and not self.penalize_intercept
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Arguments for a problem."""
+        return {"C": self.C, "loss": self.loss, "penalize_intercept": self.penalize_intercept}
 
 
 HINGE_OBJECTIVE = Objective()

@@ -36,7 +36,9 @@ class PathPoints:
     fitted : list of float
         The values of C that were fitted.
     weights : ndarray of shape (n_Cs, n_features)
-        Weights of the model at each C, of the class that is shown.
+        Weights of the model at each C, for the class ``label``.
+    label : str
+        The class on the positive side.
     errors : list of float or None
         The share of wrong predictions on given rows at each C.
     """
@@ -47,6 +49,7 @@ class PathPoints:
     gaps: list[float]
     fitted: list[float]
     weights: Vector
+    label: str
     errors: list[float] | None = None
 
 
@@ -109,7 +112,7 @@ def path_report(points: PathPoints, names: Sequence[str], tol: float, worst_gap:
         verdict,
         section("The gap at every C", element("div", *map(_figured, pictures), class_="pair")),
         section(
-            "The model at one C",
+            f"The model at one C: its largest weights for class {points.label}",
             _slider(shown, len(points.Cs), start, [names[j] for j in top]),
         ),
         columns={_COLUMNS: columns},

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from certsvm.certificates.certificate import Certificate, percent
+from certsvm.certificates.certificate import Certificate, percent, tidy
 from certsvm.certificates.weights import dense
 from certsvm.data.block_sources import block_source
 from certsvm.data.streams import BlockStream
@@ -232,10 +232,10 @@ class Path(Sequence[LinearSVC]):
         certificates = [self._known(C) for C in Cs]
         errors = None
         if X is not None:
-            truth = np.searchsorted(models[0].classes_, np.asarray(y))
+            classes = models[0].classes_
             scores = interpolated([np.asarray(model.decision_function(X)) for model in models])
-            answers = [s > 0.0 if s.ndim == 1 else s.argmax(axis=1) for s in scores]
-            errors = [float(np.mean(answer != truth)) for answer in answers]
+            answers = [(s > 0.0).astype(int) if s.ndim == 1 else s.argmax(axis=1) for s in scores]
+            errors = [float(np.mean(classes[answer] != np.asarray(y))) for answer in answers]
         return PathPoints(
             Cs=Cs,
             primal=[math.nan if c is None else c.primal for c in certificates],
@@ -243,6 +243,7 @@ class Path(Sequence[LinearSVC]):
             gaps=[math.inf if c is None else c.proved_gap for c in certificates],
             fitted=[knot.C for knot in knots],
             weights=np.array(interpolated([np.asarray(dense(m.coef_))[0] for m in models])),
+            label=tidy(models[0].classes_[1 if len(models[0].classes_) == 2 else 0]),
             errors=errors,
         )
 
@@ -343,7 +344,7 @@ def fit_path(
     solver = estimator._solver_for(source)
     given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
     fits = _Fits(template, source, solver, given)
-    keep_alpha, objective = bool(estimator.store_dual), template._settings(solver).objective
+    keep_alpha, objective = bool(estimator.store_dual), template._objective()
     if values is not None:
         trace = trace_values(
             fits, source, values, tol, fits.stop, objective=objective, keep_alpha=keep_alpha

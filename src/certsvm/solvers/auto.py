@@ -52,7 +52,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
-from certsvm.kernels.losses import LOSS_TYPES
+from certsvm.kernels.losses import HINGE, LOSS_TYPES, Loss
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
@@ -144,14 +144,18 @@ class Auto(Solver):
         """Begin a run."""
         if isinstance(problem, Problem):
             return AutoRun(problem, options, self.shuffled)
-        solver: Solver = SmoothedNewton()
-        if isinstance(problem.loss, SGDs.losses) and not problem.free_intercept:
-            solver = self.for_stream(problem.dimension)
+        solver: Solver = self.for_stream(
+            problem.dimension, problem.loss, free_intercept=problem.free_intercept
+        )
         return solver.start(problem, options)
 
-    def for_stream(self, dimension: int) -> SmoothedNewton | SGDs:
-        """The solver for a stream, the hinge and an intercept that is penalised."""
-        if dimension <= _MOST_COLUMNS_OF_STREAM:
+    def for_stream(
+        self, dimension: int, loss: Loss = HINGE, *, free_intercept: bool = False
+    ) -> SmoothedNewton | SGDs:
+        """The solver for a stream."""
+        if dimension <= _MOST_COLUMNS_OF_STREAM or not SGDs.solves(
+            loss, free_intercept=free_intercept
+        ):
             return SmoothedNewton()
         return SGDs(shuffled=self.shuffled)
 

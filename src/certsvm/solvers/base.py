@@ -20,7 +20,7 @@ import numpy as np
 
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
-from certsvm.kernels.losses import Hinge, loss_value
+from certsvm.kernels.losses import Hinge, Loss, loss_value
 from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem, SummableProblem
@@ -246,6 +246,11 @@ class Solver(ABC):
             if getattr(self, field.name) != field.default
         ]
         return f"{self.name}({', '.join(changed)})" if changed else self.name
+
+    @classmethod
+    def solves(cls, loss: Loss, *, free_intercept: bool) -> bool:
+        """Whether it minimises this loss, with the intercept free or not."""
+        return isinstance(loss, cls.losses) and (cls.frees_intercept or not free_intercept)
 
     @abstractmethod
     def start(self, problem: Any, options: Options) -> Run:

@@ -127,10 +127,7 @@ class TensorSource(Source):
 
     def _problem(self, i: int, objective: Objective) -> TensorProblem:
         signs = 2 * (self._codes == self.positive[i]).to(torch.int8) - 1
-        return TensorProblem(
-            self.rows, signs, C=objective.C, loss=objective.loss,
-            penalize_intercept=objective.penalize_intercept, row_weights=self._weights,
-        )  # fmt: skip
+        return TensorProblem(self.rows, signs, row_weights=self._weights, **objective.keywords)
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
         """Release the memory of a group after its last problem."""

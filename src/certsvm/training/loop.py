@@ -16,7 +16,7 @@ from certsvm.parallel import Team
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.room import require_room
 from certsvm.problem.streamed import StreamedProblem
-from certsvm.solvers import SOLVERS
+from certsvm.solvers import SOLVERS, Auto
 from certsvm.solvers.base import Options, RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint, CheckpointError, CheckpointWarning
 from certsvm.training.result import (
@@ -243,15 +243,11 @@ def require_limits(tol: float, max_iter: int, max_time: float | None) -> None:
 
 
 def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
-    if not isinstance(problem.loss, solver.losses):
-        raise ValueError(
-            f"solver {solver.name!r} minimises the hinge loss, not loss={problem.loss.name!r}"
-            f"{_others_for(problem)}"
-        )
-    if problem.free_intercept and not solver.frees_intercept:
-        raise ValueError(
-            f"solver {solver.name!r} needs penalize_intercept=True{_others_for(problem)}"
-        )
+    if not solver.solves(problem.loss, free_intercept=problem.free_intercept):
+        needs = "penalize_intercept=True"
+        if not isinstance(problem.loss, solver.losses):
+            needs = f"the hinge loss, not loss={problem.loss.name!r}"
+        raise ValueError(f"solver {solver.name!r} needs {needs}{_others_for(problem)}")
     if not isinstance(problem, solver.problem_type):
         hint = ""
         if isinstance(problem, StreamedProblem):
@@ -263,11 +259,11 @@ def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
 
 def _others_for(problem: BaseProblem) -> str:
     """The end of a message: which solvers there are for this problem."""
+    solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
     able = [
         repr(name)
-        for name, solver in SOLVERS.items()
-        if isinstance(problem.loss, solver.losses)
-        and isinstance(problem, solver.problem_type)
-        and (solver.frees_intercept or not problem.free_intercept)
+        for name, solver in solvers.items()
+        if isinstance(problem, solver.problem_type)
+        and solver.solves(problem.loss, free_intercept=problem.free_intercept)
     ]
     return f". Use {', '.join(able)}" if able else ""

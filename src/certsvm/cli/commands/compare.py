@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 @click.option(
     "--solvers",
     metavar="A,B,...",
-    help="Names of the solvers; by default auto,dcd,ocas,sgd-m, and auto,dcd,newton where these "
-    "do not minimise the loss.",
+    help="Names of the solvers; by default those of auto,dcd,ocas,sgd-m that minimise this "
+    "objective.",
 )
 @click.option(
     "--positive",
@@ -73,9 +72,7 @@ def command(
     """  # noqa: D301
     from certsvm.fitting.comparison import compare
 
-    if solvers is None:
-        ordinary = objective == replace(objective, loss="hinge", free_intercept=False)
-        solvers = "auto,dcd,ocas,sgd-m" if ordinary else "auto,dcd,newton"
+    names = None if solvers is None else [name.strip() for name in solvers.split(",")]
     if plot is not None:
         require_other_file(plot, file)
         import matplotlib  # noqa: F401  missing packages are found before training
@@ -83,7 +80,7 @@ def command(
     y = _two_classes(data.y, positive, file)
     with training_progress(tol, max_time, 1, quiet=quiet or as_json) as observer:
         result = compare(
-            data.X, y, solvers=[name.strip() for name in solvers.split(",")], C=C, tol=tol,
+            data.X, y, solvers=names, C=C, tol=tol,
             fit_intercept=objective.bias > 0,
             intercept_scaling=objective.intercept_scaling or 1.0, **objective.settings(),
             sample_weight=data.weights, max_iter=max_iter, max_time=max_time, random_state=seed,
