@@ -365,6 +365,14 @@ def test_certificates_of_format_1_have_neither_loss_nor_penalty(tmp_path: Path) 
     assert Model.load(path).digest == small().digest
 
 
+def test_a_claim_in_a_float_of_numpy_is_the_same_claim(tmp_path: Path) -> None:
+    path, witness = tmp_path / "model", Witness(np.zeros((1, 3), np.uint8), np.ones(1))
+    (claim,) = small().certificates
+    claim = replace(claim, primal=np.float64(claim.primal), dual=np.float64(claim.dual))
+    small(certificates=(claim,), witness=witness).save(path)
+    assert Model.load(path, witness=True).digest == small().digest
+
+
 def test_after_partial_fit_nothing_is_proved() -> None:
     clf = LinearSVC().partial_fit(np.eye(2), [0, 1], classes=[0, 1])
     model = Model.from_estimator(clf)

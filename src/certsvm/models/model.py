@@ -582,6 +582,10 @@ def _claims_text(certificate: Certificate) -> str:
     for name, only in (("loss", HINGE), ("penalize_intercept", True)):
         if values[name] == only:
             del values[name]
+    # The text of NumPy's floats is another, and files return Python's.
+    values = {
+        name: float(value) if isinstance(value, float) else value for name, value in values.items()
+    }
     return f"Certificate({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
 
