@@ -125,3 +125,33 @@ def test_a_path_of_values(tmp_path: Path) -> None:
     path.report(tmp_path / "values.html")
     with pytest.raises(ValueError, match="both X and y"):
         path.report(tmp_path / "values.html", X)
+
+
+@pytest.mark.parametrize("penalize_intercept", [True, False])
+def test_rows_that_do_not_fit_are_refused(tmp_path: Path, penalize_intercept: bool) -> None:
+    X, y = load_iris(return_X_y=True)
+    clf = LinearSVC(fit_intercept=True, penalize_intercept=penalize_intercept).fit(X, y)
+    with pytest.raises(ValueError, match="features"):
+        clf.report(tmp_path / "fit.html", X[:, :2])
+    with pytest.raises(ValueError, match="NaN"):
+        clf.report(tmp_path / "fit.html", np.full(X.shape, np.nan))
+    clf.report(tmp_path / "fit.html", X)
+    assert ("could not flip" in (tmp_path / "fit.html").read_text()) == penalize_intercept
+
+
+def test_labels_of_another_shape_are_refused(tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    clf = LinearSVC(random_state=0).fit(X, y)
+    path = fit_path(LinearSVC(random_state=0), X, y, [0.1, 1.0])
+    for report in (clf.report, path.report):
+        for labels in (y[:1], y[:, np.newaxis]):
+            with pytest.raises(ValueError, match="do not go with labels"):
+                report(tmp_path / "fit.html", X, labels)
+
+
+def test_labels_of_no_class_are_never_right() -> None:
+    X = np.array([[1.0], [2.0], [-1.0], [-2.0]])
+    path = fit_path(LinearSVC(), X, [2, 2, 0, 0], [0.1, 1.0])
+    errors = path._points(X, [1, 1, 0, 0]).errors
+    assert errors is not None
+    assert set(errors) == {0.5}

@@ -6,6 +6,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from certsvm.estimators import tensors
@@ -75,19 +76,28 @@ def histories_of(clf: Any) -> list[History] | None:
     return [found] if isinstance(found, History) else list(found)
 
 
+def are_right(answers: Any, y: Any) -> NDArray[np.bool_]:
+    """Which predicted labels are the given ones."""
+    answers, labels = np.asarray(answers), np.asarray(y)
+    # A column of labels, or a single one, would be compared with all answers.
+    if labels.shape != answers.shape:
+        raise ValueError(f"{answers.size} rows do not go with labels of shape {labels.shape}")
+    right: NDArray[np.bool_] = answers == labels
+    return right
+
+
 def evaluation_of(clf: Any, X: Any, y: Any) -> Evaluation | None:
     """What a fitted classifier answers on some rows, if there are any."""
     if X is None:
         if y is not None:
             raise ValueError("y without X: give the rows to predict, too")
         return None
-    accuracy = None
-    if y is not None:
-        answers = np.asarray(tensors.on_host(clf.predict(X)))
-        accuracy = float(np.mean(answers == np.asarray(tensors.on_host(y))))
-    # A free intercept has no interval, and so have scores.
+    answers, accuracy = clf.predict(X), None
+    # A free intercept has no interval, and so no score has one.
     free = any(certificate.free_intercept for certificate in clf.certificates_ or ())
     stability = None if free else float(clf.stability(X))
+    if y is not None:
+        accuracy = float(np.mean(are_right(tensors.on_host(answers), tensors.on_host(y))))
     found = None
     if y is not None and not tensors.are_tensors(X) and not hasattr(X, "dask"):
         found = Fingerprint.of(X, y)

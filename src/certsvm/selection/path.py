@@ -19,6 +19,7 @@ from certsvm.certificates.weights import dense
 from certsvm.data.block_sources import block_source
 from certsvm.data.streams import BlockStream
 from certsvm.estimators.linear_svc import LinearSVC
+from certsvm.estimators.reporting import are_right
 from certsvm.estimators.rollback import fitted_attributes
 from certsvm.fitting.sources import Source, StreamSource
 from certsvm.fitting.tracing import (
@@ -235,7 +236,8 @@ class Path(Sequence[LinearSVC]):
             classes = models[0].classes_
             scores = interpolated([np.asarray(model.decision_function(X)) for model in models])
             answers = [(s > 0.0).astype(int) if s.ndim == 1 else s.argmax(axis=1) for s in scores]
-            errors = [float(np.mean(classes[answer] != np.asarray(y))) for answer in answers]
+            # Labels are compared, since those of other classes have no place among these.
+            errors = [float(np.mean(~are_right(classes[answer], y))) for answer in answers]
         return PathPoints(
             Cs=Cs,
             primal=[math.nan if c is None else c.primal for c in certificates],
