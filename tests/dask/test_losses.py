@@ -92,7 +92,7 @@ def test_an_intercept_without_penalty_is_for_newton(client: Client) -> None:
     free: dict[str, Any] = {"penalize_intercept": False}
     with pytest.raises(
         ValueError,
-        match=r"'cocoa' needs penalize_intercept=True\. Use 'newton', 'smoothed-newton'$",
+        match=r"'cocoa' needs penalize_intercept=True\. Use 'auto', 'newton', 'smoothed-newton'$",
     ):
         fit_classes(ours, Settings(solver="cocoa", **free))
     few = SmoothedNewton(max_size=10)

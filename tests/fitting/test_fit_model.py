@@ -192,10 +192,14 @@ def test_too_many_columns_for_a_stream(settings: dict[str, Any], advice: str) ->
 def test_other_objectives_need_other_solvers(settings: dict[str, Any]) -> None:
     X, y, weights = rows()
     blocks = cut(X, y, weights, 2)
-    with pytest.raises(ValueError, match=r"solver 'sgd-s' .*\. Use 'newton', 'smoothed-newton'$"):
+    with pytest.raises(
+        ValueError, match=r"solver 'sgd-s' .*\. Use 'auto', 'newton', 'smoothed-newton'$"
+    ):
         fit_stream(lambda: blocks, solver="sgd-s", intercept_scaling=1.0, **settings)
     # In memory there are more.
-    with pytest.raises(ValueError, match=r"Use 'working-set', 'dcd', 'newton', 'smoothed-newton'$"):
+    with pytest.raises(
+        ValueError, match=r"Use 'auto', 'working-set', 'dcd', 'newton', 'smoothed-newton'$"
+    ):
         fit((X, y, weights), solver="sgd-s", intercept_scaling=1.0, **settings)
 
 

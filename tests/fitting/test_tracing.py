@@ -163,6 +163,31 @@ def test_an_interrupt_keeps_what_is_proved(after: int, raised: bool) -> None:
         assert trace.worst_gap == math.inf
 
 
+@pytest.mark.parametrize("moment", ["callback", "chord", "start"])
+def test_an_interrupt_between_fits_keeps_them(monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    calls = 0
+
+    def interrupt(*args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise KeyboardInterrupt
+        return original(*args)
+
+    original: Any = lambda *args: None  # noqa: E731
+    if moment == "chord":
+        original = Trace._chord
+        monkeypatch.setattr(Trace, "_chord", interrupt)
+    elif moment == "start":
+        original = scaled_starts
+        monkeypatch.setattr("certsvm.fitting.tracing.scaled_starts", interrupt)
+    callback = interrupt if moment == "callback" else None
+    trace = trace_range(fits(SOURCE, 1e-4), SOURCE, (0.01, 10.0), 1e-4, callback=callback)
+    assert len(trace.knots) == len(trace._chords) + 1 == 2
+    assert trace.worst_gap == math.inf
+    assert all(certificate.gap <= 1e-4 for C in trace.Cs for certificate in trace.certificates(C))
+
+
 def test_an_interrupt_of_the_first_fit_is_raised() -> None:
     def interrupted(C: float, start: Any) -> list[Result]:
         raise KeyboardInterrupt

@@ -125,11 +125,13 @@ class Trace:
     def add(self, knot: Knot) -> int:
         """Insert a knot; return its position."""
         i = sum(C < knot.C for C in self.Cs)
-        self.knots.insert(i, knot)
+        knots, chords = [*self.knots[:i], knot, *self.knots[i:]], self._chords.copy()
         # The chord that the knot divides is replaced by two.
-        self._chords[max(i - 1, 0) : i] = [
-            self._chord(*pair) for pair in itertools.pairwise(self.knots[max(i - 1, 0) : i + 2])
+        chords[max(i - 1, 0) : i] = [
+            self._chord(*pair) for pair in itertools.pairwise(knots[max(i - 1, 0) : i + 2])
         ]
+        # At once, since an interrupt may come at any moment.
+        self.knots, self._chords = knots, chords
         return i
 
     def _chord(self, first: Knot, last: Knot) -> list[Chord] | None:
@@ -295,16 +297,30 @@ def trace_range(
         Complete, or what was proved when Ctrl-C or a limit ended it.
     """
     trace = Trace(source, C_range, tol, objective)
+    try:
+        _refine(trace, fit, source, max_fits, keep_alpha, callback)
+    except KeyboardInterrupt:
+        if not trace.knots:
+            raise
+    if not keep_alpha:
+        trace.knots = [knot.light() for knot in trace.knots]
+    return trace
+
+
+def _refine(
+    trace: Trace,
+    fit: Fit,
+    source: Source,
+    max_fits: int,
+    keep_alpha: bool,
+    callback: Callable[[TraceProgress], Any] | None,
+) -> None:
+    """Add knots until every C has a model of the accuracy, or there is a reason to stop."""
 
     def goes_on(C: float, start: Sequence[Start] | None) -> bool:
         """Fit at C and add the knot; whether to go on."""
-        try:
-            knot = Knot(C, fit(C, start))
-        except KeyboardInterrupt:
-            if not trace.knots:
-                raise
-            return False
-        if knot.interrupted and trace.knots and knot.gap > tol:
+        knot = Knot(C, fit(C, start))
+        if knot.interrupted and trace.knots and knot.gap > trace.tol:
             return False
         trace.add(knot)
         stopped = callback is not None and callback(
@@ -312,13 +328,12 @@ def trace_range(
         )
         return not (knot.interrupted or stopped or len(trace.knots) >= max_fits)
 
-    going = True
-    for C in _first_values(*C_range):
+    for C in _first_values(*trace.C_range):
         starts = scaled_starts(source, trace.knots[-1].results, C) if trace.knots else None
-        if not (going := goes_on(C, starts)):
-            break
+        if not goes_on(C, starts):
+            return
     i = 0
-    while going and i < len(trace.knots) - 1:
+    while i < len(trace.knots) - 1:
         middle = _next_value(trace, i)
         if middle is None:
             if not keep_alpha:
@@ -326,10 +341,8 @@ def trace_range(
             i += 1
             continue
         starts = starts_between(source, trace.knots[i], trace.knots[i + 1], middle)
-        going = goes_on(middle, starts)
-    if not keep_alpha:
-        trace.knots = [knot.light() for knot in trace.knots]
-    return trace
+        if not goes_on(middle, starts):
+            return
 
 
 def trace_values(
