@@ -28,6 +28,16 @@ def test_values_that_are_none_do_not_count() -> None:
     assert axis_for("x", []).low < axis_for("x", []).high
 
 
+@given(
+    st.lists(st.sampled_from([-1e308, -1e-320, 0.0, 5e-324, 1e-300, 1.0, 1e300, 1.7e308])),
+    st.booleans(),
+)
+def test_extreme_values_are_drawn_or_left_out(values: list[float], logarithmic: bool) -> None:
+    axis = axis_for("x", values, logarithmic=logarithmic)
+    assert all(math.isfinite(tick) for tick in axis.ticks)
+    assert all(0.0 <= axis.share(value) <= 1.0 for value in values)
+
+
 def test_shares() -> None:
     assert Axis("C", 0.01, 1.0, logarithmic=True).share(0.1) == pytest.approx(0.5)
     assert Axis("s", 0.0, 4.0).share(1.0) == 0.25

@@ -16,6 +16,8 @@ COLOURS = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#475569")
 # Distances from the edges of the picture to the axes: left, right, top, bottom.
 _MARGINS = (64.0, 16.0, 30.0, 44.0)
 _MOST_TICKS = 7
+# Between these, quotients and differences of an axis neither overflow nor vanish.
+_LEAST, _LARGEST = 1e-150, 1e150
 
 
 @dataclass(frozen=True)
@@ -88,19 +90,22 @@ def axis_for(
 ) -> Axis:
     """An axis that contains the finite values, or ends where it is told to.
 
+    Values so large or small that its arithmetic would overflow or underflow count as none.
+
     Examples
     --------
     >>> axis_for("gap", [0.5, 0.002, float("inf")], logarithmic=True)
     Axis(label='gap', low=0.001, high=1.0, logarithmic=True)
     """
-    finite = [v for v in values if math.isfinite(v) and (v > 0.0 or not logarithmic)] or [1.0]
+    drawable = [v for v in values if abs(v) <= _LARGEST and (v >= _LEAST or not logarithmic)]
+    finite = drawable or [1.0]
     if logarithmic:
         low = 10.0 ** math.floor(math.log10(min(finite))) if low is None else low
         high = 10.0 ** math.ceil(math.log10(max(finite))) if high is None else high
         return Axis(label, low, high if high > low else 10.0 * low, logarithmic=True)
     low = min(finite) if low is None else low
-    high = max(finite) if high is None else high
-    if not high > low:
+    high = max(finite) if high is None else min(high, _LARGEST)
+    if not high - low >= _LEAST:
         low, high = low - 0.5 * abs(low) - 0.5, high + 0.5 * abs(high) + 0.5
     return Axis(label, low, high)
 
