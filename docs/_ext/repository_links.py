@@ -3,8 +3,8 @@
 The pages of ``docs`` link to files outside of it, ``[here](../src/certsvm/matrices.py)``, as GitHub
 wants it. On the site such a link leads to the file in the repository (``repository_url``), or to
 the page that shows it (``repository_pages``, a page's name to a file's, whose text takes the place
-of the page's own). A link to a file that does not exist is a warning. Pictures are left alone:
-Sphinx copies them.
+of the page's own). A link to an example leads to its page in the gallery. A link to a file that
+does not exist is a warning. Pictures are left alone: Sphinx copies them.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ def rewrite(text: str, folder: Path, docs: Path, url: str, pages: dict[str, str]
             return f"[{link['text']}](/{target.relative_to(docs).as_posix()}{anchor})"
         if file in names:
             return f"[{link['text']}](/{names[file]}.md{anchor})"
+        if re.fullmatch(r"examples/plot_\w+\.py", file) and target.exists():
+            return f"[{link['text']}](/auto_examples/{target.stem}.rst{anchor})"
         if not target.exists():
             _logger.warning("a link to %s, which does not exist, in a page of %s", file, folder)
         kind = "tree" if target.is_dir() else "blob"

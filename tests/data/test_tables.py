@@ -272,7 +272,7 @@ def test_the_index_of_pandas_is_neither_feature_nor_label(name: str | None, tmp_
     assert column in pq.read_schema(path).names
     table = Table(path)
     assert (table.feature_names, table.label) == (["a", "b"], "kind")
-    assert f"column {column!r} is the index of a pandas frame, and not used" in table.notes
+    assert f"column {column!r} is the index of a frame, and not used" in table.notes
     X, y, _ = everything(table)
     np.testing.assert_array_equal(X, data[["a", "b"]])
     np.testing.assert_array_equal(y, data["kind"])
@@ -280,6 +280,31 @@ def test_the_index_of_pandas_is_neither_feature_nor_label(name: str | None, tmp_
     named = Table(path, label=column)
     assert (named.feature_names, named.label) == (["a", "b", "kind"], column)
     assert Table(path, features=[column, "a"]).feature_names == [column, "a"]
+
+
+def test_the_index_that_pandas_writes_to_csv(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0], "target": ["x", "y"]})
+    frame.to_csv(tmp_path / "t.csv")
+    table = Table(tmp_path / "t.csv")
+    assert table.feature_names == ["a"]
+    assert table.label == "target"
+    assert "column '' is the index of a frame, and not used" in table.notes
+
+
+def test_labels_in_another_column_than_the_last(tmp_path: Path) -> None:
+    path = csv(tmp_path, "target,a,b\nx,1,2\ny,2,1\n")
+    with pytest.raises(TableError, match=r"--label target .* taken from the last column, 'b'"):
+        Table(path)
+    assert Table(path, label="target").feature_names == ["a", "b"]
+    named = csv(tmp_path, "kind,a,label\nx,1,2\ny,2,1\n", "named.csv")
+    with pytest.raises(TableError, match="'kind' holds string") as refused:
+        Table(named)
+    assert "last column" not in str(refused.value)
+
+
+def test_decimal_commas(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="decimal points, not commas"):
+        Table(csv(tmp_path, "a;label\n1,5;0\n2,5;1\n"))
 
 
 def test_an_index_that_has_no_column(tmp_path: Path) -> None:
@@ -295,7 +320,7 @@ def test_an_index_that_has_no_column(tmp_path: Path) -> None:
 
 def test_an_index_called_label(tmp_path: Path) -> None:
     path = from_pandas(tmp_path, frame().rename(columns={"kind": "label"}).set_index("label"))
-    with pytest.raises(TableError, match=r"'label' is the index of a pandas frame.*--label"):
+    with pytest.raises(TableError, match=r"'label' is the index of a frame.*--label"):
         Table(path)
     assert Table(path, label="label").feature_names == ["a", "b"]
 

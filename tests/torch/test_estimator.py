@@ -194,7 +194,7 @@ def test_bad_weights_and_parameters() -> None:
 
 def test_limits_and_the_word_about_them() -> None:
     X, y = data()
-    with pytest.warns(ConvergenceWarning, match="max_iter reached after 1 passes"):
+    with pytest.warns(ConvergenceWarning, match="max_iter reached after 1 pass"):
         clf = LinearSVC(100.0, tol=1e-9, max_iter=1, random_state=0).fit(X, y)
     assert clf.certificate_ is not None
     assert clf.certificate_.proved_gap > 1e-9

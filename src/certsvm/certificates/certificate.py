@@ -233,6 +233,17 @@ def percent(fraction: float) -> str:
     return f"{shown if shown >= scaled else shown + unit:.3g} %"
 
 
+def points(difference: float) -> str:
+    """A difference of percentages with three significant digits, rounded up.
+
+    Examples
+    --------
+    >>> points(0.02)
+    '2 percentage points'
+    """
+    return percent(difference).removesuffix(" %") + " percentage points"
+
+
 def relative_gap(primal: float, dual: float) -> float:
     """J / L - 1; infinite when L <= 0, which proves nothing.
 

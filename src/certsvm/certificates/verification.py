@@ -253,8 +253,8 @@ class VerificationReport(list[Verification]):
         lines = [str(v) for v in self]
         if self.same_data is False:
             lines.append(
-                "these are not the data that the model was trained on (or not in their order, "
-                "which a witness with a number for each row needs)"
+                "these are not the data that the model was trained on, or not in their order; what "
+                "is said here is about these"
             )
         return "\n".join(lines)
 

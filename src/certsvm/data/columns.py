@@ -92,6 +92,7 @@ class Columns:
         self._where, self._types, self.index = where, types, list(index)
         self.weight = weight
         self.label = self._label(label, features, n_features)
+        self._assumed = label is None and self.label not in (None, "label")
         self.unseen: Counter[str] = Counter()
         self._refuse_unknown(features)
         self.features = features or Features(tuple(self._others()))
@@ -197,7 +198,7 @@ class Columns:
             return label
         if "label" in self.index:
             raise TableError(
-                f"{self._where}: column 'label' is the index of a pandas frame. Say which column "
+                f"{self._where}: column 'label' is the index of a frame. Say which column "
                 "has the labels (--label, or label=...)."
             )
         if "label" in self._types:
@@ -237,7 +238,13 @@ class Columns:
             if _is_string(kind):
                 advice = (
                     "With --categorical (categorical=True), each of its values becomes a column "
-                    "of zeros and ones (one-hot). Or leave it out."
+                    "of zeros and ones (one-hot). Or leave it out. Numbers have decimal points, "
+                    "not commas."
+                )
+            if self._assumed:
+                advice += (
+                    f" If it has the labels, say --label {name} (label={name!r}): they were taken "
+                    f"from the last column, {self.label!r}."
                 )
             raise TableError(f"{self._where}: column {name!r} holds {kind}, not numbers. {advice}")
 

@@ -86,17 +86,20 @@ class Table:
             for name, value in (("header", header), ("separator", separator)):
                 if value is not None:
                     raise TableError(f"{self.path} is a Parquet file, which has no {name}")
-            schema, index = self._parquet_schema(), True
+            schema = self._parquet_schema()
+            index = index_columns(schema)
         else:
             self._csv = CsvFile(self.path, header=header, separator=separator)
-            schema, index = self._csv.schema, False
+            schema = self._csv.schema
+            # The name that pandas and R give the index of a frame.
+            index = [name for name in schema.names[:1] if name == ""]
         if features is not None and not isinstance(features, Features):
             features = Features(tuple(features))
         types = types_of(schema, str(self.path))
         self._types = types
         self._columns = Columns(
             str(self.path), types, label=label, weight=weight, features=features,
-            n_features=n_features, index=index_columns(schema) if index else (),
+            n_features=n_features, index=index,
             categorical=categorical,
         )  # fmt: skip
         self._columns.learn(self._batches(_LEARNING_BYTES, self._columns.strings))
@@ -134,7 +137,7 @@ class Table:
         notes = [] if self.label is None else [f"labels are in column {self.label!r}"]
         used = self._columns.used
         notes += [
-            f"column {name!r} is the index of a pandas frame, and not used"
+            f"column {name!r} is the index of a frame, and not used"
             for name in self._columns.index
             if name not in used
         ]

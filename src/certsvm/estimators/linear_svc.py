@@ -31,6 +31,7 @@ from certsvm.estimators.rollback import rollback
 from certsvm.estimators.scores import rows_to_score, safe_to_read, scores_of, to_numpy
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
 from certsvm.estimators.sparse_coef import SparseCoefMixin
+from certsvm.estimators.to_model import ModelMixin
 from certsvm.estimators.warm_start import WarmState, warm_starts
 from certsvm.fitting.class_weights import positive_classes
 from certsvm.fitting.fit_classes import Observer, Observers, fit_classes
@@ -44,8 +45,8 @@ from certsvm.problem.objective import Objective
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
 from certsvm.solvers import SOLVERS, Solver, Start
-from certsvm.training.history import Histories, History
-from certsvm.training.result import Result
+from certsvm.training.history import Histories, History, shown_passes
+from certsvm.training.result import INTERRUPTED, Result
 
 
 def _learns_online(estimator: Any) -> bool:
@@ -55,8 +56,9 @@ def _learns_online(estimator: Any) -> bool:
 
 
 class LinearSVC(
-    CallbackSupportMixin, SparseCoefMixin, OptimumMixin, ReportMixin, ClassifierMixin, BaseEstimator
-):
+    CallbackSupportMixin, SparseCoefMixin, OptimumMixin, ModelMixin, ReportMixin, ClassifierMixin,
+    BaseEstimator,
+):  # fmt: skip
     """Linear support vector classifier that proves how close to the optimum it is.
 
     Minimises the hinge loss, or its square, with an L2 penalty,
@@ -685,7 +687,9 @@ class LinearSVC(
             return
         worst = max(missed, key=lambda r: r.certificate.proved_gap)
         certificate = worst.certificate
-        if certificate.relative_gap <= max(self.tol, 0.5 * certificate.proved_gap):
+        if worst.reason == INTERRUPTED:
+            advice = "The next fit goes on from it." if self.warm_start else ""
+        elif certificate.relative_gap <= max(self.tol, 0.5 * certificate.proved_gap):
             advice = "This is the limit of double precision: no more can be proved."
         else:
             advice = "To get closer, raise max_iter or max_time, scale the columns to similar size"
@@ -694,8 +698,8 @@ class LinearSVC(
         of = f" for {len(missed)} of {len(results)} classes" if len(results) > 1 else ""
         warnings.warn(
             f"The target accuracy was not reached{of} at C = {self.C:g} by {worst.solver}: "
-            f"{worst.reason} after {worst.passes} passes. The model is valid, and certificate_ "
-            f"states its accuracy: {certificate}. {advice}",
+            f"{worst.reason} after {shown_passes(worst.passes)}. The model is valid, and "
+            f"certificate_ states its accuracy: {certificate}. {advice}".rstrip(),
             ConvergenceWarning,
             stacklevel=stacklevel,  # past fit and its wrapper, to the caller of fit
         )

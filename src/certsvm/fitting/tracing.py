@@ -102,6 +102,13 @@ class Trace:
         The accuracy asked for, for every C in the range.
     objective : Objective, default=HINGE_OBJECTIVE
         What is minimised, at any C.
+
+    Attributes
+    ----------
+    knots : list of Knot
+        The fits, by C.
+    interrupted : bool
+        Whether Ctrl-C ended the tracing.
     """
 
     def __init__(
@@ -113,6 +120,7 @@ class Trace:
     ) -> None:
         self.C_range, self.tol, self._objective = C_range, tol, objective
         self.knots: list[Knot] = []
+        self.interrupted = False
         self._chords: list[list[Chord] | None] = []
         problem = source.problem(0, objective.at(C_range[0]))
         self._sizes = {"weight_sum": problem.weight_sum, "R": problem.R}
@@ -302,6 +310,7 @@ def trace_range(
     except KeyboardInterrupt:
         if not trace.knots:
             raise
+        trace.interrupted = True
     if not keep_alpha:
         trace.knots = [knot.light() for knot in trace.knots]
     return trace
@@ -320,6 +329,7 @@ def _refine(
     def goes_on(C: float, start: Sequence[Start] | None) -> bool:
         """Fit at C and add the knot; whether to go on."""
         knot = Knot(C, fit(C, start))
+        trace.interrupted |= knot.interrupted
         if knot.interrupted and trace.knots and knot.gap > trace.tol:
             return False
         trace.add(knot)

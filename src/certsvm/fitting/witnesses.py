@@ -14,6 +14,7 @@ from certsvm.models.witness import WeightsWitness, Witness
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
+from certsvm.problem.rows import Vector
 from certsvm.solvers import Auto, Newton, SmoothedNewton, Solver
 from certsvm.training.result import Result
 
@@ -30,9 +31,18 @@ class Witnesses:
 
     def take(self, i: int, problem: BaseProblem, result: Result) -> Result:
         """Keep the witness of problem ``i``; the certificate becomes the one that it proves."""
+        if result.alpha is None:
+            self._by_problem[i] = result.response
+            return result
+        return replace(result, certificate=self.keep(i, problem, result.certificate, result.alpha))
+
+    def keep(
+        self, i: int, problem: BaseProblem, certificate: Certificate, alpha: Vector
+    ) -> Certificate:
+        """Keep a dual point of problem ``i``; return the certificate that the witness proves."""
         assert isinstance(problem, SummableProblem)
-        certificate, self._by_problem[i] = _proof(problem, result)
-        return replace(result, certificate=certificate)
+        coarser, self._by_problem[i] = _proof(problem, certificate, alpha)
+        return coarser
 
     def joined(self, n_problems: int) -> Witness | WeightsWitness | None:
         """The witnesses of all problems as one; None unless every problem has one."""
@@ -51,18 +61,17 @@ def needs_alpha(solver: Solver, source: Source, objective: Objective) -> bool:
     return not (isinstance(solver, SmoothedNewton) or (streamed and isinstance(solver, Newton)))
 
 
-def _proof(problem: SummableProblem, result: Result) -> tuple[Certificate, Any]:
-    """A certificate whose dual point can be kept, and what is to be kept.
+def _proof(
+    problem: SummableProblem, certificate: Certificate, alpha: Vector
+) -> tuple[Certificate, Witness]:
+    """A certificate whose dual point can be kept, and the point.
 
     A coarser alpha is still feasible, but another one: the bound is computed anew from it, which
     balances it if the intercept is free. It takes as few bits as the target allows.
     """
-    certificate = result.certificate
-    if result.alpha is None:
-        return certificate, result.response
     box, loss = problem.C * problem.weights, problem.loss.name
     for bits in _BITS:
-        witness = Witness.quantise(result.alpha[np.newaxis], box, bits, loss=loss)
+        witness = Witness.quantise(alpha[np.newaxis], box, bits, loss=loss)
         source = f"{certificate.bound}, kept in {bits} bits a row"
         bound, scale = dual_bound(dual_point(problem, witness.alpha(0, box, loss), source))
         coarser = replace(

@@ -199,7 +199,7 @@ class Model:
 
     @classmethod
     def from_estimator(cls, clf: Any, fingerprint: Fingerprint | None = None) -> Model:
-        """The model of a fitted estimator.
+        """The model of a fitted estimator; ``LinearSVC.to_model`` can add a witness.
 
         Parameters
         ----------

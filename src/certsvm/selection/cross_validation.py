@@ -28,7 +28,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
-from certsvm.certificates.certificate import Certificate, percent
+from certsvm.certificates.certificate import Certificate, points
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.reporting import (
     VERIFICATION,
@@ -50,7 +50,7 @@ from certsvm.report.page import page, write_page
 from certsvm.report.range import choice_sections
 from certsvm.selection.path import checked_range, checked_values
 from certsvm.solvers import SOLVERS, Solver, make_solver
-from certsvm.training.result import Result
+from certsvm.training.result import INTERRUPTED, Result
 
 
 def _refitted(estimator: Any) -> bool:
@@ -464,10 +464,11 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
                 f"C. No C from {self.curve_.edges[0]:g} to {self.curve_.edges[-1]:g} has an error "
                 f"below {self.error_bound_:.4f}, proved; C = {self.C_:g} has "
                 f"{1 - self.best_score_:.4f}. So it is proved to be within "
-                f"{percent(search.best.high - self.error_bound_)} of the best, and certify asks "
-                f"for {percent(float(self.certify))}. Raise max_time, max_fits or max_iter, or "
-                "accept a larger certify."
+                f"{points(search.best.high - self.error_bound_)} of the best, and certify asks "
+                f"for {points(float(self.certify))}."
             )
+            if search.reason != INTERRUPTED:
+                message += " Raise max_time, max_fits or max_iter, or accept a larger certify."
         elif search.reason:
             message = (
                 f"The search ended early: {search.reason}. {len(search.values)} of "

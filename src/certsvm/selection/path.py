@@ -362,7 +362,7 @@ def fit_path(
         max_fits=max_fits, keep_alpha=keep_alpha, callback=callback,
     )  # fmt: skip
     path = Path(trace, fits.models, trace.Cs, template, source)
-    _warn_if_missed(path)
+    _warn_if_missed(path, interrupted=trace.interrupted)
     return path
 
 
@@ -429,13 +429,14 @@ def _source(template: LinearSVC, X: Any, y: Any, sample_weight: Any) -> Source:
     return template._source(X, y, sample_weight)
 
 
-def _warn_if_missed(path: Path) -> None:
+def _warn_if_missed(path: Path, *, interrupted: bool) -> None:
     if path.met:
         return
+    advice = "Raise max_fits, or max_iter or max_time of the estimator, or accept a larger tol."
     warnings.warn(
         f"The accuracy of {percent(path.tol)} is not proved for every C from {path.C_range[0]:g} "
         f"to {path.C_range[1]:g}, but up to C = {path.proved_up_to:g}, after {len(path)} fits. "
-        "Raise max_fits, or max_iter or max_time of the estimator, or accept a larger tol.",
+        f"{'It was interrupted.' if interrupted else advice}",
         ConvergenceWarning,
         stacklevel=3,
     )

@@ -193,7 +193,18 @@ class History(Stateful):
         if not self._length:
             return "<History: no pass>"
         last = self[-1]
-        return f"<History: {last.passes} passes, relative gap {last.relative_gap:.3g}>"
+        return f"<History: {shown_passes(last.passes)}, relative gap {last.relative_gap:.3g}>"
+
+
+def shown_passes(passes: int) -> str:
+    """A number of passes, in words.
+
+    Examples
+    --------
+    >>> shown_passes(1), shown_passes(7)
+    ('1 pass', '7 passes')
+    """
+    return "1 pass" if passes == 1 else f"{passes} passes"
 
 
 def _shown(value: float) -> str:

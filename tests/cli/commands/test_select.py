@@ -38,7 +38,7 @@ def test_a_choice_with_a_proof(tmp_path: Path) -> None:
     words = ["select", "data", "--range", 0.1, 10, "--certify", 0.2, "--folds", 3]
     done = run(*words, "--plot", "p.png", cwd=tmp_path)
     assert done.code == 0
-    assert "C is within 20 % of the best, proved" in done.out
+    assert "C is within 20 percentage points of the best, proved" in done.out
     assert (tmp_path / "p.png").stat().st_size > 1000
     told = run(*words, "--json", cwd=tmp_path).json
     assert told["certified"]
@@ -52,7 +52,7 @@ def test_a_proof_that_is_not_reached(tmp_path: Path) -> None:
     write(tmp_path / "data")
     done = run("select", "data", "--certify", 1e-3, "--max-fits", 3, "-o", "m", cwd=tmp_path)
     assert done.code == 3
-    assert "is not proved: max_fits reached" in done.out
+    assert "are not proved: max_fits reached" in done.out
     assert (tmp_path / "m").exists()
 
 

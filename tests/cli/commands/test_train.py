@@ -201,7 +201,7 @@ def test_the_index_of_a_pandas_frame_is_not_used(tmp_path: Path) -> None:
     done = run("train", "t.parquet", "-o", "m", cwd=tmp_path)
     assert done.code == 0
     assert "t.parquet: labels are in column 'kind'" in done.err
-    assert "'__index_level_0__' is the index of a pandas frame, and not used" in done.err
+    assert "'__index_level_0__' is the index of a frame, and not used" in done.err
     model = Model.load(tmp_path / "m")
     assert model.feature_names == ("a", "b")
     assert model.classes.tolist() == ["no", "yes"]

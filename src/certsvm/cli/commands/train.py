@@ -364,6 +364,8 @@ def _report(
 
 
 def _summarise(fitted: Fit, output: str, read_seconds: float, seconds: float) -> None:
+    from certsvm.training.history import shown_passes
+
     model = fitted.model
     positive = model.classes[1:] if model.n_problems == 1 else model.classes
     for label, certificate, result in zip(
@@ -372,9 +374,11 @@ def _summarise(fitted: Fit, output: str, read_seconds: float, seconds: float) ->
         prefix = f"class {tidy(label)}: " if model.n_problems > 1 else ""
         click.echo(f"{prefix}{certificate}")
         if not certificate.met:
-            click.echo(f"{prefix}{result.reason} after {result.passes} passes of {result.solver}")
+            click.echo(
+                f"{prefix}{result.reason} after {shown_passes(result.passes)} of {result.solver}"
+            )
     click.echo(
-        f"{output}: {model.parameters['passes']} passes of {model.parameters['solver']}, "
+        f"{output}: {shown_passes(model.parameters['passes'])} of {model.parameters['solver']}, "
         f"{seconds:.1f} s ({read_seconds:.1f} s to read)"
     )
 

@@ -1,0 +1,79 @@
+"""Models of fitted estimators, with a proof that others can recompute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import NotFittedError
+
+from certsvm import LinearSVC, Model, verify_model
+
+X, Y = make_classification(300, 8, flip_y=0.1, random_state=0)
+WEIGHTS = np.random.default_rng(0).integers(0, 3, Y.size).astype(float)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("penalize_intercept", [True, False])
+@pytest.mark.parametrize("solver", ["newton", "dcd"])
+def test_a_saved_proof_is_confirmed(
+    tmp_path: Path, loss: str, penalize_intercept: bool, solver: str
+) -> None:
+    clf = LinearSVC(
+        0.1, loss=loss, penalize_intercept=penalize_intercept, solver=solver,
+        class_weight="balanced", store_dual=True, random_state=0,
+    ).fit(X, Y, WEIGHTS)  # fmt: skip
+    # What counts is how it was fitted.
+    clf.set_params(C=7.0, class_weight=None, loss="hinge", penalize_intercept=True)
+    clf.to_model(X, Y, WEIGHTS).save(tmp_path / "model")
+    loaded = Model.load(tmp_path / "model", witness=True)
+    report = verify_model(loaded, [(X, Y, WEIGHTS)])
+    assert report.verdict == "confirmed"
+    assert report.same_data
+    assert loaded.certificates[0].met
+    assert loaded.certificates[0].dual <= clf.certificate_.primal
+    np.testing.assert_array_equal(loaded.coef, clf.coef_)
+
+
+def test_several_classes_of_sparse_rows() -> None:
+    rows, labels = load_iris(return_X_y=True)
+    clf = LinearSVC(store_dual=True, random_state=0).fit(sp.csr_matrix(rows), labels)
+    model = clf.to_model(sp.csr_matrix(rows), labels)
+    assert len(model.certificates) == 3
+    assert verify_model(model, [(rows[:70], labels[:70]), (rows[70:], labels[70:])]).verdict == (
+        "confirmed"
+    )
+
+
+def test_without_dual_points_there_is_a_fingerprint_only() -> None:
+    clf = LinearSVC(random_state=0).fit(X, Y)
+    model = clf.to_model(X, Y)
+    assert model.witness is None
+    assert verify_model(model, [(X, Y)]).same_data
+    assert clf.to_model().fingerprint is None
+
+
+@pytest.mark.parametrize("store_dual", [True, False])
+def test_other_data_are_refused(store_dual: bool) -> None:
+    clf = LinearSVC(store_dual=store_dual, random_state=0).fit(X, Y)
+    others: list[tuple[Any, ...]] = [(X, 1 - Y), (2 * X, Y), (X, Y, 2 * np.ones(Y.size))]
+    for other in others:
+        with pytest.raises(ValueError, match="refuted by these data"):
+            clf.to_model(*other)
+    with pytest.raises(ValueError, match="features"):
+        clf.to_model(X[:, :5], Y)
+
+
+def test_what_is_missing_is_said() -> None:
+    with pytest.raises(NotFittedError):
+        LinearSVC().to_model(X, Y)
+    clf = LinearSVC(random_state=0).fit(X, Y)
+    for given in ({"X": X}, {"y": Y}, {"sample_weight": WEIGHTS}):
+        with pytest.raises(ValueError, match="both X and y"):
+            clf.to_model(**given)
+    with pytest.raises(ValueError, match="no certificate"):
+        LinearSVC().partial_fit(X, Y, classes=[0, 1]).to_model(X, Y)
