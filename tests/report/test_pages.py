@@ -78,6 +78,22 @@ def test_a_path(data: tuple[Any, Any], tmp_path: Path) -> None:
         assert error == f"{100 * np.mean(path.model(1.0).predict(X) != y):.2f} %"
 
 
+def test_a_path_of_several_classes_shows_the_weights_of_each(tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.01, 1.0))
+    path.report(tmp_path / "path.html")
+    script = "return [...document.querySelectorAll('.bar b')].map((b) => Number(b.textContent))"
+    with opened(tmp_path / "path.html") as driver:
+        move(driver, 10_000)
+        shown = np.array(driver.execute_script(script)).reshape(3, 4)
+        names = driver.execute_script(
+            "return [...document.querySelectorAll('.bar span:first-child')].map((s) => s.title)"
+        )
+    columns = np.array([int(name.split()[1]) for name in names]).reshape(3, 4)
+    expected = np.take_along_axis(path.model(1.0).coef_, columns, axis=1)
+    np.testing.assert_allclose(shown, expected, rtol=0.01)
+
+
 def test_a_choice(data: tuple[Any, Any], tmp_path: Path) -> None:
     X, y = data
     page = tmp_path / "choice.html"

@@ -238,10 +238,11 @@ def points(difference: float) -> str:
 
     Examples
     --------
-    >>> points(0.02)
-    '2 percentage points'
+    >>> points(0.01), points(0.02)
+    ('1 percentage point', '2 percentage points')
     """
-    return percent(difference).removesuffix(" %") + " percentage points"
+    number = percent(difference).removesuffix(" %")
+    return f"{number} percentage point{'' if number == '1' else 's'}"
 
 
 def relative_gap(primal: float, dual: float) -> float:

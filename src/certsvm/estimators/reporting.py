@@ -64,6 +64,7 @@ class ReportMixin(DocumentedMixin):
             evaluation=evaluation_of(self, X, y),
             verification=VERIFICATION,
             histories=histories_of(self),
+            n_rows=getattr(self, "n_samples_seen_", None),
         )
         write_page(path, content)
 

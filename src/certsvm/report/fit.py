@@ -57,6 +57,7 @@ def fit_report(
     evaluation: Evaluation | None = None,
     verification: str = "",
     histories: Sequence[History] | None = None,
+    n_rows: int | None = None,
 ) -> str:
     """The page.
 
@@ -70,6 +71,8 @@ def fit_report(
         The command that verifies it.
     histories : sequence of History, default=None
         How training went, with times, for each problem; None takes what the model keeps.
+    n_rows : int, default=None
+        The number of training rows; None takes the one of the model's fingerprint.
 
     Returns
     -------
@@ -81,7 +84,7 @@ def fit_report(
     return page(
         "Linear SVM: the fit and its proof",
         f"{model.n_features:,} columns; classes {names}{more}",
-        *fit_sections(model, evaluation, verification, histories),
+        *fit_sections(model, evaluation, verification, histories, n_rows),
     )
 
 
@@ -90,6 +93,7 @@ def fit_sections(
     evaluation: Evaluation | None,
     verification: str,
     histories: Sequence[History] | None = None,
+    n_rows: int | None = None,
 ) -> list[Html | None]:
     """The parts of a page that are about one model."""
     training = [_closing(model, histories, i) for i in range(model.n_problems)]
@@ -99,7 +103,7 @@ def fit_sections(
         _training(model, training),
         _classes(model, training),
         _weights(model),
-        _data(model, evaluation),
+        _data(model, evaluation, n_rows),
         section("Parameters", definitions(_parameters(model))),
         section("Machine", machine()),
         _verification(verification),
@@ -171,14 +175,26 @@ def _key_facts(model: Model, training: Sequence[Closing], evaluation: Evaluation
             # Rounded down: it is what is proved.
             share = math.floor(1e4 * evaluation.stability) / 100
             shown["predictions that more training could not flip"] = f"{share:.2f} %"
-    return facts(shown)
+    return joined([facts(shown), _about_stability(evaluation)])
+
+
+def _about_stability(evaluation: Evaluation | None) -> Html | None:
+    if evaluation is None or evaluation.stability in (None, 1.0):
+        return None
+    return element(
+        "p",
+        "A prediction is counted if every weight vector as near the optimum as the certificate "
+        "proves gives the same one. With a smaller gap there are more of them: lower tol.",
+        class_="soft",
+    )
 
 
 def _training(model: Model, training: Sequence[Closing]) -> Html | None:
     """J and L closing in on each other, of the class with the largest gap."""
     gaps = [c.proved_gap for c in model.certificates]
     worst = gaps.index(max(gaps)) if gaps else 0
-    if not training[worst].passes:
+    # One pass is no line.
+    if len(training[worst].passes) < 2:
         return None
     of = f", of class {tidy(problem_labels(model)[worst])}" if model.n_problems > 1 else ""
     return section(
@@ -265,10 +281,12 @@ def _open(i: int) -> str | None:
     return "" if i == 0 else None
 
 
-def _data(model: Model, evaluation: Evaluation | None) -> Html:
+def _data(model: Model, evaluation: Evaluation | None, n_rows: int | None) -> Html:
     about: list[tuple[object, object]] = [("columns", f"{model.n_features:,}")]
     if model.fingerprint is not None:
         about.append(("training data", _described(model.fingerprint)))
+    elif n_rows is not None:
+        about.append(("training data", f"{n_rows:,} rows"))
     if evaluation is not None and evaluation.fingerprint is not None:
         about.append(("rows predicted", _described(evaluation.fingerprint)))
     return section("Data", definitions(about))
@@ -279,10 +297,13 @@ def _described(found: Fingerprint) -> str:
 
 
 def _parameters(model: Model) -> list[tuple[object, object]]:
-    return [(name, _shown(value)) for name, value in model.parameters.items()]
+    hidden = set() if model.parameters.get("intercept_scaling") else {"penalize_intercept"}
+    return [(name, _shown(v)) for name, v in model.parameters.items() if name not in hidden]
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(_shown(item) for item in value)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -5,21 +5,72 @@ A slider goes through values of C. Charts show where it is, and figures and weig
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from certsvm.certificates.certificate import percent
+from certsvm.certificates.certificate import percent, points
 from certsvm.markup.charts import Band, Chart, Line, axis_for
 from certsvm.markup.html import Html, element
 from certsvm.problem.rows import Vector
 from certsvm.report.page import facts, page, section
 
 _COLUMNS = "columns"
-_MOST_WEIGHTS = 12
+# Weights of each class, and classes whose weights are shown.
+_MOST_WEIGHTS, _MOST_CLASSES = 12, 10
+
+
+@dataclass(frozen=True)
+class ClassWeights:
+    """The largest weights of a class at many values of C.
+
+    Attributes
+    ----------
+    label : str
+        The class on the positive side.
+    columns : list of int
+        Positions of the weights, the largest first.
+    values : ndarray of shape (n_Cs, n_columns)
+        Their values at each C.
+    """
+
+    label: str
+    columns: list[int]
+    values: Vector
+
+    @classmethod
+    def largest(
+        cls, labels: Sequence[str], coefs: Sequence[Vector], between: Callable[[list[Any]], Any]
+    ) -> list[ClassWeights]:
+        """The weights that are largest at any of the values fitted, for the first classes.
+
+        Between two fits, no weight is larger than at both of them.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            The class on the positive side of each problem.
+        coefs : sequence of ndarray of shape (n_problems, n_features)
+            Weights at the values fitted.
+        between : callable
+            Makes values at each C of values at those fitted.
+
+        Returns
+        -------
+        weights : list of ClassWeights
+            One for each class that is shown.
+        """
+        found = []
+        for i, label in enumerate(labels[:_MOST_CLASSES]):
+            size = np.max([np.abs(coef[i]) for coef in coefs], axis=0)
+            top = np.argsort(-size, kind="stable")[:_MOST_WEIGHTS]
+            values = np.array(between([coef[i][top] for coef in coefs]))
+            found.append(cls(label, top.tolist(), values))
+        return found
 
 
 @dataclass(frozen=True)
@@ -35,10 +86,10 @@ class PathPoints:
         gap at each C; NaN and infinity where nothing is proved.
     fitted : list of float
         The values of C that were fitted.
-    weights : ndarray of shape (n_Cs, n_features)
-        Weights of the model at each C, for the class ``label``.
-    label : str
-        The class on the positive side.
+    weights : list of ClassWeights
+        The largest weights of the model at each C, class by class.
+    n_classes : int
+        How many problems there are.
     errors : list of float or None
         The share of wrong predictions on given rows at each C.
     """
@@ -48,8 +99,8 @@ class PathPoints:
     dual: list[float]
     gaps: list[float]
     fitted: list[float]
-    weights: Vector
-    label: str
+    weights: list[ClassWeights]
+    n_classes: int
     errors: list[float] | None = None
 
 
@@ -98,22 +149,25 @@ def path_report(points: PathPoints, names: Sequence[str], tol: float, worst_gap:
             _following(x, y).svg([Line("error on the rows given", points.Cs, points.errors)])
         )
         shown["error"] = [f"{100 * error:.2f} %" for error in points.errors]
-    top = np.argsort(-np.abs(points.weights).max(axis=0), kind="stable")[:_MOST_WEIGHTS]
+    longest = max(float(np.abs(w.values).max(initial=0.0)) for w in points.weights)
     columns = {
         **shown,
         "share": [x.share(C) for C in points.Cs],
-        "weights": [points.weights[:, j].tolist() for j in top],
-        "longest": float(np.abs(points.weights).max(initial=0.0)) or 1.0,
+        "weights": [column.tolist() for w in points.weights for column in w.values.T],
+        "longest": longest or 1.0,
     }
     start = len(points.Cs) // 2
+    bars = [(w.label, [names[j] for j in w.columns]) for w in points.weights]
+    rest = points.n_classes - len(bars)
     return page(
         "Linear SVMs for every C",
         f"C from {low:g} to {high:g}; {len(points.fitted)} fits",
         verdict,
         section("The gap at every C", element("div", *map(_figured, pictures), class_="pair")),
         section(
-            f"The model at one C: its largest weights for class {points.label}",
-            _slider(shown, len(points.Cs), start, [names[j] for j in top]),
+            "The model at one C, and its largest weights",
+            _slider(shown, len(points.Cs), start, bars),
+            element("p", f"{rest} more classes are not shown.", class_="soft") if rest else None,
         ),
         columns={_COLUMNS: columns},
     )
@@ -169,8 +223,7 @@ def choice_sections(
     asked = ""
     if certify is not None:
         asked = f" The choice is {'proved' if certified else 'not proved'} to be within "
-        points = "percentage point" if certify == 0.01 else "percentage points"
-        asked += f"{100 * certify:g} {points} of the best."
+        asked += f"{points(certify)} of the best."
     verdict = element(
         "p", f"C = {curve.C:.4g} has an error of ", element("strong", f"{100 * error:.2f} %"),
         f" in cross-validation. {says}{asked}",
@@ -230,8 +283,19 @@ def _figured(picture: Html) -> Html:
     return element("figure", picture)
 
 
-def _slider(shown: dict[str, list[str]], n: int, start: int, weights: Sequence[str]) -> Html:
-    """A slider, the figures where it is, and the largest weights."""
+def _slider(
+    shown: dict[str, list[str]], n: int, start: int, weights: list[tuple[str, list[str]]]
+) -> Html:
+    """A slider, the figures where it is, and the largest weights by class and column."""
+    numbers = itertools.count()
+    groups = [
+        element(
+            "details", element("summary", f"weights for class {label}"),
+            *(_bar(next(numbers), name) for name in names),
+            open="" if i == 0 else None,
+        )
+        for i, (label, names) in enumerate(weights)
+    ]  # fmt: skip
     return element(
         "div",
         element(
@@ -246,14 +310,15 @@ def _slider(shown: dict[str, list[str]], n: int, start: int, weights: Sequence[s
                 for name, texts in shown.items()
             ),
         ),
-        *(
-            element(
-                "div", element("span", name, title=name), element("span", element("i")),
-                element("b"), class_="bar", data_weight=i,
-            )
-            for i, name in enumerate(weights)
-        ),
+        *groups,
         class_="slider", data_columns=_COLUMNS,
+    )  # fmt: skip
+
+
+def _bar(number: int, name: str) -> Html:
+    return element(
+        "div", element("span", name, title=name), element("span", element("i")), element("b"),
+        class_="bar", data_weight=number,
     )  # fmt: skip
 
 

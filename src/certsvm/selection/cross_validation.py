@@ -503,7 +503,7 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
             sections.append(element("h2", "The model of all rows"))
             sections += fit_sections(
                 Model.from_estimator(model), evaluation_of(model, X, y), VERIFICATION,
-                histories_of(model),
+                histories_of(model), model.n_samples_seen_,
             )  # fmt: skip
         title = "Linear SVM: the choice of C"
         subtitle = f"cross-validation on {self.n_splits_} folds"

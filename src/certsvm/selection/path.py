@@ -35,7 +35,7 @@ from certsvm.fitting.tracing import (
 from certsvm.markup.html import element
 from certsvm.report.page import write_page
 from certsvm.report.plots import plot_path
-from certsvm.report.range import PathPoints, gap_chart, path_report
+from certsvm.report.range import ClassWeights, PathPoints, gap_chart, path_report
 from certsvm.solvers import Solver, Start
 from certsvm.training.result import Result
 
@@ -230,6 +230,8 @@ class Path(Sequence[LinearSVC]):
             ]
 
         models = [self.model(knot.C) for knot in knots]
+        coefs = [np.asarray(dense(model.coef_)) for model in models]
+        labels = [tidy(label) for label in models[0].classes_[-len(coefs[0]) :]]
         certificates = [self._known(C) for C in Cs]
         errors = None
         if X is not None:
@@ -244,8 +246,8 @@ class Path(Sequence[LinearSVC]):
             dual=[math.nan if c is None else c.dual for c in certificates],
             gaps=[math.inf if c is None else c.proved_gap for c in certificates],
             fitted=[knot.C for knot in knots],
-            weights=np.array(interpolated([np.asarray(dense(m.coef_))[0] for m in models])),
-            label=tidy(models[0].classes_[1 if len(models[0].classes_) == 2 else 0]),
+            weights=ClassWeights.largest(labels, coefs, interpolated),
+            n_classes=len(labels),
             errors=errors,
         )
 

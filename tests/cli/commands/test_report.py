@@ -10,7 +10,7 @@ from tests.report.browser import opened
 
 def test_the_page_tells_what_is_proved(tmp_path: Path) -> None:
     write(tmp_path / "data", n_classes=3)
-    run("train", "data", "-q", cwd=tmp_path)
+    run("train", "data", "-q", "--solver", "dcd", cwd=tmp_path)
     made = run("report", "data.model", "data", cwd=tmp_path)
     assert made.code == 0
     assert made.out.strip() == "data.model.html"
