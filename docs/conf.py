@@ -85,6 +85,8 @@ html_static_path = ["_static"]
 html_css_files = ["certsvm.css"]
 html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
+# Without it, the theme logs an error in each browser that comes for the first time.
+html_context = {"default_mode": "auto"}
 html_sidebars = {"index": [], "faq": [], "glossary": [], "citing": [], "changelog": []}
 html_theme_options = {
     "logo": {

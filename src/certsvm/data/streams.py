@@ -218,9 +218,10 @@ def _refuse_overwritten(batch: Batch, digest: bytes) -> None:
 def checked_block(block: Any) -> Batch:
     """A block from a source: X as CSR or array, y, and the weights, all validated."""
     if not (isinstance(block, tuple | list) and len(block) in (2, 3)):
+        length = f" of length {len(block)}" if isinstance(block, tuple | list) else ""
         raise ValueError(
-            f"a block must be (X, y) or (X, y, weights), got {type(block).__name__}"
-            + (f" of length {len(block)}" if isinstance(block, tuple | list) else "")
+            f"a block must be (X, y) or (X, y, weights), got {type(block).__name__}{length}. Data "
+            "in one piece are a list of one block: [(X, y)]."
         )
     X, y = block[0], np.asarray(block[1])
     refuse_masked(X=X)

@@ -447,7 +447,15 @@ class Model:
             The file is not a model or damaged, or the witness belongs to other data.
         """
         container = read_container(path, KIND)
-        proof = load_witness(witness_path(path)) if witness else None
+        proof = None
+        if witness:
+            if not os.path.exists(witness_path(path)):
+                raise FileNotFoundError(
+                    f"there is no witness {witness_path(path)} beside the model. "
+                    "LinearSVC.to_model with the training data (after store_dual=True), "
+                    "fit_stream(witness=True) and `certsvm train --witness` make one."
+                )
+            proof = load_witness(witness_path(path))
         try:
             model = _restored(cls, container, None if proof is None else proof.witness)
         except (KeyError, TypeError, ValueError) as error:
