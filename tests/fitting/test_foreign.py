@@ -18,6 +18,7 @@ from sklearn.svm import SVC
 from sklearn.svm import LinearSVC as LiblinearSVC
 
 from certsvm import LinearSVC, bound
+from certsvm.demo import text_like
 from certsvm.kernels.losses import LOSSES
 from tests.exact import exact_optimum
 from tests.problems import Case, cases, exact, exact_objective
@@ -126,13 +127,27 @@ def test_sparse_weights_are_weights() -> None:
     assert bound(clf.coef_, X, y, C=C) == certificate
 
 
-def test_the_seed_decides_the_order_of_the_dual_passes() -> None:
-    w = np.zeros(X.shape[1])
+def test_the_seed_decides_the_order_of_the_rows() -> None:
+    # So many columns are for dual coordinates.
+    wide, labels = text_like(n_documents=500, n_words=3000, length=30)
+    w = np.zeros(wide.shape[1])
     duals = [
-        bound(w, X, y, C=C, tol=0.0, max_iter=1, random_state=seed).dual for seed in (0, 0, 1, 2)
+        bound(w, wide, labels, C=1.0, tol=0.0, max_iter=1, random_state=seed).dual
+        for seed in (0, 0, 1, 2)
     ]
     assert duals[0] == duals[1]
     assert len(set(duals)) == 3
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_at_a_large_C_the_gap_is_the_models_own(loss: str) -> None:
+    best = LinearSVC(1e4, loss=loss, tol=1e-6, random_state=0).fit(X, y).certificate_.primal
+    for factor in (1.0, 1.1):
+        given = LinearSVC(1e4, loss=loss, random_state=0).fit(X, y)
+        given.coef_, given.intercept_ = factor * given.coef_, factor * given.intercept_
+        certificate = bound(given, X, y)
+        own = certificate.primal / best - 1
+        assert own - 1e-6 <= certificate.proved_gap <= own + 0.01
 
 
 def test_a_bad_model_is_proved_bad() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.best import BestBounds
-from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.certificate import Certificate, relative_gap
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.weights import dense
@@ -19,13 +20,15 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, Vector
-from certsvm.solvers.base import Options, Start
-from certsvm.solvers.dcd import DCD
+from certsvm.solvers import Auto, Start
 from certsvm.solvers.shared.dual_start import alpha_from_margins
-from certsvm.training.loop import require_limits
+from certsvm.training.loop import require_limits, train
+from certsvm.training.result import Progress
 
-# Dual passes end when what they could still raise L by is this fraction of the gap.
+# Passes end when L could rise by this share of the accuracy to prove, at most.
 _WORTH_IT = 0.1
+# Or when the gap is below this share of it, which leaves room for rounding.
+_CLEARLY = 0.9
 
 
 def bound(
@@ -46,7 +49,7 @@ def bound(
     """Prove how close to the optimum a given weight vector is.
 
     J is computed as it is. For L, a feasible dual point is read off the margins and improved by
-    dual coordinate descent, until the target is proved, or more passes could not help: the gap that
+    training from there, until the target is proved, or more passes could not help: the gap that
     remains is then the model's own.
 
     The objective is the classifier's own, if it is the hinge loss or its square with an L2 penalty:
@@ -83,9 +86,9 @@ def bound(
     tol : float, default=0.01
         The relative accuracy to prove.
     max_iter : int, default=100
-        Limit on dual passes.
+        Limit on passes over the data.
     random_state : int, default=0
-        Of the order of the dual passes.
+        Seed of the order of the rows.
 
     Returns
     -------
@@ -130,7 +133,7 @@ def bound(
         C, loss_named(loss or HINGE.name), penalize_intercept is None or penalize_intercept
     )
     rows = Rows(X, intercept_scaling=rho)
-    require_room(rows.dimension, DCD.n_vectors, rows)
+    require_room(rows.dimension, Auto.n_vectors, rows)
     weights = _weights(model, labels, sample_weight, rows.n_rows)
     certificates = []
     for positive, coef, b in functions:
@@ -238,26 +241,23 @@ def certify(
     best.offer_primal(w, primal_bound(problem, w))
     alpha = alpha_from_margins(problem, w)
     best.offer_dual(dual_point(problem, alpha, "margins"))
-    options = Options(np.random.default_rng(seed), tol, Start(w, alpha=alpha))
-    run = DCD().start(problem, options)
-    for _ in range(max_iter):
-        certificate = best.certificate()
-        if certificate.met:
-            break
-        epoch = run.epoch()
-        point = run.dual()
-        assert point is not None
-        best.offer_dual(point)
-        # L can at most rise to J_opt, which J at the pass's own w bounds from above. The guess at
-        # that J tells when to compute it.
-        worth_it = best.dual.bound.value + _WORTH_IT * min(
-            certificate.gap, tol * certificate.primal
-        )
-        if (epoch.primal_estimate or np.inf) <= worth_it:
-            reached = primal_bound(problem, next(run.candidates()))
-            if reached.high <= worth_it:
-                break
-    return best.certificate()
+    certificate = best.certificate()
+    if certificate.met:
+        return certificate
+
+    def proved(progress: Progress) -> bool:
+        return relative_gap(certificate.primal, progress.record.dual) <= _CLEARLY * tol
+
+    result = train(
+        problem, Auto(), tol=_WORTH_IT * tol, max_iter=max_iter, seed=seed,
+        start=Start(w, alpha=alpha), callbacks=[proved],
+    )  # fmt: skip
+    found = result.certificate
+    better = replace(
+        certificate, dual=found.dual, dual_rounding=found.dual_rounding, bound=found.bound,
+        scale=found.scale,
+    )  # fmt: skip
+    return min(certificate, better, key=lambda certificate: certificate.proved_gap)
 
 
 def _warn_of_other_objective(model: Any, loss: str) -> None:
