@@ -12,6 +12,8 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import StandardScaler
 
 from certsvm import LinearSVC, LinearSVCCV, fit_path
+from certsvm.certificates.certificate import Certificate
+from certsvm.report.fit import verdict
 from tests.report.browser import opened
 
 
@@ -171,3 +173,17 @@ def test_labels_of_no_class_are_never_right() -> None:
     errors = path._points(X, [1, 1, 0, 0]).errors
     assert errors is not None
     assert set(errors) == {0.5}
+
+
+def test_one_class_that_is_not_proved_is_not_hidden_by_the_others() -> None:
+    good = Certificate(primal=1.0, dual=0.999, target=0.01)
+    contradiction = Certificate(primal=1.0, dual=2.0, target=0.01)
+    missed = Certificate(primal=1.0, dual=0.9995, target=1e-9)
+    assert "is met" in str(verdict([good, good]))
+    for bad in ([contradiction, good], [good, contradiction]):
+        assert "a contradiction" in str(verdict(bad))
+        assert "is met" not in str(verdict(bad))
+    for bad in ([missed, good], [good, missed]):
+        # The gap is that of every class, and the target that of the class that misses it.
+        assert "0.101 %" in str(verdict(bad))
+        assert "The target was 1e-07 %, and is not met" in str(verdict(bad))

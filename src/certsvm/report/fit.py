@@ -139,26 +139,34 @@ def problem_labels(model: Model) -> list[Any]:
 
 
 def verdict(certificates: Sequence[Certificate]) -> Html:
-    """The certificate as a sentence; for several classes, of the one with the largest gap."""
+    """The certificate as a sentence; for several classes, of the worst."""
     if not certificates:
         return element("p", "Nothing is proved about this model.", class_="verdict missed")
-    worst = max(certificates, key=lambda certificate: certificate.proved_gap)
+    worst = max(certificates, key=_gap_if_any)
     if not 0.0 <= worst.proved_gap < math.inf:
         return element("p", str(worst), class_="verdict missed")
     of = "Its objective is" if len(certificates) == 1 else "The objective of every class is"
-    target = f"The target was {worst.target * 100:.6g} %"
+    # In a forged file, targets differ.
+    missed = [certificate for certificate in certificates if not certificate.met]
+    target = f"The target was {(missed or [worst])[0].target * 100:.6g} %"
     return element(
         "p", f"{of} within ", element("strong", percent(worst.proved_gap)),
         " of the best possible value. This is proved, rounding errors included. ",
-        f"{target}, and is met." if worst.met else f"{target}, and is not met.",
-        class_="verdict" if worst.met else "verdict missed",
+        f"{target}, and is not met." if missed else f"{target}, and is met.",
+        class_="verdict missed" if missed else "verdict",
     )  # fmt: skip
+
+
+def _gap_if_any(certificate: Certificate) -> float:
+    """The proved gap; infinite for a contradiction, whose gap is negative."""
+    gap = certificate.proved_gap
+    return gap if gap >= 0.0 else math.inf
 
 
 def _key_facts(model: Model, training: Sequence[Closing], evaluation: Evaluation | None) -> Html:
     shown: dict[str, object] = {}
     if model.certificates:
-        worst = max(model.certificates, key=lambda certificate: certificate.proved_gap)
+        worst = max(model.certificates, key=_gap_if_any)
         shown["J, an upper bound on the optimum"] = f"{worst.primal:.6g}"
         shown["L, a lower bound"] = f"{worst.dual:.6g}"
     passes = [closing.passes[-1] for closing in training if closing.passes]
@@ -191,7 +199,7 @@ def _about_stability(evaluation: Evaluation | None) -> Html | None:
 
 def _training(model: Model, training: Sequence[Closing]) -> Html | None:
     """J and L closing in on each other, of the class with the largest gap."""
-    gaps = [c.proved_gap for c in model.certificates]
+    gaps = [_gap_if_any(c) for c in model.certificates]
     worst = gaps.index(max(gaps)) if gaps else 0
     # One pass is no line.
     if len(training[worst].passes) < 2:
@@ -202,7 +210,7 @@ def _training(model: Model, training: Sequence[Closing]) -> Html | None:
         element("div", *_closing_charts(training[worst]), class_="pair"),
         element(
             "p",
-            "The optimum lies between the two lines at every moment. The gap is what is proved.",
+            "Up to rounding, the optimum lies between the two lines at every moment.",
             class_="soft",
         ),
     )
