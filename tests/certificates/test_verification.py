@@ -18,7 +18,9 @@ from sklearn.pipeline import make_pipeline
 
 from certsvm import LinearSVC, Model, verify, verify_model
 from certsvm.certificates.balls import radius
-from certsvm.certificates.verification import VerificationReport
+from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.enclosures import Interval
+from certsvm.certificates.verification import Verification, VerificationReport
 from certsvm.models import Witness
 from certsvm.storage.fingerprint import Fingerprint
 
@@ -90,6 +92,14 @@ def test_without_alpha_the_dual_bound_is_only_claimed() -> None:
     assert not report.dual_verified
     assert report[0].dual is None
     assert "claimed, not verified" in str(report)
+
+
+def test_a_claimed_dual_bound_is_not_rounded_up() -> None:
+    claimed = Certificate(primal=1.0, dual=1.0, target=0.01, dual_rounding=2.0**-54)
+    found = Verification(claimed, J=Interval(1.0, 1.0), L=None, box_violation=0.0, label=1)
+    assert found.relative_gap >= 2.0**-54
+    for wrong in (np.nan, np.inf, -1.0, 2.0**-55):
+        assert np.isinf(replace(found, claimed=replace(claimed, dual=wrong)).relative_gap)
 
 
 def test_changed_coefficients(fitted: Any) -> None:

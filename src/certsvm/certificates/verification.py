@@ -178,10 +178,13 @@ class Verification:
     def relative_gap(self) -> float:
         """The recomputed J / L - 1, an upper bound; with the claimed L if there is no alpha."""
         c = self.claimed
-        dual = c.dual - c.dual_rounding if self.L is None else self.L.low
-        if not (dual > 0.0 and math.isfinite(dual) and math.isfinite(self.J.high)):
+        bounds = (c.dual, c.dual_rounding) if self.L is None else (self.L.low, 0.0)
+        if not all(map(math.isfinite, (*bounds, self.J.high))):
             return math.inf
-        return Interval.around(Fraction(self.J.high) / Fraction(dual) - 1, Fraction(0)).high
+        dual = Fraction(bounds[0]) - Fraction(bounds[1])
+        if dual <= 0:
+            return math.inf
+        return Interval.around(Fraction(self.J.high) / dual - 1, Fraction(0)).high
 
     def __str__(self) -> str:
         claimed = self.claimed
