@@ -193,6 +193,12 @@ def test_every_truncation_and_extension_is_noticed(saved: bytes, tmp_path: Path)
         ({"parameters": {"penalize_intercept": 0}}, "must be true or false"),
         ({"parameters": {"penalize_intercept": False}}, "about another penalty"),
         ({"parameters": {"a": {1, 2}}}, "parameters.*set"),
+        ({"history": np.zeros((1, 3))}, "4 columns"),
+        ({"history": np.array([[1.0, 1.0, 2.0, 1.0]])}, "records of no problem"),
+        ({"history": np.array([[0.0, np.nan, 2.0, 1.0]])}, "numbers that are none"),
+        ({"history": np.array([[0.0, 1.0, 2.0, np.inf]])}, "numbers that are none"),
+        ({"history": np.array([[0.0, 1.0, np.nan, 1.0]])}, "a J that is none"),
+        ({"history": np.array([[0.0, 1.0, -np.inf, 1.0]])}, "a J that is none"),
         ({"feature_names": ("a",)}, "2 strings"),
         ({"feature_names": ("a", 1)}, "2 strings"),
         ({"fingerprint": Fingerprint(3, 9, 4, "0" * 32)}, "9 columns"),
@@ -204,6 +210,40 @@ def test_every_truncation_and_extension_is_noticed(saved: bytes, tmp_path: Path)
 def test_models_that_cannot_be(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         small(**changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"C": 2.0}, "C"),
+        ({"intercept_scaling": 2.0}, "intercept_scaling"),
+        ({"loss": "squared_hinge"}, "loss"),
+        ({"penalize_intercept": False}, "free_intercept"),
+    ],
+)
+def test_certificates_of_several_problems(change: dict[str, Any], name: str) -> None:
+    one = Certificate(primal=1.0, dual=0.9, target=0.2, intercept_scaling=1.0)
+    model = Model(
+        coef=np.zeros((3, 2)), intercept=np.zeros(3), classes=np.arange(3), class_weight=np.ones(3),
+        certificates=(one, replace(one, primal=2.0), one),
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=f"differ in {name}"):
+        replace(model, certificates=(one, replace(one, **change), one))
+
+
+def test_silent_parameters_hide_no_problem() -> None:
+    """A forged file may leave them out; what its certificates are about is printed all the same."""
+    certificate = Certificate(
+        primal=1.0, dual=0.9, target=0.2, C=1e-9, intercept_scaling=0.25, loss="squared_hinge",
+        penalize_intercept=False,
+    )  # fmt: skip
+    model = Model(
+        coef=np.zeros((1, 2)), intercept=np.zeros(1), classes=np.arange(2), class_weight=np.ones(2),
+        certificates=(certificate,),
+    )  # fmt: skip
+    for fact in ("C = 1e-09", "intercept_scaling = 0.25", "squared_hinge", "not penalised"):
+        assert fact in str(model)
+    assert model.intercept_scaling == 0.25
 
 
 @pytest.mark.parametrize(

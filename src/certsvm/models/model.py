@@ -111,6 +111,7 @@ class Model:
         self._check_parameters()
         for certificate in self.certificates:
             check_certificate(certificate)
+        self._check_one_problem()
         self._check_data()
 
     @property
@@ -156,8 +157,9 @@ class Model:
         problems, known = records[:, 0], records[:, [1, 3]]
         if not (np.isfinite(known).all() and np.isin(problems, np.arange(self.n_problems)).all()):
             raise ValueError("history has records of no problem, or numbers that are none")
-        if np.isnan(records).any():
-            raise ValueError("history contains NaN")
+        # J is infinite before it is computed.
+        if not (records[:, 2] > -np.inf).all():
+            raise ValueError("history contains a J that is none")
         object.__setattr__(self, "history", read_only(records))
 
     def _check_parameters(self) -> None:
@@ -180,6 +182,15 @@ class Model:
             # Without an intercept, there is none to penalise.
             if penalised != certificate.penalize_intercept and certificate.intercept_scaling > 0:
                 raise ValueError("a certificate is about another penalty than the model")
+
+    def _check_one_problem(self) -> None:
+        """Raise unless the certificates agree on what was minimised, if the parameters are silent.
+
+        Nobody could otherwise tell, from what is printed, what the gap of a class is about.
+        """
+        for name in ("C", "intercept_scaling", "loss", "free_intercept"):
+            if len({getattr(certificate, name) for certificate in self.certificates}) > 1:
+                raise ValueError(f"the certificates of the classes differ in {name}")
 
     def _check_data(self) -> None:
         if self.fingerprint is not None and self.fingerprint.n_columns != self.n_features:
@@ -511,25 +522,26 @@ class Model:
     @property
     def loss(self) -> str:
         """The loss that was minimised: "hinge", also if it is unknown, or "squared_hinge"."""
-        proved = self.certificates[0].loss if self.certificates else HINGE
-        return str(self.parameters.get("loss", proved))
+        return str(self._minimised("loss", HINGE))
 
     @property
     def intercept_scaling(self) -> float:
         """The augmentation rho; if it is unknown, 1 if there are intercepts, else 0."""
-        return float(self.parameters.get("intercept_scaling", bool(self.intercept.any())))
+        return float(self._minimised("intercept_scaling", bool(self.intercept.any())))
+
+    def _minimised(self, name: str, unknown: Any) -> Any:
+        """A parameter of the problem; if the parameters are silent, that of the certificates."""
+        proved = getattr(self.certificates[0], name) if self.certificates else unknown
+        return self.parameters.get(name, proved)
 
     def __str__(self) -> str:
         facts = [f"{self.classes.size} classes: {listing(self.classes.tolist())}"]
         facts.append(f"{self.n_features} features")
-        facts += [
-            f"{name} = {self.parameters[name]}"
-            for name in ("C", "intercept_scaling")
-            if name in self.parameters
-        ]
+        minimised = {name: self._minimised(name, None) for name in ("C", "intercept_scaling")}
+        facts += [f"{name} = {value}" for name, value in minimised.items() if value is not None]
         if self.loss != HINGE:
             facts.append(f"loss = {self.loss}")
-        if self.intercept_scaling > 0 and not self.parameters.get("penalize_intercept", True):
+        if self.intercept_scaling > 0 and not self._minimised("penalize_intercept", True):
             facts.append("the intercept is not penalised")
         lines = [f"linear model of certsvm {printable(self.certsvm_version)}; " + "; ".join(facts)]
         if self.fingerprint is not None:
