@@ -17,6 +17,8 @@ from certsvm.certificates.dual import DualVector, dual_bound, dual_point, scaled
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import LOSSES
+from certsvm.solvers import DCD
+from certsvm.training.loop import train
 from tests.problems import (
     Array,
     Case,
@@ -183,6 +185,31 @@ def test_the_worst_gap_is_found_where_it_is() -> None:
     gaps = [chord.certificate(float(C), 0.01).proved_gap for C in np.geomspace(0.0101, 99.0, 4000)]
     assert 0 < np.argmax(gaps) < 3999
     assert max(gaps) <= chord.worst_gap <= 1.001 * max(gaps)
+
+
+def test_no_certificate_exceeds_the_worst_gap_if_v_is_hardly_known() -> None:
+    """The allowance of v moves the place of the largest gap."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((8, 3)), rng.choice([-1.0, 1.0], 8)
+    ends = []
+    for C in (0.1, 0.4):
+        case = Case(X, labels, None, C, 1.0, "dense-float64-int32")
+        fit = train(case.problem(), DCD(), tol=0.01, seed=0, keep_vector=True)
+        assert fit.vector is not None
+        ends.append(ChordEnd(fit.certificate, fit.w, fit.vector._replace(rounding=0.2)))
+    chord = Chord(*ends, weight_sum=8.0, R=case.problem().R)
+    gaps = [chord.certificate(float(C), 0.01).proved_gap for C in np.linspace(0.1, 0.4, 400)]
+    assert max(gaps) <= chord.worst_gap <= 1.001 * max(gaps)
+
+
+def test_a_contradiction_proves_nothing() -> None:
+    """At one end L exceeds J, as of a stream that is not the same in each pass."""
+    w = np.zeros(1)
+    ends = [
+        ChordEnd(Certificate(1.0, dual, 0.01, C=C), w, DualVector(w, 0.0))
+        for C, dual in ((1.0, 1.5), (2.0, 0.999))
+    ]
+    assert Chord(*ends, weight_sum=1.0, R=1.0).worst_gap == math.inf
 
 
 def test_nothing_is_proved_without_a_dual_bound() -> None:

@@ -196,7 +196,7 @@ class Chord:
         size = s * abs(first.value) + t * abs(last.value) + s * t * rise.value
         return Bound(
             s * first.value + t * last.value + 0.5 * s * t * rise.value,
-            SLACK * (s * first.rounding + t * last.rounding + s * t * rise.rounding)
+            SLACK * (s * first.rounding + t * last.rounding + 0.5 * s * t * rise.rounding)
             + units(_ROUNDINGS, size),
         )
 
@@ -219,14 +219,18 @@ class Chord:
         least, most = min(dual.low for dual in self._duals), max(self._primals)
         if not (least > 0.0 and math.isfinite(most + abs(self._bulge) + self._rise.high)):
             return math.inf
-        gap, t = max((self._gap(t), t) for t in (0.0, 0.5, 1.0))
+        gaps = [self._gap(t) for t in (0.0, 0.5, 1.0)]
+        # A lower bound above the upper one is a contradiction, from which nothing follows.
+        if min(gaps) < 0.0:
+            return math.inf
+        gap = max(gaps)
         # Dinkelbach's method: J(t) - (1 + gap) L(t) is quadratic in t. Its maximum falls to zero
         # as the gap rises to the largest J / L - 1.
         for _ in range(64):
             t = self._most_violated(gap)
             if not self._gap(t) > gap:
                 # Rounding leaves the maximum uncertain by some units of the largest J.
-                return gap + units(4 * _ROUNDINGS, 1.0 + gap + most / least)
+                return gap + units(4 * _ROUNDINGS, (1.0 + gap) * (1.0 + most / least))
             gap = self._gap(t)
         return math.inf
 
@@ -235,13 +239,13 @@ class Chord:
         return relative_gap(self._primal(s, t), self._dual(s, t).low)
 
     def _most_violated(self, gap: float) -> float:
-        """The t where J(t) - (1 + gap) L(t) is largest."""
+        """The t where J(t) - (1 + gap) L(t) is largest, L with its allowance against us."""
         ratio = 1.0 + gap
         first, last = (
-            primal - ratio * dual.low
+            primal - ratio * (dual.value - SLACK * dual.rounding)
             for primal, dual in zip(self._primals, self._duals, strict=True)
         )
-        curvature = self._bulge - ratio * 0.5 * self._rise.low
+        curvature = self._bulge - ratio * 0.5 * (self._rise.value - SLACK * self._rise.rounding)
         if curvature <= 0.0:
             return 0.0 if first >= last else 1.0
         return min(max(0.5 + 0.5 * (last - first) / curvature, 0.0), 1.0)
