@@ -117,12 +117,32 @@ def test_fits_that_miss_the_accuracy_prove_nothing_about_it() -> None:
     # No fit was added to a chord whose ends are not good enough.
     assert len(trace.knots) == 3
     assert trace.worst_gap > 1e-6
-    assert trace.proved_up_to == 0.1
+    # Not even at the lowest C.
+    assert trace.proved_up_to == 0.0
     for C in np.geomspace(0.1, 10.0, 17)[1:-1]:
         (certificate,) = trace.certificates(float(C))
         assert not certificate.met
         optimal = fits(SOURCE, 1e-7, solver="newton")(float(C), None)[0].certificate
         assert certificate.dual <= optimal.primal + optimal.primal_rounding
+
+
+def test_a_contradiction_at_a_fit_proves_nothing() -> None:
+    """L exceeds J, as of a stream that is not the same in each pass."""
+    fit = fits(SOURCE, 0.01)
+
+    def contradicting(C: float, start: Any) -> list[Result]:
+        results = fit(C, start)
+        if C < 10.0:
+            return results
+        return [
+            replace(r, certificate=replace(r.certificate, dual=1.1 * r.certificate.primal))
+            for r in results
+        ]
+
+    trace = trace_range(contradicting, SOURCE, (1.0, 10.0), 0.01)
+    assert trace.knots[-1].gap == math.inf
+    assert trace.worst_gap == math.inf
+    assert trace.proved_up_to == 1.0
 
 
 def test_limits_and_callbacks_end_it() -> None:

@@ -232,14 +232,18 @@ def test_a_stream() -> None:
 
 
 def test_a_missed_accuracy_is_told() -> None:
-    with pytest.warns(ConvergenceWarning, match=r"not proved for every C .* up to C = 0\.1") as w:
+    with pytest.warns(ConvergenceWarning, match=r"not proved for every C .* nor at C = 0\.1") as w:
         path = fit_path(
             LinearSVC(solver="sgd-s", max_iter=1, random_state=0),
             X, y, C_range=(0.1, 1.0), tol=1e-6,
         )  # fmt: skip
     assert {warning.filename for warning in w} == {__file__}
     assert not path.met
+    assert path.proved_up_to == 0.0
     assert not path.model(0.5).certificate_.met
+    with pytest.warns(ConvergenceWarning, match=r"not proved for every C .* but up to C = 0\.1"):
+        path = fit_path(LinearSVC(), X, y, C_range=(0.1, 1.0), tol=1e-6, max_fits=2)
+    assert path.proved_up_to == 0.1
 
 
 def test_a_pickled_path_has_no_data() -> None:

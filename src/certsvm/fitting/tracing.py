@@ -53,8 +53,9 @@ class Knot:
 
     @property
     def gap(self) -> float:
-        """The largest relative gap of all classes, proved."""
-        return max(result.certificate.proved_gap for result in self.results)
+        """The largest relative gap of all classes, proved; infinite after a contradiction."""
+        gaps = [result.certificate.proved_gap for result in self.results]
+        return max(gaps) if min(gaps) >= 0.0 else math.inf
 
     @property
     def interrupted(self) -> bool:
@@ -79,6 +80,7 @@ class TraceProgress:
         The last one.
     proved_up_to : float
         From the lowest C of the range to this one, every C has a model of the accuracy asked for.
+        Zero if the lowest has none.
     worst_gap : float
         The largest gap between neighbouring fits so far.
     """
@@ -156,7 +158,9 @@ class Trace:
 
     @property
     def proved_up_to(self) -> float:
-        """From the lowest C to this one, the accuracy asked for is proved."""
+        """From the lowest C to this one, the accuracy asked for is proved; zero if nowhere."""
+        if self.knots[0].gap > self.tol:
+            return 0.0
         for i in range(len(self._chords)):
             if self.gap_after(i) > self.tol:
                 return self.knots[i].C

@@ -115,7 +115,10 @@ class Path(Sequence[LinearSVC]):
 
     @property
     def proved_up_to(self) -> float:
-        """Every C from the lowest to this one has a model of accuracy ``tol``, proved."""
+        """Every C from the lowest to this one has a model of accuracy ``tol``, proved.
+
+        Zero if the lowest has none.
+        """
         return self._trace.proved_up_to
 
     def certificates(self, C: float) -> list[Certificate]:
@@ -434,11 +437,12 @@ def _source(template: LinearSVC, X: Any, y: Any, sample_weight: Any) -> Source:
 def _warn_if_missed(path: Path, *, interrupted: bool) -> None:
     if path.met:
         return
+    (low, high), end = path.C_range, path.proved_up_to
+    as_far = f"but up to C = {end:g}" if end >= low else f"nor at C = {low:g}"
     advice = "Raise max_fits, or max_iter or max_time of the estimator, or accept a larger tol."
     warnings.warn(
-        f"The accuracy of {percent(path.tol)} is not proved for every C from {path.C_range[0]:g} "
-        f"to {path.C_range[1]:g}, but up to C = {path.proved_up_to:g}, after {len(path)} fits. "
-        f"{'It was interrupted.' if interrupted else advice}",
+        f"The accuracy of {percent(path.tol)} is not proved for every C from {low:g} to {high:g}, "
+        f"{as_far}, after {len(path)} fits. {'It was interrupted.' if interrupted else advice}",
         ConvergenceWarning,
         stacklevel=3,
     )

@@ -144,10 +144,9 @@ def _prepare(folder: str) -> None:
 
 def _described(progress: TraceProgress) -> str:
     gap = percent(progress.worst_gap) if progress.n_fits > 1 else "..."
-    return (
-        f"fit {progress.n_fits}, at C = {progress.C:.4g}; proved up to "
-        f"C = {progress.proved_up_to:.4g}, largest gap {gap}"
-    )
+    end = progress.proved_up_to
+    proved = f"proved up to C = {end:.4g}" if end > 0.0 else "nothing proved"
+    return f"fit {progress.n_fits}, at C = {progress.C:.4g}; {proved}, largest gap {gap}"
 
 
 def _model_at(
@@ -185,9 +184,12 @@ def _summarise(trace: Trace, written: list[str], seconds: float, *, met: bool) -
             f"its optimum, proved by {len(trace.knots)} fits in {seconds:.1f} s"
         )
     else:
+        end = trace.proved_up_to
+        proved = f"is proved from C = {low:g} up to C = {end:g}, not up to {high:g},"
+        if end < low:
+            proved = f"is not proved for every C from {low:g} to {high:g}, nor at C = {low:g},"
         click.echo(
-            f"{percent(trace.tol)} is proved from C = {low:g} up to C = {trace.proved_up_to:g}, "
-            f"not up to {high:g}, after {len(trace.knots)} fits in {seconds:.1f} s"
+            f"{percent(trace.tol)} {proved} after {len(trace.knots)} fits in {seconds:.1f} s"
         )
     if written:
         click.echo(f"{len(written)} models in {os.path.dirname(written[0])}")
