@@ -295,3 +295,15 @@ def test_new_fits_never_loosen_the_bounds() -> None:
     search._bound_new_chords()
     assert len(search._chords) == 2
     assert search.curve.bound >= before.bound
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_alpha_beyond_single_precision(loss: str) -> None:
+    """Rows are so short, and C so large, that alpha is up to 1e40."""
+    data = Data(0, loss=loss)
+    data.X, data.rho, data.class_weight = 1e-20 * data.X, 0.0, None
+    search = CrossValidation(data.folds(), Settings(tol=1e-3, solver="dcd", loss=loss))
+    search.fit_values([1e39, 1e40])
+    fits = [fold for value in search.values.values() for fold in value.folds]
+    assert len(search.values) == 2
+    assert all(fold.met for fold in fits)
