@@ -107,6 +107,35 @@ def test_bounds_hold_at_every_C(case: Case, ratio: float, share: float, seed: in
     assert same.rounding <= 1e-11 * (abs(bound.value) + sum(a.sum() for a in stored)) + 1e-290
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_alpha_that_is_balanced_up_to_rounding(sign: int) -> None:
+    """L is that of a balanced alpha, from which the stored one differs as much as it may."""
+    case = Case(
+        np.array([[0.1], [0.1]]), np.array([1.0, -1.0]), None, 1.0, 1.0, "dense-float64-int32",
+        "squared_hinge", penalize_intercept=False,
+    )  # fmt: skip
+    off, ends, alphas, stored = 1e-6, [], [], []
+    for C, alpha in ((1.0, 3.0), (100.0, 0.01)):
+        one = case._replace(C=C)
+        used = [Fraction(alpha), Fraction(alpha)]
+        # What underlies the bound is off by as much, too.
+        L, rounding = exact_dual(one, used), off * 2.0 * alpha
+        certificate = Certificate(
+            10.0 * C, float(L) + sign * rounding, 0.01, C=C, dual_rounding=1.000001 * rounding,
+            intercept_scaling=1.0, loss="squared_hinge", penalize_intercept=False,
+        )  # fmt: skip
+        ends.append(ChordEnd(certificate, np.zeros(2), DualVector(np.zeros(2), 0.0)))
+        alphas.append(used)
+        stored.append(np.array([alpha, alpha]) * (1.0 + 0.999 * sign * off))
+    chord = Chord(*ends, weight_sum=2.0, R=2.0)
+    for C in (1.5, 10.0, 90.0):
+        t = (exact(C) - 1) / 99
+        alpha_t = [(1 - t) * a + t * b for a, b in zip(*alphas, strict=True)]
+        bound = chord.dual_of(C, stored[0], stored[1], case.row_weights())
+        L = exact_dual(case._replace(C=C), alpha_t)
+        assert abs(exact(bound.value) - L) <= exact(bound.rounding)
+
+
 @given(cases(losses=tuple(LOSSES), free_intercepts=True), st.sampled_from([1.1, 3.0, 1e5]), seeds)
 def test_the_worst_gap_is_the_largest(case: Case, ratio: float, seed: int) -> None:
     chord, both, _ = a_chord(case, ratio, seed)

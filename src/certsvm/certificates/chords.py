@@ -170,6 +170,10 @@ class Chord:
         For the squared hinge it is more than ``dual``. alpha_k, as stored, alpha_k / C and a
         difference of two round; these errors add to the root of the sum of squares as in
         Minkowski's inequality. A sum of nonnegative numbers in pairs is off by 65 units.
+
+        If the intercept is free, L is that of an alpha whose sums over both labels are equal
+        without rounding. That stored differs from it in proportion (``dual.balanced_point``), by no
+        more than the allowance of L per sum of alpha.
         """
         bound = self.dual(C)
         if not loss_named(self.first.certificate.loss).is_smooth:
@@ -180,6 +184,11 @@ class Chord:
         factor = s * t * self.first.C * (self.last.C / C)
         square = float(((a - b) ** 2 / (4.0 * weights[used])).sum())
         error = units(4, math.sqrt(float(((a + b) ** 2 / (4.0 * weights[used])).sum())))
+        if self.first.certificate.free_intercept:
+            for end, alpha, share in ((self.first, first, a), (self.last, last, b)):
+                if (mass := float(alpha.sum())) > 0.0:
+                    size = math.sqrt(float((share**2 / (4.0 * weights[used])).sum()))
+                    error += SLACK * size * (end.dual.rounding / mass)
         off = SLACK * error * (2.0 * math.sqrt(square) + error) + units(80, square)
         return Bound(
             bound.value + factor * square,
