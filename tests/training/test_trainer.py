@@ -124,6 +124,20 @@ def test_a_dual_bound_is_compared_with_J_at_zero_if_there_is_no_w(problem: Probl
     trainer(problem).load_state_dict(state)
 
 
+def test_a_target_is_met_only_if_the_bounds_meet_it(problem: Problem) -> None:
+    """A loaded state that is finished ends training at once, whatever its certificate says."""
+    run = trainer(problem)
+    make_passes(run, 3)
+    assert not run.best.certificate().met
+    run.finished = TARGET_MET
+    with pytest.raises(StateError, match="says that the target is met"):
+        trainer(problem).load_state_dict(copy.deepcopy(run.state_dict()))
+    other = trainer(problem)
+    other.best.target = 10.0
+    other.load_state_dict(copy.deepcopy(run.state_dict()))
+    assert other.finished == TARGET_MET
+
+
 def test_the_result(problem: Problem) -> None:
     run = trainer(problem)
     make_passes(run, 4)

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from certsvm.certificates.best import BestBounds
+from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.rounding import Bound
 from certsvm.problem.base import BaseProblem, SummableProblem
@@ -129,17 +130,17 @@ class Trainer(Stateful):
         """Raise unless J at the best w is as stated and not below the dual bound.
 
         J is recomputed in one pass; the two values agree if their rounding allowances overlap.
-        Without a w, the dual bound is compared with J at zero.
+        Without a w, the dual bound is compared with J at zero. If training has ended because the
+        target was met, the bounds must meet it.
         """
         passes = state["history"]["records"]["passes"].size
         if state["checks"]["computed_after"] > passes:
             scope.fail("says that J was computed after a pass that was not made")
         best, dual = state["best"]["best"], Bound(**state["best"]["dual"]["bound"])
-        primal = self.best.at_zero
+        claimed, primal = Bound(**best["bound"]), self.best.at_zero
         if best["w"] is not None:
             assert isinstance(self._problem, SummableProblem)
             primal = primal_bound(self._problem, best["w"].copy(), self._options.team)
-            claimed = Bound(**best["bound"])
             if not (primal.low <= claimed.high and claimed.low <= primal.high):
                 scope.fail(
                     f"says that J is {claimed.value:.10g} at the best weight vector, where it is "
@@ -147,6 +148,15 @@ class Trainer(Stateful):
                 )
         if not dual.low <= primal.high:
             scope.fail(f"has a dual bound of {dual.value:.10g}, above J = {primal.value:.10g}")
+        certificate = Certificate(
+            primal=claimed.value,
+            dual=dual.value,
+            target=self.best.target,
+            primal_rounding=claimed.rounding,
+            dual_rounding=dual.rounding,
+        )
+        if state["finished"] == TARGET_MET and not certificate.met:
+            scope.fail("says that the target is met, which its bounds do not prove")
 
 
 def _or_nan(value: float | None) -> float:
