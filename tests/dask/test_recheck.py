@@ -26,6 +26,7 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers.smoothed_newton import SmoothedNewton, alpha_of
 from certsvm.training.loop import train
+from certsvm.training.result import NOT_KEPT, TARGET_MET
 from tests.dask.problems import blocks, cluster_problem
 
 
@@ -190,6 +191,7 @@ def test_the_vector_of_a_result_belongs_to_its_certificate(client: Client) -> No
     certificate, vector = checked.certificate, checked.vector
     assert vector is not None
     assert certificate.dual < 0.9 * result.certificate.dual
+    assert (result.reason, checked.reason) == (TARGET_MET, NOT_KEPT)
     alpha_sum = certificate.scale * sum(float(alpha.sum()) for alpha in copy)
     L = alpha_sum - 0.5 * vector.v @ vector.v
     assert pytest.approx(certificate.dual, rel=1e-9) == L

@@ -20,6 +20,7 @@ from certsvm.kernels.losses import SQUARED_HINGE
 from certsvm.models.witness import Witness
 from certsvm.problem.objective import Objective
 from certsvm.solvers import Auto, Newton, SGDs, SmoothedNewton
+from certsvm.training.result import NOT_KEPT, TARGET_MET
 
 
 def test_witnesses_of_several_problems_are_joined() -> None:
@@ -61,6 +62,27 @@ def test_witnesses_prove_what_the_certificates_say(
     report = verify_model(Model.load(tmp_path / "model", witness=True), [(X, y)])
     assert report.verdict == "confirmed", report
     assert all(c.met for c in model.certificates)
+
+
+def test_a_witness_too_coarse_for_the_target_does_not_meet_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With 32 bits, that takes a target near the limit of double precision."""
+    monkeypatch.setattr("certsvm.fitting.witnesses._BITS", (8,))
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 5))
+    y = X[:, 0] + rng.standard_normal(200) > 0.0
+    source = MemorySource(X, y, intercept_scaling=1.0)
+    settings = Settings(
+        solver="newton", tol=1e-8, penalize_intercept=False, keep_alpha=True, keep_vector=True
+    )
+    (fine,) = fit_classes(source, settings)
+    (coarse,) = fit_classes(source, settings, finish=Witnesses().take)
+    assert fine.certificate.met
+    assert fine.reason == TARGET_MET
+    assert not coarse.certificate.met
+    assert coarse.reason == NOT_KEPT
+    assert coarse.vector is None
 
 
 def test_without_all_there_is_none() -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from certsvm.problem.rows import Rows
 from certsvm.solvers import make_solver
 from certsvm.solvers.base import Options
 from certsvm.storage.state import StateError
-from certsvm.training.result import TARGET_MET
+from certsvm.training.result import NOT_KEPT, OUT_OF_TIME, TARGET_MET
 from certsvm.training.trainer import Trainer
 
 
@@ -145,3 +146,18 @@ def test_the_result(problem: Problem) -> None:
     assert (result.passes, result.solver, result.reason) == (4, "dcd", TARGET_MET)
     assert result.w is run.best.w
     assert result.certificate == run.best.certificate()
+
+
+def test_a_result_whose_new_certificate_proves_less_has_not_met_the_target(
+    problem: Problem,
+) -> None:
+    run = trainer(problem)
+    make_passes(run, 4)
+    result = run.result(TARGET_MET)
+    met = replace(result.certificate, target=10.0)
+    less = replace(met, dual=0.01 * met.dual)
+    assert met.met
+    assert not less.met
+    assert result.certified_by(met, None).reason == TARGET_MET
+    assert result.certified_by(less, None).reason == NOT_KEPT
+    assert run.result(OUT_OF_TIME).certified_by(less, None).reason == OUT_OF_TIME

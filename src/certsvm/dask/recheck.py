@@ -220,7 +220,7 @@ def _proved_by(problem: ClusterProblem, alphas: Sequence[Vector], result: Result
         result.certificate, dual=bound.value, dual_rounding=bound.rounding, scale=scale
     )
     vector = None if result.vector is None else scaled_vector(point, scale)
-    return replace(result, certificate=certificate, vector=vector)
+    return result.certified_by(certificate, vector)
 
 
 def _row_sums(part: Part, team: Team, alpha: Vector, loss: Loss, C: float) -> RowSums:

@@ -34,7 +34,9 @@ class Witnesses:
         if result.alpha is None:
             self._by_problem[i] = result.response
             return result
-        return replace(result, certificate=self.keep(i, problem, result.certificate, result.alpha))
+        kept = self.keep(i, problem, result.certificate, result.alpha)
+        # The vector was that of the finer dual point.
+        return result.certified_by(kept, vector=None)
 
     def keep(
         self, i: int, problem: BaseProblem, certificate: Certificate, alpha: Vector

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from certsvm.certificates.certificate import Certificate
@@ -18,6 +18,7 @@ OUT_OF_PASSES = "max_iter reached"
 OUT_OF_TIME = "max_time reached"
 STOPPED = "stopped by a callback"
 INTERRUPTED = "interrupted"
+NOT_KEPT = "the dual point that met the target could not be kept"
 LOST = "lost"
 """Beginning of the reason if the run failed."""
 
@@ -82,3 +83,12 @@ class Result:
     response: Any = None
     warm_start: Start | None = None
     vector: DualVector | None = None
+
+    def certified_by(self, certificate: Certificate, vector: DualVector | None) -> Result:
+        """The result with the certificate and the vector of another dual point.
+
+        That point may prove less. The reason does not say that the target is met if it is not.
+        """
+        met = certificate.met or self.reason != TARGET_MET
+        reason = self.reason if met else NOT_KEPT
+        return replace(self, certificate=certificate, vector=vector, reason=reason)
