@@ -91,6 +91,22 @@ class Certificate:
         return self.intercept_scaling > 0.0 and not self.penalize_intercept
 
     @property
+    def problem(self) -> str:
+        """The certified problem, in words.
+
+        Examples
+        --------
+        >>> Certificate(2.0, 1.0, 0.01, C=0.5, intercept_scaling=1.0).problem
+        'C = 0.5, hinge loss, intercept in the penalty (scaled by 1)'
+        """
+        intercept = "no intercept"
+        if self.intercept_scaling > 0.0:
+            intercept = f"intercept in the penalty (scaled by {self.intercept_scaling:g})"
+        if self.free_intercept:
+            intercept = "intercept without penalty"
+        return f"C = {self.C:g}, {self.loss.replace('_', ' ')} loss, {intercept}"
+
+    @property
     def gap(self) -> float:
         """J - L, as computed; zero if it is negative within the rounding allowances."""
         gap = self.primal - self.dual

@@ -26,6 +26,20 @@ def test_other_data_are_refuted(tmp_path: Path) -> None:
     assert "REFUTED" in refuted.out
 
 
+def test_the_problem_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    options = ["-c", 0.5, "-B", 1, "-s", 1, "-w1", 2]
+    run("train", "data", *options, "-R", "--witness", "-q", cwd=tmp_path)
+    verified = run("verify", "data.model", "data", cwd=tmp_path)
+    assert verified.code == 0
+    expected = "C = 0.5, squared hinge loss, intercept without penalty, weights of classes 1, 2"
+    assert verified.out.splitlines()[0] == expected
+    run("train", "data", *options[:4], "-q", cwd=tmp_path)
+    assert run("verify", "data.model", "data", "--json", cwd=tmp_path).json["problem"] == (
+        "C = 0.5, hinge loss, intercept in the penalty (scaled by 1)"
+    )
+
+
 def test_an_old_witness_does_not_refute_a_new_model(tmp_path: Path) -> None:
     write(tmp_path / "data")
     run("train", "data", "--witness", "-q", cwd=tmp_path)

@@ -40,6 +40,8 @@ def command(file: str, options: DataOptions, as_json: bool) -> None:
             put_json(_model_as_json(model))
         else:
             click.echo(str(model))
+            if model.certificates:
+                click.echo("so says the file; `certsvm verify` recomputes it from the data")
         return
     facts = _data_facts(file, options)
     if as_json:

@@ -12,6 +12,7 @@ from certsvm.cli.options import DataOptions, as_json_option, data_options
 
 if TYPE_CHECKING:
     from certsvm.certificates.verification import VerificationReport
+    from certsvm.models import Model
 
 
 @click.command()
@@ -24,7 +25,8 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
 
     J is recomputed from the weights by other code than in training, with bounds on its own rounding
     errors. If there is a witness beside the model (`certsvm train --witness`), L is recomputed from
-    it; without one, the dual bound remains a claim.
+    it; without one, the dual bound remains a claim. The first line says which problem the
+    certificate is about: whoever wrote the file has chosen it.
 
     FILE needs the same options as in training (--zero-based, --weight, ...).
 
@@ -48,10 +50,18 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     }  # fmt: skip
     code, meaning = meanings[report.verdict]
     if as_json:
-        put_json(_as_json(report))
+        put_json({"problem": _problem(trained), **_as_json(report)})
     else:
-        click.echo(f"{report}\n{meaning}")
+        click.echo(f"{_problem(trained)}\n{report}\n{meaning}")
     raise SystemExit(code)
+
+
+def _problem(model: Model) -> str:
+    """What the certificates are about, which whoever wrote the file has chosen."""
+    weights = "" if (model.class_weight == 1.0).all() else ", weights of classes "
+    if weights:
+        weights += ", ".join(f"{weight:g}" for weight in model.class_weight)
+    return f"{model.certificates[0].problem}{weights}"
 
 
 def _as_json(report: VerificationReport) -> dict[str, Any]:
