@@ -1,5 +1,6 @@
 """How Sphinx builds the site: ``make docs``."""
 
+import inspect
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +24,7 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.linkcode",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -60,6 +62,22 @@ autodoc_member_order = "groupwise"
 # PyTorch is gigabytes: the reference does without it where it is not installed.
 autodoc_mock_imports = [name for name in ("torch", "triton", "cupy") if find_spec(name) is None]
 numpydoc_show_class_members = False
+
+
+def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
+    """The address of the source of a name."""
+    obj = sys.modules.get(info["module"]) if domain == "py" else None
+    for part in info["fullname"].split("."):
+        obj = getattr(obj, part, None)
+    try:
+        obj = inspect.unwrap(getattr(obj, "fget", obj))
+        lines, first = inspect.getsourcelines(obj)
+        file = Path(inspect.getsourcefile(obj) or "").relative_to(HERE.parent)
+    except (TypeError, OSError, ValueError):
+        # A constant, or a member that another library documents.
+        return None
+    return f"{repository_url}/blob/main/{file.as_posix()}#L{first}-L{first + len(lines) - 1}"
+
 
 # The gallery.
 sphinx_gallery_conf = {

@@ -60,9 +60,3 @@ for ax, (certify, search) in zip(axes, searches.items(), strict=True):
 axes[0].set_ylabel("error of cross-validation, per cent")
 fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 plt.show()
-
-# %%
-# The search object is a classifier, trained on all rows with the C chosen, and has a certificate of
-# its own.
-
-print(search.certificate_)

@@ -67,7 +67,10 @@ else:
 
 folders = [Path.cwd(), *Path.cwd().parents]
 stored = (folder / "docs" / "_static" / "gpu.png" for folder in folders)
-picture = plt.imread(next(path for path in stored if path.exists()))
+found = next((path for path in stored if path.exists()), None)
+if found is None:
+    raise SystemExit("The picture is in the repository: docs/_static/gpu.png")
+picture = plt.imread(found)
 fig = plt.figure(figsize=(9, 9 * picture.shape[0] / picture.shape[1]), layout="none")
 ax = fig.add_axes((0, 0, 1, 1))
 ax.imshow(picture)

@@ -67,7 +67,7 @@ for tol in (1e-2, 1e-4, 1e-6):
     print(f"tol={tol:g}: accuracy {clf.score(X_test, y_test):.3f}; proved to be the answer of the")
     print(f"    exact optimum: {clf.stability(X_test):.1%} of the predictions")
 
-## %%
+# %%
 # Top words with intervals
 # ------------------------
 #

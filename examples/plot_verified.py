@@ -11,8 +11,8 @@ a *witness*, from which the lower bound is recomputed.
 # The sender
 # ----------
 #
-# trains with ``witness=True`` and writes two files. The witness is a byte for each row here: dual
-# variables, rounded as much as the claim allows.
+# The sender trains with ``witness=True`` and writes two files. The witness is a byte for each row
+# here: dual variables, rounded as much as the claim allows.
 
 import json
 import subprocess
@@ -55,8 +55,9 @@ for name, change in forgeries.items():
 # The third party
 # ---------------
 #
-# is another process, with the data and the file. The command ``certsvm verify`` recomputes J and L
-# in NumPy, with bounds on its own rounding errors, and shares no code with training.
+# The third party is another process, with the data and the file. The command ``certsvm verify``
+# recomputes J and L in NumPy, with bounds on its own rounding errors, and shares no code with
+# training.
 
 verdicts = {}
 for name in ("honest", *forgeries):

@@ -7,7 +7,7 @@ import io
 import os
 import re
 import subprocess
-import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,7 +76,7 @@ def output_of(code: str, names: dict[str, Any] | None = None) -> str:
 
 def output_of_command(command: str, folder: Path) -> str:
     """What a command prints on standard output; it must not fail."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path}
     done = subprocess.run(
         command,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import runpy
 import warnings
 from pathlib import Path
@@ -30,7 +31,13 @@ def test_a_script_has_a_title_sections_and_a_picture(script: Path) -> None:
     assert (set(underline), len(underline), empty) == ({"="}, len(title), "")
     assert script.name.startswith("plot_")
     assert "\n# %%\n" in source
-    assert "plt.show()" in source
+    # Sections with a title begin with a mark that sphinx-gallery knows.
+    titles = re.findall(r"^# -{3,}$", source, re.MULTILINE)
+    assert len(titles) <= len(re.findall(r"^# %%$", source, re.MULTILINE))
+    assert not re.search(r"^##", source, re.MULTILINE)
+    # The picture is the end, but for a word about it.
+    code = [line for line in source.splitlines() if line and not line.startswith("#")]
+    assert code[-1] == "plt.show()"
     # Nobody reads more than a screen or two.
     assert len(source.splitlines()) <= 110
 

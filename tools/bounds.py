@@ -41,9 +41,19 @@ def lower_bounds(requirements: list[str]) -> dict[str, str]:
 
 def project(path: Path = PYPROJECT) -> dict[str, Any]:
     """The table ``[project]`` of ``pyproject.toml``."""
-    with path.open("rb") as file:
-        table: dict[str, Any] = tomllib.load(file)["project"]
+    table: dict[str, Any] = _tables(path)["project"]
     return table
+
+
+def build_requirements(path: Path = PYPROJECT) -> list[str]:
+    """What builds the project."""
+    requirements: list[str] = _tables(path)["build-system"]["requires"]
+    return requirements
+
+
+def _tables(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return tomllib.load(file)
 
 
 def all_requirements(table: dict[str, Any]) -> list[str]:
@@ -53,8 +63,9 @@ def all_requirements(table: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    """Print a constraint for each dependency."""
-    for name, version in lower_bounds(all_requirements(project())).items():
+    """Print a constraint for each dependency, of the build, too."""
+    bounds = lower_bounds([*build_requirements(), *all_requirements(project())])
+    for name, version in bounds.items():
         print(f"{name}=={version}")
 
 

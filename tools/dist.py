@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 IN_SDIST = ("pyproject.toml", "LICENSE", "Makefile", "conftest.py", "tests/conftest.py",
-            "tools/dist.py", "CHANGELOG.md", "CITATION.cff")  # fmt: skip
+            "tests/report/browser.py", "docs/conf.py", "examples/plot_closing_in.py",
+            "tools/dist.py", "src/certsvm/report/static/report.css", "CHANGELOG.md",
+            "CITATION.cff")  # fmt: skip
+LIBRARY = Path("src") / "certsvm"
 
 
 class DistError(Exception):
@@ -58,18 +62,33 @@ def require_same(first: Path, second: Path) -> None:
 
 
 def require_wheel(path: Path) -> None:
-    """Raise unless the wheel has the library, its types and its licence, and nothing else."""
+    """Raise unless the wheel has the library, its licence, a description, and nothing else."""
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
+        about = "".join(
+            archive.read(name).decode() for name in names if name.endswith(".dist-info/METADATA")
+        )
     tops = {name.split("/")[0] for name in names}
     strangers = {top for top in tops if top != "certsvm" and not top.endswith(".dist-info")}
     if strangers:
         raise DistError(f"the wheel has more than the library: {sorted(strangers)}")
-    for needed in ("certsvm/py.typed", "certsvm/__init__.py"):
-        if needed not in names:
-            raise DistError(f"the wheel has no {needed}")
+    missing = sorted(library_files() - set(names))
+    if missing:
+        raise DistError(f"the wheel has no {', '.join(missing)}")
+    if re.search(r"\]\((?!https?://|#)", about):
+        raise DistError("the description has links to files, which PyPI does not have")
     if not any(name.endswith("LICENSE") for name in names):
         raise DistError("the wheel has no licence")
+
+
+def library_files() -> set[str]:
+    """The files of the library, as they are called in a wheel."""
+    source = ROOT / LIBRARY
+    return {
+        f"certsvm/{path.relative_to(source).as_posix()}"
+        for path in source.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
 
 
 def require_sdist(path: Path) -> None:

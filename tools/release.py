@@ -1,6 +1,7 @@
 """Checks that a tag can be released, and prints its notes: ``python -m tools.release v1.2.3``.
 
-The tag, the version, the changelog, the citation and the recipe must say the same.
+The tag, the version, the changelog, the citation and the recipe must say the same, and no page may
+say that there is no release yet.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+UNRELEASED = re.compile(r"(once|until).*(on PyPI)")
 
 
 class ReleaseError(Exception):
@@ -48,11 +50,22 @@ def notes(version: str, changelog: str) -> str:
     return match[1].strip()
 
 
+def require_released_pages(root: Path) -> None:
+    """Raise if a page speaks of a release that is still to come."""
+    for name in ("README.md", "docs/quickstart/index.md"):
+        text = (root / name).read_text(encoding="utf-8")
+        if UNRELEASED.search(text):
+            raise ReleaseError(f"{name} says that certsvm is not on PyPI yet")
+
+
 def main(tag: str, root: Path = ROOT) -> str:
     """The notes of a tag that can be released."""
     for name, version in versions(root).items():
         if tag != f"v{version}":
             raise ReleaseError(f"the tag is {tag}, but {name} states version {version}")
+        if "dev" in version:
+            raise ReleaseError(f"{version} is not a release")
+    require_released_pages(root)
     return notes(tag[1:], (root / "CHANGELOG.md").read_text(encoding="utf-8"))
 
 

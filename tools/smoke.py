@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import subprocess
-import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -26,8 +26,8 @@ def installed_files() -> None:
     assert not strangers, f"not part of the library: {strangers}"
 
 
-def in_python() -> None:
-    """A model meets its target, and its certificate is confirmed."""
+def in_python(folder: Path) -> None:
+    """A model meets its target, its certificate is confirmed, and it has a report."""
     import numpy as np
 
     import certsvm
@@ -42,6 +42,9 @@ def in_python() -> None:
     assert clf.certificate_.met, str(clf.certificate_)
     assert certsvm.verify(clf, X, y).ok
     assert clf.score(X, y) > 0.8
+    # A page has parts that are files of the package.
+    clf.report(folder / "fit.html", X, y)
+    assert "of the best possible value" in (folder / "fit.html").read_text(encoding="utf-8")
 
 
 def on_the_command_line(folder: Path) -> None:
@@ -55,7 +58,7 @@ def on_the_command_line(folder: Path) -> None:
 
 
 def _certsvm(folder: Path, *words: str) -> str:
-    program = Path(sys.executable).parent / "certsvm"
+    program = Path(sysconfig.get_path("scripts")) / "certsvm"
     done = subprocess.run(
         [program, *words], cwd=folder, capture_output=True, text=True, check=False
     )
@@ -66,8 +69,8 @@ def _certsvm(folder: Path, *words: str) -> str:
 def main() -> None:
     """All of it."""
     installed_files()
-    in_python()
     with tempfile.TemporaryDirectory() as folder:
+        in_python(Path(folder))
         on_the_command_line(Path(folder))
     print(f"certsvm {importlib.metadata.version('certsvm')} fits, certifies and verifies")
 

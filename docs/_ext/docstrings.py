@@ -17,6 +17,7 @@ from certsvm.solvers import Solver
 
 LITERAL = re.compile(r"(``.*?``)")
 UNDERLINE = re.compile(r"^-{3,}\s*$")
+MADE_BY_FUNCTIONS = ("certsvm.selection.path.Path",)
 
 
 def to_restructuredtext(lines: list[str]) -> list[str]:
@@ -76,8 +77,16 @@ def skip(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) 
     return True if foreign and not home.startswith("certsvm") else None
 
 
+def signature(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, given: str, returned: str
+) -> tuple[str, str | None] | None:
+    """Leave out the parameters of a class that functions make."""
+    return ("", None) if name in MADE_BY_FUNCTIONS else None
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     app.connect("autodoc-process-docstring", process, priority=100)
     app.connect("autodoc-skip-member", skip)
+    app.connect("autodoc-process-signature", signature)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

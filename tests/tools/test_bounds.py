@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import certsvm
-from tools.bounds import all_requirements, lower_bounds, main, project
+from tools.bounds import all_requirements, build_requirements, lower_bounds, main, project
 
 ROOT = Path(__file__).parent.parent.parent
 # Names on conda-forge, where they differ.
@@ -31,7 +31,7 @@ def in_conda(requirements: list[str]) -> set[str]:
 def test_a_constraint_for_every_dependency(capsys: pytest.CaptureFixture[str]) -> None:
     main()
     lines = capsys.readouterr().out.splitlines()
-    for requirement in all_requirements(project()):
+    for requirement in [*build_requirements(), *all_requirements(project())]:
         name = re.match(r"[\w-]+", requirement)
         assert name is not None
         assert name[0] == "certsvm" or any(line.startswith(f"{name[0]}==") for line in lines)
@@ -53,6 +53,8 @@ def test_the_recipe_has_the_bounds_of_the_library_and_of_its_command_line() -> N
     run = recipe()["requirements"]["run"]
     assert set(run) == wanted | {"python >=${{ python_min }}"}
     assert len(run) == len(set(run))
+    built = set(recipe()["requirements"]["host"])
+    assert built == in_conda(build_requirements()) | {"python ${{ python_min }}.*", "pip"}
     optional = in_conda([*extras["plot"], *extras["dask"], *extras["torch"]])
     assert set(recipe()["requirements"]["run_constraints"]) == optional
 

@@ -15,12 +15,13 @@ import pytest
 from tools import dist, smoke
 from tools.dist import DistError, require_same, require_sdist, require_wheel
 
-GOOD = ("certsvm/__init__.py", "certsvm/py.typed", "certsvm-0.1.0.dist-info/licenses/LICENSE")
+GOOD = (*sorted(dist.library_files()), "certsvm-0.1.0.dist-info/licenses/LICENSE")
 
 
-def wheel(folder: Path, names: tuple[str, ...]) -> Path:
+def wheel(folder: Path, names: tuple[str, ...], about: str = "[a](#b) [c](https://d)") -> Path:
     path = folder / "certsvm-0.1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("certsvm-0.1.0.dist-info/METADATA", about)
         for name in names:
             archive.writestr(name, "")
     return path
@@ -40,11 +41,19 @@ def test_a_wheel_has_the_library_and_nothing_else(tmp_path: Path) -> None:
         require_wheel(wheel(tmp_path, (*GOOD, "tests/test_a.py")))
 
 
-@pytest.mark.parametrize("missing", GOOD)
+@pytest.mark.parametrize(
+    "missing",
+    ["certsvm/__init__.py", "certsvm/py.typed", "certsvm/report/static/report.js", GOOD[-1]],
+)
 def test_a_wheel_lacks_nothing(missing: str, tmp_path: Path) -> None:
     names = tuple(name for name in GOOD if name != missing)
     with pytest.raises(DistError, match="the wheel has no"):
         require_wheel(wheel(tmp_path, names))
+
+
+def test_a_description_has_no_links_to_files(tmp_path: Path) -> None:
+    with pytest.raises(DistError, match="which PyPI does not have"):
+        require_wheel(wheel(tmp_path, GOOD, "see [usage](docs/usage.md)"))
 
 
 def test_an_sdist_has_what_tests_need(tmp_path: Path) -> None:
@@ -77,12 +86,15 @@ def test_the_time_is_the_one_that_is_given(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_smoke_test_works_for_the_checkout(tmp_path: Path) -> None:
     """Without the list of installed files, which is that of an editable installation here."""
     smoke.on_the_command_line(tmp_path)
-    code = "from tools import smoke; import os, sys; os.chdir(sys.argv[1]); smoke.in_python()"
+    code = (
+        "from tools import smoke; import os, sys; os.chdir(sys.argv[1]);"
+        "smoke.in_python(smoke.Path())"
+    )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=dist.ROOT, check=True)
 
 
 def test_the_smoke_test_refuses_a_checkout() -> None:
-    code = "from tools import smoke; smoke.in_python()"
+    code = "from tools import smoke; smoke.in_python(smoke.Path())"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=dist.ROOT, capture_output=True, text=True, check=False,
         env=os.environ | {"PYTHONPATH": str(dist.ROOT / "src")},

@@ -36,6 +36,9 @@ def ready(tmp_path: Path) -> Path:
         text = (ROOT / name).read_text(encoding="utf-8")
         (tmp_path / name).write_text(text.replace(certsvm.__version__, "1.2.0"), encoding="utf-8")
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
+    for name in ("README.md", "docs/quickstart/index.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("pip install certsvm\n")
     return tmp_path
 
 
@@ -57,6 +60,21 @@ def test_another_tag(tag: str, ready: Path) -> None:
 def test_a_file_that_lags_behind(name: str, ready: Path) -> None:
     shutil.copy(ROOT / name, ready / name)
     with pytest.raises(ReleaseError, match=name):
+        main("v1.2.0", ready)
+
+
+def test_a_development_version_is_no_release(ready: Path) -> None:
+    for name in versions():
+        text = (ready / name).read_text(encoding="utf-8")
+        (ready / name).write_text(text.replace("1.2.0", "1.2.0.dev0"), encoding="utf-8")
+    with pytest.raises(ReleaseError, match="is not a release"):
+        main("v1.2.0.dev0", ready)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/quickstart/index.md"])
+def test_pages_that_say_there_is_no_release_yet(name: str, ready: Path) -> None:
+    shutil.copy(ROOT / name, ready / name)
+    with pytest.raises(ReleaseError, match=f"{name} says"):
         main("v1.2.0", ready)
 
 

@@ -213,17 +213,50 @@ class LinearSVC(LocalLinearSVC):
         return {**state, "client": None}
 
     def decision_function(self, X: Any) -> Any:
-        """Decision values, lazy for a Dask collection."""
+        """Decision values, lazy for a Dask collection.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : array of shape (n_samples,) or (n_samples, n_classes)
+            A Dask array if X is a Dask collection.
+        """
         check_is_fitted(self)
         return self._lazily(X, "decision_function")
 
     def predict(self, X: Any) -> Any:
-        """Predicted labels, lazy for a Dask collection."""
+        """Predicted labels, lazy for a Dask collection.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+            A Dask array if X is a Dask collection.
+        """
         check_is_fitted(self)
         return self._lazily(X, "predict")
 
     def decision_interval(self, X: Any) -> Any:
-        """Intervals of the exact optimum's decision values, lazy for a Dask collection."""
+        """Intervals of the exact optimum's decision values, lazy for a Dask collection.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        low, high : array of shape (n_samples,) or (n_samples, n_classes)
+            Dask arrays if X is a Dask collection.
+        """
         check_is_fitted(self)
         ends = self._lazily(X, "decision_interval")
         if not hasattr(X, "dask"):
@@ -232,7 +265,20 @@ class LinearSVC(LocalLinearSVC):
         return (ends[:, 0], ends[:, 1]) if half == 1 else (ends[:, :half], ends[:, half:])
 
     def stability(self, X: Any, sample_weight: Any = None) -> Any:
-        """The share of predictions that more training could not flip, lazy for a collection."""
+        """The share of predictions that more training could not flip, lazy for a collection.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The rows.
+        sample_weight : array-like or Dask array of shape (n_samples,), default=None
+            Weights of the rows in the share.
+
+        Returns
+        -------
+        share : float or Dask scalar
+            From 0 to 1.
+        """
         check_is_fitted(self)
         if not hasattr(X, "dask"):
             return super().stability(X, sample_weight)
@@ -242,7 +288,22 @@ class LinearSVC(LocalLinearSVC):
         return (sure * sample_weight).sum() / sample_weight.sum()
 
     def support_status(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """The status of training rows in memory, or in a stream of blocks."""
+        """The status of training rows in memory, or in a stream of blocks.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or iterator over blocks
+            All training rows, or blocks ``(X, y)`` of them.
+        y : array-like of shape (n_samples,), default=None
+            Their labels, unless the blocks bring them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights, if the fit had weights.
+
+        Returns
+        -------
+        status : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            As from ``certsvm.LinearSVC.support_status``.
+        """
         if hasattr(X, "dask"):
             raise TypeError(
                 "support_status takes rows in memory, or an iterator over blocks (X, y) of them: "

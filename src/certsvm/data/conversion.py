@@ -72,8 +72,10 @@ def convert(
         Seed of the random order.
     dtype : {float64, float32}, default=float64
         Type of the values.
-    n_features, zero_based
-        For libsvm text, as in ``load_libsvm``.
+    n_features : int, default=None
+        For libsvm text: the number of columns. By default, the largest index decides.
+    zero_based : bool, default=None
+        For libsvm text: whether indices count from zero. By default they do if there is an index 0.
     label, weight : str, default=None
         For tables: the columns of labels (by default "label", or the last) and of weights.
     header : bool, default=None

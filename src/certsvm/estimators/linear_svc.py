@@ -121,13 +121,13 @@ class LinearSVC(
         of its work among them, other solvers only the computation of the objective). None means
         1 unless in a ``joblib.parallel_config`` context, -1 all processors. BLAS is held to one
         thread where a fit calls it. Ignored for tensors: PyTorch has its own threads.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the order in which rows are presented; each class has a random stream of its
-        own. An int gives the same bits each time, for the same number of threads.
     device : str or torch.device, default=None
         Where ``fit`` trains. ``"cuda"`` moves NumPy arrays there, block by block in each pass if
         they do not fit. None means where the data are: the CPU for NumPy arrays and sparse
         matrices, the tensors' device for tensors, which are never moved to the host.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the order in which rows are presented; each class has a random stream of its
+        own. An int gives the same bits each time, for the same number of threads.
     warm_start : bool, default=False
         Whether ``fit`` starts from the previous solution, if the shapes still agree.
     store_dual : bool, default=False

@@ -168,10 +168,24 @@ def compare(
     solvers : str, Solver or sequence of these, default=None
         Names, or configured objects. None takes those of "auto", "dcd", "ocas" and "sgd-m" that
         minimise this objective.
-    C, loss, tol, sample_weight, max_iter, max_time
-        As for ``LinearSVC``.
-    fit_intercept, intercept_scaling, penalize_intercept
-        As for ``LinearSVC``, but without an intercept by default.
+    C : float, default=1.0
+        Weight of the loss relative to the regulariser.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        The loss.
+    tol : float, default=0.01
+        The relative accuracy to prove, at which a solver ends.
+    fit_intercept : bool, default=False
+        Whether there is an intercept.
+    intercept_scaling : float, default=1.0
+        Height of the constant column behind it.
+    penalize_intercept : bool, default=True
+        Whether the regulariser contains it.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights >= 0 of the rows.
+    max_iter : int, default=1000
+        Limit on passes over the data, for each solver.
+    max_time : float, default=None
+        Limit in seconds, for each solver.
     random_state : int, default=0
         Of the order of the rows, the same for all solvers.
     observer : Observer, default=None

@@ -38,9 +38,14 @@ class LibsvmBlocks:
         Length of the text of a batch.
     longest_line : int, default=None
         Bytes that a line may have if it is longer than a block; a longer one is an error.
-    n_features, zero_based, dtype, n_jobs
-        As for :func:`load_libsvm`; ``n_features`` and ``zero_based`` only decide which indices are
-        errors.
+    n_features : int, default=None
+        Number of columns; an index beyond it is an error.
+    zero_based : bool, default=None
+        Whether indices count from zero; if not, an index 0 is an error.
+    dtype : {float64, float32}, default=float64
+        Type of the values of X.
+    n_jobs : int, default=0
+        Number of threads; 0 means one for each processor.
     name : str, default=None
         Name of the source in messages; by default its path, or the name of a file object.
 

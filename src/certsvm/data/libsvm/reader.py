@@ -55,7 +55,25 @@ def read_libsvm(
 ) -> LibsvmFile:
     r"""Read a whole file, with remarks about it.
 
-    It has the parameters and errors of :func:`load_libsvm`.
+    :func:`load_libsvm` describes the format and the errors.
+
+    Parameters
+    ----------
+    source : path or binary file object
+        Plain, or compressed with gzip, bzip2, xz or zstd.
+    n_features : int, default=None
+        Number of columns of X. By default, the largest index in the file decides.
+    zero_based : bool, default=None
+        Whether indices count from zero. By default they do if the file has an index 0.
+    dtype : {float64, float32}, default=float64
+        Type of the values of X.
+    n_jobs : int, default=0
+        Number of threads; 0 means one for each processor.
+
+    Returns
+    -------
+    data : LibsvmFile
+        X, y, whether indices count from zero, and remarks.
 
     Examples
     --------
