@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import signal
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,6 +21,11 @@ def _fingerprint() -> str:
 # Numba looks only at the file of the function itself when it decides whether its cache is
 # stale; a kernel that inlines one from another file would be tested as it was before.
 os.environ["NUMBA_CACHE_DIR"] = str(_ROOT / ".numba_cache" / _fingerprint())
+
+# In the background of a script, SIGINT is ignored, and so it would be by the processes that tests
+# start and send it to.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from hypothesis import HealthCheck, settings  # noqa: E402
 

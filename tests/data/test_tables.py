@@ -289,6 +289,7 @@ def test_the_index_that_pandas_writes_to_csv(tmp_path: Path) -> None:
     assert table.feature_names == ["a"]
     assert table.label == "target"
     assert "column '' is the index of a frame, and not used" in table.notes
+    assert any("in column 'target', the last one (--label" in note for note in table.notes)
 
 
 def test_labels_in_another_column_than_the_last(tmp_path: Path) -> None:

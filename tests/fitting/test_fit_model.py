@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certsvm import LinearSVC
 from certsvm.certificates.verification import VerificationReport, verify_model
 from certsvm.data.streams import BlockStream
 from certsvm.fitting.fit_classes import Observer
@@ -488,3 +489,33 @@ def test_the_same_seed_gives_the_same_bits() -> None:
         fit_stream(lambda: iter(blocks), solver="sgd-m", seed=seed, tol=0.1) for seed in (0, 0, 1)
     ]
     assert made[0].coef.tobytes() == made[1].coef.tobytes() != made[2].coef.tobytes()
+
+
+def test_a_stream_has_an_intercept_as_an_estimator_has() -> None:
+    X, y, _ = rows()
+    model = fit_stream([(X + 3.0, y)], C=0.1)
+    clf = LinearSVC(0.1).fit(X + 3.0, y)
+    assert model.certificates[0].intercept_scaling == 1.0
+    assert model.intercept[0] != 0.0
+    assert model.certificates[0].primal <= 1.02 * clf.certificate_.primal
+    assert fit_stream([(X, y)], fit_intercept=False).intercept[0] == 0.0
+    with pytest.raises(ValueError, match="fit_intercept=False"):
+        fit_stream([(X, y)], intercept_scaling=0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("store_dual", "witness"), ("random_state", "seed"), ("max_itr", "max_iter")],
+)
+def test_a_parameter_that_a_stream_does_not_have(name: str, meant: str) -> None:
+    X, y, _ = rows()
+    with pytest.raises(TypeError, match=f"no parameter '{name}'; did you mean '{meant}'"):
+        fit_stream([(X, y)], **{name: 1})
+
+
+def test_measurements_are_no_labels() -> None:
+    X, _, _ = rows()
+    y = np.repeat(np.random.default_rng(0).standard_normal(len(X) // 2 + 1), 2)[: len(X)]
+    with pytest.raises(ValueError, match="measurements and no classes"):
+        fit_stream([(X, y)])
+    assert fit_stream([(X, np.where(y > 0, 0.5, 1.5))]).classes.tolist() == [0.5, 1.5]

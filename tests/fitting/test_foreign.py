@@ -150,6 +150,14 @@ def test_at_a_large_C_the_gap_is_the_models_own(loss: str) -> None:
         assert own - 1e-6 <= certificate.proved_gap <= own + 0.01
 
 
+def test_C_of_SGDClassifier_follows_from_alpha() -> None:
+    clf = SGDClassifier(alpha=0.01, random_state=0).fit(X, y)
+    found = bound(clf, X, y)
+    np.testing.assert_allclose(found.C, 1 / (0.01 * len(y)))
+    with pytest.raises(ValueError, match="no parameter C"):
+        bound(SGDClassifier(loss="log_loss", random_state=0).fit(X, y), X, y)
+
+
 def test_a_bad_model_is_proved_bad() -> None:
     good = LinearSVC(C=C, tol=1e-5, fit_intercept=False, random_state=0).fit(X, y)
     certificate = bound(2 * good.coef_[0], X, y, C=C)
@@ -202,7 +210,6 @@ def test_one_row_of_coefficients_is_a_weight_vector() -> None:
         (lambda: bound(np.zeros(10), X, y), "pass the C"),
         (lambda: bound(np.zeros(9), X, y, C=1.0), "10 columns"),
         (lambda: bound(np.zeros(10), X, y * 0, C=1.0), "two classes"),
-        (lambda: bound(SGDClassifier().fit(X, y), X, y), "has no parameter C"),
         (lambda: bound(np.zeros(10), X, y, C=1.0, max_iter=0), "max_iter"),
         (lambda: bound(np.zeros(10), X, y, C=1.0, tol=-1), "tol"),
         (lambda: bound(make_pipeline(LinearSVC()).fit(X, y), X, y, C=1.0), "its last step"),

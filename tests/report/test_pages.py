@@ -50,6 +50,7 @@ def test_a_fit(data: tuple[Any, Any], tmp_path: Path, width: int, dark: bool) ->
         assert "<img src=x>malignant" in text
         assert "could not flip" in text
         assert "certsvm.verify(clf, X, y)" in text
+        assert "L remains a claim" in text
         assert "worst texture" in driver.page_source
         # Nothing sticks out of the page.
         assert driver.execute_script(

@@ -328,8 +328,8 @@ def verify_model(model: Any, blocks: Blocks) -> VerificationReport:
     ----------
     model : certsvm.Model
         The model. If it has a witness, the dual bounds are recomputed too.
-    blocks : iterable of (X, labels) or (X, labels, weights)
-        The training data, read once.
+    blocks : iterable of (X, labels) or (X, labels, weights), or a function that returns one
+        The training data, read once: ``[(X, y)]`` if they are in one piece.
 
     Returns
     -------
@@ -347,6 +347,8 @@ def verify_model(model: Any, blocks: Blocks) -> VerificationReport:
     """
     if not model.certificates:
         raise ValueError("this model has no certificate to verify: nothing is proved about it")
+    if callable(blocks):
+        blocks = blocks()
     builder = FingerprintBuilder(model.coef.shape[1])
 
     def fingerprinted() -> Iterator[tuple[Any, ...]]:
@@ -500,7 +502,13 @@ def positions(classes: NDArray[Any], labels: NDArray[Any], n_rows: int) -> NDArr
     position = np.searchsorted(classes, labels)
     position = np.minimum(position, classes.size - 1)
     if not np.array_equal(classes[position], labels):
-        raise ValueError("y contains labels that the model was not trained on")
+        pairs = zip(labels.tolist(), classes[position].tolist(), strict=True)
+        other = next((label for label, found in pairs if label != found), "")
+        known = ", ".join(tidy(label) for label in classes[:6])
+        raise ValueError(
+            f"y contains labels that the model was not trained on, such as {tidy(other)}; it knows "
+            f"{known}{', ...' if classes.size > 6 else ''}"
+        )
     return position
 
 

@@ -52,6 +52,7 @@ def answers_on(model: Model, file: str, options: DataOptions) -> Answers:
     import numpy as np
 
     from certsvm.certificates.balls import unflippable
+    from certsvm.models.checks import listing
 
     answers, stable = Answers(), 0.0
     # About free intercepts, and so about scores, nothing is proved.
@@ -70,6 +71,13 @@ def answers_on(model: Model, file: str, options: DataOptions) -> Answers:
             answers.confusion[true, guess] = answers.confusion.get((true, guess), 0.0) + weight
         answers.rows += len(y)
         answers.weighted = answers.weighted or weights is not None
+    known = {tidy(label) for label in model.classes.tolist()}
+    found = {true for true, _ in answers.confusion}
+    if found and not found & known:
+        raise BadInput(
+            f"none of the labels in {file} ({listing(sorted(found))}) is one of the model's "
+            f"({listing(sorted(known))}). Is it the right file, and the right column (--label)?"
+        )
     if proves and answers.total:
         answers.stability = stable / answers.total
     return answers

@@ -92,7 +92,8 @@ class Columns:
         self._where, self._types, self.index = where, types, list(index)
         self.weight = weight
         self.label = self._label(label, features, n_features)
-        self._assumed = label is None and self.label not in (None, "label")
+        guessed = label is None and features is None
+        self._assumed = guessed and self.label not in (None, "label")
         self.unseen: Counter[str] = Counter()
         self._refuse_unknown(features)
         self.features = features or Features(tuple(self._others()))
@@ -103,6 +104,12 @@ class Columns:
             name for name in self.features.columns if self.learnt and _is_string(types[name])
         ]
         self._refuse_non_numbers()
+
+    @property
+    def label_place(self) -> str:
+        """Where labels are, for messages."""
+        guess = ", the last one (--label, or label=..., names another)" if self._assumed else ""
+        return f"{self.label!r}{guess}"
 
     @property
     def used(self) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 FEW_ROWS = 20
@@ -11,6 +12,8 @@ FEW_ROWS = 20
 
 # So many labels are collected before it is clear that they are no classes.
 _MOST_LABELS = 100_000
+# More labels than this are no classes if there are decimal numbers among them.
+_MOST_DECIMALS = 20
 
 
 def refuse_label_of_each_row(n_rows: int, n_classes: int) -> None:
@@ -31,6 +34,29 @@ def refuse_label_of_each_row(n_rows: int, n_classes: int) -> None:
             f"each of the {n_rows} rows has a label of its own, so these are no classes but row "
             "numbers, names or measurements. Of a table, name the column of classes (--label, or "
             "label=...); in libsvm text, put a class at the beginning of each line."
+        )
+
+
+def refuse_measurements(classes: NDArray[Any]) -> None:
+    """Raise ValueError if many labels are decimal numbers, and so hardly classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> refuse_measurements(np.array([0.5, 1.5]))
+    >>> refuse_measurements(np.linspace(0.0, 1.0, 50))
+    Traceback (most recent call last):
+    ...
+    ValueError: there are 50 different labels, and decimal numbers among them (...
+    """
+    if classes.dtype.kind != "f" or classes.size <= _MOST_DECIMALS:
+        return
+    decimals = classes[classes != np.floor(classes)]
+    if decimals.size:
+        raise ValueError(
+            f"there are {classes.size} different labels, and decimal numbers among them "
+            f"({decimals[0]:g}), so these are measurements and no classes. Of a table, name the "
+            "column of classes (--label, or label=...)."
         )
 
 

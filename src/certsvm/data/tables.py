@@ -134,7 +134,7 @@ class Table:
     @property
     def notes(self) -> list[str]:
         """Remarks about the columns."""
-        notes = [] if self.label is None else [f"labels are in column {self.label!r}"]
+        notes = [] if self.label is None else [f"labels are in column {self._columns.label_place}"]
         used = self._columns.used
         notes += [
             f"column {name!r} is the index of a frame, and not used"

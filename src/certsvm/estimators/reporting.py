@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from certsvm.estimators import tensors
 from certsvm.models.model import Model
-from certsvm.report.fit import Evaluation, fit_report
+from certsvm.report.fit import Check, Evaluation, fit_report
 from certsvm.report.page import write_page
 from certsvm.storage.fingerprint import Fingerprint
 from certsvm.training.history import History
 
-VERIFICATION = "import certsvm\n\nprint(certsvm.verify(clf, X, y))  # with the training data"
+_VERIFICATION = "import certsvm\n\nprint(certsvm.verify(clf, X, y))  # with the training data"
 
 
 class DocumentedMixin:
@@ -61,12 +61,17 @@ class ReportMixin(DocumentedMixin):
         check_is_fitted(self)
         content = fit_report(
             Model.from_estimator(self),
+            check_of(self),
             evaluation=evaluation_of(self, X, y),
-            verification=VERIFICATION,
             histories=histories_of(self),
             n_rows=getattr(self, "n_samples_seen_", None),
         )
         write_page(path, content)
+
+
+def check_of(clf: Any) -> Check:
+    """How others can check a fitted classifier."""
+    return Check(_VERIFICATION, dual_kept=hasattr(clf, "dual_coef_"))
 
 
 def histories_of(clf: Any) -> list[History] | None:

@@ -645,9 +645,11 @@ def _light(result: Result) -> Result:
     """What other fits start from; alpha in single precision, since it need not be feasible."""
     end = result.warm_start or Start(result.w, result.epochs, result.alpha)
     alpha = end.alpha
-    # Beyond the largest number of single precision, it stays as it is.
-    if alpha is not None and alpha.max(initial=0.0) < np.finfo(np.float32).max:
-        alpha = alpha.astype(np.float32)
+    if alpha is not None:
+        with np.errstate(over="ignore"):
+            single = alpha.astype(np.float32)
+        # What single precision cannot hold stays as it is.
+        alpha = single if np.isfinite(single).all() else alpha
     start = replace(end, w=result.w, alpha=alpha)
     return replace(
         result, history=History(), alpha=None, response=None, vector=None, warm_start=start

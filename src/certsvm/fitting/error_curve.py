@@ -89,7 +89,7 @@ class Pieces:
         return Pieces(edges, low, np.minimum(self.high[mine], around.high[theirs]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Curve:
     """The error of cross-validation against C: what was measured, and what is proved.
 
@@ -114,6 +114,10 @@ class Curve:
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     C: float
+
+    def __repr__(self) -> str:
+        proved = f", no C below {self.bound:.4g}" if self.lower.size else ""
+        return f"<Curve of {self.Cs.size} values of C: the choice is {self.C:.4g}{proved}>"
 
     @property
     def bound(self) -> float:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from certsvm.data.block_sources import block_source
-from certsvm.data.labels import refuse_label_of_each_row
+from certsvm.data.labels import refuse_label_of_each_row, refuse_measurements
 from certsvm.data.streams import BlockStream
 from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.fit_classes import Observer, fit_classes
@@ -81,6 +83,7 @@ def fit_model(
     (True, True)
     """
     refuse_label_of_each_row(source.n_rows, source.classes.size)
+    refuse_measurements(source.classes)
     solver = source.solver(settings.solver, settings.objective)
     witnesses = Witnesses()
     if witness:
@@ -106,7 +109,8 @@ def fit_stream(
     weight: str | None = None,
     categorical: bool = False,
     class_weight: ClassWeight = None,
-    intercept_scaling: float = 0.0,
+    fit_intercept: bool = True,
+    intercept_scaling: float = 1.0,
     witness: bool = False,
     observer: Observer | None = None,
     **settings: Any,
@@ -132,8 +136,10 @@ def fit_stream(
         For tables and Arrow data: whether columns of strings become one-hot.
     class_weight : dict or "balanced", default=None
         Factors for the weights of each class's rows.
-    intercept_scaling : float, default=0.0
-        Height of the constant column behind the intercept; 0 means no intercept.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    intercept_scaling : float, default=1.0
+        Height of the constant column behind the intercept.
     witness : bool, default=False
         Whether to keep what the dual bounds can be recomputed from.
     observer : Observer, default=None
@@ -160,12 +166,33 @@ def fit_stream(
     >>> model.certificates[0].met, model.predict(np.array([[2.0, 0.0, 0.0]])).tolist()
     (True, ['yes'])
     """
+    _refuse_unknown(settings)
+    if not intercept_scaling > 0:
+        raise ValueError(
+            f"intercept_scaling must be > 0, got {intercept_scaling!r}; without an intercept it is "
+            "fit_intercept=False"
+        )
     checked = Settings(**settings)
     # Before the data are read for the first time.
     make_solver(checked.solver)
     begin = block_source(blocks, label=label, weight=weight, categorical=categorical)
-    source = StreamSource(BlockStream(begin, intercept_scaling=intercept_scaling), class_weight)
+    rho = intercept_scaling if fit_intercept else 0.0
+    source = StreamSource(BlockStream(begin, intercept_scaling=rho), class_weight)
     return fit_model(source, checked, witness=witness, observer=observer).model
+
+
+def _refuse_unknown(settings: dict[str, Any]) -> None:
+    """Raise TypeError, with a hint, if ``fit_stream`` has no such parameter."""
+    own = inspect.signature(fit_stream).parameters
+    known = [name for name in (*own, *(f.name for f in fields(Settings))) if name != "settings"]
+    elsewhere = {"store_dual": "witness", "random_state": "seed"}
+    for name in settings:
+        if name not in known:
+            near = elsewhere.get(name) or next(iter(difflib.get_close_matches(name, known)), None)
+            hint = f"did you mean {near!r}? " if near else ""
+            raise TypeError(
+                f"fit_stream has no parameter {name!r}; {hint}It has {', '.join(known)}"
+            )
 
 
 def model_of(

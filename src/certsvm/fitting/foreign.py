@@ -68,7 +68,8 @@ def bound(
     y : array-like of shape (n_samples,)
         Their labels. For a weight vector, the larger of two labels is the positive one.
     C : float, default=None
-        Weight of the loss. None takes the classifier's own ``C``.
+        Weight of the loss. None takes the classifier's own ``C``; of scikit-learn's
+        ``SGDClassifier``, ``1 / (alpha * n_samples)``.
     loss : {"hinge", "squared_hinge"}, default=None
         The loss. None takes the classifier's own; of a weight vector, the hinge.
     intercept : float, default=None
@@ -102,8 +103,7 @@ def bound(
     >>> import certsvm
     >>> X, y = make_classification(random_state=0)
     >>> clf = SGDClassifier(alpha=0.1, fit_intercept=False, random_state=0).fit(X, y)
-    >>> certificate = certsvm.bound(clf, X, y, C=1 / (0.1 * len(y)))
-    >>> certificate.relative_gap < 0.5
+    >>> certsvm.bound(clf, X, y).relative_gap < 0.5
     True
     """
     require_limits(tol, max_iter, None)
@@ -119,7 +119,7 @@ def bound(
             penalize_intercept = intercept_scaling is not None or _penalizes_intercept(model)
         rho = intercept_scaling or float(getattr(model, "intercept_scaling", 1.0))
         rho = rho if getattr(model, "fit_intercept", True) else 0.0
-        C = _C_of(model) if C is None else C
+        C = _C_of(model, labels.size) if C is None else C
         own = _loss_of(model)
         loss = own or HINGE.name if loss is None else loss
         if loss != own or _parameters(model).get("penalty", "l2") != "l2":
@@ -208,14 +208,15 @@ def _penalizes_intercept(model: Any) -> bool:
     return bool(parameters.get("penalize_intercept", "intercept_scaling" in parameters))
 
 
-def _C_of(model: Any) -> float:
-    C = _parameters(model).get("C")
-    if C is None:
-        raise ValueError(
-            f"{type(model).__name__} has no parameter C; pass the C of the problem "
-            "(for SGDClassifier it is 1 / (alpha * n_samples))"
-        )
-    return float(C)
+def _C_of(model: Any, n_rows: int) -> float:
+    """The weight of the sum of the losses."""
+    parameters = _parameters(model)
+    if "C" in parameters:
+        return float(parameters["C"])
+    # SGDClassifier minimises alpha/2 |w|^2 plus the mean of the losses.
+    if parameters.get("alpha") and parameters.get("loss") in LOSSES:
+        return 1.0 / (float(parameters["alpha"]) * n_rows)
+    raise ValueError(f"{type(model).__name__} has no parameter C; pass the C of the problem")
 
 
 def _function_of_vector(model: Any, labels: NDArray[Any], intercept: float) -> list[Function]:

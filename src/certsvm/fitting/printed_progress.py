@@ -10,6 +10,7 @@ from typing import Any
 from certsvm.certificates.certificate import tidy
 from certsvm.fitting.fit_classes import Observer
 from certsvm.problem.base import BaseProblem
+from certsvm.training.history import shown_passes
 from certsvm.training.progress import PrintProgress
 from certsvm.training.result import Callback, Result
 
@@ -40,5 +41,6 @@ class PrintedProgress(Observer):
         if self._summary:
             # Training does not end because nobody reads about it any more.
             with contextlib.suppress(OSError, ValueError):
-                summary = f"class {tidy(label)}: {result.passes} passes, {result.certificate}"
-                print(summary, file=sys.stderr, flush=True)
+                passes = shown_passes(result.passes)
+                summary = f"class {tidy(label)}: {passes}, {result.certificate}\n"
+                print(summary, file=sys.stderr, end="", flush=True)

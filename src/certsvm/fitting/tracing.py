@@ -394,7 +394,10 @@ def trace_values(
 def _first_values(low: float, high: float) -> list[float]:
     n = max(1, math.ceil(math.log(high / low, _FACTOR) - 1e-9))
     inner = [low * (high / low) ** (k / n) for k in range(1, n)]
-    return [low, *inner, high]
+    # As 0.1 and not 0.09999999999999998, where they are far enough apart.
+    short = [float(f"{C:.12g}") for C in inner]
+    ascending = all(a < b for a, b in itertools.pairwise([low, *short, high]))
+    return [low, *(short if ascending else inner), high]
 
 
 def _next_value(trace: Trace, i: int) -> float | None:

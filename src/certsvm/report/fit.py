@@ -30,6 +30,25 @@ _HIGHEST = 2.0
 
 
 @dataclass(frozen=True)
+class Check:
+    """How others can check the certificate.
+
+    Attributes
+    ----------
+    command : str
+        What to run.
+    dual_kept : bool
+        Whether that recomputes L, too, from a dual point that was kept.
+    claimed : bool, default=False
+        Whether the certificate was read from a file, which may say anything.
+    """
+
+    command: str
+    dual_kept: bool
+    claimed: bool = False
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """What a model answers on some rows.
 
@@ -53,9 +72,9 @@ class Evaluation:
 
 def fit_report(
     model: Model,
+    check: Check,
     *,
     evaluation: Evaluation | None = None,
-    verification: str = "",
     histories: Sequence[History] | None = None,
     n_rows: int | None = None,
 ) -> str:
@@ -65,10 +84,10 @@ def fit_report(
     ----------
     model : Model
         The fitted model.
+    check : Check
+        How others can check its certificate.
     evaluation : Evaluation, default=None
         What it answers on some rows.
-    verification : str, default=""
-        The command that verifies it.
     histories : sequence of History, default=None
         How training went, with times, for each problem; None takes what the model keeps.
     n_rows : int, default=None
@@ -84,21 +103,21 @@ def fit_report(
     return page(
         "Linear SVM: the fit and its proof",
         f"{model.n_features:,} columns; classes {names}{more}",
-        *fit_sections(model, evaluation, verification, histories, n_rows),
+        *fit_sections(model, check, evaluation, histories, n_rows),
     )
 
 
 def fit_sections(
     model: Model,
+    check: Check,
     evaluation: Evaluation | None,
-    verification: str,
     histories: Sequence[History] | None = None,
     n_rows: int | None = None,
 ) -> list[Html | None]:
     """The parts of a page that are about one model."""
     training = [_closing(model, histories, i) for i in range(model.n_problems)]
     return [
-        verdict(model.certificates),
+        verdict(model.certificates, claimed=check.claimed),
         _key_facts(model, training, evaluation),
         _training(model, training),
         _classes(model, training),
@@ -106,7 +125,7 @@ def fit_sections(
         _data(model, evaluation, n_rows),
         section("Parameters", definitions(_parameters(model))),
         section("Machine", machine()),
-        _verification(verification),
+        _verification(check) if model.certificates else None,
     ]
 
 
@@ -138,7 +157,7 @@ def problem_labels(model: Model) -> list[Any]:
     return classes[1:] if len(classes) == 2 else classes
 
 
-def verdict(certificates: Sequence[Certificate]) -> Html:
+def verdict(certificates: Sequence[Certificate], *, claimed: bool = False) -> Html:
     """The certificate as a sentence; for several classes, of the worst."""
     if not certificates:
         return element("p", "Nothing is proved about this model.", class_="verdict missed")
@@ -151,7 +170,10 @@ def verdict(certificates: Sequence[Certificate]) -> Html:
     target = f"The target was {(missed or [worst])[0].target * 100:.6g} %"
     return element(
         "p", f"{of} within ", element("strong", percent(worst.proved_gap)),
-        " of the best possible value. This is proved, rounding errors included. ",
+        " of the best possible value. ",
+        "So says the file, and verification can prove it. "
+        if claimed
+        else "This is proved, rounding errors included. ",
         f"{target}, and is not met." if missed else f"{target}, and is met.",
         class_="verdict missed" if missed else "verdict",
     )  # fmt: skip
@@ -274,15 +296,20 @@ def _weights(model: Model) -> Html:
         element("p", f"{rest} more classes are not shown.", class_="soft") if rest > 0 else None,
         element(
             "p",
-            "The black line is an interval that contains the weight at the exact optimum, proved.",
+            "The black line is an interval that contains the weight at the exact optimum, proved. "
+            "After a precise fit it is too short to be seen.",
             class_="soft",
         ),
     )
 
 
 def column_names(model: Model) -> Sequence[str]:
-    """The names of the columns, or their positions."""
-    return model.feature_names or [f"column {j}" for j in range(model.n_features)]
+    """The names of the columns, or their positions, as libsvm text counts them."""
+    if model.feature_names is not None:
+        return model.feature_names
+    if model.parameters.get("zero_based") is False:
+        return [f"feature {j + 1}" for j in range(model.n_features)]
+    return [f"column {j}" for j in range(model.n_features)]
 
 
 def _open(i: int) -> str | None:
@@ -315,11 +342,11 @@ def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _verification(command: str) -> Html | None:
-    if not command:
-        return None
-    return section(
-        "Verification",
-        element("p", "Anyone who has the data can recompute the certificate:"),
-        element("pre", command),
-    )
+def _verification(check: Check) -> Html:
+    says = "Anyone who has the data can recompute the certificate:"
+    if not check.dual_kept:
+        says = (
+            "Anyone who has the data can recompute J. L remains a claim, since no dual point was "
+            "kept: train with store_dual=True, or --witness, to let others recompute it."
+        )
+    return section("Verification", element("p", says), element("pre", check.command))

@@ -259,7 +259,13 @@ def choice_sections(
     nearest = int(np.argmin(np.abs(np.log(np.array(Cs) / curve.C))))
     slider = _slider(shown, len(Cs), nearest, [])
     columns = {**shown, "share": [x.share(C) for C in Cs], "weights": [], "longest": 1.0}
-    sections.append(section("The error at every C", _figured(picture), slider))
+    about = element(
+        "p",
+        "The bounds hold for all C between two neighbouring edges of the band. At a value that was "
+        "fitted, its fits prove more: the dots are not only inside the band, but known.",
+        class_="soft",
+    )
+    sections.append(section("The error at every C", _figured(picture), slider, about))
     return sections, {_COLUMNS: columns}
 
 

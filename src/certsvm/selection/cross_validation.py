@@ -31,8 +31,8 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, inde
 from certsvm.certificates.certificate import Certificate, points
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.reporting import (
-    VERIFICATION,
     DocumentedMixin,
+    check_of,
     evaluation_of,
     histories_of,
 )
@@ -502,7 +502,7 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
             model = self.best_estimator_
             sections.append(element("h2", "The model of all rows"))
             sections += fit_sections(
-                Model.from_estimator(model), evaluation_of(model, X, y), VERIFICATION,
+                Model.from_estimator(model), check_of(model), evaluation_of(model, X, y),
                 histories_of(model), model.n_samples_seen_,
             )  # fmt: skip
         title = "Linear SVM: the choice of C"

@@ -92,6 +92,9 @@ class Path(Sequence[LinearSVC]):
         low, high = self.C_range
         gap = self.worst_gap
         proved = "not proved for every C" if math.isinf(gap) else f"worst gap {percent(gap)}"
+        if self.tol < gap < math.inf:
+            fitted = max(knot.gap for knot in self._trace.knots)
+            proved = f"each within {percent(fitted)}, between them up to {percent(gap)}"
         return f"<Path of {len(self)} fits for C from {low:g} to {high:g}, {proved}>"
 
     def _repr_html_(self) -> str:

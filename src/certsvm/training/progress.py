@@ -53,9 +53,11 @@ class PrintProgress:
         gap = "none yet" if math.isinf(r.relative_gap) else percent(r.relative_gap)
         # Training continues if the output is closed.
         with contextlib.suppress(OSError, ValueError):
+            # With its end, since threads write at the same time.
             print(
                 f"{self._label}pass {r.passes:5d} {r.seconds:5.1f} s   primal {primal:<12} "
-                f"dual {r.dual:<12.8g} gap {gap}",
+                f"dual {r.dual:<12.8g} gap {gap}\n",
                 file=self._stream or sys.stderr,
+                end="",
                 flush=True,
             )

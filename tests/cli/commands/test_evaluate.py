@@ -78,3 +78,12 @@ def test_the_share_counts_weights_and_is_rounded_down(tmp_path: Path) -> None:
     share = run("evaluate", "sure.model", *at, "--json", cwd=tmp_path).json["stability"]
     assert share == pytest.approx(2e6 / (2e6 + 1), rel=1e-12)
     assert "not flip 99.9999% of" in run("evaluate", "sure.model", *at, cwd=tmp_path).out
+
+
+def test_labels_of_other_data_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    run("train", "data", "-q", cwd=tmp_path)
+    (tmp_path / "other").write_text("7 1:1\n8 2:1\n")
+    refused = run("evaluate", "data.model", "other", cwd=tmp_path)
+    assert refused.code == 2
+    assert "none of the labels in other (7, 8) is one of the model's (-1, 1)" in refused.err

@@ -19,6 +19,8 @@ def test_the_page_tells_what_is_proved(tmp_path: Path) -> None:
         assert "The objective of every class is within" in text
         assert "J and L closing in on each other" in text
         assert "certsvm verify data.model" in text
+        assert "So says the file" in text
+        assert "L remains a claim" in text
         assert "could not flip" in text
         assert "fingerprint" in text
 
@@ -30,6 +32,17 @@ def test_without_data_and_elsewhere(tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text()
     assert "could not flip" not in page
     assert page.startswith("<!DOCTYPE html>")
+
+
+def test_with_a_witness_the_page_promises_more(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    run("train", "data", "--witness", "-q", cwd=tmp_path)
+    run("report", "data.model", cwd=tmp_path)
+    page = (tmp_path / "data.model.html").read_text()
+    assert "can recompute the certificate" in page
+    assert "remains a claim" not in page
+    # As in the file, which counts from one.
+    assert "feature 1<" in page
 
 
 def test_the_page_does_not_replace_the_model(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ def test_steps(form: str, case: Case, seed: int, share: float, decay: float, nu:
     for i, k in enumerate(order):
         eta = eta_0 / (1 + decay * (t + i)) ** 0.5
         product = w @ patterns[k]
-        if abs(product - margin) < 1e-6 * (1 + abs(margin)):
-            return  # rounding decides this one
+        if abs(product - margin) < 1e-6 * (1 + abs(margin)) or abs(margin) < 1e-6:
+            return  # rounding decides this one, or the sign of the margin
         w = (1 - eta * lambda_) * w
         if product <= margin:
             errors += 1

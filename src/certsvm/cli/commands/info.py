@@ -50,7 +50,7 @@ def command(file: str, options: DataOptions, as_json: bool) -> None:
     density = facts["values"] / max(1, facts["rows"] * facts["columns"])
     click.echo(
         f"{facts['kind']}: {facts['rows']:,} rows, {facts['columns']:,} columns, "
-        f"{facts['values']:,} values ({density:.3g} of all)"
+        f"{facts['values']:,} values ({100 * density:.3g} % of all)"
     )
     for name, count in facts["classes"].items():
         click.echo(f"class {name}: {count:,} rows")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import click
 
@@ -28,7 +29,8 @@ def command(model: str, file: str | None, output: str | None, options: DataOptio
     \b
     certsvm report a9a.model a9a.t
     """  # noqa: D301
-    from certsvm.report.fit import Evaluation, fit_report
+    from certsvm.models import witness_path
+    from certsvm.report.fit import Check, Evaluation, fit_report
     from certsvm.report.page import write_page
 
     page = output or f"{model}.html"
@@ -38,6 +40,9 @@ def command(model: str, file: str | None, output: str | None, options: DataOptio
     if file is not None:
         answers = answers_on(trained, file, options)
         evaluation = Evaluation(answers.rows, answers.stability, answers.accuracy)
-    verification = shlex.join(["certsvm", "verify", model, "TRAINING-DATA"])
-    write_page(page, fit_report(trained, evaluation=evaluation, verification=verification))
+    check = Check(
+        shlex.join(["certsvm", "verify", model, "TRAINING-DATA"]),
+        dual_kept=Path(witness_path(model)).exists(), claimed=True,
+    )  # fmt: skip
+    write_page(page, fit_report(trained, check, evaluation=evaluation))
     click.echo(page)

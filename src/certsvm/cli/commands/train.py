@@ -378,7 +378,8 @@ def _summarise(fitted: Fit, output: str, read_seconds: float, seconds: float) ->
                 f"{prefix}{result.reason} after {shown_passes(result.passes)} of {result.solver}"
             )
     click.echo(
-        f"{output}: {shown_passes(model.parameters['passes'])} of {model.parameters['solver']}, "
+        f"{output}: {model.certificates[0].problem}; "
+        f"{shown_passes(model.parameters['passes'])} of {model.parameters['solver']}, "
         f"{seconds:.1f} s ({read_seconds:.1f} s to read)"
     )
 

@@ -35,13 +35,15 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     double precision is not enough to tell; 2 bad usage or input.
     """
     from certsvm.certificates import verification as v
+    from certsvm.models import witness_path
 
     trained = load_model(model, file, with_witness=True)
     report = v.verify_model(trained, blocks_for(trained, file, options, exact=True))
     meanings = {
         v.CONFIRMED: (0, "confirmed: both halves were recomputed from the data"),
         v.HALF_CONFIRMED: (
-            NOT_MET, "half confirmed: J was recomputed; L is a claim, as there is no witness"
+            NOT_MET,
+            f"half confirmed: J was recomputed; L is a claim, as there is no {witness_path(model)}",
         ),
         v.UNDECIDED: (
             UNDECIDED, "undecided: double precision neither confirms nor refutes the certificate"
