@@ -303,6 +303,12 @@ def test_labels_in_another_column_than_the_last(tmp_path: Path) -> None:
     assert "last column" not in str(refused.value)
 
 
+def test_a_name_that_is_almost_right(tmp_path: Path) -> None:
+    path = csv(tmp_path, ",target,a\n0,x,1\n1,y,2\n")
+    with pytest.raises(TableError, match=r"it has target, a\. Did you mean 'target'\?"):
+        Table(path, label="traget")
+
+
 def test_decimal_commas(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="decimal points, not commas"):
         Table(csv(tmp_path, "a;label\n1,5;0\n2,5;1\n"))

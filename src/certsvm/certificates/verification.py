@@ -316,7 +316,10 @@ def verify(
     alphas = getattr(clf, "dual_coef_", None)
     source = None if alphas is None else _StoredAlphas(alphas)
     if source is not None and source.n_rows != n_rows:
-        raise ValueError(f"the model keeps {source.n_rows} dual variables, X has {n_rows} rows")
+        raise ValueError(
+            f"the model keeps {source.n_rows} dual variables, X has {n_rows} rows. Pass the "
+            "training data."
+        )
     problems = _Problems(dense(clf.coef_), clf.intercept_, certificates, source)
     return problems.report(clf.classes_, clf.class_weight_, [(X, labels, weights)])
 

@@ -146,8 +146,8 @@ def app() -> None:
     certsvm verify heart_scale.model heart_scale  recompute the proof from the data
 
     Exit codes: 0 success, and the target is proved; 1 refuted (verify); 2 bad usage or input; 3
-    stopped before the target was proved (the model is written, with its gap); 4 undecided (verify);
-    130 interrupted before there was a model.
+    stopped before the target was proved (the model is written, with its gap), or half confirmed
+    (verify); 4 undecided (verify); 130 interrupted before there was a model.
     """  # noqa: D301
 
 

@@ -6,6 +6,7 @@ column.
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -224,11 +225,12 @@ class Columns:
         for name, role in roles:
             if name is None or name in self._types:
                 continue
-            names = list(self._types)
+            names = [name for name in self._types if name not in self.index]
             shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-            more = ""
+            near = [] if name in missing else difflib.get_close_matches(name, names, n=1)
+            more = f". Did you mean {near[0]!r}?" if near else ""
             if len(missing) > 1:
-                more = f" ({len(missing)} of the model's {len(needed)} columns are missing)"
+                more += f" ({len(missing)} of the model's {len(needed)} columns are missing)"
             if name in missing:
                 more += ". Columns are matched by name: rename them as they were in training."
             raise TableError(

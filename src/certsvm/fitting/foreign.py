@@ -138,7 +138,7 @@ def bound(
     certificates = []
     for positive, coef, b in functions:
         if coef.shape != (rows.n_columns,):
-            raise ValueError(f"X has {rows.n_columns} columns, the weights {coef.shape}")
+            raise ValueError(f"X has {rows.n_columns} columns, the model {coef.size}")
         if not (np.isfinite(coef).all() and np.isfinite(b)):
             raise ValueError("the weights must be finite")
         if b != 0.0 and rho == 0.0:
