@@ -64,6 +64,7 @@ def test_a_path(data: tuple[Any, Any], tmp_path: Path) -> None:
     path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.01, 1.0))
     path.report(page, X, y)
     with opened(page) as driver:
+        assert "hinge loss, intercept in the penalty" in text_of(driver, "body")
         seen = set()
         for position in (0, 50, 10_000):
             move(driver, position)

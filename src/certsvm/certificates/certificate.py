@@ -99,12 +99,17 @@ class Certificate:
         >>> Certificate(2.0, 1.0, 0.01, C=0.5, intercept_scaling=1.0).problem
         'C = 0.5, hinge loss, intercept in the penalty (scaled by 1)'
         """
+        return f"C = {self.C:g}, {self.objective}"
+
+    @property
+    def objective(self) -> str:
+        """What is minimised at any C, in words."""
         intercept = "no intercept"
         if self.intercept_scaling > 0.0:
             intercept = f"intercept in the penalty (scaled by {self.intercept_scaling:g})"
         if self.free_intercept:
             intercept = "intercept without penalty"
-        return f"C = {self.C:g}, {self.loss.replace('_', ' ')} loss, {intercept}"
+        return f"{self.loss.replace('_', ' ')} loss, {intercept}"
 
     @property
     def gap(self) -> float:

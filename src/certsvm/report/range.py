@@ -90,6 +90,8 @@ class PathPoints:
         The largest weights of the model at each C, class by class.
     n_classes : int
         How many problems there are.
+    objective : str
+        What is minimised, in words.
     errors : list of float or None
         The share of wrong predictions on given rows at each C.
     """
@@ -101,6 +103,7 @@ class PathPoints:
     fitted: list[float]
     weights: list[ClassWeights]
     n_classes: int
+    objective: str
     errors: list[float] | None = None
 
 
@@ -161,7 +164,7 @@ def path_report(points: PathPoints, names: Sequence[str], tol: float, worst_gap:
     rest = points.n_classes - len(bars)
     return page(
         "Linear SVMs for every C",
-        f"C from {low:g} to {high:g}; {len(points.fitted)} fits",
+        f"{points.objective}; C from {low:g} to {high:g}; {len(points.fitted)} fits",
         verdict,
         section("The gap at every C", element("div", *map(_figured, pictures), class_="pair")),
         section(

@@ -254,6 +254,7 @@ class Path(Sequence[LinearSVC]):
             fitted=[knot.C for knot in knots],
             weights=ClassWeights.largest(labels, coefs, interpolated),
             n_classes=len(labels),
+            objective=self._trace.knots[0].results[0].certificate.objective,
             errors=errors,
         )
 
