@@ -44,7 +44,7 @@ def test_solvers_that_minimise_the_squared_hinge(penalize_intercept: bool) -> No
     assert result.certificate.primal == pytest.approx(J)
     assert comparison.dual <= comparison.primal <= 1.001 * comparison.dual
     text = str(comparison)
-    assert text.startswith("squared hinge, C = 0.1, intercept ")
+    assert text.startswith("C = 0.1, squared hinge loss, intercept ")
     assert ("without penalty" in text) != penalize_intercept
     with pytest.raises(ValueError, match="'ocas' needs the hinge loss"):
         compare(X, y, loss="squared_hinge", solvers=["ocas"])

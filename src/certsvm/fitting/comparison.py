@@ -115,15 +115,7 @@ class Comparison:
     def __str__(self) -> str:
         width = max(len(name) for name in self.results)
         certificate = next(iter(self.results.values())).certificate
-        intercept_scaling = (
-            f"intercept of scale {certificate.intercept_scaling:g}"
-            if certificate.intercept_scaling
-            else "no intercept"
-        )
-        if not certificate.penalize_intercept:
-            intercept_scaling = "intercept without penalty"
-        problem = f"{certificate.loss.replace('_', ' ')}, C = {certificate.C:g}"
-        lines = [f"{problem}, {intercept_scaling}, target {self.target * 100:.6g} %"]
+        lines = [f"{certificate.problem}, target {self.target * 100:.6g} %"]
         lines += [f"{'solver':{width}}  passes  seconds        primal     proved   accuracy  ended"]
         for row in self.table:
             gap, accuracy = (
