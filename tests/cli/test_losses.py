@@ -195,7 +195,7 @@ def test_comparing(words: Any, tmp_path: Path) -> None:
         assert row["accuracy"] <= 1e-5
         assert row["primal"] == pytest.approx(certificate.primal, rel=1e-5)
     told = run("compare", "data", *words, cwd=tmp_path).out
-    assert told.startswith("squared hinge, C" if "--loss" in words else "hinge, C")
+    assert told.startswith(f"C = 1, {'squared ' if '--loss' in words else ''}hinge loss")
     assert ("without penalty" in told) is ("--free-intercept" in words)
 
 

@@ -50,7 +50,8 @@ def test_a_live_line_on_a_terminal(tmp_path: Path) -> None:
     terminal, line = os.openpty()
     process = subprocess.Popen(
         arguments("train", "data", "--solver", "sgd-s", "--tol", "1e-9", "--max-iter", "50"),
-        cwd=tmp_path, stderr=line, stdout=subprocess.PIPE, env={**os.environ, "TERM": "xterm"},
+        cwd=tmp_path, stderr=line, stdout=subprocess.PIPE,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
     )  # fmt: skip
     os.close(line)
     shown = b""
