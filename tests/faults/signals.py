@@ -8,10 +8,12 @@ import subprocess
 import time
 from pathlib import Path
 
+import certsvm
 from tests.cli.running import Ran, arguments
 from tests.faults.tally import HANG, INTERRUPTED, Budget, Tally, attempt, complaint, contents
 from tests.faults.writers import Writer, prepared
 
+LIBRARY = str(Path(certsvm.__file__).parent)
 SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
 
 
@@ -56,8 +58,11 @@ def one_signal(
         wrong = f"the output is neither old nor complete (exit code {ran.code}, {ran.err[-300:]})"
     elif number != signal.SIGKILL or ran.code >= 0:
         wrong = complaint(ran, (writer.code, 3, INTERRUPTED) if writer.data else (0, INTERRUPTED))
-        # Before a command has begun, signals do what they do in any Python program.
-        if not ready and ran.code in (-signal.SIGINT, -signal.SIGTERM, INTERRUPTED):
+        # Before a command has begun, signals do what they do in any Python program; before Python
+        # has, SIGINT ends it with a traceback and another code.
+        starting = "KeyboardInterrupt" in ran.err and LIBRARY not in ran.err
+        usual = ran.code in (-signal.SIGINT, -signal.SIGTERM, INTERRUPTED)
+        if not ready and (starting or usual):
             wrong = None
         left = [name for name in found if name.startswith(".")]
         if left:
