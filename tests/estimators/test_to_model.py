@@ -54,6 +54,8 @@ def test_without_dual_points_there_is_a_fingerprint_only() -> None:
     model = clf.to_model(X, Y)
     assert model.witness is None
     assert verify_model(model, [(X, Y)]).same_data
+    # What fit_stream takes as data will do, too.
+    assert verify_model(model, lambda: iter([(X[:9], Y[:9]), (X[9:], Y[9:])])).same_data
     assert clf.to_model().fingerprint is None
 
 

@@ -509,13 +509,13 @@ def test_a_stream_has_an_intercept_as_an_estimator_has() -> None:
 )
 def test_a_parameter_that_a_stream_does_not_have(name: str, meant: str) -> None:
     X, y, _ = rows()
-    with pytest.raises(TypeError, match=f"no parameter '{name}'; did you mean '{meant}'"):
+    with pytest.raises(TypeError, match=f"no parameter '{name}'. Did you mean '{meant}'"):
         fit_stream([(X, y)], **{name: 1})
 
 
 def test_measurements_are_no_labels() -> None:
     X, _, _ = rows()
     y = np.repeat(np.random.default_rng(0).standard_normal(len(X) // 2 + 1), 2)[: len(X)]
-    with pytest.raises(ValueError, match="measurements and no classes"):
+    with pytest.raises(ValueError, match="measurements, not classes"):
         fit_stream([(X, y)])
     assert fit_stream([(X, np.where(y > 0, 0.5, 1.5))]).classes.tolist() == [0.5, 1.5]

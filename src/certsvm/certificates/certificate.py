@@ -254,12 +254,12 @@ def percent(fraction: float) -> str:
     return f"{shown if shown >= scaled else shown + unit:.3g} %"
 
 
-def points(difference: float) -> str:
+def percentage_points(difference: float) -> str:
     """A difference of percentages with three significant digits, rounded up.
 
     Examples
     --------
-    >>> points(0.01), points(0.02)
+    >>> percentage_points(0.01), percentage_points(0.02)
     ('1 percentage point', '2 percentage points')
     """
     number = percent(difference).removesuffix(" %")

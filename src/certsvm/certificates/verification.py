@@ -16,7 +16,7 @@ reported as claimed. The rows are read a block at a time, so they need not fit i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from numbers import Real
@@ -324,7 +324,7 @@ def verify(
     return problems.report(clf.classes_, clf.class_weight_, [(X, labels, weights)])
 
 
-def verify_model(model: Any, blocks: Blocks) -> VerificationReport:
+def verify_model(model: Any, blocks: Blocks | Callable[[], Blocks]) -> VerificationReport:
     """Recompute a saved model's certificate from the training data.
 
     Parameters

@@ -31,8 +31,8 @@ def refuse_label_of_each_row(n_rows: int, n_classes: int) -> None:
     """
     if n_rows > FEW_ROWS and n_classes >= n_rows:
         raise ValueError(
-            f"each of the {n_rows} rows has a label of its own, so these are no classes but row "
-            "numbers, names or measurements. Of a table, name the column of classes (--label, or "
+            f"each of the {n_rows} rows has a label of its own, so these are row numbers, names or "
+            "measurements, not classes. Of a table, name the column of classes (--label, or "
             "label=...); in libsvm text, put a class at the beginning of each line."
         )
 
@@ -55,7 +55,7 @@ def refuse_measurements(classes: NDArray[Any]) -> None:
     if decimals.size:
         raise ValueError(
             f"there are {classes.size} different labels, and decimal numbers among them "
-            f"({decimals[0]:g}), so these are measurements and no classes. Of a table, name the "
+            f"({decimals[0]:g}), so these are measurements, not classes. Of a table, name the "
             "column of classes (--label, or label=...)."
         )
 

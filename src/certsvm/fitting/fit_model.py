@@ -189,9 +189,9 @@ def _refuse_unknown(settings: dict[str, Any]) -> None:
     for name in settings:
         if name not in known:
             near = elsewhere.get(name) or next(iter(difflib.get_close_matches(name, known)), None)
-            hint = f"did you mean {near!r}? " if near else ""
+            hint = f" Did you mean {near!r}?" if near else ""
             raise TypeError(
-                f"fit_stream has no parameter {name!r}; {hint}It has {', '.join(known)}"
+                f"fit_stream has no parameter {name!r}.{hint} It has {', '.join(known)}."
             )
 
 

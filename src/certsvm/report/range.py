@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from certsvm.certificates.certificate import percent, points
+from certsvm.certificates.certificate import percent, percentage_points
 from certsvm.markup.charts import Band, Chart, Line, axis_for
 from certsvm.markup.html import Html, element
 from certsvm.problem.rows import Vector
@@ -226,7 +226,7 @@ def choice_sections(
     asked = ""
     if certify is not None:
         asked = f" The choice is {'proved' if certified else 'not proved'} to be within "
-        asked += f"{points(certify)} of the best."
+        asked += f"{percentage_points(certify)} of the best."
     verdict = element(
         "p", f"C = {curve.C:.4g} has an error of ", element("strong", f"{100 * error:.2f} %"),
         f" in cross-validation. {says}{asked}",
@@ -264,8 +264,8 @@ def choice_sections(
     columns = {**shown, "share": [x.share(C) for C in Cs], "weights": [], "longest": 1.0}
     about = element(
         "p",
-        "The bounds hold for all C between two neighbouring edges of the band. At a value that was "
-        "fitted, its fits prove more: the dots are not only inside the band, but known.",
+        "The bounds hold for every C between two neighbouring edges of the band. At a C that was "
+        "fitted, its own fits prove more than the band shows.",
         class_="soft",
     )
     sections.append(section("The error at every C", _figured(picture), slider, about))

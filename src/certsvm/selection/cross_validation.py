@@ -28,7 +28,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
-from certsvm.certificates.certificate import Certificate, points
+from certsvm.certificates.certificate import Certificate, percentage_points
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.reporting import (
     DocumentedMixin,
@@ -464,8 +464,8 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
                 f"C. No C from {self.curve_.edges[0]:g} to {self.curve_.edges[-1]:g} has an error "
                 f"below {self.error_bound_:.4f}, proved; C = {self.C_:g} has "
                 f"{1 - self.best_score_:.4f}. So it is proved to be within "
-                f"{points(search.best.high - self.error_bound_)} of the best, and certify asks "
-                f"for {points(float(self.certify))}."
+                f"{percentage_points(search.best.high - self.error_bound_)} of the best, and "
+                f"certify asks for {percentage_points(float(self.certify))}."
             )
             if search.reason != INTERRUPTED:
                 message += " Raise max_time, max_fits or max_iter, or accept a larger certify."

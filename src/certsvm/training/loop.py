@@ -118,7 +118,14 @@ def train(
     with Team(n_jobs) as team:
         options = Options(np.random.default_rng(seed), tol, start, keep_alpha, keep_vector, team)
         trainer = _begin(problem, solver, options, checkpoint, began)
-        reason = _make_passes(problem, trainer, max_iter, max_time, callbacks, stop, checkpoint)
+        try:
+            # The loop is in a function of its own: Python notices signals when it jumps back to
+            # the head of a loop, and since 3.12 that jump is not part of a try around the loop.
+            reason = _make_passes(problem, trainer, max_iter, max_time, callbacks, stop, checkpoint)
+        except (KeyboardInterrupt, RunLostError) as error:
+            if not trainer.passes:
+                raise
+            reason = f"{LOST}: {error}" if isinstance(error, RunLostError) else INTERRUPTED
         if trainer.best.w is None and not reason.startswith(LOST):
             trainer.checks.now()
         if checkpoint is not None and trainer.between_passes:
@@ -146,26 +153,7 @@ def _make_passes(
     stop: threading.Event | None,
     checkpoint: Checkpoint | None,
 ) -> str:
-    """Make passes until there is a reason to stop, or an interrupt; return the reason."""
-    try:
-        # The loop is in a function of its own: Python notices signals when it jumps back to the
-        # head of a loop, and since 3.12 that jump is not part of a try statement around the loop.
-        return _pass_by_pass(problem, trainer, max_iter, max_time, callbacks, stop, checkpoint)
-    except (KeyboardInterrupt, RunLostError) as error:
-        if not trainer.passes:
-            raise
-        return f"{LOST}: {error}" if isinstance(error, RunLostError) else INTERRUPTED
-
-
-def _pass_by_pass(
-    problem: BaseProblem,
-    trainer: Trainer,
-    max_iter: int,
-    max_time: float | None,
-    callbacks: Sequence[Callback],
-    stop: threading.Event | None,
-    checkpoint: Checkpoint | None,
-) -> str:
+    """Make passes until there is a reason to stop; return the reason."""
     reason = trainer.finished or (OUT_OF_PASSES if trainer.passes >= max_iter else "")
     while not reason:
         epoch = trainer.epoch()

@@ -41,7 +41,9 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     if stability is not None:
         # Rounded down: it is a claim.
         share = math.floor(stability * 1e6) / 1e6
-        click.echo(f"more training could not flip {share:.4%} of the predictions, proved")
+        click.echo(
+            f"more training could not flip {share:.4%} of the predictions, by its certificate"
+        )
     width = max(len(name) for name in result["classes"])
     unit = "in weight" if answers.weighted else "rows"
     for name, scores in result["classes"].items():

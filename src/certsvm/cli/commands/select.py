@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from certsvm.certificates.certificate import percent, points
+from certsvm.certificates.certificate import percent, percentage_points
 from certsvm.cli.app import NOT_MET, put_json
 from certsvm.cli.class_weights import parse_class_weights
 from certsvm.cli.cross_validation import cross_validated
@@ -159,9 +159,11 @@ def _summarise(
     if certify is not None:
         bound = f"no C in the range has an error below {100 * max(search.curve.bound, 0.0):.4g} %"
         if search.certified:
-            click.echo(f"{bound}: C is within {points(certify)} of the best, proved")
+            click.echo(f"{bound}: C is within {percentage_points(certify)} of the best, proved")
         else:
-            click.echo(f"{bound}, proved; {points(certify)} are not proved: {search.reason}")
+            click.echo(
+                f"{bound}, proved; {percentage_points(certify)} are not proved: {search.reason}"
+            )
     if fitted is not None:
         for certificate in fitted.model.certificates:
             click.echo(f"{output}: {certificate}")
