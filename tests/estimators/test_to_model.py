@@ -12,6 +12,9 @@ from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import NotFittedError
 
 from certsvm import LinearSVC, Model, verify_model
+from certsvm.certificates.primal import primal_bound
+from certsvm.fitting.sources import MemorySource
+from certsvm.problem.objective import Objective
 
 X, Y = make_classification(300, 8, flip_y=0.1, random_state=0)
 WEIGHTS = np.random.default_rng(0).integers(0, 3, Y.size).astype(float)
@@ -49,19 +52,33 @@ def test_several_classes_of_sparse_rows() -> None:
     )
 
 
-def test_without_dual_points_there_is_a_fingerprint_only() -> None:
-    clf = LinearSVC(random_state=0).fit(X, Y)
-    model = clf.to_model(X, Y)
-    assert model.witness is None
-    assert verify_model(model, [(X, Y)]).same_data
-    # What fit_stream takes as data will do, too.
-    assert verify_model(model, lambda: iter([(X[:9], Y[:9]), (X[9:], Y[9:])])).same_data
+def test_data_without_a_dual_point_prove_nothing() -> None:
+    """J is the same if rows without a loss come and go, and the optimum is another."""
+    clf = LinearSVC(C=10.0, fit_intercept=False, tol=1e-6).fit([[1.0], [-1.0]], [1, 0])
+    with pytest.raises(ValueError, match="store_dual=True"):
+        clf.to_model([[3.0], [-3.0], [5.0]], [1, 0, 1])
     assert clf.to_model().fingerprint is None
 
 
-@pytest.mark.parametrize("store_dual", [True, False])
-def test_other_data_are_refused(store_dual: bool) -> None:
-    clf = LinearSVC(store_dual=store_dual, random_state=0).fit(X, Y)
+def test_blocks_may_come_from_a_function() -> None:
+    model = LinearSVC(store_dual=True, random_state=0).fit(X, Y).to_model(X, Y)
+    assert verify_model(model, lambda: iter([(X[:9], Y[:9]), (X[9:], Y[9:])])).same_data
+
+
+@pytest.mark.parametrize("nearly", [1 - 1e-10, 1 - 3e-10])
+def test_of_almost_the_same_data_both_bounds_are_theirs(nearly: float) -> None:
+    clf = LinearSVC(tol=5e-12, store_dual=True, random_state=0).fit(X, Y)
+    (claim,) = clf.to_model(nearly * X, Y).certificates
+    problem = MemorySource(nearly * X, Y, intercept_scaling=1.0).problem(0, Objective())
+    w = problem.weight_vector(clf.coef_[0], float(clf.intercept_[0]))
+    J = primal_bound(problem, w)
+    assert claim.primal - claim.primal_rounding <= J.high
+    assert J.low <= claim.primal + claim.primal_rounding
+    assert claim.proved_gap >= 0.0
+
+
+def test_other_data_are_refused() -> None:
+    clf = LinearSVC(store_dual=True, random_state=0).fit(X, Y)
     others: list[tuple[Any, ...]] = [(X, 1 - Y), (2 * X, Y), (X, Y, 2 * np.ones(Y.size))]
     for other in others:
         with pytest.raises(ValueError, match="refuted by these data"):
@@ -77,5 +94,5 @@ def test_what_is_missing_is_said() -> None:
     for given in ({"X": X}, {"y": Y}, {"sample_weight": WEIGHTS}):
         with pytest.raises(ValueError, match="both X and y"):
             clf.to_model(**given)
-    with pytest.raises(ValueError, match="no certificate"):
+    with pytest.raises(ValueError, match="store_dual=True"):
         LinearSVC().partial_fit(X, Y, classes=[0, 1]).to_model(X, Y)

@@ -158,6 +158,15 @@ def test_C_of_SGDClassifier_follows_from_alpha() -> None:
         bound(SGDClassifier(loss="log_loss", random_state=0).fit(X, y), X, y)
 
 
+def test_an_infinite_objective_has_the_best_lower_bound_all_the_same() -> None:
+    optimum = LinearSVC(1.0, fit_intercept=False, random_state=0).fit(X, y).certificate_.dual
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        certificate = bound(np.full(X.shape[1], 1e160), X, y, C=1.0)
+    assert not certificate.met
+    assert certificate.dual > 0.9 * optimum
+
+
 def test_a_bad_model_is_proved_bad() -> None:
     good = LinearSVC(C=C, tol=1e-5, fit_intercept=False, random_state=0).fit(X, y)
     certificate = bound(2 * good.coef_[0], X, y, C=C)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.verification import verify
 from certsvm.estimators import tensors
 from certsvm.fitting.sources import MemorySource
@@ -26,9 +28,9 @@ class ModelMixin:
         Parameters
         ----------
         X : array-like, sparse matrix or tensor of shape (n_samples, n_features), default=None
-            The training data. With them, the model has their fingerprint and, after a fit with
-            ``store_dual=True``, a witness: anyone who has the data can recompute both bounds of
-            its certificate. The certificate is verified first.
+            The training data, after a fit with ``store_dual=True``. With them, the model has their
+            fingerprint and a witness: anyone who has the data can recompute both bounds of its
+            certificate, which are computed anew from them.
         y : array-like or tensor of shape (n_samples,), default=None
             Their labels.
         sample_weight : array-like or tensor of shape (n_samples,), default=None
@@ -58,29 +60,35 @@ class ModelMixin:
 
 def _proved(clf: Any, X: Any, y: Any, sample_weight: Any) -> Model:
     given = (tensors.on_host(values) for values in (X, y, sample_weight))
+    if not hasattr(clf, "dual_coef_"):
+        raise ValueError(
+            "a proof of these data needs the dual point: fit with store_dual=True. Without data, "
+            "to_model() is the model with its certificate as a claim."
+        )
     X, y, weights = clf._validate(*given, reset=False)
-    # The witness's bound is computed from these data, and J is not.
     report = verify(clf, X, y, weights)
-    if not report.ok:
+    if not report.dual_verified:
         raise ValueError(
             f"The certificate is {report.verdict} by these data, so they do not seem to be the "
             f"training data, with their weights and in their order:\n{report}"
         )
     model = Model.from_estimator(clf, Fingerprint.of(X, y))
-    if not report.dual_verified:
-        return model
     claim = clf.certificates_[0]
     source = MemorySource(
         X, y, weights, class_weight=dict(zip(clf.classes_, clf.class_weight_, strict=True)),
         intercept_scaling=claim.intercept_scaling,
     )  # fmt: skip
+    if not np.array_equal(source.classes, clf.classes_):
+        raise ValueError(f"y has not all classes of the fit, {clf.classes_.tolist()}")
     objective = Objective(claim.C, loss_named(claim.loss), claim.penalize_intercept)
     witnesses = Witnesses()
-    certificates = tuple(
-        witnesses.keep(i, source.problem(i, objective), certificate, alpha)
-        for i, (certificate, alpha) in enumerate(
-            zip(clf.certificates_, clf.dual_coef_, strict=True)
-        )
-    )
+    certificates = []
+    for i, certificate in enumerate(clf.certificates_):
+        problem = source.problem(i, objective)
+        # What was verified may differ in the last digits, so J is that of these data, as L is.
+        w = problem.weight_vector(model.coef[i], float(model.intercept[i]))
+        J = primal_bound(problem, w)
+        certificate = replace(certificate, primal=J.value, primal_rounding=J.rounding)
+        certificates.append(witnesses.keep(i, problem, certificate, clf.dual_coef_[i]))
     joined = witnesses.joined(len(certificates))
-    return replace(model, certificates=certificates, witness=joined)
+    return replace(model, certificates=tuple(certificates), witness=joined)

@@ -23,7 +23,7 @@ from certsvm.problem.rows import Rows, Vector
 from certsvm.solvers import Auto, Start
 from certsvm.solvers.shared.dual_start import alpha_from_margins
 from certsvm.training.loop import require_limits, train
-from certsvm.training.result import Progress
+from certsvm.training.result import INTERRUPTED, Progress
 
 # Passes end when L could rise by this share of the accuracy to prove, at most.
 _WORTH_IT = 0.1
@@ -253,12 +253,14 @@ def certify(
         problem, Auto(), tol=_WORTH_IT * tol, max_iter=max_iter, seed=seed,
         start=Start(w, alpha=alpha), callbacks=[proved],
     )  # fmt: skip
+    if result.reason == INTERRUPTED:
+        raise KeyboardInterrupt
     found = result.certificate
     better = replace(
         certificate, dual=found.dual, dual_rounding=found.dual_rounding, bound=found.bound,
         scale=found.scale,
     )  # fmt: skip
-    return min(certificate, better, key=lambda certificate: certificate.proved_gap)
+    return max(certificate, better, key=lambda c: c.dual - c.dual_rounding)
 
 
 def _warn_of_other_objective(model: Any, loss: str) -> None:
