@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -256,6 +257,8 @@ def compare(
     best = min(results.values(), key=lambda result: result.certificate.primal)
     dual = max(r.certificate.dual - r.certificate.dual_rounding for r in results.values())
     if dual <= 0:
-        certificate = certify(problem, best.w, tol)
-        dual = certificate.dual - certificate.dual_rounding
+        # Ctrl-C loses this bound, not the results.
+        with contextlib.suppress(KeyboardInterrupt):
+            certificate = certify(problem, best.w, tol)
+            dual = certificate.dual - certificate.dual_rounding
     return Comparison(results, dual, best.certificate.primal, tol)
