@@ -76,11 +76,16 @@ class Case:
     def signs(self, i: int) -> Array:
         return np.where(self.labels == self.positives[i], 1.0, -1.0)
 
-    def row_weights(self) -> Array:
+    def row_weights(self, i: int) -> Array:
         """s_k: the product in float64, by definition."""
         weights = self.class_weight[self.labels]
+        if self.class_weight.size > 2:
+            weights = np.where(self.signs(i) > 0, weights, 1.0)
         with np.errstate(over="ignore"):
             return weights if self.weights is None else weights * self.weights
+
+    def weights_of_problems(self) -> Array:
+        return np.array([self.row_weights(i) for i in range(len(self.positives))])
 
     def matrix(self) -> Any:
         return sp.csr_matrix(self.X) if self.form == "csr" else self.X.astype(self.form)
@@ -130,7 +135,7 @@ def exact_primal(case: Case, i: int, w: list[Fraction]) -> Fraction:
     ]
     if case.squared:
         losses = [loss * loss for loss in losses]
-    weighted = [s * v for s, v in zip(exact(case.row_weights()), losses, strict=True)]
+    weighted = [s * v for s, v in zip(exact(case.row_weights(i)), losses, strict=True)]
     penalised = w[:-1] if case.free and case.rho else w
     return sum((v * v for v in penalised), Fraction(0)) / 2 + Fraction(case.C) * sum(weighted)
 
@@ -161,7 +166,7 @@ def exact_alpha(case: Case, i: int) -> list[Fraction] | None:
 
 def alpha_in_box(case: Case, i: int) -> list[Fraction] | None:
     """The same before it is balanced."""
-    weights = case.row_weights()
+    weights = case.row_weights(i)
     box = [Fraction(case.C) * s for s in exact(weights)]
     if isinstance(case.witness, WeightsWitness):
         v, sigma = exact(case.witness.vectors[i]), Fraction(float(case.witness.sigma[i]))
@@ -197,15 +202,15 @@ def combination(case: Case, i: int, alpha: list[Fraction]) -> list[Fraction]:
     ]
 
 
-def exact_dual(case: Case, alpha: list[Fraction], w: list[Fraction]) -> Fraction:
-    linear, penalty = sum(alpha, Fraction(0)), exact_penalty(case, alpha)
+def exact_dual(case: Case, i: int, alpha: list[Fraction], w: list[Fraction]) -> Fraction:
+    linear, penalty = sum(alpha, Fraction(0)), exact_penalty(case, i, alpha)
     return linear - penalty - sum((v * v for v in w), Fraction(0)) / 2
 
 
-def exact_penalty(case: Case, alpha: list[Fraction]) -> Fraction:
+def exact_penalty(case: Case, i: int, alpha: list[Fraction]) -> Fraction:
     if not case.squared:
         return Fraction(0)
-    pairs = zip(alpha, exact(case.row_weights()), strict=True)
+    pairs = zip(alpha, exact(case.row_weights(i)), strict=True)
     return sum((a * a / (4 * Fraction(case.C) * s) for a, s in pairs if a), Fraction(0))
 
 
@@ -233,7 +238,7 @@ def falsehoods(case: Case, i: int, v: Verification) -> list[str]:
             contradicted = True
         else:
             w_alpha = combination(case, i, alpha)
-            L = exact_dual(case, alpha, w_alpha)
+            L = exact_dual(case, i, alpha, w_alpha)
             assert v.L is not None
             if not v.L.low <= L <= v.L.high:
                 found.append(f"L = {float(L)!r} is not in {v.L!r}")
@@ -278,7 +283,7 @@ def honest(r: random.Random, *, extreme: float = 0.0) -> Case:
         cuts=tuple(r.randint(0, n) for _ in range(r.randint(0, 2))),
         squared=r.random() < 0.5, free=r.random() < 0.5,
     )  # fmt: skip
-    if not np.isfinite(case.row_weights()).all():
+    if not np.isfinite(case.weights_of_problems()).all():
         case.weights = None
     if r.random() < 0.2:
         with np.errstate(over="ignore"):
@@ -296,7 +301,7 @@ def honest(r: random.Random, *, extreme: float = 0.0) -> Case:
 def set_dual_point(case: Case, r: random.Random) -> None:
     n_problems, n = len(case.positives), len(case.labels)
     with np.errstate(over="ignore"):
-        box = case.C * case.row_weights()
+        box = case.C * case.weights_of_problems()
         representable = np.isfinite(100.0 * box if case.squared else box).all()
     kind = r.choice(["alphas", "8", "16", "32", "weights", "none"])
     if not representable:
@@ -338,8 +343,8 @@ def claim_truth(case: Case) -> None:
             alpha = exact_alpha(case, i)
             if alpha is not None:
                 w_alpha = combination(case, i, alpha)
-                dual = nearest(exact_dual(case, alpha, w_alpha))
-                squares = sum((v * v for v in w_alpha), exact_penalty(case, alpha))
+                dual = nearest(exact_dual(case, i, alpha, w_alpha))
+                squares = sum((v * v for v in w_alpha), exact_penalty(case, i, alpha))
                 size = nearest(sum(alpha, Fraction(0)) + squares)
         case.claims.append(
             Certificate(
@@ -358,7 +363,7 @@ def naive_claims(case: Case, r: random.Random) -> None:
     """
     with np.errstate(all="ignore"):
         for i, claimed in enumerate(case.claims):
-            s, signs, X = case.row_weights(), case.signs(i), case.X
+            s, signs, X = case.row_weights(i), case.signs(i), case.X
             margins = signs * (X @ case.coef[i] + case.intercept[i])
             bias = case.intercept[i] / case.rho if case.rho and not case.free else 0.0
             square = case.coef[i] @ case.coef[i] + bias * bias
@@ -438,12 +443,12 @@ def forge_not_a_number(r: random.Random) -> Case:
 def forge_infeasible(r: random.Random) -> Case:
     case = honest(r)
     case.witness, n = None, len(case.labels)
-    box = case.C * case.row_weights()
-    case.alphas = np.tile(box, (len(case.positives), 1))
+    case.alphas = case.C * case.weights_of_problems()
     k = r.randrange(n)
     wrong = [-5e-324, -1.0, math.nan]
     if not case.squared:
-        wrong += [math.nextafter(box[k], math.inf), box[k] * 2 + 1e-9]
+        top = case.alphas[0, k]
+        wrong += [math.nextafter(top, math.inf), top * 2 + 1e-9]
     elif r.random() < 0.5:
         # A row without weight has no alpha.
         case.weights = np.ones(n) if case.weights is None else case.weights
@@ -504,7 +509,7 @@ def forge_unbalanced(r: random.Random) -> Case:
         replace(c, intercept_scaling=case.rho, penalize_intercept=False) for c in case.claims
     ]
     with np.errstate(over="ignore"):
-        case.alphas = np.tile(case.C * case.row_weights(), (len(case.positives), 1))
+        case.alphas = case.C * case.weights_of_problems()
     naive_claims(case, r)
     return case
 

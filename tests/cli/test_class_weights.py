@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from certsvm import LinearSVC, Model
 from certsvm.cli.app import BadInput
 from certsvm.cli.class_weights import parse_class_weights
+from certsvm.data import save_libsvm
+from tests.cli.running import noisy, run
 
 TEXT, NUMBERS = np.array(["1", "x"]), np.array([-1.0, 1.0])
 
@@ -40,3 +44,14 @@ def test_labels_are_of_the_classes_type(texts: Any, classes: Any, weights: Any) 
 def test_what_makes_no_sense(texts: Any, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         parse_class_weights(texts, NUMBERS)
+
+
+def test_weights_of_several_classes_are_those_of_the_estimator(tmp_path: Path) -> None:
+    X, y = noisy(n_classes=3)
+    save_libsvm(tmp_path / "data", X, y)
+    options = ["-w0", 3, "-w2", 0.2, "-e", 1e-10, "-B", 1, "--witness"]
+    assert run("train", "data", *options, cwd=tmp_path).code == 0
+    assert run("verify", "data.model", "data", cwd=tmp_path).code == 0
+    model = Model.load(tmp_path / "data.model")
+    clf = LinearSVC(tol=1e-10, class_weight={0: 3.0, 1: 1.0, 2: 0.2}).fit(X, y)
+    np.testing.assert_allclose(model.coef, clf.coef_, atol=1e-3)

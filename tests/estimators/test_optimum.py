@@ -29,12 +29,14 @@ Ends = tuple[Any, Any]
 def problems_of(clf: LinearSVC, X: Any, y: Any, weights: Any) -> list[Case]:
     """The binary problems behind a classifier."""
     rho = clf.intercept_scaling if clf.fit_intercept else 0.0
-    factors = clf.class_weight_[np.searchsorted(clf.classes_, y)] * weights
-    positive = clf.classes_[1:] if len(clf.classes_) == 2 else clf.classes_
-    return [
-        Case(X, np.where(y == label, 1.0, -1.0), factors, clf.C, rho, "dense-float64-int32")
-        for label in positive
-    ]
+    factors = clf.class_weight_[np.searchsorted(clf.classes_, y)]
+    two = len(clf.classes_) == 2
+    problems = []
+    for label in clf.classes_[1:] if two else clf.classes_:
+        s = weights * (factors if two else np.where(y == label, factors, 1.0))
+        signs = np.where(y == label, 1.0, -1.0)
+        problems.append(Case(X, signs, s, clf.C, rho, "dense-float64-int32"))
+    return problems
 
 
 def require_contained(clf: Any, optima: list[ExactOptimum], rho: float, X: Any) -> None:

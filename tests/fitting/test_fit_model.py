@@ -116,7 +116,8 @@ def objective(found: Model, i: int, X: Any, y: Any, weights: Any) -> float:
     positive = found.classes[1 if found.classes.size == 2 else i]
     losses = np.maximum(0.0, 1.0 - np.where(y == positive, 1.0, -1.0) * (X @ w + b))
     losses = losses**2 if certificate.loss == "squared_hinge" else losses
-    s = weights * found.class_weight[np.searchsorted(found.classes, y)]
+    factors = found.class_weight[np.searchsorted(found.classes, y)]
+    s = weights * (factors if found.classes.size == 2 else np.where(y == positive, factors, 1.0))
     penalty = w @ w
     if certificate.penalize_intercept and certificate.intercept_scaling > 0:
         penalty += (b / certificate.intercept_scaling) ** 2

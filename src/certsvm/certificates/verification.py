@@ -443,16 +443,16 @@ class _Problems:
             if X.shape[1] != self._n_columns:
                 raise ValueError(f"X has {X.shape[1]} columns, the model {self._n_columns}")
             position = positions(classes, np.asarray(labels).ravel(), X.shape[0])
-            weights = checked_weights(class_weight[position], X.shape[0])
-            if rest and rest[0] is not None:
-                given = checked_weights(rest[0], X.shape[0])
-                with np.errstate(over="ignore"):
-                    weights = checked_weights(weights * given, X.shape[0])
+            unweighted = not rest or rest[0] is None
+            given = checked_weights(np.ones(X.shape[0]) if unweighted else rest[0], X.shape[0])
             for first, rows in _row_blocks(X):
                 part = slice(first, first + rows.n_rows)
                 for i, positive in enumerate(positive_classes):
                     signs = np.where(position[part] == positive, 1.0, -1.0)
-                    self._add(i, rows, signs, weights[part], n_rows + first)
+                    weights = weights_in_problem(
+                        class_weight, position[part], positive, given[part]
+                    )
+                    self._add(i, rows, signs, weights, n_rows + first)
             n_rows += X.shape[0]
         return VerificationReport(
             Verification(
@@ -524,6 +524,22 @@ def checked_weights(weights: ArrayLike, n_rows: int) -> Vector:
     if not (np.isfinite(checked) & (checked >= 0.0)).all():
         raise ValueError("weights of rows must be finite and not negative")
     return checked
+
+
+def weights_in_problem(
+    class_weight: Vector, position: NDArray[np.intp], positive: int, given: Vector
+) -> Vector:
+    """The weights of rows in the problem of one class against the rest.
+
+    ``position`` is that of the row's label among the classes, ``given`` are the weights of the
+    rows. With more than two classes, only the weight of the positive class counts.
+    """
+    if class_weight.size == 2:
+        factors = class_weight[position]
+    else:
+        factors = np.where(position == positive, class_weight[positive], 1.0)
+    with np.errstate(over="ignore"):
+        return checked_weights(factors * given, position.size)
 
 
 def _require_ieee_arithmetic() -> None:

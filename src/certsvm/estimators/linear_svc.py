@@ -110,8 +110,10 @@ class LinearSVC(
         Whether the penalty contains the weight behind the intercept. If not, the optimum does not
         depend on ``intercept_scaling``. Has no effect if ``fit_intercept`` is False.
     class_weight : dict or "balanced", default=None
-        Factors for the weights of each class's rows, in every binary problem. "balanced"
-        gives all classes the same total weight.
+        Factors for the weights of each class's rows. "balanced" gives all classes the same total
+        weight. With more than two classes, the factor of a class counts in the problem of that
+        class against the rest, and the rows of the rest weigh 1, as in liblinear;
+        ``sample_weight`` weighs rows in all problems.
     max_iter : int, default=1000
         Limit on passes over the data, for each binary problem.
     max_time : float, default=None
@@ -178,7 +180,7 @@ class LinearSVC(
         alpha, with 0 <= alpha_k <= C s_k; for the squared hinge, alpha_k >= 0. Only with
         ``store_dual=True``.
     class_weight_ : ndarray of shape (n_classes,)
-        The factor of each class's weights.
+        The factors that ``class_weight`` stands for.
     t_ : int
         Presentations of rows so far.
     n_samples_seen_ : int

@@ -82,6 +82,25 @@ def class_factors(
     return factors
 
 
+def factors_in_problem(factors: NDArray[np.float64], positive: int) -> NDArray[np.float64]:
+    """Factor for the rows of each class in the problem of one class against the rest.
+
+    With two classes, each keeps its factor. With more, the factor of the positive class multiplies
+    its rows, and all others weigh 1, as in liblinear and scikit-learn: a factor moves the boundary
+    of its own class and leaves the other problems alone.
+
+    Examples
+    --------
+    >>> factors_in_problem(np.array([5.0, 2.0, 3.0]), positive=2)
+    array([1., 1., 3.])
+    """
+    if factors.size == 2:
+        return factors
+    in_problem = np.ones(factors.size)
+    in_problem[positive] = factors[positive]
+    return in_problem
+
+
 def require_two_classes(classes: NDArray[Any], totals: NDArray[np.float64]) -> None:
     """Raise unless two classes at least have weight."""
     present = classes[totals > 0]

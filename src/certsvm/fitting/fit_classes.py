@@ -145,7 +145,7 @@ def fit_classes(
             seed=seeds[i],
             label=source.labels[i],
             untrained=lambda: untrained(
-                source.dimension, source.weight_sum, settings.objective,
+                source.dimension, source.weight_sum(i), settings.objective,
                 source.intercept_scaling, settings.tol, solver,
             ),
             start=None if start is None else start[i],

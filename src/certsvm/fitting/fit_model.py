@@ -135,7 +135,7 @@ def fit_stream(
     categorical : bool, default=False
         For tables and Arrow data: whether columns of strings become one-hot.
     class_weight : dict or "balanced", default=None
-        Factors for the weights of each class's rows.
+        Factors for the weights of each class's rows, as in ``LinearSVC``.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float, default=1.0

@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.fitting.class_weights import ClassWeight, class_factors, positive_classes
+from certsvm.fitting.class_weights import (
+    ClassWeight,
+    class_factors,
+    factors_in_problem,
+    positive_classes,
+)
 from certsvm.kernels.losses import HINGE
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows, Vector
@@ -71,17 +76,19 @@ class OnlineModel:
         """
         y_index = np.searchsorted(self.classes, y)
         factors = class_factors(class_weight, self.classes, np.ones(self.classes.size))
-        if (factors != 1.0).any():
-            weights = factors[y_index] * (1.0 if weights is None else weights)
-        counted = rows.n_rows if weights is None else np.count_nonzero(weights)
-        if not counted:
-            return factors
+        t = self.t
         for i, positive in enumerate(positive_classes(self.classes.size)):
+            of_rows = factors_in_problem(factors, positive)[y_index]
+            of_rows = of_rows if weights is None else of_rows * weights
+            counted = np.count_nonzero(of_rows)
+            if not counted:
+                continue
             signs = np.where(y_index == positive, 1.0, -1.0)
             # C is such that lambda = 1 / (C m) comes out as 1 / C_total.
-            problem = Problem(rows, signs, C=C_total / counted, weights=weights)
+            problem = Problem(rows, signs, C=C_total / counted, weights=of_rows)
             w = problem.weight_vector(self.coef[i], float(self.intercept[i]))
-            w, t = present_once(problem, w, self.t)
+            w, presented = present_once(problem, w, self.t)
+            t = max(t, presented)
             self.coef[i], self.intercept[i] = problem.coefficients(w)
         self.t = t
         return factors

@@ -25,6 +25,7 @@ from certsvm.fitting.class_weights import (
     ClassWeight,
     class_factors,
     classes_of,
+    factors_in_problem,
     positive_classes,
     require_two_classes,
 )
@@ -49,7 +50,8 @@ class Source(ABC):
     totals : ndarray of shape (n_classes,)
         The total weight of each class's rows.
     class_weight : dict, "balanced" or None
-        Factors for the weights of each class's rows.
+        Factors for the weights of each class's rows; with more than two classes, in the problem of
+        that class only.
 
     Attributes
     ----------
@@ -87,7 +89,9 @@ class Source(ABC):
         """Weigh the classes."""
         self.class_weight = class_weight
         self.factors = class_factors(class_weight, self.classes, self.totals)
-        require_two_classes(self.classes, self.totals * self.factors)
+        # With more classes, each problem has the rows of the others, whatever their factors.
+        factors = self.factors if self.classes.size == 2 else 1.0
+        require_two_classes(self.classes, self.totals * factors)
 
     @property
     def positive(self) -> list[int]:
@@ -104,10 +108,13 @@ class Source(ABC):
         """Length of weight vectors."""
         return dimension_of(self.n_columns, self.intercept_scaling)
 
-    @property
-    def weight_sum(self) -> float:
-        """Of the rows' weights, in each problem."""
-        return math.fsum((self.totals * self.factors).tolist())
+    def factors_in(self, i: int) -> Vector:
+        """The factors of the classes' rows in the i-th problem."""
+        return factors_in_problem(self.factors, self.positive[i])
+
+    def weight_sum(self, i: int) -> float:
+        """Of the rows' weights in the i-th problem."""
+        return math.fsum((self.totals * self.factors_in(i)).tolist())
 
     @abstractmethod
     def problem(self, i: int, objective: Objective) -> BaseProblem:
@@ -214,19 +221,19 @@ class MemorySource(Source):
     def problem(self, i: int, objective: Objective) -> Problem:
         """The i-th problem."""
         signs = np.where(self.y_index == self.positive[i], 1.0, -1.0)
-        return Problem(self.rows, signs, weights=self._weights_of_problems(), **objective.keywords)
+        return Problem(self.rows, signs, weights=self._weights_in(i), **objective.keywords)
 
-    def _weights_of_problems(self) -> Vector | None:
-        """The weight of each row: its own times its class's; None if all are one."""
-        if (self.factors == 1.0).all():
+    def _weights_in(self, i: int) -> Vector | None:
+        """The weight of each row in the i-th problem; None if all are one."""
+        factors = self.factors_in(i)
+        if (factors == 1.0).all():
             return self.row_weights
-        factors: Vector = self.factors[self.y_index]
-        return factors if self.row_weights is None else factors * self.row_weights
+        of_rows: Vector = factors[self.y_index]
+        return of_rows if self.row_weights is None else of_rows * self.row_weights
 
-    @property
-    def weight_sum(self) -> float:
-        """Of the rows' weights, added in pairs."""
-        weights = self._weights_of_problems()
+    def weight_sum(self, i: int) -> float:
+        """Of the rows' weights in the i-th problem, added in pairs."""
+        weights = self._weights_in(i)
         return float(self.n_rows) if weights is None else float(weights.sum())
 
     def at_once(self, solver: Solver, n_jobs: int) -> int:
@@ -276,7 +283,7 @@ class StreamSource(Source):
     def problem(self, i: int, objective: Objective) -> StreamedProblem:
         """The i-th problem."""
         return StreamedProblem(
-            self.stream, self.positive[i], class_factors=self.factors, **objective.keywords
+            self.stream, self.positive[i], class_factors=self.factors_in(i), **objective.keywords
         )
 
     @property

@@ -55,7 +55,8 @@ class Model:
     classes : ndarray of shape (n_classes,)
         Labels, ascending: int64, float64, bool or str.
     class_weight : ndarray of shape (n_classes,)
-        Factors of the row weights of each class.
+        Factors of the row weights of each class; with more than two classes, in the problem of
+        that class only.
     certificates : tuple of Certificate
         One for each row of ``coef``, or none.
     parameters : dict

@@ -13,7 +13,11 @@ from certsvm.certificates.balls import Array, Balls, row_blocks, row_sizes, unfl
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.enclosures import Vector
 from certsvm.certificates.support import ScoredRows, SupportSurvey
-from certsvm.certificates.verification import checked_weights, positions
+from certsvm.certificates.verification import (
+    checked_weights,
+    positions,
+    weights_in_problem,
+)
 from certsvm.matrices import refuse_masked
 
 
@@ -153,9 +157,7 @@ class Optimum:
             refuse_masked(y=labels)
             first, labels = 0, np.asarray(labels).ravel()
             position = positions(classes, labels, labels.size)
-            weights = checked_weights(class_weight[position], labels.size)
-            if given is not None:
-                weights = weights * checked_weights(given, labels.size)
+            given = checked_weights(np.ones(labels.size) if given is None else given, labels.size)
             for rows in self._scored(block):
                 low, high = self.balls.score_intervals(rows.scores, rows.sizes)
                 part = slice(first, first + len(low))
@@ -165,7 +167,10 @@ class Optimum:
                 for i, survey in enumerate(surveys):
                     positive = 1 if n_problems == 1 else i
                     signs = np.where(position[part] == positive, 1.0, -1.0)
-                    survey.add(rows, low[:, i], high[:, i], signs, weights[part])
+                    weights = weights_in_problem(
+                        class_weight, position[part], positive, given[part]
+                    )
+                    survey.add(rows, low[:, i], high[:, i], signs, weights)
             if first != labels.size:
                 raise ValueError(f"X has not as many rows as y, which has {labels.size} labels")
         status = np.stack([survey.finish() for survey in surveys], axis=1)

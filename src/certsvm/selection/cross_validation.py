@@ -108,7 +108,8 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         Whether the penalty contains the weight behind the intercept, as in ``LinearSVC``.
         ``certify`` needs it.
     class_weight : dict or "balanced", default=None
-        Factors for the weights of each class's rows in training; "balanced" for each fold.
+        Factors for the weights of each class's rows in training, as in ``LinearSVC``; "balanced"
+        for each fold.
     max_iter : int, default=1000
         Limit on passes over the data, for each binary problem.
     max_time : float, default=None

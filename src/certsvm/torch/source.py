@@ -24,7 +24,7 @@ from certsvm.training.result import Result
 
 # Bytes that a problem needs for each row, and that the problems trained in lockstep may take
 # together: a share of the free memory of a GPU, or a fixed amount.
-_PER_ROW, _SHARE, _ROOM = 96, 0.4, 2.0**31
+_PER_ROW, _SHARE, _ROOM = 104, 0.4, 2.0**31
 
 
 class TensorSource(Source):
@@ -77,20 +77,22 @@ class TensorSource(Source):
         super().__init__(classes, totals.double().cpu().numpy(), class_weight)
 
     def set_class_weight(self, class_weight: ClassWeight) -> None:
-        """Set the class weights, and with them the row weights."""
+        """Weigh the classes; problems in lockstep have the weights from before."""
         super().set_class_weight(class_weight)
-        # The problems that are being trained in lockstep, all with the present weights.
         self._group: ProblemGroup | None = None
         self._objective: Objective | None = None
-        self._weights = self._sample_weight
-        if (self.factors != 1.0).any():
-            factors = as_tensor(self.factors, self.rows.device)[self._codes]
-            self._weights = factors if self._weights is None else factors * self._weights
 
-    @property
-    def weight_sum(self) -> float:
-        """Sum of the row weights, rounded up."""
-        return sizes_of(self.rows, self._weights).weight_sum
+    def _weights_in(self, i: int) -> Tensor | None:
+        """The weight of each row in the i-th problem; None if all are one."""
+        factors = self.factors_in(i)
+        if (factors == 1.0).all():
+            return self._sample_weight
+        of_rows = as_tensor(factors, self.rows.device)[self._codes]
+        return of_rows if self._sample_weight is None else of_rows * self._sample_weight
+
+    def weight_sum(self, i: int) -> float:
+        """Sum of the row weights in the i-th problem, rounded up."""
+        return sizes_of(self.rows, self._weights_in(i)).weight_sum
 
     def solver(self, solver: str | Solver, objective: Objective = HINGE_OBJECTIVE) -> Solver:
         """The second-order method, the only solver for tensors."""
@@ -127,7 +129,9 @@ class TensorSource(Source):
 
     def _problem(self, i: int, objective: Objective) -> TensorProblem:
         signs = 2 * (self._codes == self.positive[i]).to(torch.int8) - 1
-        return TensorProblem(self.rows, signs, row_weights=self._weights, **objective.keywords)
+        return TensorProblem(
+            self.rows, signs, row_weights=self._weights_in(i), **objective.keywords
+        )
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
         """Release the memory of a group after its last problem."""
