@@ -8,6 +8,8 @@ alone.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -115,6 +117,43 @@ X.filled(value) or sklearn.impute.SimpleImputer, or remove their rows.
                 f"there is no value for them. Fill them in, with {name}.filled(value) or "
                 "sklearn.impute.SimpleImputer, or remove their rows."
             )
+
+
+def columns_in_order(X: Any, names: Iterable[str] | None) -> Any:
+    """A data frame with its columns in the order of ``names``; anything else as it is.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        A frame of pandas or polars, a table of Arrow, or rows without names.
+    names : iterable of str, or None
+        Names of the columns; None takes the columns by position.
+
+    Returns
+    -------
+    X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        A ValueError tells which columns are missing, unknown or there twice.
+    """
+    columns = getattr(X, "column_names", getattr(X, "columns", None))
+    if names is None or columns is None:
+        return X
+    wanted, columns = list(names), list(columns)
+    if columns == wanted:
+        return X
+    known, counts = set(wanted), Counter(columns)
+    faults = {
+        "has no columns": [name for name in wanted if name not in counts],
+        "has unknown columns": [name for name in counts if name not in known],
+        "has several columns": [name for name, count in counts.items() if count > 1],
+    }
+    told = [f"{fault} {_listed(found)}" for fault, found in faults.items() if found]
+    if told:
+        raise ValueError(f"X {' and '.join(told)}: the columns must be those of the training data")
+    return X.select(wanted) if hasattr(X, "select") else X[wanted]
+
+
+def _listed(names: list[Any]) -> str:
+    return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
 
 
 def _refuse_unreal(X: Any) -> None:

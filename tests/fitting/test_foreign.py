@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier, SGDClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVR, NuSVC, OneClassSVM
 from sklearn.svm import LinearSVC as LiblinearSVC
+from sklearn.utils import all_estimators
 
-from certsvm import LinearSVC, bound
+from certsvm import LinearSVC, LinearSVCCV, Model, bound
 from certsvm.demo import text_like
 from certsvm.kernels.losses import LOSSES
+from certsvm.models.liblinear import load_liblinear
 from tests.exact import exact_optimum
 from tests.problems import Case, cases, exact, exact_objective
 
@@ -72,7 +78,7 @@ def test_the_default_of_scikit_learn_is_certified(intercept_scaling: float) -> N
     assert (certificate.loss, certificate.penalize_intercept) == ("squared_hinge", True)
     assert certificate.intercept_scaling == intercept_scaling
     # On the hinge loss, it is not optimal.
-    with pytest.warns(UserWarning, match="LinearSVC was not trained on the hinge loss"):
+    with pytest.warns(UserWarning, match="LinearSVC minimised another objective"):
         assert bound(clf, X, y, loss="hinge", tol=1e-3).proved_gap > 0.01
 
 
@@ -85,7 +91,9 @@ def test_an_intercept_without_penalty_is_certified_as_such(loss: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         free = bound(clf, X + 1.0, y, C=C, tol=1e-3, max_iter=1000)
+    with pytest.warns(UserWarning, match="intercept without penalty"):
         penalised = bound(clf, X + 1.0, y, C=C, tol=1e-3, penalize_intercept=True)
+    with pytest.warns(UserWarning, match="intercept without penalty"):
         scaled = bound(clf, X + 1.0, y, C=C, tol=1e-3, intercept_scaling=1.0)
     assert (free.loss, free.penalize_intercept) == (loss, False)
     assert free.proved_gap < 0.02
@@ -109,14 +117,162 @@ def test_libsvm_of_two_classes_is_certified(class_weight: Any) -> None:
     assert certificate.primal == pytest.approx(J)
 
 
-def test_the_objective_of_a_certified_model_is_that_of_its_certificate() -> None:
-    clf = LinearSVC(C=C, random_state=0).fit(X, y)
-    squared = LiblinearSVC(C=C, tol=1e-8).fit(X, y)
-    clf.coef_, clf.intercept_ = squared.coef_, squared.intercept_
-    clf.certificates_ = [replace(clf.certificates_[0], loss="squared_hinge")]
-    assert bound(clf, X, y).loss == "squared_hinge"
-    clf.certificates_ = [replace(clf.certificates_[0], penalize_intercept=False)]
-    assert not bound(clf, X, y).penalize_intercept
+SMALL, TWO = X[:40, :3].round(3), y[:40]
+THREE = np.arange(40) % 3
+KNOWN: list[tuple[Any, Any, tuple[float, str, float, bool]]] = [
+    (LiblinearSVC(C=0.3), TWO, (0.3, "squared_hinge", 1.0, True)),
+    (LiblinearSVC(C=0.3), THREE, (0.3, "squared_hinge", 1.0, True)),
+    (LiblinearSVC(loss="hinge", intercept_scaling=4.0), TWO, (1.0, "hinge", 4.0, True)),
+    (LiblinearSVC(fit_intercept=False), THREE, (1.0, "squared_hinge", 0.0, True)),
+    (SGDClassifier(alpha=0.01), THREE, (2.5, "hinge", 1.0, False)),
+    (SGDClassifier("squared_hinge", alpha=0.01), TWO, (2.5, "squared_hinge", 1.0, False)),
+    (SGDClassifier(alpha=0.01, average=True), TWO, (2.5, "hinge", 1.0, False)),
+    (SVC(C=0.3, kernel="linear"), TWO, (0.3, "hinge", 1.0, False)),
+    (LinearSVC(0.3, loss="squared_hinge"), THREE, (0.3, "squared_hinge", 1.0, True)),
+    (LinearSVC(0.3, penalize_intercept=False), TWO, (0.3, "hinge", 1.0, False)),
+    (LinearSVCCV(Cs=[0.3], fit_intercept=False, cv=2), THREE, (0.3, "hinge", 0.0, True)),
+    (GridSearchCV(LiblinearSVC(), {"C": [0.3]}, cv=2), TWO, (0.3, "squared_hinge", 1.0, True)),
+]
+
+
+@pytest.mark.parametrize(("clf", "labels", "objective"), KNOWN)
+def test_the_objective_is_the_models_own(
+    clf: Any, labels: Any, objective: tuple[float, str, float, bool]
+) -> None:
+    C, loss, rho, penalised = objective
+    clf.fit(SMALL, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = bound(clf, SMALL, labels, max_iter=1)
+    fitted = getattr(clf, "best_estimator_", clf)
+    certificates = found if isinstance(found, list) else [found]
+    positive = [1] if labels is TWO else [0, 1, 2]
+    intercepts = np.broadcast_to(fitted.intercept_, len(positive))
+    for label, coef, b, certificate in zip(
+        positive, fitted.coef_, intercepts, certificates, strict=True
+    ):
+        signs = np.where(labels == label, 1.0, -1.0)
+        case = Case(SMALL, signs, None, C, rho, "dense-float64-int32", loss, penalised)
+        J = exact_objective(case, [*coef, b / rho] if rho else coef)
+        assert abs(exact(certificate.primal) - J) <= exact(certificate.primal_rounding)
+        for text in (repr(certificate), certificate.problem):
+            assert loss in text.replace(" ", "_")
+
+
+OTHERS: list[tuple[Any, Any, float | None]] = [
+    (LiblinearSVC(penalty="l1"), TWO, None),
+    (LiblinearSVC(penalty="l1"), TWO, 1.0),
+    (LiblinearSVC(multi_class="crammer_singer"), THREE, None),
+    (LogisticRegression(), TWO, None),
+    (RidgeClassifier(), THREE, 1.0),
+    (Perceptron(), TWO, 1.0),
+    (NuSVC(kernel="linear"), TWO, 1.0),
+    (SGDClassifier(alpha=0.01, penalty="elasticnet"), TWO, None),
+    (SGDClassifier(alpha=0.01, early_stopping=True), TWO, None),
+    (SGDClassifier("modified_huber"), TWO, 1.0),
+    (SGDClassifier(penalty=None), TWO, 1.0),
+    # An objective of ours, but not this one.
+    (LiblinearSVC(), TWO, 2.0),
+    (LinearSVC(), TWO, 2.0),
+]
+
+
+@pytest.mark.parametrize(("clf", "labels", "C"), OTHERS)
+def test_bound_warns_of_an_objective_that_is_not_the_models(clf: Any, labels: Any, C: Any) -> None:
+    clf.fit(SMALL, labels)
+    with pytest.warns(UserWarning, match=type(clf).__name__):
+        bound(clf, SMALL, labels, C=C, max_iter=1)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_no_other_linear_model_of_scikit_learn_is_taken_for_one_of_ours() -> None:
+    silent: set[str] = set()
+    heard: set[str] = set()
+    for name, cls in all_estimators():
+        if cls.__module__.split(".")[1] not in ("linear_model", "svm", "discriminant_analysis"):
+            continue
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                model = cls(**({"kernel": "linear"} if "kernel" in cls().get_params() else {}))
+                model.fit(SMALL, TWO)
+            except (TypeError, ValueError):
+                continue  # regressors of several outputs
+            caught.clear()
+            try:
+                bound(model, SMALL, TWO, max_iter=1)
+            except ValueError as error:
+                caught.append(error)  # type: ignore[arg-type]
+        (heard if caught else silent).add(name)
+    assert silent == {"LinearSVC", "SGDClassifier", "SVC"}
+    assert {"LogisticRegression", "Perceptron", "LinearSVR", "SGDOneClassSVM", "Ridge"} < heard
+
+
+def test_parameters_that_were_set_after_fit_do_not_count() -> None:
+    clf = LinearSVC(C, class_weight={1: 2.0}, random_state=0).fit(X, y)
+    certificate = bound(clf, X, y)
+    clf.set_params(
+        C=100.0, loss="squared_hinge", fit_intercept=False, intercept_scaling=3.0,
+        penalize_intercept=False, class_weight=None,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert bound(clf, X, y) == certificate
+    assert certificate.primal == pytest.approx(clf.certificate_.primal)
+
+
+def test_after_partial_fit_the_parameters_tell_the_objective() -> None:
+    clf = LinearSVC(C, random_state=0).partial_fit(X, y, classes=[0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        certificate = bound(clf, X, y)
+    assert certificate.problem == LinearSVC(C).fit(X, y).certificate_.problem
+
+
+def test_a_model_from_a_file_tells_its_objective(tmp_path: Path) -> None:
+    clf = LinearSVC(C, penalize_intercept=False, random_state=0).fit(X, y)
+    clf.to_model().save(tmp_path / "a.model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert bound(Model.load(tmp_path / "a.model"), X, y) == bound(clf, X, y)
+
+
+@pytest.mark.parametrize("solver", ["L2R_L2LOSS_SVC", "MCSVM_CS"])
+def test_a_model_of_liblinear_has_a_loss_but_no_C(tmp_path: Path, solver: str) -> None:
+    clf = LiblinearSVC(C=C).fit(X, THREE := np.arange(len(y)) % 3)
+    weights = "\n".join(" ".join(map(repr, row)) for row in clf.coef_.T.tolist())
+    (tmp_path / "a.txt").write_text(
+        f"solver_type {solver}\nnr_class 3\nlabel 0 1 2\nnr_feature 10\nbias -1\nw\n{weights}\n"
+    )
+    model = load_liblinear(tmp_path / "a.txt")
+    with pytest.raises(ValueError, match="pass the C"):
+        bound(model, X, THREE)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        certificates: Any = bound(model, X, THREE, C=C, max_iter=1)
+    assert len(caught) == (solver == "MCSVM_CS")
+    expected = "hinge" if solver == "MCSVM_CS" else "squared_hinge"
+    assert {certificate.loss for certificate in certificates} == {expected}
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize(
+    "clf", [LiblinearSVC(C=C), LinearSVC(C, random_state=0), LinearSVCCV(Cs=[C], random_state=0)]
+)
+def test_columns_of_a_frame_are_matched_by_name(clf: Any, frame: Any) -> None:
+    names = [f"x{i}" for i in range(10)]
+    data = frame(dict(zip(names, X.T, strict=True)))
+    model = clf.fit(data, y)
+    certificate = bound(model, data, y)
+    assert bound(model, data[names[::-1]], y) == certificate
+    assert bound(model, X, y) == certificate
+    with pytest.raises(ValueError, match="'x0'"):
+        bound(model, data[names[1:]], y)
+    names[3] = "other"
+    with pytest.raises(ValueError, match=r"'x3'.*'other'"):
+        bound(model, frame(dict(zip(names, X.T, strict=True))), y)
+    # Without names, columns go by position.
+    assert bound(clf.fit(X, y), data, y) == bound(clf, X, y)
 
 
 def test_sparse_weights_are_weights() -> None:
@@ -196,17 +352,6 @@ def test_weights_and_classes() -> None:
         assert again.dual <= ours.primal
 
 
-def test_a_model_of_another_loss_is_told_apart() -> None:
-    lasso = LiblinearSVC(C=C, penalty="l1").fit(X, y)
-    with pytest.warns(UserWarning, match="not trained on the squared hinge loss with an L2"):
-        bound(lasso, X, y)
-    with pytest.warns(UserWarning, match="LogisticRegression was not trained on the hinge loss"):
-        bound(LogisticRegression(C=C).fit(X, y), X, y)
-    huber = SGDClassifier(loss="modified_huber").fit(X, y)
-    with pytest.warns(UserWarning, match="SGDClassifier was not trained on the hinge loss"):
-        bound(huber, X, y, C=C)
-
-
 def test_one_row_of_coefficients_is_a_weight_vector() -> None:
     clf = LinearSVC(C=C, fit_intercept=False, random_state=0).fit(X, y)
     assert bound(clf.coef_, X, y, C=C) == bound(clf.coef_[0], X, y, C=C)
@@ -223,6 +368,9 @@ def test_one_row_of_coefficients_is_a_weight_vector() -> None:
         (lambda: bound(np.zeros(10), X, y, C=1.0, tol=-1), "tol"),
         (lambda: bound(make_pipeline(LinearSVC()).fit(X, y), X, y, C=1.0), "its last step"),
         (lambda: bound(LiblinearSVC(), X, y, C=1.0), "has no coef_"),
+        (lambda: bound(CalibratedClassifierCV(LinearSVC()).fit(X, y), X, y), "has no coef_"),
+        (lambda: bound(LinearSVR().fit(X, y), X, y, C=1.0), "not a classifier"),
+        (lambda: bound(OneClassSVM(kernel="linear").fit(X), X, y, C=1.0), "not a classifier"),
         (lambda: bound(np.full(10, np.nan), X, y, C=1.0), "finite"),
         (lambda: bound(np.zeros(10), X, y, C=1.0, intercept_scaling=0.0), "intercept_scaling"),
         (lambda: bound(LiblinearSVC().fit(X, y), X, y, intercept=1.0), "its own intercept"),
@@ -248,5 +396,7 @@ def test_an_intercept_that_the_problem_does_not_have() -> None:
     clf = LiblinearSVC(C=0.1, loss="hinge", fit_intercept=False).fit(X, y)
     assert bound(clf, X, y).met
     clf.intercept_ = np.array([0.5])
-    with pytest.raises(ValueError, match=r"an intercept, 0\.5, but fit_intercept=False"):
+    with pytest.raises(ValueError, match=r"an intercept, 0\.5, but was trained without one"):
         bound(clf, X, y)
+    with pytest.warns(UserWarning, match="another objective"):
+        assert bound(clf, X, y, intercept_scaling=2.0).intercept_scaling == 2.0

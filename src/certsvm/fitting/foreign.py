@@ -15,7 +15,9 @@ from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.weights import dense
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
-from certsvm.matrices import refuse_masked
+from certsvm.matrices import columns_in_order, refuse_masked
+from certsvm.models.model import Model
+from certsvm.problem.base import positive_C
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
 from certsvm.problem.room import require_room
@@ -52,32 +54,37 @@ def bound(
     training from there, until the target is proved, or more passes could not help: the gap that
     remains is then the model's own.
 
-    The objective is the classifier's own, if it is the hinge loss or its square with an L2 penalty:
-    scikit-learn's ``LinearSVC`` minimises the squared hinge by default and penalises the intercept,
-    its ``SGDClassifier`` and ``SVC`` minimise the hinge and do not. A model that was trained on
-    something else may be optimal for that and not for this.
+    The objective is the classifier's own, if that is known to be the hinge loss or its square with
+    an L2 penalty, for each class against the rest: of certsvm's models what their certificates are
+    about, and of scikit-learn's ``LinearSVC``, ``SGDClassifier`` and ``SVC`` what their parameters
+    say. ``LinearSVC`` minimises the squared hinge by default and penalises the intercept, the
+    others minimise the hinge and do not. ``bound`` warns if the certificate is about another
+    objective than the classifier's own, or if that is not known: a model may be optimal for its
+    own objective and far from optimal for another.
 
     Parameters
     ----------
-    model : array-like of shape (n_features,) or fitted linear classifier
-        The weight vector, or anything with ``coef_`` and ``intercept_``: a ``LinearSVC``,
-        scikit-learn's ``LinearSVC`` or ``SGDClassifier``, an ``SVC`` with a linear kernel and two
-        classes, ...
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        The training data.
+    model : array-like of shape (n_features,), Model or fitted linear classifier
+        The weight vector, a ``Model``, or a classifier with ``coef_``, ``intercept_`` and
+        ``classes_``: a ``LinearSVC``, scikit-learn's ``LinearSVC`` or ``SGDClassifier``, an ``SVC``
+        with a linear kernel and two classes, ... Of a search, such as ``LinearSVCCV`` or
+        scikit-learn's ``GridSearchCV``, it is the ``best_estimator_``.
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        The training data. The columns of a frame are matched by name if the model has names.
     y : array-like of shape (n_samples,)
         Their labels. For a weight vector, the larger of two labels is the positive one.
     C : float, default=None
         Weight of the loss. None takes the classifier's own ``C``; of scikit-learn's
         ``SGDClassifier``, ``1 / (alpha * n_samples)``.
     loss : {"hinge", "squared_hinge"}, default=None
-        The loss. None takes the classifier's own; of a weight vector, the hinge.
+        The loss. None takes the classifier's own, or the hinge.
     intercept : float, default=None
         Intercept that goes with a weight vector; None means that there is none. A classifier
         brings its own.
     intercept_scaling : float, default=None
         Height of the constant column behind the intercept: if it is penalised, then as the weight
-        of such a column. None takes the classifier's own, or 1.
+        of such a column. None takes the classifier's own; of a weight vector, 1 if it has an
+        intercept.
     penalize_intercept : bool, default=None
         Whether the certificate is about the problem in which the intercept is penalised. None takes
         what the classifier does; an intercept of a weight vector, or with an ``intercept_scaling``,
@@ -94,7 +101,8 @@ def bound(
     Returns
     -------
     certificate : Certificate, or list of Certificate for several classes
-        About this weight vector, not about a better one that was found on the way.
+        About this weight vector, not about a better one that was found on the way. ``problem`` says
+        what the objective is.
 
     Examples
     --------
@@ -111,28 +119,32 @@ def bound(
         raise ValueError(f"intercept_scaling must be > 0, got {intercept_scaling!r}")
     refuse_masked(y=y, sample_weight=sample_weight)
     labels = np.asarray(y).ravel()
-    if hasattr(model, "coef_"):
+    names = _fitted(model, "feature_names")
+    model = getattr(model, "best_estimator_", model)
+    is_vector = _fitted(model, "coef") is None
+    if is_vector:
+        functions = _function_of_vector(model, labels, intercept or 0.0)
+        minimised = {**_DEFAULTS, "intercept_scaling": 0.0 if intercept is None else 1.0}
+    else:
         if intercept is not None:
             raise ValueError("a classifier brings its own intercept; leave intercept out")
         functions = _functions_of(model, labels)
-        if penalize_intercept is None:
-            penalize_intercept = intercept_scaling is not None or _penalizes_intercept(model)
-        rho = intercept_scaling or float(getattr(model, "intercept_scaling", 1.0))
-        rho = rho if getattr(model, "fit_intercept", True) else 0.0
-        C = _C_of(model, labels.size) if C is None else C
-        own = _loss_of(model)
-        loss = own or HINGE.name if loss is None else loss
-        if loss != own or _parameters(model).get("penalty", "l2") != "l2":
-            _warn_of_other_objective(model, loss)
-    else:
-        functions = _function_of_vector(model, labels, intercept or 0.0)
-        rho = 0.0 if intercept is None else intercept_scaling or 1.0
-    if C is None:
-        raise ValueError("pass the C of the problem")
-    objective = Objective(
-        C, loss_named(loss or HINGE.name), penalize_intercept is None or penalize_intercept
-    )
-    rows = Rows(X, intercept_scaling=rho)
+        minimised = _minimised(model, labels.size)
+        X = columns_in_order(X, names)
+    if penalize_intercept is None and intercept_scaling is not None:
+        penalize_intercept = True
+    given = {
+        "C": C, "loss": loss, "intercept_scaling": intercept_scaling,
+        "penalize_intercept": penalize_intercept,
+    }  # fmt: skip
+    asked = {**minimised, **{name: value for name, value in given.items() if value is not None}}
+    if "C" not in asked:
+        raise ValueError(f"{type(model).__name__} has no parameter C; pass the C of the problem")
+    asked["C"] = positive_C(asked["C"])
+    objective = Objective(asked["C"], loss_named(asked["loss"]), asked["penalize_intercept"])
+    if not is_vector:
+        _warn_of_other_objective(model, {**asked, **minimised}, asked)
+    rows = Rows(X, intercept_scaling=asked["intercept_scaling"])
     require_room(rows.dimension, Auto.n_vectors, rows)
     weights = _weights(model, labels, sample_weight, rows.n_rows)
     certificates = []
@@ -141,10 +153,11 @@ def bound(
             raise ValueError(f"X has {rows.n_columns} columns, the model {coef.size}")
         if not (np.isfinite(coef).all() and np.isfinite(b)):
             raise ValueError("the weights must be finite")
-        if b != 0.0 and rho == 0.0:
+        if b != 0.0 and rows.intercept_scaling == 0.0:
             raise ValueError(
-                f"the classifier has an intercept, {b:g}, but fit_intercept=False. Set "
-                "fit_intercept=True to measure it with the intercept."
+                f"the classifier has an intercept, {b:g}, but was trained without one "
+                "(fit_intercept=False). Pass intercept_scaling, or penalize_intercept=False, too, "
+                "to measure it with an intercept."
             )
         signs = np.where(labels == positive, 1.0, -1.0)
         problem = Problem(rows, signs, weights=weights, **objective.keywords)
@@ -157,66 +170,93 @@ Function: TypeAlias = tuple[Any, NDArray[Any], float]
 """A class, and the coefficients and the intercept of its linear function against the rest."""
 
 
+# What is assumed where a model does not tell.
+_DEFAULTS: dict[str, Any] = {"loss": HINGE.name, "penalize_intercept": True}
+
+
+def _fitted(model: Any, name: str) -> Any:
+    """What a ``Model`` has under this name, and a fitted classifier under scikit-learn's."""
+    if isinstance(model, Model):
+        return getattr(model, name)
+    return getattr(model, "feature_names_in_" if name == "feature_names" else f"{name}_", None)
+
+
 def _functions_of(model: Any, labels: NDArray[Any]) -> list[Function]:
     """The linear functions of a classifier, one for each class against the rest."""
-    classes = model.classes_
+    classes = _fitted(model, "classes")
+    if classes is None:
+        raise ValueError(f"{type(model).__name__} has no classes_: it is not a classifier")
     positive = classes[1:] if len(classes) == 2 else classes
-    coefs = np.atleast_2d(dense(model.coef_))
+    coefs = np.atleast_2d(dense(_fitted(model, "coef")))
     # Between several classes, libsvm's are functions of one against another.
-    if len(coefs) != len(positive) or (_is_libsvm(model) and len(classes) > 2):
+    if len(coefs) != len(positive) or (hasattr(model, "n_support_") and len(classes) > 2):
         raise ValueError(
             f"{type(model).__name__} is not one linear function per class against the rest"
         )
     if np.setdiff1d(labels, classes).size:
         raise ValueError("y contains labels that the model was not trained on")
-    intercepts = np.atleast_1d(model.intercept_)
+    # Without an intercept, scikit-learn has a single zero.
+    intercepts = np.broadcast_to(np.ravel(_fitted(model, "intercept")), len(coefs))
     return [
         (label, np.ravel(coef), float(b))
         for label, coef, b in zip(positive, coefs, intercepts, strict=True)
     ]
 
 
-def _is_libsvm(model: Any) -> bool:
-    """Whether it is an ``SVC``, from scikit-learn or elsewhere."""
-    return hasattr(model, "n_support_")
+def _minimised(model: Any, n_rows: int) -> dict[str, Any]:
+    """What a classifier minimised, as far as it tells."""
+    certificates = _fitted(model, "certificates")
+    if certificates:
+        # Parameters may have been changed since fit.
+        names = ("C", "intercept_scaling", *_DEFAULTS)
+        return {name: getattr(certificates[0], name) for name in names}
+    parameters = _parameters(model)
+    if isinstance(model, Model):
+        told = {name: parameters[name] for name in ("C", *_DEFAULTS) if name in parameters}
+        return {**_DEFAULTS, **told, "intercept_scaling": model.intercept_scaling}
+    rho = parameters.get("intercept_scaling", 1.0) if parameters.get("fit_intercept", True) else 0.0
+    # An intercept has a scale where it is penalised like a weight.
+    penalised = parameters.get("penalize_intercept", "intercept_scaling" in parameters)
+    objective = {**_DEFAULTS, "intercept_scaling": rho, "penalize_intercept": penalised}
+    if parameters.get("loss") in LOSSES:
+        objective["loss"] = parameters["loss"]
+        # SGDClassifier minimises alpha/2 |w|^2 plus the mean of the losses.
+        if parameters.get("alpha"):
+            objective["C"] = 1.0 / (float(parameters["alpha"]) * n_rows)
+    if parameters.get("C") is not None:
+        objective["C"] = parameters["C"]
+    return objective
 
 
 def _parameters(model: Any) -> dict[str, Any]:
     """The parameters of a classifier, as far as it tells."""
+    if isinstance(model, Model):
+        return model.parameters
     parameters: dict[str, Any] = model.get_params() if hasattr(model, "get_params") else {}
     return parameters
 
 
-def _loss_of(model: Any) -> str | None:
-    """The loss that a classifier minimises; None if it is none that can be certified."""
-    if getattr(model, "certificates_", None):
-        # Parameters may have been changed since fit.
-        return str(model.certificates_[0].loss)
+def _is_known(model: Any) -> bool:
+    """Whether a classifier is known to minimise the objective that ``_minimised`` tells."""
+    if _fitted(model, "certificates"):
+        return True
     parameters = _parameters(model)
-    if _is_libsvm(model) and "C" in parameters:
-        return HINGE.name
-    loss = parameters.get("loss")
-    return loss if loss in LOSSES else None
-
-
-def _penalizes_intercept(model: Any) -> bool:
-    """Whether a classifier penalises its intercept."""
-    if getattr(model, "certificates_", None):
-        return bool(model.certificates_[0].penalize_intercept)
-    parameters = _parameters(model)
-    # An intercept has a scale where it is penalised like a weight.
-    return bool(parameters.get("penalize_intercept", "intercept_scaling" in parameters))
-
-
-def _C_of(model: Any, n_rows: int) -> float:
-    """The weight of the sum of the losses."""
-    parameters = _parameters(model)
-    if "C" in parameters:
-        return float(parameters["C"])
-    # SGDClassifier minimises alpha/2 |w|^2 plus the mean of the losses.
-    if parameters.get("alpha") and parameters.get("loss") in LOSSES:
-        return 1.0 / (float(parameters["alpha"]) * n_rows)
-    raise ValueError(f"{type(model).__name__} has no parameter C; pass the C of the problem")
+    if isinstance(model, Model):
+        # A model from liblinear has no C, and a loss if its solver minimises one of ours.
+        return not parameters.keys().isdisjoint({"C", "loss"})
+    # By name, since scikit-learn is not imported here.
+    bases = {f"{cls.__module__.split('.')[0]}.{cls.__name__}" for cls in type(model).__mro__}
+    l2 = parameters.get("penalty", "l2") == "l2"
+    if "sklearn.LinearSVC" in bases:
+        return bool(l2 and parameters.get("multi_class", "ovr") == "ovr")
+    if "sklearn.SGDClassifier" in bases:
+        # Early stopping leaves rows out. The passive-aggressive rates are no gradient descent.
+        descends = parameters.get("learning_rate") not in ("pa1", "pa2")
+        all_rows = not parameters.get("early_stopping")
+        ours = parameters.get("loss") in LOSSES and parameters.get("alpha", 0.0) > 0
+        return bool(l2 and ours and descends and all_rows)
+    # After partial_fit, certsvm's classifier has no certificates.
+    return not bases.isdisjoint({"certsvm.LinearSVC", "sklearn.SVC"})
 
 
 def _function_of_vector(model: Any, labels: NDArray[Any], intercept: float) -> list[Function]:
@@ -263,11 +303,18 @@ def certify(
     return max(certificate, better, key=lambda c: c.dual - c.dual_rounding)
 
 
-def _warn_of_other_objective(model: Any, loss: str) -> None:
+def _warn_of_other_objective(model: Any, minimised: dict[str, Any], asked: dict[str, Any]) -> None:
+    """Warn unless the model is known to have minimised what is asked about."""
+    problem, own = (Certificate(np.inf, 0.0, 0.0, **o).problem for o in (asked, minimised))
+    if not _is_known(model):
+        what = "is not known to minimise an objective of certsvm with its parameters"
+    elif own != problem:
+        what = f"minimised another objective ({own})"
+    else:
+        return
     warnings.warn(
-        f"{type(model).__name__} was not trained on the {loss.replace('_', ' ')} loss with an L2 "
-        "penalty. The certificate is about that, and so is the gap: a model may be optimal for its "
-        "own objective and far from optimal for this one.",
+        f"{type(model).__name__} {what}. The certificate is about {problem}, and so is the gap: "
+        "a model may be optimal for its own objective and far from optimal for this one.",
         stacklevel=3,
     )
 
@@ -275,7 +322,7 @@ def _warn_of_other_objective(model: Any, loss: str) -> None:
 def _weights(
     model: Any, labels: NDArray[Any], sample_weight: ArrayLike | None, n_rows: int
 ) -> NDArray[np.float64] | None:
-    factors = getattr(model, "class_weight_", None)
+    factors = _fitted(model, "class_weight")
     if factors is None and getattr(model, "class_weight", None) is not None:
         raise ValueError(
             f"{type(model).__name__} was trained with class_weight; pass the resulting weights of "
@@ -288,6 +335,6 @@ def _weights(
     if factors is None or labels.shape != (n_rows,):
         return weights
     of_rows: NDArray[np.float64] = factors[
-        np.minimum(np.searchsorted(model.classes_, labels), len(factors) - 1)
+        np.minimum(np.searchsorted(_fitted(model, "classes"), labels), len(factors) - 1)
     ]
     return of_rows if weights is None else weights * of_rows
