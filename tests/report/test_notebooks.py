@@ -12,9 +12,10 @@ from tests.markup.test_html import Found
 
 
 def test_a_certificate() -> None:
-    found = Found(Certificate(101.0, 100.0, target=0.02, bound="<b>")._repr_html_())
+    certificate = Certificate(101.0, 100.0, target=0.02, bound="<b>", intercept_scaling=1.0)
+    found = Found(certificate._repr_html_())
     assert "within 1 % of the optimum, proved (<b>)" in found.text
-    assert "hinge" in found.text
+    assert certificate.problem in found.text
     assert found.tags.count("b") == 1
 
 

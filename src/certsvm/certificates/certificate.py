@@ -171,8 +171,7 @@ class Certificate:
             element("b", str(self)),
             definitions_line(
                 {
-                    "loss": self.loss,
-                    "C": f"{self.C:g}",
+                    "problem": self.problem,
                     "J, upper bound": f"{self.primal:.10g}",
                     "L, lower bound": f"{self.dual:.10g}",
                     "rounding, at most": f"{self.primal_rounding + self.dual_rounding:.1e}",
