@@ -13,7 +13,9 @@ from certsvm.certificates.best import BestBounds
 from certsvm.certificates.certificate import Certificate, relative_gap
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
+from certsvm.certificates.verification import positions, weights_in_problem
 from certsvm.certificates.weights import dense
+from certsvm.fitting.class_weights import positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import columns_in_order, refuse_masked
 from certsvm.models.model import Model
@@ -123,12 +125,16 @@ def bound(
     model = getattr(model, "best_estimator_", model)
     is_vector = _fitted(model, "coef") is None
     if is_vector:
-        functions = _function_of_vector(model, labels, intercept or 0.0)
+        classes = np.unique(labels)
+        functions = _function_of_vector(model, classes, intercept or 0.0)
         minimised = {**_DEFAULTS, "intercept_scaling": 0.0 if intercept is None else 1.0}
     else:
         if intercept is not None:
             raise ValueError("a classifier brings its own intercept; leave intercept out")
-        functions = _functions_of(model, labels)
+        classes = _fitted(model, "classes")
+        if classes is None:
+            raise ValueError(f"{type(model).__name__} has no classes_: it is not a classifier")
+        functions = _functions_of(model, len(classes))
         minimised = _minimised(model, labels.size)
         X = columns_in_order(X, names)
     if penalize_intercept is None and intercept_scaling is not None:
@@ -146,7 +152,9 @@ def bound(
         _warn_of_other_objective(model, {**asked, **minimised}, asked)
     rows = Rows(X, intercept_scaling=asked["intercept_scaling"])
     require_room(rows.dimension, Auto.n_vectors, rows)
-    weights = _weights(model, labels, sample_weight, rows.n_rows)
+    position = positions(classes, labels, rows.n_rows)
+    given_weights = _row_weights(sample_weight, rows.n_rows)
+    factors = np.ones(len(classes)) if is_vector else _class_weights(model, len(classes))
     certificates = []
     for positive, coef, b in functions:
         if coef.shape != (rows.n_columns,):
@@ -159,15 +167,16 @@ def bound(
                 "(fit_intercept=False). Pass intercept_scaling, or penalize_intercept=False, too, "
                 "to measure it with an intercept."
             )
-        signs = np.where(labels == positive, 1.0, -1.0)
+        signs = np.where(position == positive, 1.0, -1.0)
+        weights = weights_in_problem(factors, position, positive, given_weights)
         problem = Problem(rows, signs, weights=weights, **objective.keywords)
         w = problem.weight_vector(coef.astype(np.float64), b)
         certificates.append(certify(problem, w, tol, max_iter, random_state))
     return certificates[0] if len(certificates) == 1 else certificates
 
 
-Function: TypeAlias = tuple[Any, NDArray[Any], float]
-"""A class, and the coefficients and the intercept of its linear function against the rest."""
+Function: TypeAlias = tuple[int, NDArray[Any], float]
+"""Position of a class, coefficients and intercept of its linear function against the rest."""
 
 
 # What is assumed where a model does not tell.
@@ -181,25 +190,20 @@ def _fitted(model: Any, name: str) -> Any:
     return getattr(model, "feature_names_in_" if name == "feature_names" else f"{name}_", None)
 
 
-def _functions_of(model: Any, labels: NDArray[Any]) -> list[Function]:
+def _functions_of(model: Any, n_classes: int) -> list[Function]:
     """The linear functions of a classifier, one for each class against the rest."""
-    classes = _fitted(model, "classes")
-    if classes is None:
-        raise ValueError(f"{type(model).__name__} has no classes_: it is not a classifier")
-    positive = classes[1:] if len(classes) == 2 else classes
+    positive = positive_classes(n_classes)
     coefs = np.atleast_2d(dense(_fitted(model, "coef")))
     # Between several classes, libsvm's are functions of one against another.
-    if len(coefs) != len(positive) or (hasattr(model, "n_support_") and len(classes) > 2):
+    if len(coefs) != len(positive) or (hasattr(model, "n_support_") and n_classes > 2):
         raise ValueError(
             f"{type(model).__name__} is not one linear function per class against the rest"
         )
-    if np.setdiff1d(labels, classes).size:
-        raise ValueError("y contains labels that the model was not trained on")
     # Without an intercept, scikit-learn has a single zero.
     intercepts = np.broadcast_to(np.ravel(_fitted(model, "intercept")), len(coefs))
     return [
-        (label, np.ravel(coef), float(b))
-        for label, coef, b in zip(positive, coefs, intercepts, strict=True)
+        (i, np.ravel(coef), float(b))
+        for i, coef, b in zip(positive, coefs, intercepts, strict=True)
     ]
 
 
@@ -259,19 +263,18 @@ def _is_known(model: Any) -> bool:
     return not bases.isdisjoint({"certsvm.LinearSVC", "sklearn.SVC"})
 
 
-def _function_of_vector(model: Any, labels: NDArray[Any], intercept: float) -> list[Function]:
+def _function_of_vector(model: Any, classes: NDArray[Any], intercept: float) -> list[Function]:
     """A weight vector as the linear function of the larger of two labels."""
     if hasattr(model, "fit"):
         raise ValueError(
             f"this {type(model).__name__} has no coef_: pass a fitted linear classifier; of a "
             "pipeline, its last step with the transformed X"
         )
-    classes = np.unique(labels)
     if classes.size != 2:
         raise ValueError(f"a weight vector separates two classes, y has {classes.size}")
     w = dense(model).astype(np.float64)
     # One row of a classifier's coef_ is welcome as it is.
-    return [(classes[1], w[0] if w.shape[:-1] == (1,) else w, intercept)]
+    return [(1, w[0] if w.shape[:-1] == (1,) else w, intercept)]
 
 
 def certify(
@@ -319,22 +322,20 @@ def _warn_of_other_objective(model: Any, minimised: dict[str, Any], asked: dict[
     )
 
 
-def _weights(
-    model: Any, labels: NDArray[Any], sample_weight: ArrayLike | None, n_rows: int
-) -> NDArray[np.float64] | None:
+def _class_weights(model: Any, n_classes: int) -> NDArray[np.float64]:
+    """The factors of a classifier's class weights."""
     factors = _fitted(model, "class_weight")
-    if factors is None and getattr(model, "class_weight", None) is not None:
+    if factors is not None:
+        return np.asarray(factors, dtype=np.float64)
+    if getattr(model, "class_weight", None) is not None:
         raise ValueError(
             f"{type(model).__name__} was trained with class_weight; pass the resulting weights of "
             "the rows as sample_weight, and instead of the classifier coef_[i] with intercept_[i], "
             "for the i-th class against the rest"
         )
-    weights = None
-    if sample_weight is not None:
-        weights = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), (n_rows,))
-    if factors is None or labels.shape != (n_rows,):
-        return weights
-    of_rows: NDArray[np.float64] = factors[
-        np.minimum(np.searchsorted(_fitted(model, "classes"), labels), len(factors) - 1)
-    ]
-    return of_rows if weights is None else weights * of_rows
+    return np.ones(n_classes)
+
+
+def _row_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    given = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    return np.broadcast_to(given, (n_rows,))
