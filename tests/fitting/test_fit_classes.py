@@ -12,7 +12,7 @@ import pytest
 
 from certsvm import LinearSVC
 from certsvm.data.streams import BlockStream
-from certsvm.fitting.fit_classes import Observer, Observers, fit_classes
+from certsvm.fitting.fit_classes import Observer, fit_classes
 from certsvm.fitting.fit_model import fit_model
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
@@ -55,6 +55,11 @@ class Interrupting(Observer):
         self.ended.append((label, result.passes))
 
 
+class InterruptingTasks(Interrupting):
+    def end_fit(self) -> None:
+        pass
+
+
 SLOW = Settings(solver="sgd-s", tol=0.0, max_iter=4)
 
 
@@ -62,7 +67,7 @@ SLOW = Settings(solver="sgd-s", tol=0.0, max_iter=4)
 @pytest.mark.parametrize("passes", [0, 2])
 def test_an_interrupt_keeps_the_classes_before(kind: str, passes: int) -> None:
     observer = Interrupting("b", passes)
-    results = fit_classes(source_of(kind, *several()), SLOW, observer=observer)
+    results = fit_classes(source_of(kind, *several()), SLOW, observers=[observer])
     assert [result.passes for result in results] == [4, passes, 0]
     assert [result.reason == INTERRUPTED for result in results] == [False, True, True]
     assert results[0].w.any()
@@ -75,14 +80,16 @@ def test_an_interrupt_keeps_the_classes_before(kind: str, passes: int) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupt_before_anything_is_known_is_raised(kind: str) -> None:
     with pytest.raises(KeyboardInterrupt):
-        fit_classes(source_of(kind, *several()), SLOW, observer=Interrupting("a", 0))
+        fit_classes(source_of(kind, *several()), SLOW, observers=[Interrupting("a", 0)])
 
 
 def test_an_interrupted_estimator_keeps_the_classes_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     X, y = several()
-    monkeypatch.setattr("certsvm.estimators.linear_svc.Observers", lambda *_: Interrupting("b", 0))
+    monkeypatch.setattr(
+        "certsvm.estimators.linear_svc.FitTasks", lambda *_: InterruptingTasks("b", 0)
+    )
     clf = LinearSVC(solver="sgd-s", tol=0.0, max_iter=4, random_state=0)
     with pytest.warns(UserWarning, match="not reached for 3 of 3 classes"):
         clf.fit(X, y)
@@ -94,7 +101,7 @@ def test_a_class_that_was_not_trained_has_a_true_certificate() -> None:
     X, y = several()
     weights = np.linspace(0.1, 3.0, len(y))
     source = MemorySource(X, y, weights, class_weight="balanced")
-    result = fit_classes(source, replace(SLOW, C=0.5), observer=Interrupting("b", 2))[2]
+    result = fit_classes(source, replace(SLOW, C=0.5), observers=[Interrupting("b", 2)])[2]
     exact = 0.5 * float((np.where(y == source.classes[2], source.factors[2], 1.0) * weights).sum())
     assert result.certificate.primal == pytest.approx(exact, rel=1e-13)
     assert result.certificate.C == 0.5
@@ -214,7 +221,7 @@ def test_observers_are_all_told() -> None:
             self.labels.append(label)
 
     one, other = Telling(), Telling()
-    fit_classes(MemorySource(*several()), SLOW, observer=Observers(one, other))
+    fit_classes(MemorySource(*several()), SLOW, observers=[one, other])
     assert one.passes == other.passes == [1, 2, 3, 4] * 3
     assert one.labels == other.labels == ["a", "b", "c"]
 
@@ -230,5 +237,5 @@ def test_an_error_in_one_class_stops_the_others() -> None:
 
     settings = Settings(solver="sgd-s", tol=0.0, max_iter=100_000, n_jobs=2)
     with pytest.raises(ValueError, match="no"):
-        fit_classes(MemorySource(*several()), settings, observer=Failing())
+        fit_classes(MemorySource(*several()), settings, observers=[Failing()])
     assert len(passes) < 100_000

@@ -67,7 +67,9 @@ def fit(
         source = StreamSource(stream, class_weight)
     else:
         source = MemorySource(*data, class_weight=class_weight, intercept_scaling=intercept_scaling)
-    return fit_model(source, Settings(**settings), witness=witness, observer=observer)
+    return fit_model(
+        source, Settings(**settings), witness=witness, observers=[observer] if observer else ()
+    )
 
 
 def sound(report: VerificationReport) -> bool:

@@ -34,7 +34,7 @@ from certsvm.estimators.sparse_coef import SparseCoefMixin
 from certsvm.estimators.to_model import ModelMixin
 from certsvm.estimators.warm_start import WarmState, warm_starts
 from certsvm.fitting.class_weights import positive_classes
-from certsvm.fitting.fit_classes import Observer, Observers, fit_classes
+from certsvm.fitting.fit_classes import Observer, fit_classes
 from certsvm.fitting.online import OnlineModel, require_online
 from certsvm.fitting.printed_progress import PrintedProgress
 from certsvm.fitting.settings import Settings
@@ -379,9 +379,7 @@ class LinearSVC(
         if self.verbose:
             interval = 1.0 if self.verbose == 1 else 0.0
             observers.append(PrintedProgress(len(source.labels), interval))
-        results = fit_classes(
-            source, settings, start=start, observer=Observers(*observers), stop=stop
-        )
+        results = fit_classes(source, settings, start=start, observers=observers, stop=stop)
         self._set_fitted(source, results)
         tasks.end_fit()
         return results

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certsvm.certificates.certificate import percent
-from certsvm.fitting.fit_classes import Observer, Task, train_all, untrained
+from certsvm.fitting.fit_classes import Observer
 from certsvm.fitting.foreign import certify
 from certsvm.fitting.settings import Settings
 from certsvm.markup.html import element, table
@@ -23,6 +22,7 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Solver, make_solver
 from certsvm.training.history import History
+from certsvm.training.loop import train
 from certsvm.training.result import INTERRUPTED, Result
 
 _SOLVERS = ("auto", "dcd", "ocas", "sgd-m")
@@ -146,7 +146,7 @@ def compare(
     max_iter: int = 1000,
     max_time: float | None = None,
     random_state: int | None = 0,
-    observer: Observer | None = None,
+    observers: Sequence[Observer] = (),
 ) -> Comparison:
     """Train several solvers on the same binary problem.
 
@@ -181,13 +181,14 @@ def compare(
         Limit in seconds, for each solver.
     random_state : int, default=0
         Of the order of the rows, the same for all solvers.
-    observer : Observer, default=None
+    observers : sequence of Observer, default=()
         Told when solvers begin and end, with callbacks for their passes.
 
     Returns
     -------
     comparison : Comparison
-        ``print`` it, ``plot`` it, or take its ``table`` and ``histories``.
+        ``print`` it, ``plot`` it, or take its ``table`` and ``histories``. Ctrl-C leaves out the
+        solvers whose training had not begun.
 
     Examples
     --------
@@ -228,32 +229,31 @@ def compare(
             raise ValueError(f"{solver.label} is named twice")
         made[solver.label] = solver
     seed = np.random.SeedSequence(random_state)
-
-    def tasks(problem: Problem) -> list[Task]:
-        return [
-            Task(
-                problem=lambda: problem,
-                solver=solver,
-                seed=seed,
-                label=name,
-                untrained=partial(
-                    untrained, problem.dimension, problem.weight_sum, objective,
-                    problem.intercept_scaling, tol, solver,
-                ),
-            )
-            for name, solver in made.items()
-        ]  # fmt: skip
-
     trial = np.concatenate(
         [np.flatnonzero(sign * problem.signed_weights > 0)[:_TRIAL_ROWS] for sign in (1, -1)]
     )
     # With as large a C m as the whole has, lest a rate be refused that is not too large.
     C_few = C * problem.m / trial.size
     few = Problem(rows.take(trial), signs[trial], **objective.at(C_few).keywords)
-    compiled = train_all(tasks(few), replace(settings, max_iter=3, max_time=None))
-    if any(result.reason == INTERRUPTED for result in compiled):
-        raise KeyboardInterrupt
-    results = dict(zip(made, train_all(tasks(problem), settings, observer=observer), strict=True))
+    for solver in made.values():
+        if train(few, solver, tol=tol, max_iter=3, seed=seed).reason == INTERRUPTED:
+            raise KeyboardInterrupt
+    results: dict[str, Result] = {}
+    for i, (name, solver) in enumerate(made.items()):
+        try:
+            callbacks = [c for observer in observers for c in observer.begin(i, name, problem)]
+            results[name] = train(
+                problem, solver, tol=tol, max_iter=max_iter, max_time=max_time, seed=seed,
+                callbacks=callbacks,
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            if not results:
+                raise
+            break
+        for observer in observers:
+            observer.end(i, name, results[name])
+        if results[name].reason == INTERRUPTED:
+            break
     best = min(results.values(), key=lambda result: result.certificate.primal)
     dual = max(r.certificate.dual - r.certificate.dual_rounding for r in results.values())
     if dual <= 0:

@@ -52,7 +52,7 @@ def fit_model(
     settings: Settings,
     *,
     witness: bool = False,
-    observer: Observer | None = None,
+    observers: Sequence[Observer] = (),
 ) -> Fit:
     """Train a model.
 
@@ -64,8 +64,8 @@ def fit_model(
         How.
     witness : bool, default=False
         Whether to keep what the dual bounds can be recomputed from.
-    observer : Observer, default=None
-        Told when classes begin and end.
+    observers : sequence of Observer, default=()
+        Told when classes begin and end, with callbacks for their passes.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def fit_model(
         keep = needs_alpha(solver, source, settings.objective)
         settings = replace(settings, keep_alpha=keep)
     results = fit_classes(
-        source, settings, observer=observer, finish=witnesses.take if witness else None
+        source, settings, observers=observers, finish=witnesses.take if witness else None
     )
     joined = witnesses.joined(len(results)) if witness else None
     return Fit(model_of(source, settings, results, joined), results)
@@ -112,7 +112,7 @@ def fit_stream(
     fit_intercept: bool = True,
     intercept_scaling: float = 1.0,
     witness: bool = False,
-    observer: Observer | None = None,
+    observers: Sequence[Observer] = (),
     **settings: Any,
 ) -> Model:
     """Train on data that is read a block at a time, again in each pass.
@@ -142,8 +142,8 @@ def fit_stream(
         Height of the constant column behind the intercept.
     witness : bool, default=False
         Whether to keep what the dual bounds can be recomputed from.
-    observer : Observer, default=None
-        Told when classes begin and end.
+    observers : sequence of Observer, default=()
+        Told when classes begin and end, with callbacks for their passes.
     **settings
         Attributes of ``certsvm.fitting.settings.Settings``, such as ``C=10.0``,
         ``loss="squared_hinge"`` or ``penalize_intercept=False``. The squared hinge and an intercept
@@ -178,7 +178,7 @@ def fit_stream(
     begin = block_source(blocks, label=label, weight=weight, categorical=categorical)
     rho = intercept_scaling if fit_intercept else 0.0
     source = StreamSource(BlockStream(begin, intercept_scaling=rho), class_weight)
-    return fit_model(source, checked, witness=witness, observer=observer).model
+    return fit_model(source, checked, witness=witness, observers=observers).model
 
 
 def _refuse_unknown(settings: dict[str, Any]) -> None:

@@ -84,7 +84,7 @@ def command(
             fit_intercept=objective.bias > 0,
             intercept_scaling=objective.intercept_scaling or 1.0, **objective.settings(),
             sample_weight=data.weights, max_iter=max_iter, max_time=max_time, random_state=seed,
-            observer=observer,
+            observers=[observer],
         )  # fmt: skip
     if plot is not None:
         result.plot(plot)
