@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,11 +11,20 @@ from benchmarks.paper.verdicts import (
     CONFIRMED,
     NOT_CONFIRMED,
     UNCLEAR,
+    Ratio,
     Results,
+    Span,
     Verdict,
+    epochs_of,
     every,
+    exactly,
     faster,
+    less,
+    mean,
+    median,
     most,
+    ratio,
+    tally,
     worst,
 )
 
@@ -86,41 +94,34 @@ def accurate(results: Results) -> Verdict:
 
 def more_epochs_to_a_proof(results: Results) -> Verdict:
     """SGD-m needs more epochs than SGD-s to a proved 1e-5; a run out of time counts if it tells."""
-    more, total, ratios = 0, 0, []
+    ratios = []
     for name in results.sets:
         s, m = (results.accurate.get((name, system)) for system in ("SGD-s", "SGD-m"))
-        if s is None or m is None or ("failure" in s and "failure" in m):
-            continue
-        if "failure" not in s and "failure" not in m:
-            ratios.append(m["epochs"] / s["epochs"])
-        elif "failure" in s and s["epochs"] < m["epochs"]:
-            # SGD-s was still running, and may yet take fewer epochs or more.
-            continue
-        elif "failure" in m and m["epochs"] < s["epochs"]:
-            continue
-        total += 1
-        more += m["epochs"] > s["epochs"]
-    typical = f", {statistics.median(ratios):.2g} times as many in the median" if ratios else ""
-    return Verdict(most(more, total), f"{more} of {total} sets{typical}")
+        if s is not None and m is not None:
+            ratios.append(ratio(epochs_of(m), epochs_of(s)))
+    known = [r for r in ratios if r is not None]
+    more, total = tally(less(exactly(1.0), r) for r in known)
+    return Verdict(most(more, total), f"{more} of {total} sets{_times_as_many(known)}")
 
 
-def epochs(
-    one: str, relation: Callable[[int, int], bool], other: str
-) -> Callable[[Results], Verdict]:
-    """T of one system is related to T of another, on the same set and at the same C."""
+def fewer_epochs(one: str, other: str) -> Callable[[Results], Verdict]:
+    """T of one system is less than T of another, on the same set and at the same C."""
 
     def check(results: Results) -> Verdict:
-        pairs = [
-            (a["epochs"], b["epochs"])
+        ratios = [
+            ratio(results.epochs(name, C, one), results.epochs(name, C, other))
             for C in (1.0, 10.0, 0.05)
-            for _, (a, b) in results.all(C, one, other)
+            for name in results.sets
         ]
-        count = sum(relation(a, b) for a, b in pairs)
-        ratios = [a / b for a, b in pairs]
-        typical = f", {statistics.median(ratios):.2g} times as many in the median" if ratios else ""
-        return Verdict(most(count, len(pairs)), f"{count} of {len(pairs)} sets and C{typical}")
+        known = [r for r in ratios if r is not None]
+        fewer, total = tally(less(r, exactly(1.0)) for r in known)
+        return Verdict(most(fewer, total), f"{fewer} of {total} sets and C{_times_as_many(known)}")
 
     return check
+
+
+def _times_as_many(ratios: list[Ratio]) -> str:
+    return f", {median(ratios)} times as many in the median" if ratios else ""
 
 
 def closer(results: Results) -> Verdict:
@@ -130,8 +131,8 @@ def closer(results: Results) -> Verdict:
     by = [[pair[i]["value"] for pair in pairs] for i in range(2)]
     medians = [f"{statistics.median(values):.2g}" if values else "?" for values in by]
     text = (
-        f"{smaller} of {len(pairs)} sets and C; for a true 0.01, eps was {medians[0]} for SGD-s "
-        f"and {medians[1]} for SGD-m in the median"
+        f"{smaller} of {len(pairs)} sets and C on which both reached it; for a true 0.01, eps "
+        f"was {medians[0]} for SGD-s and {medians[1]} for SGD-m in the median"
     )
     return Verdict(most(smaller, len(pairs)), text)
 
@@ -140,28 +141,24 @@ def not_very_large(results: Results) -> Verdict:
     """SGD-m takes at most three times as long as the faster of DCD and MPU, and less if large."""
     ratios = {}
     for name in results.sets:
-        ours = results.seconds(name, 1.0, "SGD-m")
         others = [results.seconds(name, 1.0, system) for system in ("DCD", "MPU")]
-        best = min((s for s in others if s is not None), default=math.inf)
-        if ours is not None and math.isfinite(best):
-            ratios[name] = min(ours, max(results.limit, best)) / best
+        known = [s for s in others if s is not None]
+        best = Span(*map(min, zip(*known, strict=True))) if known else None
+        times = ratio(results.seconds(name, 1.0, "SGD-m"), best)
+        if times is not None:
+            ratios[name] = times
     if len(ratios) < 2:
         return Verdict(UNCLEAR, "too few sets")
+    small, total = tally(less(times, exactly(_NOT_LARGE)) for times in ratios.values())
     by_size = sorted(ratios, key=lambda name: -int(results.about[name]["nonzeros"]))
-    largest, others_ = by_size[: len(by_size) // 2], by_size[len(by_size) // 2 :]
-    means = [statistics.geometric_mean([ratios[n] for n in which]) for which in (largest, others_)]
-    late = [name for name in ratios if math.isinf(results.seconds(name, 1.0, "SGD-m") or 0.0)]
-    small = most(sum(ratio <= _NOT_LARGE for ratio in ratios.values()), len(ratios))
-    smaller = CONFIRMED if means[0] < means[1] and not late else UNCLEAR
-    if means[0] > means[1]:
-        smaller = NOT_CONFIRMED
+    halves = by_size[: len(by_size) // 2], by_size[len(by_size) // 2 :]
+    larger, smaller = (mean([ratios[name] for name in half]) for half in halves)
     text = (
-        f"SGD-m takes at most {_NOT_LARGE:g} times as long as the faster of the two on "
-        f"{sum(r <= _NOT_LARGE for r in ratios.values())} of {len(ratios)} sets; in the geometric "
-        f"mean {means[0]:.2g} times on the larger half of the sets, {means[1]:.2g} on the smaller"
+        f"SGD-m takes less than {_NOT_LARGE:g} times as long as the faster of the two on "
+        f"{small} of {total} sets; in the geometric mean {larger} times on the larger half of the "
+        f"sets, {smaller} on the smaller"
     )
-    text += f", counting the limit for {', '.join(late)}" if late else ""
-    return Verdict(worst([small, smaller]), text)
+    return Verdict(worst([most(small, total), less(larger, smaller)]), text)
 
 
 def pegasos_fails(results: Results) -> Verdict:
@@ -201,87 +198,75 @@ def _described(steps: dict[str, list[int]]) -> str:
 
 def scale_better(results: Results) -> Verdict:
     """From C = 1 to 10, the time of linear SVMs grows less than that of SGD-m, by half or more."""
-    growth: dict[str, list[float]] = {}
-    fewer, total = 0, 0
+    growth: dict[str, list[Ratio]] = {}
+    words = []
     for name in results.sets:
         grown = {}
         for system in ("SGD-m", *_LINEAR):
-            a, b = results.seconds(name, 1.0, system), results.seconds(name, 10.0, system)
-            if a is not None and b is not None and math.isfinite(a):
-                grown[system] = b / a
-        for system, times in grown.items():
-            growth.setdefault(system, []).append(times)
-            # If both ran out of time, neither is known to grow less.
-            if "SGD-m" in grown and system in _LINEAR and math.isfinite(min(times, grown["SGD-m"])):
-                total += 1
-                fewer += times < grown["SGD-m"]
-    medians = {system: statistics.median(values) for system, values in growth.items()}
+            a, b = (results.seconds(name, C, system) for C in (1.0, 10.0))
+            times = ratio(b, a)
+            if times is not None:
+                grown[system] = times
+                growth.setdefault(system, []).append(times)
+        if "SGD-m" in grown:
+            words += [less(grown[s], grown["SGD-m"]) for s in _LINEAR if s in grown]
+    fewer, total = tally(words)
+    medians = {system: median(values) for system, values in growth.items()}
     linear = [value for system, value in medians.items() if system in _LINEAR]
     text = f"{fewer} of {total} comparisons; growth in the median: " + "; ".join(
-        f"{system} {factor(value)}" for system, value in medians.items()
+        f"{system} {value} times" for system, value in medians.items()
     )
     if "SGD-m" not in medians or not linear:
         return Verdict(UNCLEAR, text)
-    much = 2.0 * statistics.median(linear) <= medians["SGD-m"]
-    return Verdict(worst([most(fewer, total), CONFIRMED if much else NOT_CONFIRMED]), text)
-
-
-def factor(value: float) -> str:
-    """A growth, which may be unknown."""
-    return f"x{value:.2g}" if math.isfinite(value) else "beyond the limit"
+    twice = Ratio(*(2.0 * value for value in median(linear)))
+    return Verdict(worst([most(fewer, total), less(twice, medians["SGD-m"])]), text)
 
 
 def spread(results: Results) -> Verdict:
     """The slowest over the fastest system grows with C, where the limit lets us tell."""
-    shrinks = grows = 0
-    spreads: dict[float, list[float]] = {}
+    words = []
+    spreads: dict[float, list[Ratio]] = {}
     for name in results.sets:
         known = {C: _spread(results, name, C) for C in (0.05, 1.0, 10.0)}
         for C, value in known.items():
             if value is not None:
-                spreads.setdefault(C, []).append(value[0])
+                spreads.setdefault(C, []).append(value)
         for low, high in ((0.05, 1.0), (1.0, 10.0)):
             a, b = known[low], known[high]
-            if a is None or b is None:
-                continue
-            # A spread with a failure in it is a lower bound.
-            shrinks += a[1] and a[0] < b[0]
-            grows += b[1] and b[0] <= a[0]
-    text = (
-        f"{shrinks} of {shrinks + grows} sets and pairs of C; in the median, at least: "
-        + "; ".join(
-            f"{statistics.median(values):.3g} at C = {C:g}" for C, values in spreads.items()
-        )
+            if a is not None and b is not None:
+                words.append(less(a, b))
+    shrinks, total = tally(words)
+    text = f"{shrinks} of {total} sets and pairs of C; in the median: " + "; ".join(
+        f"{median(values)} at C = {C:g}" for C, values in spreads.items()
     )
-    return Verdict(most(shrinks, shrinks + grows), text)
+    return Verdict(most(shrinks, total), text)
 
 
-def _spread(results: Results, name: str, C: float) -> tuple[float, bool] | None:
-    """Slowest over fastest, and whether that is all of it."""
+def _spread(results: Results, name: str, C: float) -> Ratio | None:
+    """Slowest over fastest."""
     seconds = [results.seconds(name, C, system) for system in ("Pegasos", *_SGD, *_LINEAR)]
     known = [s for s in seconds if s is not None]
-    finite = [s for s in known if math.isfinite(s)]
-    if not finite:
+    if not known:
         return None
-    slowest = max(min(s, results.limit) for s in known)
-    return slowest / min(finite), len(finite) == len(known)
+    slowest, fastest = (Span(*map(end, zip(*known, strict=True))) for end in (max, min))
+    return ratio(slowest, fastest)
 
 
 def slowest_and_fastest(results: Results) -> Verdict:
-    """Of Table 8: SvmSgd the slowest, MPU the fastest."""
+    """Of Table 8: SvmSgd the slowest, MPU the fastest; their ranges decide, as in a duel."""
     names = ("SvmSgd, single", "SGD-QN, single", "SGD-m, single", "MPU, single")
     slow, slow_total, fast, fast_total = 0, 0, 0, 0
     for name in results.sets:
-        seconds = [results.seconds(name, 1.0, system) for system in names]
-        known = [s for s in seconds if s is not None]
-        if len(known) < len(names) or not any(map(math.isfinite, known)):
+        ranges = [results.range(name, 1.0, system) for system in names]
+        known = [times for times in ranges if times is not None]
+        if len(known) < len(names) or all(math.isinf(times.low) for times in known):
             continue
         fast_total += 1
-        fast += known[3] == min(known)
-        # Of several that ran out of time, the slowest is not known.
-        if math.isfinite(known[0]) or sum(map(math.isinf, known)) == 1:
+        fast += all(known[3].high < times.low for times in known[:3])
+        # Of several that never reached the goal, the slowest is not known.
+        if math.isfinite(known[0].low) or sum(math.isinf(times.low) for times in known) == 1:
             slow_total += 1
-            slow += known[0] == max(known)
+            slow += all(times.high < known[0].low for times in known[1:])
     text = (
         f"SvmSgd the slowest on {slow} of {slow_total} sets, MPU the fastest on {fast} of "
         f"{fast_total}"
@@ -291,20 +276,17 @@ def slowest_and_fastest(results: Results) -> Verdict:
 
 def more_so_with_many_columns(results: Results) -> Verdict:
     """SGD-m gains more on SGD-QN where columns are many."""
-    ratios: dict[bool, list[float]] = {True: [], False: []}
+    ratios: dict[bool, list[Ratio]] = {True: [], False: []}
     for name in results.sets:
         m, qn = (results.seconds(name, 1.0, s) for s in ("SGD-m, single", "SGD-QN, single"))
-        if m is not None and qn is not None and math.isfinite(m):
-            many = results.about[name]["columns"] > _MANY_COLUMNS
-            ratios[many].append(m / min(qn, max(results.limit, m)))
+        times = ratio(m, qn)
+        if times is not None:
+            ratios[results.about[name]["columns"] > _MANY_COLUMNS].append(times)
     if not all(ratios.values()):
         return Verdict(UNCLEAR, "too few sets with many or with few columns")
-    medians = {many: statistics.median(values) for many, values in ratios.items()}
-    text = "; ".join(
-        f"at most {medians[many]:.2g} of the time with {words} columns"
-        for many, words in ((True, "many"), (False, "few"))
-    )
-    return Verdict(CONFIRMED if medians[True] < medians[False] else NOT_CONFIRMED, text)
+    many, few = median(ratios[True]), median(ratios[False])
+    text = f"{many} of the time with many columns; {few} of the time with few columns"
+    return Verdict(less(many, few), text)
 
 
 def sgd_qn_on_news20(results: Results) -> Verdict:
@@ -367,7 +349,7 @@ CLAIMS = (
     Claim(
         "Tables 2, 4, 6",
         "Presenting rows in complete passes takes fewer presentations than drawing them.",
-        epochs("SGD-s", operator.lt, "SGD-r"),
+        fewer_epochs("SGD-s", "SGD-r"),
     ),
     Claim("Table 2", "SGD-r is faster than Pegasos.", faster(1.0, ("SGD-r", "Pegasos"))),
     Claim("Table 2", "SGD-s is faster than SGD-r.", faster(1.0, ("SGD-s", "SGD-r"))),

@@ -19,7 +19,16 @@ from benchmarks.paper import report
 from benchmarks.paper.claims import CLAIMS
 from benchmarks.paper.sets import RECIPES
 from benchmarks.paper.tables import TABLES
-from benchmarks.paper.verdicts import CONFIRMED, NOT_CONFIRMED, UNCLEAR, Results, duel
+from benchmarks.paper.verdicts import (
+    CONFIRMED,
+    NOT_CONFIRMED,
+    UNCLEAR,
+    Results,
+    duel,
+    epochs_of,
+    median,
+    ratio,
+)
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "paper"
@@ -130,7 +139,7 @@ def _beyond(results: Results) -> list[str]:
     for name in results.sets:
         for C in TABLES[9].C:
             known = {s: results.seconds(name, C, s) for s in _PAPER_SYSTEMS}
-            finished = {s: t for s, t in known.items() if t is not None and math.isfinite(t)}
+            finished = {s: t.high for s, t in known.items() if t and math.isfinite(t.high)}
             best = min(finished, key=lambda s: finished[s], default=None)
             row = [name, f"{C:g}", f"{best}, {finished[best]:.3g}" if best else "none"]
             rows.append(row + [_seconds(results.cell(name, C, s)) for s in _OURS])
@@ -142,16 +151,17 @@ def _beyond(results: Results) -> list[str]:
 def _windows(results: Results) -> str:
     """The price of a proof with windows, against a tuned eps."""
     ratios = [
-        proved["passes"] / oracle["passes"]
+        ratio(results.epochs(name, C, "SGD-s, windows"), results.epochs(name, C, "SGD-s"))
         for C in TABLES[9].C
-        for _, (oracle, proved) in results.all(C, "SGD-s", "SGD-s, windows")
+        for name in results.sets
     ]
-    if not ratios:
+    known = [r for r in ratios if r is not None]
+    if not known:
         return "nothing to compare."
     return (
-        f"to prove one per cent, SGD-s took {statistics.median(ratios):.2g} times the passes of a "
+        f"to prove one per cent, SGD-s took {median(known)} times the passes of a "
         "run whose eps was tuned with knowledge of the optimum (median over "
-        f"{len(ratios)} sets and C)."
+        f"{len(known)} sets and C)."
     )
 
 
@@ -159,19 +169,18 @@ def _accurate_windows(results: Results) -> str:
     """The gain of windows in Table 1."""
     ratios, alone = [], []
     for name in results.sets:
-        plain, windows = (
-            results.accurate.get((name, s), {"failure": "none"})
-            for s in ("SGD-s", "SGD-s, windows")
-        )
-        if "failure" not in windows:
-            if "failure" in plain:
-                alone.append(name)
-            else:
-                ratios.append(windows["epochs"] / plain["epochs"])
+        plain, windows = (results.accurate.get((name, s)) for s in ("SGD-s", "SGD-s, windows"))
+        if plain is None or windows is None:
+            continue
+        gain = ratio(epochs_of(windows), epochs_of(plain))
+        if gain is not None:
+            ratios.append(gain)
+        if "failure" in plain and "failure" not in windows:
+            alone.append(name)
     parts = []
     if ratios:
         parts.append(
-            f"they took {statistics.median(ratios):.2g} of the epochs of SGD-s as published "
+            f"they took {median(ratios)} of the epochs of SGD-s as published "
             f"(median over {len(ratios)} sets)"
         )
     if alone:
@@ -191,8 +200,10 @@ def _seconds(cell: dict[str, Any] | None) -> str:
     if cell is None:
         return report.MISSING
     if "failure" not in cell:
-        return f"{cell['seconds']:.3g}"
-    return "not in time" if cell["failure"].startswith("not reached") else "too many columns"
+        return f"{cell['seconds']:.3g}{report.missed(cell)}"
+    if cell["failure"].startswith("not reached"):
+        return f"not in time{report.reached(cell)}"
+    return "too many columns"
 
 
 def _links(tables: dict[int, dict[str, Any]], folder: Path, to: str) -> dict[str, str]:

@@ -130,14 +130,28 @@ def timed_entries(cell: dict[str, Any] | None) -> list[str]:
     if cell is None:
         return [MISSING] * 3
     if "failure" in cell:
-        return [cell["failure"], MISSING, MISSING]
+        return [cell["failure"] + reached(cell), MISSING, MISSING]
     value = f"{cell['value']:g}" if cell.get("value") is not None else MISSING
-    missed = f", {cell['failures']} of {cell['seeds']} failed" if cell.get("failures") else ""
     return [
-        f"{cell['seconds']:.3g}{_range(cell, 'seconds', '.2g')}{missed}",
+        f"{cell['seconds']:.3g}{_range(cell, 'seconds', '.2g')}{missed(cell)}",
         f"{cell['epochs']:,}{_range(cell, 'epochs', ',')}",
         value,
     ]
+
+
+def missed(cell: dict[str, Any]) -> str:
+    """The seeds that did not reach the goal, where the median did."""
+    return f", {cell['failures']} of {cell['seeds']} failed" if cell.get("failures") else ""
+
+
+def reached(cell: dict[str, Any]) -> str:
+    """The seeds that reached the goal, where the median did not."""
+    if "seconds range" not in cell:
+        return ""
+    low, high = (f"{value:.2g}" for value in cell["seconds range"])
+    count = cell["seeds"] - cell["failures"]
+    times = low if low == high else f"{low}–{high}"
+    return f"; {count} of {cell['seeds']} seeds reached it, in {times}"
 
 
 def _range(cell: dict[str, Any], key: str, form: str) -> str:

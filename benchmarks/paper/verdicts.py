@@ -2,24 +2,29 @@
 
 A system is faster than another on a set if its slowest seed is faster than the other's fastest; if
 the ranges overlap, neither is. A run that did not reach the goal within the limit took longer than
-any that did. Sets on which neither reached it are not compared.
+any that did. Sets on which neither reached it are not compared. In a ratio of times it counts with
+the limit, which makes the ratio a bound.
 
 A claim is confirmed if it holds on at least two thirds of the sets that can be compared, and not
 confirmed if it holds on at most a third. It is unclear in between, or if fewer than three sets can
-be compared. A claim of several parts is not confirmed if one of them is not, and confirmed only if
-all are. That a system cannot reach the goal does not follow from a limit on its time.
+be compared, or if bounds leave it open. A claim of several parts is not confirmed if one of them is
+not, and confirmed only if all are. That a system cannot reach the goal does not follow from a limit
+on its time.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 CONFIRMED, NOT_CONFIRMED, UNCLEAR = "confirmed", "not confirmed", "unclear"
 _FEWEST = 3
+# "At most half", with room for rounding.
+_HALF = 0.5 * (1.0 + 1e-9)
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,73 @@ class Verdict:
 
     word: str
     figures: str
+
+
+class Span(NamedTuple):
+    """Between what a time or a number of epochs lies; a run that failed took at least ``low``."""
+
+    low: float
+    high: float
+
+
+class Ratio(NamedTuple):
+    """A ratio in which failures count with ``Span.low``, and between what the true one lies."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        low, high = f"{self.low:.2g}", f"{self.high:.2g}"
+        if low == high:
+            return low
+        if math.isfinite(self.high):
+            return f"{low} to {high}" if self.low > 0.0 else f"at most {high}"
+        return f"at least {low}" if self.low > 0.0 else f"{self.value:.2g} (no bound)"
+
+
+def ratio(a: Span | None, b: Span | None) -> Ratio | None:
+    """``a`` over ``b``; None if one was not measured, or both failed."""
+    if a is None or b is None or (math.isinf(a.high) and math.isinf(b.high)):
+        return None
+    return _ratio(a, b)
+
+
+def _ratio(a: Span, b: Span) -> Ratio:
+    return Ratio(a.low / b.low, a.low / b.high, a.high / b.low)
+
+
+def mean(ratios: Iterable[Ratio]) -> Ratio:
+    """The geometric mean."""
+    return Ratio(*map(_geometric_mean, zip(*ratios, strict=True)))
+
+
+def median(ratios: Iterable[Ratio]) -> Ratio:
+    """The median."""
+    return Ratio(*map(statistics.median, zip(*ratios, strict=True)))
+
+
+def _geometric_mean(values: Iterable[float]) -> float:
+    values = list(values)
+    return statistics.geometric_mean(values) if all(values) else 0.0
+
+
+def exactly(value: float) -> Ratio:
+    """A number to compare ratios with."""
+    return Ratio(value, value, value)
+
+
+def less(a: Ratio, b: Ratio) -> str:
+    """The verdict on ``a < b``; unclear if the bounds leave it open."""
+    if a.high < b.low:
+        return CONFIRMED
+    return NOT_CONFIRMED if a.low >= b.high else UNCLEAR
+
+
+def tally(words: Iterable[str]) -> tuple[int, int]:
+    """How many verdicts are confirmed, and how many are not unclear."""
+    seen = Counter(words)
+    return seen[CONFIRMED], seen[CONFIRMED] + seen[NOT_CONFIRMED]
 
 
 class Results:
@@ -56,20 +128,25 @@ class Results:
         """One cell, if it was measured."""
         return self._cells.get((name, C, system))
 
-    def seconds(self, name: str, C: float, system: str) -> float | None:
-        """The median time; infinite if it failed, None if it was not measured."""
+    def seconds(self, name: str, C: float, system: str) -> Span | None:
+        """The median time, if it was measured."""
         cell = self.cell(name, C, system)
         if cell is None:
             return None
-        return math.inf if "failure" in cell else float(cell["seconds"])
+        return Span(self.limit, math.inf) if "failure" in cell else Span(*[cell["seconds"]] * 2)
 
-    def range(self, name: str, C: float, system: str) -> tuple[float, float] | None:
+    def epochs(self, name: str, C: float, system: str) -> Span | None:
+        """T in the run with the median time, if it was measured."""
+        cell = self.cell(name, C, system)
+        return None if cell is None else epochs_of(cell)
+
+    def range(self, name: str, C: float, system: str) -> Span | None:
         """The times of the fastest and the slowest seed; a failure takes forever."""
         cell = self.cell(name, C, system)
         if cell is None:
             return None
         low, high = cell.get("seconds range", (math.inf, math.inf))
-        return low, math.inf if cell.get("failures") else high
+        return Span(low, math.inf if cell.get("failures") else high)
 
     def all(self, C: float, *systems: str) -> list[tuple[str, list[dict[str, Any]]]]:
         """The sets on which none of these systems failed, with their cells."""
@@ -81,17 +158,22 @@ class Results:
         return complete
 
 
+def epochs_of(cell: dict[str, Any]) -> Span:
+    """T in a run."""
+    if "failure" not in cell:
+        return Span(cell["epochs"], cell["epochs"])
+    # Not all failures have T; each pass presents each row at least once.
+    return Span(max(cell["epochs"], cell.get("passes", 0)), math.inf)
+
+
 @dataclass(frozen=True)
 class Duel:
-    """Two systems, set by set."""
+    """Two systems, set by set; ``ratio`` is the geometric mean of the ratios of median times."""
 
     wins: int
     losses: int
     ties: int
-    ratio: float | None
-    """Geometric mean of the ratios of median times; a system that failed took the limit."""
-    censored: bool
-    """Whether it includes such a failure of the second, so that it is an upper bound."""
+    ratio: Ratio | None
 
     @property
     def total(self) -> int:
@@ -106,8 +188,8 @@ class Duel:
     @property
     def much(self) -> str:
         """The verdict on "much faster": also at most half of the time in the geometric mean."""
-        half = self.ratio is not None and self.ratio <= 0.5
-        return worst([self.word, CONFIRMED if half else NOT_CONFIRMED])
+        half = UNCLEAR if self.ratio is None else less(self.ratio, exactly(_HALF))
+        return worst([self.word, half])
 
     @property
     def everywhere(self) -> str:
@@ -120,9 +202,8 @@ class Duel:
 
     def __str__(self) -> str:
         overlap = f" ({self.ties} overlap)" if self.ties else ""
-        at_most = "at most " if self.censored else ""
-        ratio = f", {at_most}{self.ratio:.2g} of the time" if self.ratio is not None else ""
-        return f"{self.wins} of {self.total} sets{overlap}{ratio}"
+        share = f", {self.ratio} of the time" if self.ratio is not None else ""
+        return f"{self.wins} of {self.total} sets{overlap}{share}"
 
 
 def most(count: int, total: int) -> str:
@@ -146,22 +227,17 @@ def worst(words: Iterable[str]) -> str:
 def duel(results: Results, C: float, one: str, other: str) -> Duel:
     """``one`` against ``other``."""
     wins = losses = ties = 0
-    censored = False
     ratios = []
     for name in results.sets:
         a, b = results.range(name, C, one), results.range(name, C, other)
-        if a is None or b is None or (math.isinf(a[0]) and math.isinf(b[0])):
+        if a is None or b is None or (math.isinf(a.low) and math.isinf(b.low)):
             continue
-        wins += a[1] < b[0]
-        losses += b[1] < a[0]
-        ties += not (a[1] < b[0] or b[1] < a[0])
-        medians = results.seconds(name, C, one), results.seconds(name, C, other)
-        # A failure of the first makes the ratio a lower bound, which says nothing for it.
-        if medians[0] is not None and medians[1] is not None and math.isfinite(medians[0]):
-            censored |= math.isinf(medians[1])
-            ratios.append(medians[0] / min(medians[1], max(results.limit, medians[0])))
-    mean = statistics.geometric_mean(ratios) if ratios else None
-    return Duel(wins, losses, ties, mean, censored)
+        wins += a.high < b.low
+        losses += b.high < a.low
+        ties += not (a.high < b.low or b.high < a.low)
+        times = [results.seconds(name, C, system) for system in (one, other)]
+        ratios.append(_ratio(*(span for span in times if span is not None)))
+    return Duel(wins, losses, ties, mean(ratios) if ratios else None)
 
 
 def faster(C: float, *pairs: tuple[str, str], how: str = "word") -> Callable[[Results], Verdict]:

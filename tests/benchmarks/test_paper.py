@@ -28,7 +28,20 @@ from benchmarks.paper.claims import CLAIMS, Claim
 from benchmarks.paper.sets import RECIPES, Where, sets
 from benchmarks.paper.systems import ACCURACY, SYSTEMS, ByGap, ByPasses, ByRule, Gaps, Task
 from benchmarks.paper.tables import TABLES, combined
-from benchmarks.paper.verdicts import CONFIRMED, NOT_CONFIRMED, UNCLEAR, Results, duel, most, worst
+from benchmarks.paper.verdicts import (
+    CONFIRMED,
+    NOT_CONFIRMED,
+    UNCLEAR,
+    Ratio,
+    Results,
+    Span,
+    duel,
+    less,
+    median,
+    most,
+    ratio,
+    worst,
+)
 from benchmarks.reference import Reference
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
@@ -425,16 +438,52 @@ def made(**seconds: list[float | tuple[float, float]]) -> Results:
 
 def test_a_duel() -> None:
     results = made(
-        A=[1, (1, 3), 1, 4, math.inf, math.inf, (1, math.inf)],
-        B=[2, 2, math.inf, 1, 1, math.inf, 5],
+        A=[1, (1, 3), 1, 4, math.inf, (1, math.inf)],
+        B=[2, 2, math.inf, 1, math.inf, 5],
     )
     result = duel(results, 1.0, "A", "B")
-    assert (result.wins, result.losses, result.ties) == (2, 2, 2)
-    # The third set counts with the limit of ten seconds; the fifth says nothing for A.
-    assert result.ratio == pytest.approx((0.5 * 0.5 * 0.1 * 4 * 0.2) ** (1 / 5))
-    assert result.censored
-    assert result.word == NOT_CONFIRMED
-    assert str(result) == "2 of 6 sets (2 overlap), at most 0.46 of the time"
+    assert (result.wins, result.losses, result.ties) == (2, 1, 2)
+    # The third set counts with the limit of ten seconds; the fifth is not compared.
+    assert result.ratio is not None
+    assert result.ratio.high == pytest.approx((0.5 * 0.5 * 0.1 * 4 * 0.2) ** (1 / 5))
+    assert result.ratio.low == 0.0
+    assert result.word == UNCLEAR
+    assert str(result) == "2 of 5 sets (2 overlap), at most 0.46 of the time"
+
+
+def test_a_failure_of_the_first_counts_with_the_limit() -> None:
+    """It won three sets of four in a tenth of the time, and ran out of it on the fourth."""
+    results = made(A=[0.1, 0.1, 0.1, math.inf], B=[1, 1, 1, 0.01])
+    result = duel(results, 1.0, "A", "B")
+    assert (result.wins, result.losses, result.ties) == (3, 1, 0)
+    assert result.ratio is not None
+    assert result.ratio.low == pytest.approx((0.1**3 * 1000) ** (1 / 4))
+    assert str(result) == "3 of 4 sets, at least 1 of the time"
+    assert (result.word, result.much) == (CONFIRMED, NOT_CONFIRMED)
+
+
+def test_a_ratio_with_failures_of_both_is_no_bound() -> None:
+    results = made(A=[1, 1, 1, math.inf], B=[10, 10, math.inf, 10])
+    result = duel(results, 1.0, "A", "B")
+    assert str(result) == "3 of 4 sets, 0.18 (no bound) of the time"
+    assert (result.word, result.much) == (CONFIRMED, UNCLEAR)
+
+
+def test_a_failure_of_the_second_confirms_a_figure_that_is_low_enough() -> None:
+    assert duel(made(A=[1, 1, 1], B=[9, 9, math.inf]), 1.0, "A", "B").much == CONFIRMED
+    assert duel(made(A=[9, 9, 9], B=[9.5, 9.5, math.inf]), 1.0, "A", "B").much == UNCLEAR
+
+
+def test_medians_are_known_between_the_limit_and_no_limit() -> None:
+    exact, late = Span(2.0, 2.0), Span(10.0, math.inf)
+    ratios = [ratio(a, b) for a, b in ((exact, exact), (late, exact), (late, exact))]
+    known = [r for r in ratios if r is not None]
+    assert ratio(late, late) is None
+    assert str(median(known)) == "at least 5"
+    assert str(median([*known, Ratio(6.0, 6.0, 6.0), Ratio(4.0, 4.0, 4.0)])) == "5 to 6"
+    assert less(known[1], known[0]) == NOT_CONFIRMED
+    assert less(known[0], known[1]) == CONFIRMED
+    assert less(known[1], known[2]) == UNCLEAR
 
 
 def test_the_rule() -> None:
@@ -464,6 +513,47 @@ def test_claims_are_decided_by_the_figures() -> None:
     assert claim.check(made(**{"SGD-m": quick})).word == UNCLEAR
     for other in CLAIMS:
         assert other.check(made(**{"SGD-m": quick})).word in {UNCLEAR, NOT_CONFIRMED}
+
+
+def test_the_fastest_and_the_slowest_of_table_8_are_so_with_every_seed() -> None:
+    claim = claim_about("SvmSgd is the slowest")
+    systems = ("SvmSgd, single", "SGD-QN, single", "SGD-m, single", "MPU, single")
+
+    def word(*times: float | tuple[float, float]) -> str:
+        return claim.check(made(**{s: [t] * 3 for s, t in zip(systems, times, strict=True)})).word
+
+    assert word((5, 6), (3, 4), 2, 1) == CONFIRMED
+    assert word((5, 6), (3, 4), 2, math.inf) == NOT_CONFIRMED
+    # A seed of SGD-QN is slower than one of SvmSgd, or faster than one of MPU.
+    assert word((5, 6), (3, 5.5), 2, 1) == NOT_CONFIRMED
+    assert word((5, 6), (3, 4), 2, (1, 2.5)) == NOT_CONFIRMED
+    assert word(math.inf, (3, 4), 2, 1) == CONFIRMED
+
+
+def test_a_growth_that_the_limit_hides_is_unclear() -> None:
+    claim = claim_about("scales much better")
+
+    def word(slow: float) -> str:
+        cells = [
+            {"set": f"set {i}", "C": C, "system": system}
+            | ({"failure": "not reached"} if seconds > 10.0 else {"seconds": seconds})
+            for i in range(3)
+            for system, times in (("SGD-m", (1.0, slow)), ("OCAS", (1.0, 6.0)))
+            for C, seconds in zip((1.0, 10.0), times, strict=True)
+        ]
+        about = [{"set": f"set {i}", "of": "paper", "columns": 1, "nonzeros": 1} for i in range(3)]
+        table = {"sets": about, "cells": cells, "settings": {"seconds": 10.0}}
+        return claim.check(Results({2: table})).word
+
+    # It grows by 10 or more, OCAS by 6: that is less, but perhaps not half.
+    assert (word(5.0), word(10.0), word(11.0)) == (NOT_CONFIRMED, NOT_CONFIRMED, UNCLEAR)
+
+
+def test_seeds_that_reached_the_goal_are_shown() -> None:
+    late = {"failure": "not reached in 67 passes"}
+    cell = combined([late, {"seconds": 6.41, "epochs": 53}, late])
+    assert report.timed_entries(cell)[0].endswith("67 passes; 1 of 3 seeds reached it, in 6.4")
+    assert report.timed_entries(combined([late, late]))[0] == "not reached in 67 passes"
 
 
 def news20(**cells: dict[str, Any]) -> Results:
