@@ -8,6 +8,14 @@ rows are presented equally often: the pass counts as ell epochs in T, and Propos
 The paper writes "in the T-th epoch"; we read it as the T-th pass. If fewer epochs are left up to
 T_max, a multiple pass presents the rows only that often.
 
+The estimate of J takes the loss of row k from its margin just before the first of its
+presentations in a pass. A footnote of the paper speaks of the last time that a row was presented,
+and of the inner product that was needed then anyway. For ell = 1 the two are the same. In a
+multiple pass that inner product is the one before the first presentation, the only one computed,
+so we read "the last time" as the last pass. The margin before the last presentation would follow
+from it and |y_k|^2, but it includes updates by the row itself in the same pass, which the estimate
+for ell = 1 never does. No bound depends on the estimate: it only decides when J is computed.
+
 Reference: Panagiotakopoulos and Tsampouka (2013), Section 3 (SGD-m).
 """
 
