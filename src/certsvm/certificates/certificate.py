@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from certsvm.markup.html import definitions_line, element
+from certsvm.scalars import set_plain_numbers
 
 PRIMAL_ONLY = "primal only"
 LEAST_GAP = 2.0**-52
@@ -84,6 +85,9 @@ class Certificate:
     intercept_scaling: float = 0.0
     loss: str = HINGE
     penalize_intercept: bool = True
+
+    def __post_init__(self) -> None:
+        set_plain_numbers(self)
 
     @property
     def free_intercept(self) -> bool:

@@ -44,6 +44,7 @@ from certsvm.matrices import refuse_masked
 from certsvm.problem.objective import Objective
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
+from certsvm.scalars import as_float
 from certsvm.solvers import SOLVERS, Solver, Start
 from certsvm.training.history import Histories, History, shown_passes
 from certsvm.training.result import INTERRUPTED, Result
@@ -390,7 +391,7 @@ class LinearSVC(
 
     def _objective(self) -> Objective:
         return Objective(
-            _to_float("C", self.C), loss_named(self.loss), bool(self.penalize_intercept)
+            as_float(self.C, "C"), loss_named(self.loss), bool(self.penalize_intercept)
         )
 
     def _settings(self, solver: Solver) -> Settings:
@@ -403,10 +404,10 @@ class LinearSVC(
             )
         self._check_checkpoint()
         return Settings(
-            C=_to_float("C", self.C),
+            C=as_float(self.C, "C"),
             loss=self.loss,
             penalize_intercept=self.penalize_intercept,
-            tol=_to_float("tol", self.tol),
+            tol=as_float(self.tol, "tol"),
             solver=solver,
             max_iter=self.max_iter,
             max_time=self.max_time,
@@ -491,7 +492,8 @@ class LinearSVC(
         self.n_samples_seen_ += rows.n_rows
         total = self.n_samples_seen_ if total_samples is None else total_samples
         model = OnlineModel(self.classes_, dense(self.coef_), self.intercept_, self.t_)
-        self.class_weight_ = model.present(rows, y, weights, self.class_weight, self.C * total)
+        C_total = self._objective().C * int(total)
+        self.class_weight_ = model.present(rows, y, weights, self.class_weight, C_total)
         self.coef_, self.intercept_, self.t_ = model.coef, model.intercept, model.t
         self.n_iter_ = 1
         self.solver_ = "sgd-s"
@@ -572,7 +574,7 @@ class LinearSVC(
         # A free intercept does not depend on it, but how well solvers converge does.
         if not self.penalize_intercept:
             return 1.0
-        return _to_float("intercept_scaling", self.intercept_scaling)
+        return as_float(self.intercept_scaling, "intercept_scaling")
 
     def _refuse_other_problems(self) -> None:
         """Raise for the problems of scikit-learn's LinearSVC that there is no solver for here."""
@@ -703,11 +705,3 @@ class LinearSVC(
             ConvergenceWarning,
             stacklevel=stacklevel,  # past fit and its wrapper, to the caller of fit
         )
-
-
-def _to_float(name: str, value: Any) -> float:
-    """A parameter as float64; integers have no largest number."""
-    try:
-        return float(value)
-    except OverflowError:
-        raise ValueError(f"{name} is too large for float64") from None

@@ -205,7 +205,7 @@ def compare(
         C=C, tol=tol, max_iter=max_iter, max_time=max_time, loss=loss,
         penalize_intercept=penalize_intercept,
     )  # fmt: skip
-    objective = settings.objective
+    tol, objective = settings.tol, settings.objective
     if solvers is None:
         solvers = [
             solver
@@ -233,7 +233,7 @@ def compare(
         [np.flatnonzero(sign * problem.signed_weights > 0)[:_TRIAL_ROWS] for sign in (1, -1)]
     )
     # With as large a C m as the whole has, lest a rate be refused that is not too large.
-    C_few = C * problem.m / trial.size
+    C_few = problem.C * problem.m / trial.size
     few = Problem(rows.take(trial), signs[trial], **objective.at(C_few).keywords)
     for solver in made.values():
         if train(few, solver, tol=tol, max_iter=3, seed=seed).reason == INTERRUPTED:

@@ -187,7 +187,7 @@ class CrossValidation:
         self._settings = settings
         self._score, self._callback = score, callback
         self._began = time.monotonic()
-        self._deadline = math.inf if max_time is None else self._began + max_time
+        self._deadline = math.inf if max_time is None else self._began + float(max_time)
         self._stop = threading.Event()
         # The accuracy of a choice with a proof, and the range; None for values without.
         self._eps: float | None = None

@@ -21,6 +21,7 @@ from certsvm.fitting.witnesses import Witnesses, needs_alpha
 from certsvm.models.model import Model
 from certsvm.models.witness import WeightsWitness, Witness
 from certsvm.problem.base import SummableProblem
+from certsvm.scalars import as_float
 from certsvm.solvers import make_solver
 from certsvm.training.history import closing_records
 from certsvm.training.result import Result
@@ -167,6 +168,7 @@ def fit_stream(
     (True, ['yes'])
     """
     _refuse_unknown(settings)
+    intercept_scaling = as_float(intercept_scaling, "intercept_scaling")
     if not intercept_scaling > 0:
         raise ValueError(
             f"intercept_scaling must be > 0, got {intercept_scaling!r}; without an intercept it is "

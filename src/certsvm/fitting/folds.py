@@ -111,7 +111,9 @@ class Fold:
         self._rows = whole.rows
         occupied = self.source.occupied
         self._unoccupied = None if bool(occupied.all()) else np.flatnonzero(~occupied)
-        held_out = np.ones(self.test.size) if weights is None else weights[self.test]
+        if weights is None:
+            weights = np.ones(whole.n_rows)
+        held_out = np.asarray(weights, dtype=np.float64)[self.test]
         if not held_out.sum() > 0.0:
             raise ValueError("cv has a fold whose held-out rows have no weight: nothing to measure")
         self.held_out = HeldOutRows(

@@ -24,6 +24,7 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, Vector
+from certsvm.scalars import as_float
 from certsvm.solvers import Auto, Start
 from certsvm.solvers.shared.dual_start import alpha_from_margins
 from certsvm.training.loop import require_limits, train
@@ -116,7 +117,12 @@ def bound(
     >>> certsvm.bound(clf, X, y).relative_gap < 0.5
     True
     """
+    tol = as_float(tol, "tol")
     require_limits(tol, max_iter, None)
+    intercept, intercept_scaling = (
+        None if number is None else as_float(number, "an intercept")
+        for number in (intercept, intercept_scaling)
+    )
     if not (intercept_scaling is None or intercept_scaling > 0):
         raise ValueError(f"intercept_scaling must be > 0, got {intercept_scaling!r}")
     refuse_masked(y=y, sample_weight=sample_weight)

@@ -10,6 +10,7 @@ from pathlib import Path
 from certsvm.kernels.losses import HINGE, loss_named
 from certsvm.problem.base import positive_C
 from certsvm.problem.objective import Objective
+from certsvm.scalars import as_float
 from certsvm.solvers import Solver
 from certsvm.training.loop import require_limits
 
@@ -69,8 +70,9 @@ class Settings:
             object.__setattr__(self, name, index(getattr(self, name)))
         if self.seed is not None:
             object.__setattr__(self, "seed", index(self.seed))
-        for name in ("tol", "checkpoint_every"):
-            object.__setattr__(self, name, float(getattr(self, name)))
+        for name in ("tol", "max_time", "checkpoint_every"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, as_float(value, name))
         object.__setattr__(self, "C", positive_C(self.C))
         object.__setattr__(self, "penalize_intercept", bool(self.penalize_intercept))
         loss_named(self.loss)

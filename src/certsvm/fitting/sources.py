@@ -209,7 +209,8 @@ class MemorySource(Source):
         feature_names: Sequence[str] | None = None,
         origin: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self._X, self._y, self.row_weights = X, np.asarray(y), weights
+        self._X, self._y = X, np.asarray(y)
+        self.row_weights = None if weights is None else np.asarray(weights, dtype=np.float64)
         classes, self.y_index = classes_of(self._y)
         totals = np.bincount(self.y_index, weights=weights, minlength=classes.size)
         super().__init__(classes, totals.astype(np.float64), class_weight)

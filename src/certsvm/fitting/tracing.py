@@ -176,7 +176,7 @@ class Trace:
 
     def find(self, C: float) -> tuple[Knot, Knot, list[Chord] | None]:
         """The neighbouring knots around C, and their chords; twice the same for a knot."""
-        Cs = self.Cs
+        C, Cs = float(C), self.Cs
         if not (Cs and Cs[0] <= C <= Cs[-1]):
             known = f"from {Cs[0]:g} to {Cs[-1]:g}" if Cs else "empty"
             raise ValueError(f"C = {C!r} is outside the path, which is {known}")
@@ -187,6 +187,7 @@ class Trace:
 
     def certificates(self, C: float) -> list[Certificate]:
         """What is proved of the model at C, for each class, without reading the data."""
+        C = float(C)
         first, last, chords = self.find(C)
         if first is last:
             return [result.certificate for result in first.results]
@@ -211,6 +212,7 @@ class Trace:
         results : list of Result
             One for each class.
         """
+        C = float(C)
         first, last, chords = self.find(C)
         if first is last:
             return first.results

@@ -18,18 +18,18 @@ Problems differ in the access to their rows, and solvers declare the kind they n
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
-
-import numpy as np
 
 from certsvm.kernels.losses import HINGE, LOSS_TYPES, Loss
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector, join, split
 from certsvm.problem.sizes import Sizes
+from certsvm.scalars import as_float
 
 
 class BaseProblem(ABC):
@@ -137,6 +137,7 @@ class PartedProblem(SummableProblem):
 
 def positive_C(C: float) -> float:
     """Return C as a float, or raise a ValueError."""
-    if not (np.isfinite(C) and C > 0):
+    number = as_float(C, "C")
+    if not (math.isfinite(number) and number > 0):
         raise ValueError(f"C must be a finite number > 0, got {C!r}")
-    return float(C)
+    return number

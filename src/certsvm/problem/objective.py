@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from certsvm.kernels.losses import HINGE, Loss
+from certsvm.scalars import set_plain_numbers
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class Objective:
     C: float = 1.0
     loss: Loss = HINGE
     penalize_intercept: bool = True
+
+    def __post_init__(self) -> None:
+        set_plain_numbers(self)
 
     def at(self, C: float) -> Objective:
         """The same with another C."""

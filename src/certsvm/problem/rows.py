@@ -21,6 +21,7 @@ from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, copy_row
 from certsvm.kernels.vectors import inner
 from certsvm.matrices import checked_csr, refuse_masked
 from certsvm.problem.room import require_room
+from certsvm.scalars import as_float
 
 _VALUES_PER_CHUNK = 1 << 16
 _MOST_CHUNKS = 1024
@@ -56,15 +57,15 @@ class Rows:
     """
 
     def __init__(self, X: Any, *, intercept_scaling: float = 0.0) -> None:
-        if not (np.isfinite(intercept_scaling) and intercept_scaling >= 0):
+        self.intercept_scaling = as_float(intercept_scaling, "intercept_scaling")
+        if not (np.isfinite(self.intercept_scaling) and self.intercept_scaling >= 0):
             raise ValueError(
                 f"intercept_scaling must be a finite number >= 0, got {intercept_scaling!r}"
             )
-        if intercept_scaling >= 1e154:
+        if self.intercept_scaling >= 1e154:
             raise ValueError(
                 f"intercept_scaling = {intercept_scaling!r} is so large that its square overflows"
             )
-        self.intercept_scaling = float(intercept_scaling)
         self.arrays: RowArrays
         refuse_masked(X=X)
         X = X if sp.issparse(X) else np.asarray(X)

@@ -36,6 +36,7 @@ from certsvm.markup.html import element
 from certsvm.report.page import write_page
 from certsvm.report.plots import plot_path
 from certsvm.report.range import ClassWeights, PathPoints, gap_chart, path_report
+from certsvm.scalars import as_float
 from certsvm.solvers import Solver, Start
 from certsvm.training.result import Result
 
@@ -343,7 +344,7 @@ def fit_path(
         raise ValueError("give either Cs, the values of C, or C_range, the lowest and the highest")
     values = checked_values(Cs) if Cs is not None else None
     low_high = checked_range(C_range) if C_range is not None else None
-    tol = estimator.tol if tol is None else tol
+    tol = as_float(estimator.tol if tol is None else tol, "tol")
     template = clone(estimator).set_params(tol=tol)
     template._validate_params()
     if estimator.checkpoint is not None:

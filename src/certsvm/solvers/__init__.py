@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from certsvm.scalars import plain_numbers
 from certsvm.solvers.auto import Auto
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.dcd import DCD
@@ -37,7 +40,8 @@ def make_solver(solver: str | Solver) -> Solver:
     ('sgd-s', 'auto')
     """
     if isinstance(solver, Solver):
-        return solver
+        numbers = plain_numbers(solver)
+        return replace(solver, **numbers) if numbers else solver
     solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
     if isinstance(solver, str) and solver in solvers:
         return solvers[solver]()

@@ -16,7 +16,7 @@ from certsvm.parallel import Team
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.room import require_room
 from certsvm.problem.streamed import StreamedProblem
-from certsvm.solvers import SOLVERS, Auto
+from certsvm.solvers import SOLVERS, Auto, make_solver
 from certsvm.solvers.base import Options, RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint, CheckpointError, CheckpointWarning
 from certsvm.training.result import (
@@ -103,6 +103,8 @@ def train(
     ('target met', True)
     """
     began = time.perf_counter()
+    solver, tol = make_solver(solver), float(tol)
+    max_time = None if max_time is None else float(max_time)
     require_limits(tol, max_iter, max_time)
     _require_trainable(problem, solver)
     require_room(problem.dimension, solver.n_vectors, getattr(problem, "rows", None))

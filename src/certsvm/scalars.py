@@ -1,0 +1,48 @@
+"""Numbers from outside, as Python's own.
+
+NumPy computes with a float32 or float16 and a Python float in the narrower type, while bounds and
+their rounding allowances are for float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+
+def as_float(value: Any, name: str) -> float:
+    """The number as a float; integers have no largest number."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is too large for float64") from None
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy's as Python's; anything else as it is.
+
+    Examples
+    --------
+    >>> plain(np.float32(0.5)), plain(np.int8(3)), plain(np.bool_(True)), plain("auto")
+    (0.5, 3, True, 'auto')
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    for numpy_type, python_type in ((np.bool_, bool), (np.integer, int), (np.floating, float)):
+        if isinstance(value, numpy_type):
+            return python_type(value)
+    return value
+
+
+def plain_numbers(instance: Any) -> dict[str, Any]:
+    """The fields of a dataclass that hold numbers of NumPy's, as Python's."""
+    values = {field.name: getattr(instance, field.name) for field in fields(instance)}
+    return {name: plain(value) for name, value in values.items() if plain(value) is not value}
+
+
+def set_plain_numbers(instance: Any) -> None:
+    """Replace the numbers of NumPy's in the fields of a dataclass, perhaps frozen."""
+    for name, number in plain_numbers(instance).items():
+        object.__setattr__(instance, name, number)

@@ -1,0 +1,183 @@
+"""Numbers of NumPy's types give what the same numbers of Python's give."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+from certsvm import (
+    Certificate,
+    LinearSVC,
+    LinearSVCCV,
+    Problem,
+    Rows,
+    bound,
+    compare,
+    fit_path,
+    fit_stream,
+    train,
+)
+from certsvm.solvers import SGDs
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((40, 3))
+Y = np.where(X[:, 0] + RNG.standard_normal(40) > 0, 1, -1)
+PATH = fit_path(LinearSVC(random_state=0), X, Y, C_range=(0.01, 20.0), tol=1e-3)
+WEIGHTS = RNG.random(40) + 0.5
+
+FLOATS = [np.float16, np.float32, np.float64, np.longdouble]
+Number = Callable[[float], Any]
+
+
+def _fitted(**parameters: Any) -> list[Certificate]:
+    return LinearSVC(random_state=0, **parameters).fit(X, Y).certificates_ or []
+
+
+def _streamed(number: Number, **parameters: Any) -> list[Certificate]:
+    return list(fit_stream([(X, Y, number(WEIGHTS))], **parameters).certificates)
+
+
+def _bounds(*certificates: Certificate) -> list[Certificate]:
+    return [*certificates]
+
+
+def _trained(number: Number) -> list[Certificate]:
+    problem = Problem(
+        Rows(X, intercept_scaling=number(0.7)), Y, C=number(0.3), weights=number(WEIGHTS)
+    )
+    result = train(problem, SGDs(f=number(1.3)), tol=number(0.03), max_time=number(99.3), seed=0)
+    return [result.certificate]
+
+
+def _compared(number: Number) -> list[Certificate]:
+    comparison = compare(
+        X, Y, solvers=["dcd", SGDs(f=number(1.3))], C=number(0.3), tol=number(0.03),
+        fit_intercept=True, intercept_scaling=number(0.7), max_time=number(99.3),
+    )  # fmt: skip
+    return [result.certificate for result in comparison.results.values()]
+
+
+def _searched(number: Number) -> list[Certificate]:
+    search = LinearSVCCV(
+        C_range=(number(0.013), number(1.7)), certify=number(0.3), tol=number(0.03), cv=2,
+        intercept_scaling=number(0.7), max_time=number(99.3), random_state=0,
+    ).fit(X, Y, sample_weight=number(WEIGHTS))  # fmt: skip
+    assert type(search.C_) is float
+    bounds = Certificate(search.error_bound_ + search.C_, search.error_bound_, number(0.3))
+    return [bounds, *(search.certificates_ or [])]
+
+
+def _at_ranges(number: Number) -> list[Certificate]:
+    path = fit_path(
+        LinearSVC(random_state=0, intercept_scaling=number(0.7)), X, Y, tol=number(0.03),
+        C_range=(number(0.013), number(1.7)), sample_weight=number(WEIGHTS),
+    )  # fmt: skip
+    return [path.certificate(C) for C in (path.Cs[0], 0.7, path.Cs[-1])]
+
+
+def _online(number: Number) -> list[Certificate]:
+    clf = LinearSVC(number(0.3), intercept_scaling=number(0.7))
+    clf.partial_fit(X, Y, classes=[-1, 1], sample_weight=number(WEIGHTS))
+    return _bounds(bound(clf.coef_, X, Y, C=1.0, intercept=float(clf.intercept_[0])))
+
+
+DOORS: dict[str, Callable[[Number], list[Certificate]]] = {
+    "path.certificate": lambda number: [PATH.certificate(number(0.0113))],
+    "path.certificates": lambda number: PATH.certificates(number(3.3)),
+    "path.model": lambda number: PATH.model(number(0.7)).certificates_ or [],
+    "fit_path": _at_ranges,
+    "fit_path at values": lambda number: [
+        model.certificate_
+        for model in fit_path(LinearSVC(random_state=0), X, Y, [number(0.013), number(1.7)])
+        if model.certificate_ is not None
+    ],
+    "LinearSVC": lambda number: _fitted(
+        C=number(0.3), tol=number(0.03), intercept_scaling=number(0.7), max_time=number(99.3)
+    ),
+    "class_weight": lambda number: _fitted(class_weight={-1: number(0.3), 1: number(0.7)}),
+    "LinearSVCCV": _searched,
+    "partial_fit": _online,
+    "bound": lambda number: _bounds(
+        bound(
+            number(np.array([0.3, 0.1, -0.2])), X, Y, C=number(0.3), intercept=number(0.1),
+            intercept_scaling=number(0.7), tol=number(0.03), sample_weight=number(WEIGHTS),
+        )  # type: ignore[arg-type]
+    ),
+    "compare": _compared,
+    "train": _trained,
+    "fit_stream": lambda number: _streamed(
+        number, C=number(0.3), tol=number(0.03), intercept_scaling=number(0.7),
+        max_time=number(99.3), class_weight={-1: number(0.3), 1: number(0.7)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.parametrize("door", DOORS)
+def test_a_number_counts_as_its_float64(door: str, kind: Any) -> None:
+    def rounded(value: Any) -> Any:
+        if np.ndim(value):
+            return np.asarray(value).astype(kind).astype(np.float64)
+        return float(kind(value))
+
+    def narrow(value: Any) -> Any:
+        return np.asarray(value).astype(kind) if np.ndim(value) else kind(value)
+
+    expected = DOORS[door](rounded)
+    certificates = DOORS[door](narrow)
+    assert certificates == expected
+    for certificate in certificates:
+        for field in fields(Certificate):
+            assert type(getattr(certificate, field.name)) in (float, str, bool)
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_every_C_of_a_path_has_the_certificate_of_its_float64(kind: Any) -> None:
+    rng = np.random.default_rng(1)
+    for C in np.exp(rng.uniform(np.log(0.011), np.log(19.0), 300)):
+        narrow = kind(C)
+        claim = PATH.certificate(narrow)
+        assert claim == PATH.certificate(float(narrow))
+        assert float(narrow) == claim.C
+
+
+def test_a_chord_at_a_narrow_C_is_no_better_than_the_optimum() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        best = LinearSVC(C=float(np.float16(0.0113)), tol=1e-10, random_state=0).fit(X, Y)
+    assert best.certificate_ is not None
+    claim = PATH.certificate(np.float16(0.0113))  # type: ignore[arg-type]
+    assert claim.dual - claim.dual_rounding <= best.certificate_.primal * (1 + 1e-9)
+
+
+def test_a_target_is_not_rounded_to_the_gap() -> None:
+    # In float32, a gap of 1.00000001 % is no more than 1 %.
+    target = np.float32(0.01)
+    certificate = Certificate(primal=1.0100000001, dual=1.0, target=target)  # type: ignore[arg-type]
+    assert certificate.proved_gap > float(target)
+    assert not certificate.met
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint64])
+def test_whole_numbers_do_not_overflow(kind: Any) -> None:
+    assert _fitted(C=kind(100), max_iter=kind(120)) == _fitted(C=100.0, max_iter=120)
+    assert PATH.certificate(kind(3)) == PATH.certificate(3.0)
+    online = [
+        LinearSVC(number(100)).partial_fit(X, Y, classes=[-1, 1], total_samples=number(100)).coef_
+        for number in (kind, int)
+    ]
+    assert np.array_equal(*online)
+
+
+def test_a_longdouble_beyond_float64_is_refused() -> None:
+    huge = np.longdouble("1e1000")
+    if not np.isfinite(huge):
+        pytest.skip("longdouble is float64 here")
+    for tiny_or_huge in (huge, 1 / huge):
+        with pytest.raises(ValueError, match="C must be"):
+            Problem(Rows(X), Y, C=tiny_or_huge)  # type: ignore[arg-type]
