@@ -119,6 +119,44 @@ X.filled(value) or sklearn.impute.SimpleImputer, or remove their rows.
             )
 
 
+def exact_labels(y: Any) -> NDArray[Any]:
+    r"""Labels as an array; raises a ValueError if they are masked, or if NumPy would change them.
+
+    NumPy drops NULs at the end of strings when it stores or compares them, and turns a list of
+    numbers and strings into strings, so that different labels would become one.
+
+    Examples
+    --------
+    >>> exact_labels(["ham", "spam"]).tolist()
+    ['ham', 'spam']
+    >>> exact_labels(["a", "a\0"])
+    Traceback (most recent call last):
+    ...
+    ValueError: the label 'a\x00' ends in NUL, which NumPy's strings do not keep: rename it
+    """
+    refuse_masked(y=y)
+    array = np.asarray(y)
+    kind = array.dtype.kind
+    if isinstance(y, np.ndarray) and kind not in "OT":
+        return array
+    if kind not in "OTUS" and not isinstance(y, list | tuple):
+        return array
+    # As they were: Python's own objects, which compare exactly.
+    given = array if kind in "OT" else np.asarray(y, dtype=object)
+    for label, kept in zip(given.ravel().tolist(), array.ravel().tolist(), strict=True):
+        if isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0"):
+            raise ValueError(
+                f"the label {label!r} ends in NUL, which NumPy's strings do not keep: rename it"
+            )
+        # NaN is another check's matter.
+        if kind in "iufUS" and label != kept and label == label:
+            raise ValueError(
+                f"the label {label!r} would become {kept!r} among the others: give all labels one "
+                "type"
+            )
+    return array
+
+
 def columns_in_order(X: Any, names: Iterable[str] | None) -> Any:
     """A data frame with its columns in the order of ``names``; anything else as it is.
 

@@ -204,3 +204,12 @@ def test_vectors_in_memory_are_cut_like_the_rows() -> None:
     ):
         with pytest.raises(error, match=message):
             loading(da.from_array(X, chunks=(250, -1)), bad, None, 0.0)
+
+
+def test_labels_that_end_in_nul_are_refused(client: Client) -> None:
+    X, y = data()
+    labels = np.array(["a", "a\0"], dtype=object)[(y == y[0]).astype(int)]
+    blocks = [delayed(block) for block in cut(labels, 300)]
+    for vector in (blocks, [block.tolist() for block in cut(labels, 300)]):
+        with pytest.raises(ValueError, match="ends in NUL"):
+            LinearSVC().fit(cut(X, 300), vector)

@@ -515,7 +515,7 @@ def test_partial_fit_errors(binary: Any) -> None:
     clf = LinearSVC().partial_fit(X, y, classes=[0, 1])
     with pytest.raises(ValueError, match="not the same as on the first call"):
         clf.partial_fit(X, y, classes=[0, 2])
-    with pytest.raises(ValueError, match="not in classes"):
+    with pytest.raises(ValueError, match="not trained on"):
         clf.partial_fit(X, y + 1)
     with pytest.raises(ValueError, match="balanced"):
         LinearSVC(class_weight="balanced").partial_fit(X, y, classes=[0, 1])

@@ -103,3 +103,10 @@ def test_labels_are_encoded_in_order() -> None:
         classes, codes = encoded(y, torch.device("cpu"))
         assert codes.tolist() == [2, 0, 1, 2]
         assert len(classes) == 3
+
+
+def test_labels_that_end_in_nul_are_refused() -> None:
+    X = torch.eye(4)
+    for y in (["a", "a\0"] * 2, np.array(["a", "a\0"] * 2, dtype=object)):
+        with pytest.raises(ValueError, match="ends in NUL"):
+            LinearSVC().fit(X, y)

@@ -44,7 +44,7 @@ from certsvm.certificates.enclosures import (
     Vector,
 )
 from certsvm.certificates.weights import dense
-from certsvm.matrices import checked_matrix, refuse_masked
+from certsvm.matrices import checked_matrix, exact_labels, refuse_masked
 from certsvm.storage.fingerprint import FingerprintBuilder
 
 # Relative to the claimed value. A model in a file differs from what was trained by a rounding of
@@ -304,8 +304,8 @@ def verify(
         )
     X = checked_matrix(X)
     n_rows = X.shape[0]
-    refuse_masked(y=y, sample_weight=sample_weight)
-    labels = np.asarray(y).ravel()
+    refuse_masked(sample_weight=sample_weight)
+    labels = exact_labels(y).ravel()
     if labels.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but y has {labels.size} labels")
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -442,7 +442,7 @@ class _Problems:
             X = checked_matrix(X)
             if X.shape[1] != self._n_columns:
                 raise ValueError(f"X has {X.shape[1]} columns, the model {self._n_columns}")
-            position = positions(classes, np.asarray(labels).ravel(), X.shape[0])
+            position = positions(classes, labels, X.shape[0])
             unweighted = not rest or rest[0] is None
             given = checked_weights(np.ones(X.shape[0]) if unweighted else rest[0], X.shape[0])
             for first, rows in _row_blocks(X):
@@ -498,15 +498,18 @@ def _as_floats(claim: Certificate) -> Certificate:
     return replace(claim, **numbers)
 
 
-def positions(classes: NDArray[Any], labels: NDArray[Any], n_rows: int) -> NDArray[np.intp]:
-    """The place of each label among the classes."""
+def positions(classes: NDArray[Any], y: ArrayLike, n_rows: int) -> NDArray[np.intp]:
+    """The place of each label among the classes, compared as Python does: exactly."""
+    labels = exact_labels(y).ravel()
     if labels.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but there are {labels.size} labels")
-    position = np.searchsorted(classes, labels)
-    position = np.minimum(position, classes.size - 1)
-    if not np.array_equal(classes[position], labels):
-        pairs = zip(labels.tolist(), classes[position].tolist(), strict=True)
-        other = next((label for label, found in pairs if label != found), "")
+    places = {label: i for i, label in enumerate(classes.tolist())}
+    position = np.empty(n_rows, dtype=np.intp)
+    for first in range(0, n_rows, _VALUES_AT_ONCE):
+        part = slice(first, first + _VALUES_AT_ONCE)
+        position[part] = [places.get(label, -1) for label in labels[part].tolist()]
+    if (position < 0).any():
+        other = labels[int(np.argmin(position))]
         known = ", ".join(tidy(label) for label in classes[:6])
         raise ValueError(
             f"y contains labels that the model was not trained on, such as {tidy(other)}; it knows "

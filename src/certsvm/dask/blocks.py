@@ -21,7 +21,7 @@ from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
 from certsvm.data.streams import DataChangedError, block_digest, checked_block
-from certsvm.matrices import checked_csr, refuse_masked
+from certsvm.matrices import checked_csr, exact_labels, refuse_masked
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows, Vector, as_compiled_for
 from certsvm.problem.sizes import ClassSurvey
@@ -60,6 +60,7 @@ def load(X: Any, y: Any, weights: Any, intercept_scaling: float, number: int) ->
     try:
         names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
         weights = None if weights is None else _as_vector(weights)
+        exact_labels(y)
         X, y, weights = checked_block((_as_rows(X), _as_vector(y), weights))
         if X.shape[0] == 0:
             # Its columns do not matter: an empty partition may have none.
@@ -144,8 +145,10 @@ def signed_weights_of(
 ) -> Vector:
     """label_k * s_k of a block's rows, given the signed weight of each class."""
     _require_unchanged(block, digest)
-    where = np.searchsorted(classes, block.labels)
-    if not (where < classes.size).all() or not (classes[where] == block.labels).all():
+    # NumPy compares labels of different types in a third, which may have neither.
+    labels = block.labels.astype(classes.dtype)
+    where = np.searchsorted(classes, labels)
+    if not (where < classes.size).all() or not (classes[where] == labels).all():
         raise ValueError("a block of the data has labels that the others cannot be compared with")
     signed: Vector = class_weights[where][block.codes]
     return signed if block.weights is None else signed * block.weights

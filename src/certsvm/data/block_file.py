@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from certsvm.data.batch import Batch, csr
 from certsvm.data.features import Features
 from certsvm.data.streams import DataChangedError, block_digest
-from certsvm.matrices import refuse_broken
+from certsvm.matrices import exact_labels, refuse_broken
 from certsvm.problem.rows import Vector
 
 _KEY, _DIGEST_KEY = b"certsvm", b"certsvm-digest"
@@ -287,7 +287,7 @@ def _unpacked(batch: pa.RecordBatch, n_columns: int) -> Batch:
     """The rows of a record batch; nothing but strings is copied."""
     label = batch.column("label")
     if pa.types.is_string(label.type):
-        y = np.array(label.to_pylist(), dtype=str)
+        y = exact_labels(label.to_pylist()).astype(np.str_)
     else:
         y = label.to_numpy(zero_copy_only=True)
     weights = None

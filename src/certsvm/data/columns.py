@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from certsvm.data.batch import Batch, csr
 from certsvm.data.features import Features
-from certsvm.data.labels import FEW_ROWS
+from certsvm.data.labels import FEW_ROWS, label_number
+from certsvm.matrices import exact_labels
 from certsvm.problem.rows import Vector
 
 # Text of all values of one-hot columns; more are no categories, and would take too much memory.
@@ -316,13 +318,15 @@ class Columns:
         return values
 
     def _labels(self, column: pa.Array, name: str, first: int) -> NDArray[Any]:
-        self._refuse_missing(column, name, first)
-        if pa.types.is_integer(column.type):
-            with self.explained(f"column {name!r} of labels "):
+        with self.explained(f"column {name!r} of labels "):
+            if pa.types.is_floating(self._types[name]) and pa.types.is_string(column.type):
+                column = _as_exact_numbers(column)
+            self._refuse_missing(column, name, first)
+            if pa.types.is_integer(column.type):
                 return np.asarray(column.cast(pa.int64()))
-        if pa.types.is_floating(column.type):
-            return self._numbers(column, name, first)
-        return np.array([str(label) for label in column.to_pylist()])
+            if pa.types.is_floating(column.type):
+                return self._numbers(column, name, first)
+            return exact_labels([str(label) for label in column.to_pylist()])
 
     def _refuse_missing(self, column: pa.Array, name: str, first: int) -> None:
         if column.null_count:
@@ -349,6 +353,18 @@ def _is_string(kind: Any) -> bool:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return True
     return hasattr(pa.types, "is_string_view") and bool(pa.types.is_string_view(kind))
+
+
+def _as_exact_numbers(column: pa.Array) -> pa.Array:
+    """Labels of a CSV file as float64, of which none stands for two."""
+    codes = column.dictionary_encode()
+    texts = pc.utf8_trim_whitespace(codes.dictionary)
+    missing = pc.is_in(texts, pa.array(pa.csv.ConvertOptions().null_values))
+    texts = pc.if_else(missing, pa.scalar(None, pa.string()), texts)
+    numbers = texts.cast(pa.float64())
+    for text in texts.drop_null().to_pylist():
+        label_number(text)
+    return numbers.take(codes.indices)
 
 
 def _as_strings(column: Any) -> Any:

@@ -1,7 +1,10 @@
-"""Labels that are no classes."""
+"""Labels that are no classes, or that would be merged."""
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,10 @@ from numpy.typing import NDArray
 FEW_ROWS = 20
 """So few rows may well be all different."""
 
+WOULD_BE_MERGED = (
+    "has more digits than float64 keeps, and would be merged with others: give the classes shorter "
+    "numbers"
+)
 # So many labels are collected before it is clear that they are no classes.
 _MOST_LABELS = 100_000
 # More labels than this are no classes if there are decimal numbers among them.
@@ -35,6 +42,34 @@ def refuse_label_of_each_row(n_rows: int, n_classes: int) -> None:
             "measurements, not classes. Of a table, name the column of classes (--label, or "
             "label=...); in libsvm text, put a class at the beginning of each line."
         )
+
+
+@lru_cache(maxsize=1024)
+def label_number(text: str) -> float:
+    """The number that a label is; raises a ValueError if float64 does not tell it from others.
+
+    The float64, written with as many digits or as few as tell it from others, must be the label.
+
+    Examples
+    --------
+    >>> label_number("0.1"), label_number("9007199254740992")
+    (0.1, 9007199254740992.0)
+    >>> label_number("9007199254740993")
+    Traceback (most recent call last):
+    ...
+    ValueError: the label 9007199254740993 has more digits than float64 keeps, ...
+    """
+    number = float(text)
+    try:
+        n_digits = len(Decimal(text).as_tuple().digits)
+        written = [f"{number:.{n_digits - 1}e}", *([repr(number)] if n_digits <= 17 else [])]
+        kept = any(Decimal(text) == Decimal(other) for other in written)
+    except InvalidOperation:
+        # An exponent of twenty digits.
+        kept = False
+    if math.isfinite(number) and not kept:
+        raise ValueError(f"the label {text[:40]} {WOULD_BE_MERGED}")
+    return number
 
 
 def refuse_measurements(classes: NDArray[Any]) -> None:

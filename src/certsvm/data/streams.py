@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from certsvm.data.batch import Batch
 from certsvm.data.read_ahead import Reader
-from certsvm.matrices import checked_csr, refuse_masked
+from certsvm.matrices import checked_csr, exact_labels, refuse_masked
 from certsvm.problem.rows import Rows, Vector
 from certsvm.problem.sizes import ClassSurvey
 from certsvm.storage.fingerprint import FingerprintBuilder
@@ -139,6 +139,8 @@ class BlockStream:
         return xxhash.xxh3_128_hexdigest(b"".join(self._digests))
 
     def _class_index(self, y: NDArray[Any]) -> NDArray[np.intp]:
+        # NumPy compares labels of different types in a third, which may have neither.
+        y = y.astype(self.classes.dtype, copy=False)
         if self.classes.size == 2:
             # Much faster than the search below.
             second: NDArray[np.bool_] = y == self.classes[1]
@@ -177,7 +179,7 @@ class BlockStream:
         if self.n_rows == 0:
             raise ValueError("there are no rows in the data")
         self.fingerprint = fingerprint.finish()
-        self.classes = np.array(sorted(surveys))
+        self.classes = exact_labels(sorted(surveys))
         self.surveys = [surveys[label] for label in self.classes.tolist()]
 
     def _checked_rows(self, X: Any) -> Rows:
@@ -223,7 +225,7 @@ def checked_block(block: Any) -> Batch:
             f"a block must be (X, y) or (X, y, weights), got {type(block).__name__}{length}. Data "
             "in one piece are a list of one block: [(X, y)]."
         )
-    X, y = block[0], np.asarray(block[1])
+    X, y = block[0], exact_labels(block[1])
     refuse_masked(X=X)
     X = checked_csr(X) if sp.issparse(X) else np.ascontiguousarray(X)
     if X.ndim != 2 or y.shape != (X.shape[0],):

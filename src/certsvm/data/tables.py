@@ -195,7 +195,8 @@ class Table:
                 types[name] = kind if pa.types.is_boolean(kind) else pa.float64()
             if self.label is not None and self.label not in types:
                 kind = self._types[self.label]
-                types[self.label] = pa.string() if pa.types.is_boolean(kind) else kind
+                as_text = pa.types.is_boolean(kind) or pa.types.is_floating(kind)
+                types[self.label] = pa.string() if as_text else kind
             yield from self._csv.batches(block_bytes, columns, types)
 
 

@@ -40,7 +40,7 @@ from certsvm.fitting.printed_progress import PrintedProgress
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source
 from certsvm.kernels.losses import LOSSES, loss_named
-from certsvm.matrices import refuse_masked
+from certsvm.matrices import exact_labels, refuse_masked
 from certsvm.problem.objective import Objective
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
@@ -477,17 +477,16 @@ class LinearSVC(
             )
         X, y, weights = self._validate(X, y, sample_weight, reset=first)
         if first:
-            labels = np.unique(classes)
+            labels = np.unique(exact_labels(classes))
             # For each class the weights, and a copy that replaces them.
             require_room(X.shape[1], 2 * len(positive_classes(labels.size)) + 1)
             self._begin_stream(labels, X.shape[1])
-        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
+        elif classes is not None and not np.array_equal(
+            self.classes_, np.unique(exact_labels(classes))
+        ):
             raise ValueError(
                 f"classes={classes!r} is not the same as on the first call: {self.classes_!r}"
             )
-        unknown = np.setdiff1d(y, self.classes_)
-        if unknown.size:
-            raise ValueError(f"y has labels that are not in classes: {unknown!r}")
         rows = Rows(X, intercept_scaling=self._rho())
         self.n_samples_seen_ += rows.n_rows
         total = self.n_samples_seen_ if total_samples is None else total_samples
@@ -558,6 +557,7 @@ class LinearSVC(
         """
         if tensors.are_tensors(X):
             return tensors.score(self, X, y, sample_weight)
+        exact_labels(y)
         return float(super().score(X, y, sample_weight))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -613,9 +613,10 @@ class LinearSVC(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None]:
         X = safe_to_read(X)
-        refuse_masked(y=y, sample_weight=sample_weight)
+        refuse_masked(sample_weight=sample_weight)
         # Rows checks that all values are finite, while it computes their norms.
         with to_numpy():
+            exact_labels(y)
             X, y = validate_data(
                 self,
                 X,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from certsvm.estimators import tensors
+from certsvm.matrices import exact_labels
 from certsvm.models.model import Model
 from certsvm.report.fit import Check, Evaluation, fit_report
 from certsvm.report.page import write_page
@@ -84,7 +85,7 @@ def histories_of(clf: Any) -> list[History] | None:
 
 def are_right(answers: Any, y: Any) -> NDArray[np.bool_]:
     """Which predicted labels are the given ones."""
-    answers, labels = np.asarray(answers), np.asarray(y)
+    answers, labels = np.asarray(answers), exact_labels(y)
     # A column of labels, or a single one, would be compared with all answers.
     if labels.shape != answers.shape:
         raise ValueError(f"{answers.size} rows do not go with labels of shape {labels.shape}")

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certsvm.certificates.certificate import percent
+from certsvm.fitting.class_weights import classes_of
 from certsvm.fitting.fit_classes import Observer
 from certsvm.fitting.foreign import certify
 from certsvm.fitting.settings import Settings
 from certsvm.markup.html import element, table
-from certsvm.matrices import refuse_masked
+from certsvm.matrices import exact_labels, refuse_masked
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Solver, make_solver
@@ -216,11 +217,11 @@ def compare(
         solvers = [solvers]
     if not solvers:
         raise ValueError("name at least one solver")
-    refuse_masked(y=y, sample_weight=sample_weight)
-    classes = np.unique(np.asarray(y))
+    refuse_masked(sample_weight=sample_weight)
+    classes, y_index = classes_of(exact_labels(y).ravel())
     if classes.size != 2:
         raise ValueError(f"compare needs two classes, y has {classes.size}; pass y == label")
-    signs = np.where(np.asarray(y).ravel() == classes[1], 1.0, -1.0)
+    signs = np.where(y_index == 1, 1.0, -1.0)
     rows = Rows(X, intercept_scaling=intercept_scaling if fit_intercept else 0.0)
     problem = Problem(rows, signs, weights=sample_weight, **objective.keywords)
     made: dict[str, Solver] = {}

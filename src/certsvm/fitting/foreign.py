@@ -17,7 +17,7 @@ from certsvm.certificates.verification import positions, weights_in_problem
 from certsvm.certificates.weights import dense
 from certsvm.fitting.class_weights import positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
-from certsvm.matrices import columns_in_order, refuse_masked
+from certsvm.matrices import columns_in_order, exact_labels, refuse_masked
 from certsvm.models.model import Model
 from certsvm.problem.base import positive_C
 from certsvm.problem.memory import Problem
@@ -125,8 +125,8 @@ def bound(
     )
     if not (intercept_scaling is None or intercept_scaling > 0):
         raise ValueError(f"intercept_scaling must be > 0, got {intercept_scaling!r}")
-    refuse_masked(y=y, sample_weight=sample_weight)
-    labels = np.asarray(y).ravel()
+    refuse_masked(sample_weight=sample_weight)
+    labels = exact_labels(y).ravel()
     names = _fitted(model, "feature_names")
     model = getattr(model, "best_estimator_", model)
     is_vector = _fitted(model, "coef") is None

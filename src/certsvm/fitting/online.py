@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates.verification import positions
 from certsvm.fitting.class_weights import (
     ClassWeight,
     class_factors,
@@ -74,7 +75,7 @@ class OnlineModel:
 
         ``C_total`` is C times the number of rows that the loss is summed over.
         """
-        y_index = np.searchsorted(self.classes, y)
+        y_index = positions(self.classes, y, rows.n_rows)
         factors = class_factors(class_weight, self.classes, np.ones(self.classes.size))
         t = self.t
         for i, positive in enumerate(positive_classes(self.classes.size)):

@@ -29,6 +29,7 @@ from certsvm.fitting.class_weights import (
     positive_classes,
     require_two_classes,
 )
+from certsvm.matrices import exact_labels
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.memory import Problem
@@ -209,7 +210,7 @@ class MemorySource(Source):
         feature_names: Sequence[str] | None = None,
         origin: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self._X, self._y = X, np.asarray(y)
+        self._X, self._y = X, exact_labels(y)
         self.row_weights = None if weights is None else np.asarray(weights, dtype=np.float64)
         classes, self.y_index = classes_of(self._y)
         totals = np.bincount(self.y_index, weights=weights, minlength=classes.size)

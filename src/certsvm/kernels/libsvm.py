@@ -40,10 +40,13 @@ BAD_COMMENT = 8
 WIDE_INDEX = 9
 NO_ROOM = 10
 BAD_BUFFER = 11
+INEXACT_LABEL = 12
 
 LARGEST_INDEX = 2**63 - 2
 _TAB, _LF, _CR, _SPACE, _HASH, _COLON, _Q = 9, 10, 13, 32, 35, 58, 113
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+# Up to 15 digits, different numbers are different doubles, unless they are as small as this.
+_SURE_DIGITS, _SMALL = 15, 1e-290
 
 
 class IndexRules(NamedTuple):
@@ -279,7 +282,8 @@ def _parse_label(
             return BAD_LABEL, i
         if status == TOO_LARGE:
             return LABEL_TOO_LARGE, i
-        if status == UNSETTLED:
+        # Labels that rounding may have merged are looked at again; zero itself is short.
+        if status == UNSETTLED or behind - i > (5 if abs(value) < _SMALL else _SURE_DIGITS):
             report[7] = _defer(deferred, report[7], -1 - row, i)
     labels[row] = value
     i = _behind_blanks(text, behind)

@@ -18,7 +18,7 @@ from certsvm.certificates.verification import (
     positions,
     weights_in_problem,
 )
-from certsvm.matrices import refuse_masked
+from certsvm.matrices import exact_labels
 
 
 class MatrixRows:
@@ -154,8 +154,7 @@ class Optimum:
         for block, labels, given in blocks_of(X, y, sample_weight):
             if labels is None:
                 raise ValueError("requires y to be passed, but the target y is None")
-            refuse_masked(y=labels)
-            first, labels = 0, np.asarray(labels).ravel()
+            first, labels = 0, exact_labels(labels).ravel()
             position = positions(classes, labels, labels.size)
             given = checked_weights(np.ones(labels.size) if given is None else given, labels.size)
             for rows in self._scored(block):

@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-from certsvm.matrices import refuse_masked
+from certsvm.matrices import exact_labels, refuse_masked
 
 # DLPack's numbers of CUDA, ROCm and CUDA's managed memory.
 _GPUS = (2, 10, 13)
@@ -72,6 +72,7 @@ def labels_of(y: Any, n_rows: int) -> Any:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if _on_host(y):
+        exact_labels(y)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
     elif y.ndim == 2 and y.shape[1] == 1:

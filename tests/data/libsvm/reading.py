@@ -100,7 +100,10 @@ def reference_row(line: bytes, number: int, options: Options) -> Row | None:
     tokens = list(re.finditer(rb"[^ \t]+", content))
     row = None
     if tokens:
-        label = number_at(tokens[0][0], np.float64, Wrong(number, tokens[0].start() + 1))
+        here = Wrong(number, tokens[0].start() + 1)
+        label = number_at(tokens[0][0], np.float64, here)
+        if not is_kept(tokens[0][0].decode(), label):
+            raise here
         pairs: list[tuple[int, float]] = []
         for position, token in enumerate(tokens[1:]):
             if position == 0 and re.fullmatch(rb"qid:\d+", token[0]):
@@ -110,6 +113,16 @@ def reference_row(line: bytes, number: int, options: Options) -> Row | None:
     if hash_ and (found := re.search(rb"[\0\r]", comment)):
         raise Wrong(number, len(content) + 1 + found.start() + 1)
     return row
+
+
+def is_kept(text: str, value: float) -> bool:
+    """Whether a label is a float64, rounded to as many digits as it has, or in its shortest form."""
+    exact = Decimal(text)
+    _, digits, exponent = exact.as_tuple()
+    assert isinstance(exponent, int)
+    off = abs(Fraction(exact) - Fraction(value))
+    shortest = len(digits) <= 17 and exact == Decimal(repr(value))
+    return shortest or off <= Fraction(10) ** exponent / 2
 
 
 def reference_pair(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.data.labels import WOULD_BE_MERGED
 from certsvm.data.libsvm.options import ParseOptions
 from certsvm.kernels import libsvm as kernels
 from certsvm.kernels.libsvm import LARGEST_INDEX, IndexRules
@@ -81,6 +82,8 @@ class Diagnosis:
             return f"found a carriage return that does not end a line in {quoted}"
         if code == kernels.LABEL_TOO_LARGE:
             return f"the label {quoted} is too large for float64"
+        if code == kernels.INEXACT_LABEL:
+            return f"the label {quoted} {WOULD_BE_MERGED}"
         if code == kernels.VALUE_TOO_LARGE:
             return f"the value {quoted} is too large for {self.options.dtype.name}"
         if code == kernels.BAD_LABEL:

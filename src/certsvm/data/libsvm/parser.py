@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.data.labels import label_number
 from certsvm.data.libsvm.arrays import Arrays, sums
 from certsvm.data.libsvm.errors import Diagnosis, LibsvmError, changed, token_at
 from certsvm.data.libsvm.nearest import nearest
@@ -127,7 +128,10 @@ class Parser:
         for slot, position in deferred.tolist():
             number = token_at(text, position, end)
             if slot < 0:
-                labels[-1 - slot] = settled = float(number)
+                try:
+                    labels[-1 - slot] = settled = label_number(number.decode())
+                except ValueError:
+                    raise diagnosis.error(kernels.INEXACT_LABEL, position) from None
                 code = kernels.LABEL_TOO_LARGE
             else:
                 values[slot] = settled = nearest(number, self._options.dtype)

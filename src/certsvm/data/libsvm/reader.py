@@ -137,7 +137,8 @@ def load_libsvm(
     Raises
     ------
     LibsvmError
-        If something is not in the format; the message gives line and column.
+        If something is not in the format, or a label has more digits than float64 keeps; the
+        message gives line and column.
     DamagedFileError
         If a compressed file is truncated or otherwise damaged.
 
