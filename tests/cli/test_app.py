@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from click.testing import CliRunner
 
 from certsvm.cli.app import Commands, app, put_json
 from tests.cli.running import arguments, run, write
+from tests.platforms import posix
 
 
 def test_what_is_not_needed_is_not_imported(tmp_path: Path) -> None:
@@ -127,3 +129,33 @@ certsvm.cli.main()
     )  # fmt: skip
     assert done.returncode == code
     assert ("out of order" in done.stderr) == (not interrupted)
+
+
+def test_warnings_as_errors_are_messages(tmp_path: Path) -> None:
+    code = (
+        "import sys, warnings; from certsvm.cli.app import Commands, app; import click\n"
+        "@click.command()\n"
+        "def command():\n"
+        "    warnings.warn('careful'); print('done')\n"
+        "Commands.get_command = lambda *_: command\n"
+        "app(['train'])"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path,
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert (done.returncode, done.stdout.strip()) == (0, "done")
+    assert done.stderr.strip() == "warning: careful"
+
+
+@posix
+def test_names_that_are_not_text(tmp_path: Path) -> None:
+    data = tmp_path / os.fsdecode(b"d\xe4")
+    write(data, n_rows=40)
+    for words in (
+        ("train", data.name),
+        ("report", f"{data.name}.model"),
+        ("verify", f"{data.name}.model", data.name),
+        ("export", f"{data.name}.model", f"{data.name}.txt"),
+    ):
+        done = subprocess.run(arguments(*words), cwd=tmp_path, capture_output=True, check=False)
+        assert done.returncode == 3 * (words[0] == "verify"), done.stderr
+    assert "certsvm verify" in (tmp_path / f"{data.name}.model.html").read_text(encoding="utf-8")

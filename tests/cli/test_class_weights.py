@@ -55,3 +55,13 @@ def test_weights_of_several_classes_are_those_of_the_estimator(tmp_path: Path) -
     model = Model.load(tmp_path / "data.model")
     clf = LinearSVC(tol=1e-10, class_weight={0: 3.0, 1: 1.0, 2: 0.2}).fit(X, y)
     np.testing.assert_allclose(model.coef, clf.coef_, atol=1e-3)
+
+
+def test_a_weight_of_a_class_that_is_absent_is_a_note_as_in_liblinear(tmp_path: Path) -> None:
+    X, y = noisy(n_rows=40, n_columns=2)
+    save_libsvm(tmp_path / "data", X, y)
+    plain = run("train", "data", "-w1", "3", "-o", "plain", "-q", cwd=tmp_path)
+    noted = run("train", "data", "-w7", "2", "-w1", "3", "-o", "noted", "-q", cwd=tmp_path)
+    assert (plain.code, plain.err, noted.code) == (0, "", 0)
+    assert "no class 7" in noted.err
+    assert (tmp_path / "plain").read_bytes() == (tmp_path / "noted").read_bytes()

@@ -474,6 +474,28 @@ def test_a_full_disk_leaves_the_old_model_and_its_witness(tmp_path: Path, witnes
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
+def test_a_file_that_is_no_witness_of_the_old_model_is_kept(tmp_path: Path) -> None:
+    path, beside = tmp_path / "notes", tmp_path / "notes.witness"
+    beside.write_text("what I saw")
+    small().save(path)
+    assert beside.read_text() == "what I saw"
+    witness = Witness(np.zeros((1, 3), np.uint8), np.ones(1))
+    with pytest.raises(FileExistsError, match="not a witness"):
+        small(witness=witness).save(path)
+    assert beside.read_text() == "what I saw"
+    # The witness of a model that lies elsewhere, and that of the same model.
+    beside.unlink()
+    small(coef=np.zeros((1, 2)), witness=witness).save(tmp_path / "other")
+    shutil.move(witness_path(tmp_path / "other"), beside)
+    small(coef=np.ones((1, 2))).save(path)
+    assert beside.exists()
+    small(witness=witness).save(path)
+    Model.load(path).save(path)
+    assert Model.load(path, witness=True).witness is not None
+    small(coef=np.ones((1, 2))).save(path)
+    assert not beside.exists()
+
+
 def test_a_witness_for_other_data_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model"
     small().save(path)

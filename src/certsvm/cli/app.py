@@ -85,6 +85,10 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; foreseeable errors become a message and an exit code."""
         warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+        if any(option.startswith("error") for option in sys.warnoptions):
+            # As an error, a warning would lose the result; here it is a message in any case.
+            warnings.simplefilter("default")
+        _write_names_as_they_are()
         try:
             _require_address_space()
             return super().invoke(ctx)
@@ -102,6 +106,14 @@ class Commands(click.Group):
                 say("interrupted")
                 raise SystemExit(INTERRUPTED) from None
             raise BadInput(_message(error)) from error
+
+
+def _write_names_as_they_are() -> None:
+    """Let names of files that are no text through to the standard streams, byte by byte."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            if stream.errors == "strict":  # type: ignore[union-attr]
+                stream.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
 
 
 def _require_address_space() -> None:

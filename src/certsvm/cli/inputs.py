@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from certsvm.cli.app import BadInput, say
+from certsvm.cli.app import say
 from certsvm.cli.options import DataOptions
 
 if TYPE_CHECKING:
@@ -36,17 +36,6 @@ def kind_of(path: str) -> str:
     from certsvm.data import kinds
 
     return kinds.kind_of(path)
-
-
-def require_other_file(output: str, *inputs: str) -> None:
-    """Raise if ``output`` is one of the inputs, or a file in an input folder; "-" is a stream."""
-    if output == "-" or not os.path.isfile(output):
-        return
-    for path in inputs:
-        source = sys.stdin.fileno() if path == "-" else path
-        target = os.path.dirname(os.path.abspath(output)) if os.path.isdir(path) else output
-        if os.path.samefile(source, target):
-            raise BadInput(f"{output} is an input, and would be overwritten")
 
 
 def source_of(path: str) -> Any:

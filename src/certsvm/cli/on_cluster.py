@@ -43,8 +43,13 @@ def _client(address: str, deadline: float) -> Iterator[Any]:
             raise BadInput(f"--dask {address}: write local:N, with N processes")
         with (
             LocalCluster(
-                n_workers=int(number), threads_per_worker=1, dashboard_address=None, silence_logs=50
-            ) as cluster,
+                n_workers=int(number),
+                threads_per_worker=1,
+                silence_logs=50,
+                # Any free port; without an address, a port in use is warned of.
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+            ) as cluster,  # fmt: skip
             Client(cluster) as client,
         ):
             yield client

@@ -64,10 +64,13 @@ def opened_source(
 
 def _must_stream(file: str, memory: int | None, *, stream: bool) -> bool:
     """Whether to stream the file; raises if that is necessary and impossible."""
+    from certsvm.data.memory import left_of
     from certsvm.problem.room import physical_memory
 
     total = physical_memory()
-    limit = memory or (sys.maxsize if total is None else int(_SHARE_OF_MEMORY * total))
+    limit = memory
+    if limit is None:
+        limit = sys.maxsize if total is None else int(_SHARE_OF_MEMORY * total)
     if not (stream or too_large(file, limit, certain=memory is not None)):
         return False
     if kind_of(file) == "blocks":
@@ -78,19 +81,10 @@ def _must_stream(file: str, memory: int | None, *, stream: bool) -> bool:
         # The estimate is from above, and there may be swap.
         say(f"{file} may not fit in memory; `certsvm convert` makes a file that is streamed")
         return False
+    # With less, it cannot be converted either.
+    left_of(limit)
     raise BadInput(
         f"{file} cannot be streamed, and may need more than {limit / 1e6:.0f} MB in memory. "
         f"Convert it first: certsvm convert {shlex.quote(file)} "
         f"{shlex.quote(os.path.basename(file) + '.arrow')} --memory {limit // 10**6}M"
     )
-
-
-def require_writable(output: str) -> None:
-    """Raise now rather than after an hour of training."""
-    if output == "-" or (os.path.exists(output) and not os.path.isfile(output)):
-        raise BadInput(f"a model cannot be written to {output}: it needs a file")
-    folder = os.path.dirname(os.path.abspath(output))
-    if not os.path.isdir(folder):
-        raise BadInput(f"there is no folder {folder} to write {os.path.basename(output)} to")
-    if not os.access(folder, os.W_OK):
-        raise BadInput(f"the folder {folder} cannot be written to: {output} has no place there")

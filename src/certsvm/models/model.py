@@ -32,7 +32,13 @@ from certsvm.models.checks import (
 )
 from certsvm.models.optimum import MatrixRows, Optimum, blocks_of, is_stream, scored_blocks
 from certsvm.models.scores import linear_scores
-from certsvm.models.witness import WeightsWitness, Witness, load_witness, save_witness
+from certsvm.models.witness import (
+    WeightsWitness,
+    Witness,
+    is_witness,
+    load_witness,
+    save_witness,
+)
 from certsvm.storage.atomic import atomic_write
 from certsvm.storage.container import Container, ModelFileError, container_bytes, read_container
 from certsvm.storage.fingerprint import Fingerprint
@@ -404,13 +410,26 @@ class Model:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model atomically, and its witness, if it has one, beside it.
 
-        Without a witness, an old one there is removed: it belongs to another model.
+        Without a witness, that of the model which is replaced is removed. Any other file of that
+        name is left alone.
 
         Parameters
         ----------
         path : str or path-like
             The file. The witness goes to ``witness_path(path)``.
+
+        Raises
+        ------
+        FileExistsError
+            A file that is not a witness would be overwritten by one.
         """
+        proof = witness_path(path)
+        if self.witness is not None and os.path.exists(proof) and not is_witness(proof):
+            raise FileExistsError(
+                f"{proof} is not a witness, and would be overwritten by one: save the model under "
+                "another name, or move that file"
+            )
+        outdated = self.witness is None and _is_outdated(path, self.digest)
         content = {
             "certsvm_version": self.certsvm_version,
             "classes": self.classes.tolist() if self.classes.dtype.kind == "U" else None,
@@ -426,16 +445,17 @@ class Model:
             arrays["history"] = self.history
         data = container_bytes(KIND, content, arrays)
         # A disk that is full leaves the old model and the old witness: neither is replaced before
-        # both are written. If we are killed between the two, their digests differ.
+        # both are written. If we are killed between the two, their digests differ, or the old model
+        # has no witness any more.
         with atomic_write(path) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
             if self.witness is not None and self.fingerprint is not None:
-                save_witness(witness_path(path), self.witness, self.fingerprint, self.digest)
-        if self.witness is None:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(witness_path(path))
+                save_witness(proof, self.witness, self.fingerprint, self.digest)
+            elif outdated:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(proof)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, witness: bool = False) -> Model:
@@ -480,7 +500,7 @@ class Model:
         if proof is not None and proof.model not in ("", model.digest):
             raise ModelFileError(
                 f"{witness_path(path)} belongs to another model than {os.fspath(path)}: one of "
-                "them was replaced"
+                "them was replaced. Remove the witness, or restore the model."
             )
         return model
 
@@ -560,6 +580,15 @@ class Model:
 def witness_path(path: str | os.PathLike[str]) -> str:
     """The witness file of a model: its path with ``.witness`` appended."""
     return os.fspath(path) + ".witness"
+
+
+def _is_outdated(path: str | os.PathLike[str], digest: str) -> bool:
+    """Whether the witness beside a model is its own, and not of the one that will replace it."""
+    try:
+        about = load_witness(witness_path(path)).model
+        return about != digest and about == Model.load(path).digest
+    except (OSError, ValueError):
+        return False
 
 
 def _restored(

@@ -29,7 +29,13 @@ from certsvm.certificates.responses import (
     squared_response_uncertainty,
 )
 from certsvm.models.checks import read_only
-from certsvm.storage.container import Container, ModelFileError, read_container, write_container
+from certsvm.storage.container import (
+    Container,
+    ModelFileError,
+    kind_of_container,
+    read_container,
+    write_container,
+)
 from certsvm.storage.fingerprint import Fingerprint
 
 KIND = "witness"
@@ -381,6 +387,14 @@ def load_witness(path: str | os.PathLike[str]) -> WitnessFile:
         return _restored(container)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{os.fspath(path)} holds no valid witness: {error}") from error
+
+
+def is_witness(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins like a witness."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return kind_of_container(file.read(128)) == KIND
 
 
 def _restored(container: Container) -> WitnessFile:

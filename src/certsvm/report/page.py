@@ -99,8 +99,9 @@ def machine() -> Html:
 
 def write_page(path: str | os.PathLike[str], content: str) -> None:
     """Write the page, or nothing at all."""
-    with atomic_write(path, "w") as file:
-        file.write(content)
+    # Names of files need not be text: what is not becomes an escape.
+    with atomic_write(path) as file:
+        file.write(content.encode("utf-8", "backslashreplace"))
 
 
 def _json(values: Any) -> Html:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,6 +76,14 @@ class Container:
 def is_container(first_bytes: bytes) -> bool:
     """Whether these are the first bytes, 64 or more, of a certsvm file."""
     return first_bytes.startswith(_BEGINNING, 8)
+
+
+def kind_of_container(first_bytes: bytes) -> str | None:
+    """The kind that the first bytes, 128 or more, of a certsvm file claim; None for others."""
+    claimed = re.match(
+        rb'\{\\"format\\":\d+,\\"kind\\":\\"(\w+)\\"', first_bytes[8 + len(_BEGINNING) :]
+    )
+    return claimed.group(1).decode() if claimed and is_container(first_bytes) else None
 
 
 def write_container(

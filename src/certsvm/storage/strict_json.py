@@ -2,7 +2,7 @@
 
 Floats survive to the last bit. Infinities and NaN, which JSON has no number for, become
 ``{"$float": "inf"}``, ``{"$float": "-inf"}`` and ``{"$float": "nan"}``. A text with a repeated key,
-a NaN literal, a number beyond float64 or a lone surrogate is not read.
+a NaN literal, a number beyond float64, an integer beyond 64 bits or a lone surrogate is not read.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ def encoded(value: Any, where: str) -> Any:
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):
-        if not -(2**63) <= value < 2**64:
-            raise ValueError(f"{where} is {value}: an integer of more than 64 bits")
-        return value
+        return _of_64_bits(value, where)
     if isinstance(value, float):
         if math.isfinite(value):
             return value
@@ -71,8 +69,9 @@ def from_json(text: bytes) -> Any:
     """
     try:
         value = json.loads(
-            text.decode(), object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite
-        )
+            text.decode(), object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite,
+            parse_int=_integer,
+        )  # fmt: skip
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     # An escaped lone surrogate cannot be encoded.
@@ -93,6 +92,17 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
     if len(members) != 1 or not isinstance(name, str) or name not in _NON_FINITE:
         raise ValueError(f"{members} is no float")
     return _NON_FINITE[name]
+
+
+def _integer(text: str) -> int:
+    # Python refuses to convert texts of thousands of digits, with advice for programmers.
+    return _of_64_bits(int(text) if len(text) <= 20 else 2**64, text[:25])
+
+
+def _of_64_bits(value: int, where: str) -> int:
+    if not -(2**63) <= value < 2**64:
+        raise ValueError(f"{where} is an integer of more than 64 bits")
+    return value
 
 
 def _finite(text: str) -> float:

@@ -138,6 +138,8 @@ def test_letters_of_liblinear(tmp_path: Path) -> None:
         (["train", "data", "--solver", "magic"], "unknown solver"),
         (["train", "data", "-o", "no/where/model"], "there is no folder"),
         (["train", "data", "--memory", "much"], "not a size"),
+        (["train", "data", "--memory", "0"], "memory are not enough"),
+        (["train", "data", "--memory", "1"], "Give at least"),
         (["train", "data", "--label", "x"], "--label is for tables"),
         (["train", "data", "--class-weight", "7=2"], "there is no class 7"),
         (["train", "data", "--witness", "--solver", "pegasos"], "needs a solver with a dual"),

@@ -9,7 +9,7 @@ import click
 from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import BadInput, put_json
 from certsvm.cli.class_weights import known_label
-from certsvm.cli.inputs import load, name_of, require_other_file
+from certsvm.cli.inputs import load, name_of
 from certsvm.cli.options import (
     DataOptions,
     FiniteFloat,
@@ -19,6 +19,7 @@ from certsvm.cli.options import (
     data_options,
     problem_options,
 )
+from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import training_progress
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def command(
 
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
     if plot is not None:
-        require_other_file(plot, file)
+        require_outputs([file], picture=plot)
         import matplotlib  # noqa: F401  missing packages are found before training
     data = load(file, options)
     y = _two_classes(data.y, positive, file)

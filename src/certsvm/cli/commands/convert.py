@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from certsvm.cli.app import BadInput, put_json, say
-from certsvm.cli.inputs import kind_of, require_other_file, source_of
+from certsvm.cli.inputs import kind_of, source_of
 from certsvm.cli.options import (
     DataOptions,
     as_json_option,
@@ -16,6 +16,7 @@ from certsvm.cli.options import (
     data_options,
     size,
 )
+from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import counting
 
 
@@ -73,7 +74,7 @@ def command(
     kind = kind_of(file)
     if kind == "blocks":
         raise BadInput(f"{file} is an Arrow file already")
-    require_other_file(output, file)
+    require_outputs([file], blocks=output)
     reading = options.for_table() if kind == "table" else options.for_text()
     with counting("converting", quiet=quiet or as_json) as count:
         summary, notes = convert(

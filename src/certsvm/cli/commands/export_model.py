@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from certsvm.cli.inputs import require_other_file
 from certsvm.cli.models import load_model
+from certsvm.cli.outputs import require_outputs
 
 
 @click.command()
@@ -18,6 +18,6 @@ def command(model: str, output: str) -> None:
     """
     from certsvm.models import save_liblinear
 
-    require_other_file(output, model)
+    require_outputs([model], text_model=output)
     save_liblinear(load_model(model), output)
     click.echo(f"{output}: a text model for liblinear")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from certsvm.cli.inputs import require_other_file
+from certsvm.cli.outputs import require_outputs
 
 
 @click.command()
@@ -15,11 +15,9 @@ def command(text: str, output: str) -> None:
 
     It predicts the same labels. It has no certificate.
     """
-    from certsvm.models import load_liblinear, witness_path
+    from certsvm.models import load_liblinear
 
-    require_other_file(output, text)
-    # Saving a model without a witness removes an old one.
-    require_other_file(witness_path(output), text)
+    require_outputs([text], model=output)
     model = load_liblinear(text)
     model.save(output)
     click.echo(str(model))

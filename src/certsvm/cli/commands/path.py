@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import time
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from certsvm.cli.options import (
     range_options,
     size,
 )
+from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import lines_of
 from certsvm.cli.training_data import opened_source
 
@@ -102,7 +104,7 @@ def command(
         if not C_range[0] <= C <= C_range[1]:
             raise click.UsageError(f"--at {C:g} is outside the range")
     if output is not None:
-        _prepare(output)
+        _prepare(output, file)
     began = time.perf_counter()
     settings = Settings(
         C=C_range[0], tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
@@ -135,9 +137,12 @@ def command(
         raise SystemExit(NOT_MET)
 
 
-def _prepare(folder: str) -> None:
+def _prepare(folder: str, file: str) -> None:
     """Make the folder; raise now rather than after an hour of training."""
     os.makedirs(folder, exist_ok=True)
+    # At which C there will be models is not known yet.
+    for old in glob.glob(os.path.join(glob.escape(folder), "C=*.model*")):
+        require_outputs([file], model=old.removesuffix(".witness"))
     if not os.access(folder, os.W_OK):
         raise BadInput(f"the folder {folder} cannot be written to")
 

@@ -12,9 +12,9 @@ import click
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import say
-from certsvm.cli.inputs import require_other_file
 from certsvm.cli.models import blocks_for, load_model
 from certsvm.cli.options import DataOptions, data_options
+from certsvm.cli.outputs import require_outputs
 
 
 @click.command()
@@ -51,7 +51,7 @@ def command(
     import numpy as np
 
     trained = load_model(model, file)
-    require_other_file(output, model, file)
+    require_outputs([model, file], predictions=output)
     right = rows = 0
     labelled = True
     with _opened(output) as out:

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from certsvm.cli.evaluation import answers_on
-from certsvm.cli.inputs import require_other_file
 from certsvm.cli.models import load_model
 from certsvm.cli.options import DataOptions, data_options
+from certsvm.cli.outputs import require_outputs
 
 
 @click.command()
@@ -34,7 +34,7 @@ def command(model: str, file: str | None, output: str | None, options: DataOptio
     from certsvm.report.page import write_page
 
     page = output or f"{model}.html"
-    require_other_file(page, model, *([] if file is None else [file]))
+    require_outputs([model, *([] if file is None else [file])], page=page)
     trained = load_model(model, file)
     evaluation = None
     if file is not None:

@@ -13,7 +13,6 @@ from certsvm.certificates.certificate import percent, percentage_points
 from certsvm.cli.app import NOT_MET, put_json
 from certsvm.cli.class_weights import parse_class_weights
 from certsvm.cli.cross_validation import cross_validated
-from certsvm.cli.inputs import require_other_file
 from certsvm.cli.models import certificates_as_json
 from certsvm.cli.options import (
     DataOptions,
@@ -24,7 +23,8 @@ from certsvm.cli.options import (
     data_options,
     range_options,
 )
-from certsvm.cli.training_data import opened_source, require_writable
+from certsvm.cli.outputs import require_outputs
+from certsvm.cli.training_data import opened_source
 
 if TYPE_CHECKING:
     from certsvm.fitting.cross_validation import CrossValidation
@@ -107,14 +107,9 @@ def command(
             )
     elif max_fits is not None:
         raise click.UsageError("--max-fits goes with --certify only", ctx)
-    if output is not None:
-        require_writable(output)
-        require_other_file(output, file)
+    require_outputs([file], model=output, picture=plot)
     if plot is not None:
         import matplotlib  # noqa: F401  missing packages are found before training
-
-        require_writable(plot)
-        require_other_file(plot, file)
     began = time.perf_counter()
     settings = Settings(
         C=C_range[0], tol=tol, solver=solver, max_iter=max_iter, seed=seed,

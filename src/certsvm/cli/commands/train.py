@@ -16,9 +16,6 @@ from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import NOT_MET, BadInput, put_json, say
 from certsvm.cli.class_weights import parse_class_weights
 from certsvm.cli.cross_validation import cross_validated
-from certsvm.cli.inputs import (
-    require_other_file,
-)
 from certsvm.cli.models import certificates_as_json
 from certsvm.cli.options import (
     DataOptions,
@@ -30,8 +27,9 @@ from certsvm.cli.options import (
     problem_options,
     size,
 )
+from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import training_progress
-from certsvm.cli.training_data import opened_source, require_writable
+from certsvm.cli.training_data import opened_source
 
 if TYPE_CHECKING:
     from certsvm.fitting.fit_model import Fit
@@ -80,7 +78,7 @@ class TrainCommand(click.Command):
     """A command that accepts liblinear's letters."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Turn ``-w1 5`` into ``--class-weight 1=5``; explain letters that are not accepted."""
+        """Turn ``-w1 5`` into ``-w 1=5``; explain letters that are not accepted."""
         translated: list[str] = []
         rest = iter(args)
         for word in rest:
@@ -89,7 +87,7 @@ class TrainCommand(click.Command):
                 value = next(rest, "-")
                 if value.startswith("-"):
                     raise click.UsageError(f"{word} needs a weight after it", ctx)
-                translated += ["--class-weight", f"{weight.group(1)}={value}"]
+                translated += ["-w", f"{weight.group(1)}={value}"]
             elif word in _REFUSED:
                 raise click.UsageError(f"{word} is not an option here: {_REFUSED[word]}", ctx)
             else:
@@ -125,6 +123,7 @@ class TrainCommand(click.Command):
     help='Multiply the weights of a class (also "-wLABEL W", as in liblinear); '
     '"balanced" gives all classes the same total weight.',
 )
+@click.option("-w", "liblinear_weights", multiple=True, hidden=True)
 @click.option(
     "-v",
     "--folds",
@@ -202,8 +201,9 @@ class TrainCommand(click.Command):
 def command(
     ctx: click.Context, file: str, model: str | None, output: str | None, C: float, tol: float,
     objective: ObjectiveOptions, loss_of_type: str | None, weights: tuple[str, ...],
-    folds: int | None, find_C: bool, solver: str, max_iter: int, max_time: float | None, seed: int,
-    n_jobs: int | None, witness: bool, memory: int | None, stream: bool, checkpoint: str | None,
+    liblinear_weights: tuple[str, ...], folds: int | None, find_C: bool, solver: str,
+    max_iter: int, max_time: float | None, seed: int, n_jobs: int | None, witness: bool,
+    memory: int | None, stream: bool, checkpoint: str | None,
     checkpoint_every: float | None, cluster: str | None, deadline: float | None,
     options: DataOptions, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
@@ -275,7 +275,7 @@ def command(
         file, options, settings, rho, memory=memory, stream=stream, witness=witness, quiet=silent,
         cluster=cluster, deadline=deadline or 60.0,
     ) as source:  # fmt: skip
-        source.set_class_weight(parse_class_weights(weights, source.classes))
+        source.set_class_weight(parse_class_weights(weights, source.classes, liblinear_weights))
         read_seconds = time.perf_counter() - began
         _note_many_classes(source)
         if validating:
@@ -326,8 +326,6 @@ def _cross_validate(
 
 def _output(ctx: click.Context, file: str, model: str | None, output: str | None) -> str:
     """The file for the model; raises if it cannot be written."""
-    from certsvm.models import witness_path
-
     if model is not None and output is not None:
         raise click.UsageError("the model is named twice, as MODEL and by -o", ctx)
     output = output or model
@@ -335,19 +333,14 @@ def _output(ctx: click.Context, file: str, model: str | None, output: str | None
         if file == "-":
             raise click.UsageError("from standard input, say where the model goes: -o MODEL", ctx)
         output = os.path.basename(os.path.normpath(file)) + ".model"
-    require_writable(output)
-    require_other_file(output, file)
-    # Saving a model replaces or removes its witness.
-    require_other_file(witness_path(output), file)
+    require_outputs([file], model=output)
     return output
 
 
 def _require_apart(checkpoint: str, file: str, output: str) -> None:
     """Raise if a checkpoint would overwrite the data or the model."""
     for path in glob.glob(os.path.join(glob.escape(checkpoint), "class-*.checkpoint")):
-        require_other_file(path, file)
-        if os.path.exists(output):
-            require_other_file(path, output)
+        require_outputs([file, output], checkpoint=path)
 
 
 def _report(

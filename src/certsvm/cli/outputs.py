@@ -1,0 +1,101 @@
+"""Where commands may write.
+
+The rule for all of them: an output, and the witness that belongs to an output that is a model, is
+never an input, nor what belongs to an input, nor another output, nor a file of a kind that the
+command does not write. It is applied before anything is read, so that an hour of training is not
+lost. What has no format of its own, such as predictions, replaces any file that is not certsvm's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+
+from certsvm.cli.app import BadInput
+
+_TEXT_MODEL, _PAGE, _BLOCKS = "text model", "page", "converted file"
+_BEGINNINGS = {b"solver_type": _TEXT_MODEL, b"<!DOCTYPE html>": _PAGE, b"ARROW1": _BLOCKS}
+# Kinds that cannot be told from other files.
+_WITHOUT_FORMAT = ("predictions", "picture")
+
+
+def require_outputs(
+    inputs: Iterable[str],
+    *,
+    model: str | None = None,
+    text_model: str | None = None,
+    blocks: str | None = None,
+    page: str | None = None,
+    predictions: str | None = None,
+    picture: str | None = None,
+    checkpoint: str | None = None,
+) -> None:
+    """Raise unless the outputs, each of its kind, may be written.
+
+    An input may be a folder, whose files are inputs, or "-", standard input. Predictions may go to
+    "-", standard output, to a device or to a pipe.
+    """
+    from certsvm.models import witness_path
+
+    kinds = {"model": model, _TEXT_MODEL: text_model, _BLOCKS: blocks, _PAGE: page,
+             "predictions": predictions, "picture": picture,
+             "checkpoint": checkpoint}  # fmt: skip
+    outputs = {path: kind for kind, path in kinds.items() if path is not None}
+    if len(outputs) < sum(path is not None for path in kinds.values()):
+        raise BadInput("two outputs have the same name")
+    if model is not None:
+        outputs[witness_path(model)] = "witness"
+    inputs = list(inputs)
+    inputs += [witness_path(path) for path in inputs if path != "-" and not os.path.isdir(path)]
+    for path, kind in outputs.items():
+        if kind == "predictions" and (
+            path == "-" or (os.path.exists(path) and not os.path.isfile(path))
+        ):
+            continue
+        if kind != "witness":
+            _require_writable(path, kind)
+        if not os.path.exists(path):
+            continue
+        for other in inputs:
+            if _is_input(path, other):
+                raise BadInput(f"{path} is an input, and would be overwritten")
+        for other in outputs:
+            if other != path and os.path.exists(other) and os.path.samefile(path, other):
+                raise BadInput(f"{path} and {other} are the same file, and both would be written")
+        found = _kind_at(path)
+        if found not in ((None, "") if kind in _WITHOUT_FORMAT else (kind, "")):
+            raise BadInput(
+                f"{path} exists and is not a {kind}{f' but a {found}' if found else ''}: it would "
+                "be overwritten. Choose another name for the output, or remove the file."
+            )
+
+
+def _is_input(output: str, source: str) -> bool:
+    if source == "-":
+        return os.path.samefile(sys.stdin.fileno(), output)
+    if os.path.isdir(source):
+        return os.path.samefile(source, os.path.dirname(os.path.abspath(output)))
+    return os.path.exists(source) and os.path.samefile(source, output)
+
+
+def _kind_at(path: str) -> str | None:
+    """The kind of a file; "" if it is empty, None if it is none of ours."""
+    from certsvm.storage.container import kind_of_container
+
+    if not os.path.isfile(path):
+        return None
+    with open(path, "rb") as file:
+        start = file.read(128)
+    known = (kind for beginning, kind in _BEGINNINGS.items() if start.startswith(beginning))
+    return next(known, kind_of_container(start)) if start else ""
+
+
+def _require_writable(path: str, kind: str) -> None:
+    if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
+        raise BadInput(f"a {kind} cannot be written to {path}: it needs a file")
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise BadInput(f"there is no folder {folder} to write {os.path.basename(path)} to")
+    if not os.access(folder, os.W_OK):
+        raise BadInput(f"the folder {folder} cannot be written to: {path} has no place there")

@@ -1,0 +1,106 @@
+"""No command overwrites or removes an input, or a file that is not of its kind."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from certsvm.cli.app import BadInput
+from certsvm.cli.outputs import require_outputs
+from tests.cli.running import run, write
+from tests.platforms import posix
+
+
+@posix
+@pytest.mark.parametrize("path", ["data", "link", "-"])
+def test_an_output_that_is_an_input(path: str, tmp_path: Path, monkeypatch: Any) -> None:
+    data = write(tmp_path / "data")
+    (tmp_path / "link").symlink_to(data)
+    monkeypatch.chdir(tmp_path)
+    with data.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with pytest.raises(BadInput, match="would be overwritten"):
+            require_outputs([path], predictions="data")
+        require_outputs([path], predictions="other")
+        require_outputs([path], predictions="-")
+
+
+def test_a_file_in_an_input_folder_is_an_input(tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    require_outputs([str(folder)], model=str(folder / "new"))
+    write(folder / "part")
+    write(tmp_path / "other")
+    with pytest.raises(BadInput, match="would be overwritten"):
+        require_outputs([str(folder)], model=str(folder / "part"))
+    require_outputs([str(folder)], predictions=str(tmp_path / "other"))
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("prepared")
+    write(folder / "data", n_rows=40)
+    write(folder / "out.witness", n_rows=40)
+    assert run("train", "data", "-o", "m", "--witness", "-q", cwd=folder).code == 0
+    assert run("export", "m", "text", cwd=folder).code == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        # Data that are called like the witness of the output.
+        ("train", "out.witness", "-o", "out"),
+        ("select", "out.witness", "-o", "out", "--values", "2"),
+        # A file that is no witness, and no input either.
+        ("train", "data", "-o", "out"),
+        ("import", "text", "out"),
+        # The witness of an input.
+        ("predict", "m", "data", "-o", "m.witness"),
+        ("report", "m", "-o", "m.witness"),
+        ("export", "m", "m.witness"),
+        ("convert", "data", "m.witness"),
+        ("compare", "data", "--plot", "m.witness"),
+        # Data that a model would replace, as in "train a9a a9a.t".
+        ("train", "data", "out.witness"),
+        ("convert", "data", "out.witness"),
+        # One name for two outputs.
+        ("select", "data", "--values", "2", "-o", "new", "--plot", "new"),
+    ],
+)
+def test_files_that_are_kept(words: tuple[str, ...], prepared: Path) -> None:
+    before = {path.name: path.read_bytes() for path in prepared.iterdir()}
+    refused = run(*words, cwd=prepared)
+    assert refused.code == 2
+    assert "Traceback" not in refused.err
+    assert {path.name: path.read_bytes() for path in prepared.iterdir()} == before
+
+
+def test_a_folder_of_models_with_a_file_of_another_kind(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    data = write(tmp_path / "models" / "C=0.001.model.witness", n_rows=40)
+    before = data.read_bytes()
+    refused = run("path", data, "-o", "models", "-q", cwd=tmp_path)
+    assert refused.code == 2
+    assert data.read_bytes() == before
+    assert os.listdir(tmp_path / "models") == [data.name]
+
+
+def test_outputs_of_the_same_kind_are_replaced(prepared: Path, tmp_path: Path) -> None:
+    """Also a model without a witness: the old model's goes."""
+    for name in ("data", "m", "m.witness"):
+        (tmp_path / name).write_bytes((prepared / name).read_bytes())
+    for words in (
+        ("train", "data", "-c", "3", "-o", "m", "-q"),
+        ("export", "m", "text"),
+        ("report", "m", "-o", "page"),
+        ("convert", "data", "blocks", "-q"),
+        ("predict", "m", "data", "-o", "labels", "-q"),
+    ):
+        assert [run(*words, cwd=tmp_path).code for _ in range(2)] == [0, 0]
+    assert not (tmp_path / "m.witness").exists()
+    assert run("verify", "m", "data", cwd=tmp_path).code == 3
