@@ -136,7 +136,8 @@ class Columns:
         for batch in batches:
             for name in self.strings:
                 self._refuse_missing(batch.column(name), name, n_rows)
-                new = set(pc.unique(_as_strings(batch.column(name))).to_pylist()) - found[name]
+                values = self._as_strings(batch.column(name), name, n_rows)
+                new = set(pc.unique(values).to_pylist()) - found[name]
                 found[name] |= new
                 size += sum(map(len, new)) + len(name) * len(new)
                 if size > _MOST_CATEGORY_BYTES:
@@ -291,7 +292,7 @@ class Columns:
         self._refuse_missing(column, name, first)
         known = pa.array(self.features.values[name], pa.string())
         with self.explained(f"column {name!r} "):
-            found = pc.index_in(_as_strings(column), value_set=known)
+            found = pc.index_in(self._as_strings(column, name, first), value_set=known)
         codes: NDArray[np.int64] = np.asarray(found.fill_null(-1), dtype=np.int64)
         n_unseen = int((codes < 0).sum())
         if n_unseen:
@@ -326,7 +327,27 @@ class Columns:
                 return np.asarray(column.cast(pa.int64()))
             if pa.types.is_floating(column.type):
                 return self._numbers(column, name, first)
+            if _is_string(column.type) or _is_binary(column.type):
+                column = self._as_strings(column, name, first)
             return exact_labels([str(label) for label in column.to_pylist()])
+
+    def _as_strings(self, column: Any, name: str, first: int) -> Any:
+        """Strings, or bytes that are the UTF-8 of strings, as strings; others are an error."""
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        # Arrow checks bytes, but not strings.
+        column = column.cast(pa.large_binary())
+        try:
+            return column.cast(pa.large_string()).cast(pa.string())
+        except pa.ArrowInvalid:
+            row, value = next(
+                (i, value) for i, value in enumerate(column.to_pylist()) if not _is_utf8(value)
+            )
+            raise TableError(
+                f"{self._where}: row {first + row + 1}, column {name!r} holds {value[:20]!r}, "
+                "which is not text in UTF-8. Decode the column before it is written (in pandas, "
+                'df[name].str.decode("latin-1") for Latin-1).'
+            ) from None
 
     def _refuse_missing(self, column: pa.Array, name: str, first: int) -> None:
         if column.null_count:
@@ -367,5 +388,16 @@ def _as_exact_numbers(column: pa.Array) -> pa.Array:
     return numbers.take(codes.indices)
 
 
-def _as_strings(column: Any) -> Any:
-    return column if pa.types.is_string(column.type) else column.cast(pa.string())
+def _is_binary(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    types = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    return any(is_type(kind) for is_type in types)
+
+
+def _is_utf8(value: bytes | None) -> bool:
+    try:
+        (value or b"").decode()
+    except UnicodeDecodeError:
+        return False
+    return True

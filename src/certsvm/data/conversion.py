@@ -17,6 +17,7 @@ from certsvm.data.block_file import BlockFileWriter, Summary
 from certsvm.data.kinds import kind_of
 from certsvm.data.labels import LabelCheck
 from certsvm.data.libsvm import LibsvmBlocks
+from certsvm.data.libsvm.lines import LONGEST_LINE
 from certsvm.data.memory import LARGEST_BLOCK, LEAST
 from certsvm.data.shuffle import Bucket, shuffled
 from certsvm.data.tables import Table
@@ -62,7 +63,7 @@ def convert(
         The file to write, atomically. A temporary folder beside it holds a copy of the rows.
     memory : int, default=5 * 10**8
         Bytes that converting may use in addition to those in use now. A line of libsvm text may
-        have a twentieth of them.
+        have a twentieth of them, and 256 MiB at most.
     block_bytes : int, default=None
         Size of a block; by default up to 16 MB, as the memory allows. Training from the file holds
         two blocks in memory.
@@ -183,7 +184,8 @@ class _LibsvmReader:
         self._n_features = n_features
         self.name = Path(source).name if isinstance(source, str | Path) else "a stream"
         self._text = LibsvmBlocks(
-            source, _text_bytes(memory), longest_line=memory // _LINE, n_features=n_features,
+            source, _text_bytes(memory), longest_line=min(memory // _LINE, LONGEST_LINE),
+            n_features=n_features,
             zero_based=zero_based, dtype=dtype,
         )  # fmt: skip
 

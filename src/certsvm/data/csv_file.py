@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +19,8 @@ from certsvm.data.compressed import compression_of
 SEPARATORS = (",", "\t", ";")
 """Separators that are detected, in the order of preference."""
 
-# Sizes of the first block, tried in turn until one holds the names and a row.
+# Sizes of the first block, tried in turn until one holds the names and a row. The last is the most
+# bytes that a row may have.
 _FIRST_BLOCKS = (1 << 20, 1 << 24, 1 << 28)
 _ARROW_NAMES = {"gzip": "gzip", "bzip2": "bz2", "zstd": "zstd", None: None}
 
@@ -54,7 +57,9 @@ class CsvFile:
         self._header = header
         if separator is not None and (len(separator) != 1 or separator in '\r\n"'):
             raise TableError(f"a separator is one character, not {separator!r}")
+        self._refuse_other_encodings(_FIRST_BLOCKS[0])
         self.separator = separator or self._detected()
+        self._row_bytes = 0
         self.schema = self._schema()
         if header is None:
             self._refuse_data_as_names(self.schema.names)
@@ -63,8 +68,12 @@ class CsvFile:
         self, block_bytes: int, columns: Sequence[str], types: dict[str, Any]
     ) -> Iterator[pa.RecordBatch]:
         """Some columns of all rows, with these types."""
-        with self._opened(max(block_bytes // 2, 1 << 16), columns, types) as reader:
-            yield from reader
+        block_bytes = max(block_bytes // 2, 1 << 16, self._row_bytes)
+        try:
+            with self._opened(block_bytes, columns, types) as reader:
+                yield from reader
+        except pa.ArrowInvalid as error:
+            raise self._error(error, block_bytes) from None
 
     def _detected(self) -> str:
         try:
@@ -96,6 +105,8 @@ class CsvFile:
                 with self._opened(size) as reader:
                     if reader.read_next_batch().num_rows == 0:
                         raise StopIteration
+                    if size > _FIRST_BLOCKS[0]:
+                        self._row_bytes = size
                     return reader.schema
             except StopIteration:
                 raise TableError(f"{self.path} has no rows") from None
@@ -106,7 +117,7 @@ class CsvFile:
                 raise self._error(error) from None
             if self.path.stat().st_size <= size and self._compression is None:
                 break
-        raise self._error(last)
+        raise self._error(last, size)
 
     @contextmanager
     def _opened(
@@ -136,8 +147,42 @@ class CsvFile:
         ):
             yield stream
 
-    def _error(self, error: Exception) -> TableError:
+    def _error(self, error: Exception, block_bytes: int = 0) -> TableError:
+        text = str(error)
+        if "straddling" in text or (block_bytes == _FIRST_BLOCKS[-1] and "Empty CSV" in text):
+            limit = min(block_bytes, _FIRST_BLOCKS[-1])
+            return TableError(
+                f"{self.path}: a row is longer than {limit / 1e6:.1f} MB, the longest that is read "
+                "here. Is it a file of lines, and not damaged?"
+            )
+        if "UTF8" in text:
+            self._refuse_other_encodings()
         return TableError(f"{self.path}: cannot be read: {error}")
+
+    def _refuse_other_encodings(self, most: int | None = None) -> None:
+        """Raise, with the line, if the text, or its first bytes, are not UTF-8."""
+        decoder, line, n_bytes = codecs.getincrementaldecoder("utf-8")(), 1, 0
+        try:
+            with self._stream() as stream:
+                while n_bytes != most and (data := stream.read(_FIRST_BLOCKS[0])):
+                    decoder.decode(data)
+                    line += data.count(b"\n")
+                    n_bytes += len(data)
+            decoder.decode(b"", final=n_bytes != most)
+        except UnicodeDecodeError as error:
+            text = error.object
+            line += text.count(b"\n", 0, error.start)
+            utf16 = line == 1 and text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+            name = self.path.name
+            raise TableError(
+                f"{self.path}, line {line}: {text[error.start : error.start + 1]!r} is not UTF-8. "
+                "Convert the text, for example from "
+                + ("UTF-16: iconv -f UTF-16" if utf16 else "Latin-1: iconv -f LATIN1")
+                + f" -t UTF-8 {shlex.quote(name)} > {shlex.quote('utf8-' + name)}"
+                + (" (decompress it first)" if self._compression else "")
+            ) from None
+        except (pa.ArrowException, OSError) as error:
+            raise self._error(error) from None
 
 
 def _is_number(text: str) -> bool:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from certsvm.data.batch import Batch
 from certsvm.data.compressed import ByteSource, open_source
-from certsvm.data.libsvm.errors import LibsvmError
-from certsvm.data.libsvm.lines import LongLineError, whole_lines
+from certsvm.data.libsvm.errors import long_line
+from certsvm.data.libsvm.lines import LONGEST_LINE, LongLineError, whole_lines
 from certsvm.data.libsvm.options import ParseOptions, is_count
 from certsvm.data.libsvm.parser import Parser, Totals
 from certsvm.data.libsvm.pieces import cut
@@ -23,8 +23,8 @@ class LibsvmBlocks:
     r"""A file read in batches of rows; a loop over it reads the file.
 
     The text is cut at line ends, every ``block_bytes`` or a little less. Memory is bounded by
-    that, except that a line longer than a block makes the buffer grow until the line fits;
-    ``longest_line`` limits that.
+    that, except that a line longer than a block makes the buffer grow until the line fits, or is
+    longer than ``longest_line``.
 
     Each batch is ``(X, y, None)``. The columns of X are the indices *as they are in the file*: it
     is known only at the end whether they count from zero or from one. X is as wide as the batch
@@ -36,7 +36,7 @@ class LibsvmBlocks:
         A path can be read again by another loop, a file object cannot.
     block_bytes : int, default=16 MiB
         Length of the text of a batch.
-    longest_line : int, default=None
+    longest_line : int, default=256 MiB
         Bytes that a line may have if it is longer than a block; a longer one is an error.
     n_features : int, default=None
         Number of columns; an index beyond it is an error.
@@ -75,7 +75,7 @@ class LibsvmBlocks:
         source: TextSource,
         block_bytes: int = 1 << 24,
         *,
-        longest_line: int | None = None,
+        longest_line: int = LONGEST_LINE,
         n_features: int | None = None,
         zero_based: bool | None = None,
         dtype: Any = np.float64,
@@ -113,9 +113,7 @@ class LibsvmBlocks:
         try:
             yield from whole_lines(source, self._block_bytes, self._longest_line)
         except LongLineError:
-            limit = max(self._block_bytes, self._longest_line or 0)
-            raise LibsvmError(
-                f"this line is longer than {limit / 1e6:.1f} MB, the most that the memory "
-                "allows. Give more memory.",
-                self._options.file, self.totals.lines + 1, 1,
+            raise long_line(
+                self._options.file, self.totals.lines + 1,
+                max(self._block_bytes, self._longest_line),
             ) from None  # fmt: skip

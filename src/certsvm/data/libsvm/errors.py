@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.data.labels import WOULD_BE_MERGED
+from certsvm.data.libsvm.lines import LONGEST_LINE
 from certsvm.data.libsvm.options import ParseOptions
 from certsvm.kernels import libsvm as kernels
 from certsvm.kernels.libsvm import LARGEST_INDEX, IndexRules
@@ -49,6 +50,14 @@ def changed(file: str) -> LibsvmError:
     return LibsvmError("the file was changed while it was read; read it again", file)
 
 
+def long_line(file: str, line: int, limit: int) -> LibsvmError:
+    """The error for a line of more than ``limit`` bytes."""
+    why = "the most that the memory allows. Give more memory."
+    if limit >= LONGEST_LINE:
+        why = "the longest that is read. Is it a file of lines, and not damaged?"
+    return LibsvmError(f"this line is longer than {limit / 1e6:.1f} MB, {why}", file, line, 1)
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """Describes errors in a piece of text; ``lines`` is the number of lines before the piece."""
@@ -77,7 +86,8 @@ class Diagnosis:
     def _what(self, code: int, token: bytes, before: bytes) -> str:
         quoted = f'"{_printable(token)}"'
         if b"\0" in token:
-            return f"found a NUL byte in {quoted}; is this a text file?"
+            advice = "If it is text in UTF-16, convert it: iconv -f UTF-16 -t UTF-8."
+            return f"found a NUL byte in {quoted}; is this a text file? {advice}"
         if b"\r" in token:
             return f"found a carriage return that does not end a line in {quoted}"
         if code == kernels.LABEL_TOO_LARGE:

@@ -12,13 +12,17 @@ from certsvm.data.libsvm.sources import BYTE_ORDER_MARK
 from certsvm.kernels import libsvm as kernels
 from certsvm.kernels.decimal import PADDING
 
+LONGEST_LINE = 1 << 28
+"""The most bytes of a line: enough for ten million values. A compressed file of some kilobytes may
+hold a line without an end."""
+
 
 class LongLineError(Exception):
     """The line after the last one that was given is longer than allowed."""
 
 
 def whole_lines(
-    source: ByteSource, block_bytes: int, longest_line: int | None = None
+    source: ByteSource, block_bytes: int, longest_line: int = LONGEST_LINE
 ) -> Iterator[tuple[NDArray[np.uint8], int]]:
     """Cut text at line ends, every ``block_bytes`` or a little less.
 
@@ -34,7 +38,7 @@ def whole_lines(
     """
     # The buffer must hold at least a byte order mark.
     least = max(block_bytes, len(BYTE_ORDER_MARK)) + PADDING
-    most = None if longest_line is None else max(longest_line + 1 + PADDING, least)
+    most = max(longest_line + 1 + PADDING, least)
     buffer = np.empty(least, dtype=np.uint8)
     filled, at_end, damage = _skip_mark(source, buffer)
     while True:
@@ -53,10 +57,9 @@ def whole_lines(
         rest = buffer[cut:filled]
         # A line longer than the buffer doubles it until the line fits.
         size = 2 * buffer.size if cut == 0 else max(least, rest.size + PADDING + 1)
-        if most is not None:
-            if rest.size + PADDING >= most:
-                raise LongLineError
-            size = min(size, most)
+        if rest.size + PADDING >= most:
+            raise LongLineError
+        size = min(size, most)
         buffer = np.empty(size, dtype=np.uint8) if size != buffer.size else buffer
         buffer[: rest.size] = rest.copy()
         filled = rest.size

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.data.compressed import compression_of
-from certsvm.data.libsvm.errors import changed
+from certsvm.data.libsvm.errors import changed, long_line
+from certsvm.data.libsvm.lines import LONGEST_LINE
 from certsvm.data.libsvm.options import ParseOptions
 from certsvm.data.libsvm.pieces import Piece, step_between
 from certsvm.data.libsvm.sources import BYTE_ORDER_MARK, TextSource, is_path
@@ -49,11 +50,22 @@ class PlainFile:
                 cuts.append(begin + line_end)
                 counts.append(list(tail))
         cuts.append(self.size)
+        self._refuse_long_line(cuts, counts, step)
         return [
             Piece(lambda a=a, b=b: self._read(a, b), count[0], count[1])  # type: ignore[misc]
             for (a, b), count in zip(itertools.pairwise(cuts), counts, strict=True)
             if a < b
         ]
+
+    def _refuse_long_line(self, cuts: list[int], counts: list[list[int]], step: int) -> None:
+        """Raise if the lines between two cuts must be longer than a line may be."""
+        before = 0
+        for (a, b), (lines, _) in zip(itertools.pairwise(cuts), counts, strict=True):
+            # The first step may hold many lines, and the last line ends at the second cut.
+            if b - a > LONGEST_LINE + step:
+                ends = self._read(b - 1, b)[0][0] == ord("\n")
+                raise long_line(self._options.file, before + lines + (not ends), LONGEST_LINE)
+            before += lines
 
     def refuse_changed(self) -> None:
         """Raise if the file was written to meanwhile."""
