@@ -9,7 +9,7 @@ alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -179,18 +179,21 @@ def columns_in_order(X: Any, names: Iterable[str] | None) -> Any:
     if columns == wanted:
         return X
     known, counts = set(wanted), Counter(columns)
+    if len(known) < len(wanted):
+        raise ValueError("X has names, and those of the model's columns are not all different")
     faults = {
         "has no columns": [name for name in wanted if name not in counts],
         "has unknown columns": [name for name in counts if name not in known],
         "has several columns": [name for name, count in counts.items() if count > 1],
     }
-    told = [f"{fault} {_listed(found)}" for fault, found in faults.items() if found]
+    told = [f"{fault} {listed(found)}" for fault, found in faults.items() if found]
     if told:
         raise ValueError(f"X {' and '.join(told)}: the columns must be those of the training data")
     return X.select(wanted) if hasattr(X, "select") else X[wanted]
 
 
-def _listed(names: list[Any]) -> str:
+def listed(names: Sequence[Any]) -> str:
+    """Names in quotes, on one line; of many, the first."""
     return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
 
 

@@ -44,7 +44,7 @@ from certsvm.certificates.enclosures import (
     Vector,
 )
 from certsvm.certificates.weights import dense
-from certsvm.matrices import checked_matrix, exact_labels, refuse_masked
+from certsvm.matrices import checked_matrix, columns_in_order, exact_labels, refuse_masked
 from certsvm.storage.fingerprint import FingerprintBuilder
 
 # Relative to the claimed value. A model in a file differs from what was trained by a rounding of
@@ -271,8 +271,9 @@ def verify(
     ----------
     clf : LinearSVC
         Fitted, with ``fit``.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        The training data.
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        The training data. The columns of a frame are matched by name: one that is missing, or that
+        the classifier does not use, is an error.
     y : array-like of shape (n_samples,)
         Their labels.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -302,7 +303,7 @@ def verify(
             "after fit (partial_fit does not certify); of a pipeline, its last step with the "
             "transformed X."
         )
-    X = checked_matrix(X)
+    X = checked_matrix(columns_in_order(X, getattr(clf, "feature_names_in_", None)))
     n_rows = X.shape[0]
     refuse_masked(sample_weight=sample_weight)
     labels = exact_labels(y).ravel()
@@ -332,7 +333,9 @@ def verify_model(model: Any, blocks: Blocks | Callable[[], Blocks]) -> Verificat
     model : certsvm.Model
         The model. If it has a witness, the dual bounds are recomputed too.
     blocks : iterable of (X, labels) or (X, labels, weights), or a function that returns one
-        The training data, read once: ``[(X, y)]`` if they are in one piece.
+        The training data, read once: ``[(X, y)]`` if they are in one piece. The columns of a data
+        frame are matched by name: one that is missing, or that the model does not use, is an error.
+        Select those that the verdict is to be about.
 
     Returns
     -------
@@ -353,11 +356,13 @@ def verify_model(model: Any, blocks: Blocks | Callable[[], Blocks]) -> Verificat
     if callable(blocks):
         blocks = blocks()
     builder = FingerprintBuilder(model.coef.shape[1])
+    names = getattr(model, "feature_names", None)
 
     def fingerprinted() -> Iterator[tuple[Any, ...]]:
-        for block in blocks:
-            yield block
-            builder.update(*block[:2])
+        for X, *rest in blocks:
+            X = columns_in_order(X, names)
+            yield X, *rest
+            builder.update(X, rest[0])
 
     problems = _Problems(model.coef, model.intercept, model.certificates, model.witness)
     report = problems.report(model.classes, model.class_weight, fingerprinted())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import BadInput
-from certsvm.cli.models import blocks_for
+from certsvm.cli.matching import FittedRows, Reading
 from certsvm.cli.options import DataOptions
 
 if TYPE_CHECKING:
@@ -20,18 +20,18 @@ class Answers:
 
     Attributes
     ----------
+    reading : Reading
+        What was read.
     confusion : dict
         The weight of the rows of each pair of a true and a predicted label.
-    rows : int
-        Their number.
     weighted : bool
         Whether rows have weights.
     stability : float or None
         The share of predictions that more training could not flip; None if nothing is proved.
     """
 
+    reading: Reading
     confusion: dict[tuple[str, str], float] = field(default_factory=dict)
-    rows: int = 0
     weighted: bool = False
     stability: float | None = None
 
@@ -54,12 +54,11 @@ def answers_on(model: Model, file: str, options: DataOptions) -> Answers:
     from certsvm.certificates.balls import unflippable
     from certsvm.models.checks import listing
 
-    answers, stable = Answers(), 0.0
+    rows = FittedRows(model, file, options, complete=True)
+    answers, stable = Answers(rows.reading), 0.0
     # About free intercepts, and so about scores, nothing is proved.
     proves = bool(model.certificates) and not any(c.free_intercept for c in model.certificates)
-    for X, y, weights in blocks_for(model, file, options):
-        if (y == "").all():
-            raise BadInput(f"{file} has no column of labels: say which it is, with --label")
+    for X, y, weights in rows:
         predicted = model.predict(X)
         if proves:
             sure = unflippable(*model.decision_interval(X))
@@ -69,7 +68,6 @@ def answers_on(model: Model, file: str, options: DataOptions) -> Answers:
         totals = np.bincount(cell.ravel(), weights=weights, minlength=cells.shape[1])
         for (true, guess), weight in zip(cells.T.tolist(), totals.tolist(), strict=True):
             answers.confusion[true, guess] = answers.confusion.get((true, guess), 0.0) + weight
-        answers.rows += len(y)
         answers.weighted = answers.weighted or weights is not None
     known = {tidy(label) for label in model.classes.tolist()}
     found = {true for true, _ in answers.confusion}

@@ -1,19 +1,14 @@
-"""Model files, and data read to apply a model."""
+"""Model files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certsvm.cli.app import BadInput, say
-from certsvm.cli.inputs import blocks, kind_of, table_blocks
-from certsvm.cli.matching import FittedColumns, features_of
+from certsvm.cli.app import BadInput
 
 if TYPE_CHECKING:
-    from certsvm.cli.options import DataOptions
-    from certsvm.data.batch import Batch
     from certsvm.models import Model
 
 
@@ -47,54 +42,6 @@ def load_model(path: str, data: str | None = None, *, with_witness: bool = False
 def _start(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read(64)
-
-
-def blocks_for(
-    model: Model, path: str, options: DataOptions, *, exact: bool = False
-) -> Iterator[Batch]:
-    """A data file in batches with the model's columns.
-
-    Tables are matched with the model by name, or by the number of columns if the model has no
-    names. Text is zero- or one-based as in training, unless the options say otherwise. Features of
-    text that the model has not are left out, as are values of one-hot columns, and their number is
-    said at the end; if the file must be ``exact``, they are an error.
-    """
-    kind = kind_of(path)
-    if kind == "table":
-        yield from _table_blocks(model, path, options, exact=exact)
-        return
-    zero_based = model.parameters.get("zero_based")
-    if kind == "text" and options.zero_based is None and isinstance(zero_based, bool):
-        options = replace(options, zero_based=zero_based)
-    fitted = FittedColumns(model, path, kind, first=int(not options.zero_based))
-    for batch in blocks(path, options):
-        rows = fitted(batch)
-        if exact:
-            fitted.refuse_unseen()
-        yield rows
-    fitted.say_unseen()
-
-
-def _table_blocks(model: Model, path: str, options: DataOptions, *, exact: bool) -> Iterator[Batch]:
-    from certsvm.data.tables import Table
-
-    features = features_of(model)
-    # Without names, the number of columns has to be right.
-    width = model.n_features if features is None else None
-    table = Table(path, features=features, n_features=width, **options.for_table())
-    for batch in table_blocks(table, options):
-        if exact and table.unseen:
-            raise BadInput(
-                f"{path} {_listed(table.unseen)}: it is not what the model was trained on"
-            )
-        yield batch
-    if table.unseen:
-        say(f"{path} {_listed(table.unseen)}; they count as none of its values")
-
-
-def _listed(unseen: Mapping[str, int]) -> str:
-    counts = [f"{count} in column {name!r}" for name, count in unseen.items()]
-    return f"has values that the model has not seen ({', '.join(counts)})"
 
 
 def certificates_as_json(model: Model) -> list[dict[str, Any]]:

@@ -60,6 +60,7 @@ class DataOptions:
     header: bool | None = None
     separator: str | None = None
     categorical: bool = False
+    ignore: tuple[str, ...] = ()
 
     @property
     def dtype(self) -> Any:
@@ -72,7 +73,7 @@ class DataOptions:
         """Arguments for the reader of libsvm text."""
         self._refuse(
             "tables (CSV, TSV, Parquet)", label=self.label, weight=self.weight,
-            categorical=self.categorical or None,
+            categorical=self.categorical or None, ignore=self.ignore or None,
         )  # fmt: skip
         self._refuse("CSV and TSV", header=self.header, separator=self.separator)
         return {
@@ -125,6 +126,15 @@ categorical_option = click.option(
 )
 
 
+ignore_option = click.option(
+    "--ignore",
+    multiple=True,
+    metavar="NAME",
+    help="A column of a table, or of a file converted from one, to leave out (repeatable). Other "
+    "columns that the model does not use are an error.",
+)
+
+
 def data_options(command: Command) -> Command:
     """Options of data files, passed to the command as one ``DataOptions``."""
 
@@ -132,10 +142,10 @@ def data_options(command: Command) -> Command:
     def with_options(
         *args: Any, zero_based: bool | None, features: int | None, float32: bool,
         label: str | None, weight: str | None, header: bool | None, separator: str | None,
-        categorical: bool = False, **others: Any,
+        categorical: bool = False, ignore: tuple[str, ...] = (), **others: Any,
     ) -> Any:  # fmt: skip
         options = DataOptions(
-            zero_based, features, float32, label, weight, header, separator, categorical
+            zero_based, features, float32, label, weight, header, separator, categorical, ignore
         )
         return command(*args, options=options, **others)
 

@@ -61,6 +61,8 @@ class Summary:
     one_hot : dict or None
         The columns of strings of a table that became one-hot: their first feature, and their last
         plus one.
+    label, weight : str or None
+        The columns of labels and weights of a table.
     """
 
     n_rows: int
@@ -71,6 +73,8 @@ class Summary:
     source: str = ""
     zero_based: bool | None = None
     one_hot: dict[str, list[int]] | None = None
+    label: str | None = None
+    weight: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("n_rows", "n_columns", "n_values"):
@@ -82,6 +86,8 @@ class Summary:
             isinstance(names, list) and all(isinstance(name, str) for name in names)
         ):
             raise ValueError("feature_names must be strings")
+        if not all(isinstance(name, str | None) for name in (self.label, self.weight)):
+            raise ValueError("label and weight must be strings")
         if self.one_hot is not None:
             Features.from_names(names or [], self.one_hot)
 

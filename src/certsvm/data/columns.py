@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from certsvm.data.batch import Batch, csr
 from certsvm.data.features import Features
 from certsvm.data.labels import FEW_ROWS, label_number
-from certsvm.matrices import exact_labels
+from certsvm.matrices import exact_labels, listed
 from certsvm.problem.rows import Vector
 
 # Text of all values of one-hot columns; more are no categories, and would take too much memory.
@@ -69,6 +69,11 @@ class Columns:
     categorical : bool, default=False
         Whether columns of strings become one-hot. Their values have to be shown to ``learn``
         before the first rows are made.
+    ignore : collection of str, default=()
+        Columns that are neither features nor labels.
+    complete : bool, default=False
+        Whether ``features`` must be all columns without another role. The labels are then where
+        they are without ``features``: whoever chose these has no say in it.
 
     Attributes
     ----------
@@ -91,14 +96,18 @@ class Columns:
         n_features: int | None = None,
         index: Collection[str] = (),
         categorical: bool = False,
+        ignore: Collection[str] = (),
+        complete: bool = False,
     ) -> None:
         self._where, self._types, self.index = where, types, list(index)
-        self.weight = weight
-        self.label = self._label(label, features, n_features)
-        guessed = label is None and features is None
+        self.weight, self._ignore = weight, list(dict.fromkeys(ignore))
+        self.label = self._label(label, *((None, None) if complete else (features, n_features)))
+        guessed = label is None and (features is None or complete)
         self._assumed = guessed and self.label not in (None, "label")
         self.unseen: Counter[str] = Counter()
         self._refuse_unknown(features)
+        if complete and features is not None:
+            self._refuse_other_columns(features)
         self.features = features or Features(tuple(self._others()))
         if not self.features.columns:
             raise TableError(f"{where} has no columns besides {self.label!r}")
@@ -111,14 +120,28 @@ class Columns:
     @property
     def label_place(self) -> str:
         """Where labels are, for messages."""
-        guess = ", the last one (--label, or label=..., names another)" if self._assumed else ""
-        return f"{self.label!r}{guess}"
+        return f"{self.label!r}{self._guess}"
+
+    @property
+    def _guess(self) -> str:
+        return ", the last one (--label, or label=..., names another)" if self._assumed else ""
 
     @property
     def used(self) -> list[str]:
         """The columns that have to be read."""
         roles = [name for name in (self.label, self.weight) if name is not None]
         return list(dict.fromkeys([*self.features.columns, *roles]))
+
+    @property
+    def ignored(self) -> list[str]:
+        """The columns that are not read."""
+        used = set(self.used)
+        return [name for name in self._types if name not in used]
+
+    @property
+    def recoded(self) -> list[str]:
+        """The columns that are one-hot although they hold no strings."""
+        return [name for name in self.features.values if not _is_string(self._types[name])]
 
     @property
     def numbers(self) -> list[str]:
@@ -197,33 +220,63 @@ class Columns:
 
     def _others(self) -> list[str]:
         """Columns without a role."""
-        taken = {self.label, self.weight, *self.index}
+        taken = {self.label, self.weight, *self.index, *self._ignore}
         return [name for name in self._types if name not in taken]
 
     def _label(
         self, label: str | None, features: Features | None, n_features: int | None
     ) -> str | None:
-        if label is not None and label == self.weight:
-            raise TableError(f"{self._where}: column {label!r} cannot hold labels and weights both")
+        given = Counter(name for name in (label, self.weight, *self._ignore) if name is not None)
+        twice = [name for name, count in given.items() if count > 1]
+        if twice:
+            raise TableError(
+                f"{self._where}: column {twice[0]!r} cannot hold labels and weights both, or one "
+                "of them and be ignored"
+            )
         if label is not None:
             return label
-        if "label" in self.index:
+        taken = {self.weight, *self._ignore, *(() if features is None else features.columns)}
+        if "label" in self.index and "label" not in taken:
             raise TableError(
                 f"{self._where}: column 'label' is the index of a frame. Say which column "
                 "has the labels (--label, or label=...)."
             )
-        if "label" in self._types:
-            return "label"
-        taken = {*(() if features is None else features.columns), self.weight, *self.index}
+        taken |= set(self.index)
         others = [name for name in self._types if name not in taken]
+        if "label" in others:
+            return "label"
         if features is None:
             return None if len(others) == n_features or not others else others[-1]
         return others[0] if len(others) == 1 else None
+
+    def _refuse_other_columns(self, features: Features) -> None:
+        """Raise unless the features are all columns without another role."""
+        facts = {
+            **dict.fromkeys(self.index, "is the index of a frame"),
+            **dict.fromkeys(self._ignore, "is to be ignored"),
+            self.weight: "has the weights",
+            self.label: f"has the labels{self._guess}",
+        }
+        for name in features.columns:
+            if name in facts:
+                raise TableError(
+                    f"{self._where}: column {name!r} {facts[name]}, and the model takes it for a "
+                    "feature: it was trained on other data, or with other options"
+                )
+        used = set(features.columns)
+        unused = [name for name in self._others() if name not in used]
+        if unused:
+            raise TableError(
+                f"{self._where} has columns that the model does not use: {listed(unused)}. Leave "
+                "them out by name if that is meant: --ignore NAME (or say --label NAME or "
+                "--weight NAME)."
+            )
 
     def _refuse_unknown(self, features: Features | None) -> None:
         roles = [(self.label, "the labels"), (self.weight, "the weights")]
         needed = () if features is None else features.columns
         missing = [name for name in needed if name not in self._types]
+        roles += [(name, "--ignore") for name in self._ignore]
         roles += [(name, "the model") for name in missing]
         for name, role in roles:
             if name is None or name in self._types:

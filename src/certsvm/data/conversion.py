@@ -138,6 +138,8 @@ def convert(
             source=reader.name,
             zero_based=reader.zero_based(),
             one_hot=reader.one_hot,
+            label=reader.label,
+            weight=reader.weight,
         )
         with atomic_write(target) as file, BlockFileWriter(file, summary) as writer:
             written = 0
@@ -173,8 +175,7 @@ class _Counted:
 class _LibsvmReader:
     """libsvm text."""
 
-    feature_names = None
-    one_hot = None
+    feature_names = one_hot = label = weight = None
 
     def __init__(
         self, source: Any, memory: int, dtype: Any, n_features: int | None,
@@ -230,6 +231,7 @@ class _TableReader:
         self._dtype = dtype
         self.feature_names: list[str] | None = table.feature_names
         self.one_hot = table.features.spans
+        self.label, self.weight = table.label, table.weight
         self.name = table.path.name
 
     def blocks(self) -> Iterator[Batch]:

@@ -7,7 +7,7 @@ that become one-hot.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,11 @@ class Table:
     n_features : int, default=None
         How many features there must be. Without a label, a table with exactly so many columns,
         none of them called "label", has no labels.
+    ignore : collection of str, default=()
+        Columns that are neither features nor labels.
+    complete : bool, default=False
+        Whether ``features`` must be all columns without another role. The labels are then where
+        they are without ``features``: whoever chose these has no say in it.
 
     Attributes
     ----------
@@ -57,8 +62,10 @@ class Table:
         The features.
     feature_names : list of str
         Their names.
-    label : str or None
-        The column of labels, if there is one.
+    label, weight : str or None
+        The columns of labels and weights, if there are any.
+    ignored : list of str
+        The columns that are not read.
     notes : list of str
         Remarks about the columns.
     origin : dict
@@ -78,6 +85,8 @@ class Table:
         categorical: bool = False,
         features: Features | Sequence[str] | None = None,
         n_features: int | None = None,
+        ignore: Collection[str] = (),
+        complete: bool = False,
     ) -> None:
         self.path = Path(path)
         with self.path.open("rb") as file:
@@ -99,8 +108,8 @@ class Table:
         self._types = types
         self._columns = Columns(
             str(self.path), types, label=label, weight=weight, features=features,
-            n_features=n_features, index=index,
-            categorical=categorical,
+            n_features=n_features, index=index, categorical=categorical, ignore=ignore,
+            complete=complete,
         )  # fmt: skip
         self._columns.learn(self._batches(_LEARNING_BYTES, self._columns.strings))
         self._refuse_other_width(n_features)
@@ -119,6 +128,21 @@ class Table:
     def label(self) -> str | None:
         """The column of labels, if there is one."""
         return self._columns.label
+
+    @property
+    def weight(self) -> str | None:
+        """The column of weights, if there is one."""
+        return self._columns.weight
+
+    @property
+    def ignored(self) -> list[str]:
+        """The columns that are not read."""
+        return self._columns.ignored
+
+    @property
+    def recoded(self) -> list[str]:
+        """The columns that are one-hot although they hold no strings."""
+        return self._columns.recoded
 
     @property
     def unseen(self) -> Any:

@@ -21,7 +21,7 @@ from certsvm._version import __version__
 from certsvm.certificates.balls import added_up
 from certsvm.certificates.certificate import HINGE, Certificate, printable, tidy
 from certsvm.certificates.weights import dense
-from certsvm.matrices import checked_matrix
+from certsvm.matrices import checked_matrix, columns_in_order
 from certsvm.models.checks import (
     check_certificate,
     check_loss,
@@ -252,17 +252,19 @@ class Model:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            The rows. The columns of a frame are matched by name if the model has names, and must
+            be the model's; those of an array are taken in their order.
         allow_fewer : bool, default=False
-            Whether X may have fewer columns than the model, the rest being zero. Text files show
-            only the columns that occur in them.
+            Whether an array may have fewer columns than the model, the rest being zero. Text files
+            show only the columns that occur in them.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Positive for ``classes[1]``, or for the class of the column.
         """
+        X = columns_in_order(X, self.feature_names)
         scores = linear_scores(X, self.coef, self.intercept, allow_fewer=allow_fewer)
         return scores.ravel() if self.n_problems == 1 else scores
 
@@ -277,8 +279,9 @@ class Model:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            The rows. The columns of a frame are matched by name if the model has names, and must
+            be the model's; those of an array are taken in their order.
         allow_fewer : bool, default=False
             Whether X may have fewer columns than the model, the rest being zero.
 
@@ -297,10 +300,10 @@ class Model:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), callable or iterator
-            The rows. An iterator over blocks ``X``, ``(X, y)`` or ``(X, y, weights)``, or a
-            function that returns one, such as ``certsvm.data.BlockFile``, is answered block by
-            block.
+        X : rows, callable or iterator
+            The rows, as for ``decision_function``. An iterator over blocks ``X``, ``(X, y)`` or
+            ``(X, y, weights)``, or a function that returns one, such as
+            ``certsvm.data.BlockFile``, is answered block by block.
         allow_fewer : bool, default=False
             Whether X may have fewer columns than the model, the rest being zero.
 
@@ -401,7 +404,7 @@ class Model:
         """What the certificates tell."""
 
         def scored(X: Any) -> Iterator[MatrixRows]:
-            X = added_up(checked_matrix(X))
+            X = added_up(checked_matrix(columns_in_order(X, self.feature_names)))
             scores = linear_scores(X, self.coef, self.intercept, allow_fewer=allow_fewer)
             return scored_blocks(X, scores, self.n_features)
 

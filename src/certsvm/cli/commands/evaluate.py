@@ -10,29 +10,35 @@ import click
 from certsvm.cli.app import put_json
 from certsvm.cli.evaluation import Answers, answers_on
 from certsvm.cli.models import load_model
-from certsvm.cli.options import DataOptions, as_json_option, data_options
+from certsvm.cli.options import DataOptions, as_json_option, data_options, ignore_option
 
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @data_options
+@ignore_option
 @as_json_option
 def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     """Measure how well MODEL predicts the labels of FILE ("-" is standard input).
 
-    Rows are counted; with --weight, their weights are summed. Columns are matched as by `certsvm
-    predict`. Of a model with certificates it also tells how many of the predictions are proved to
-    be those of the exact optimum: more training could not flip them. If the intercept was left out
-    of the penalty, nothing is proved about that.
+    Rows are counted; with --weight, their weights are summed. Columns are matched by name, as by
+    `certsvm predict`, but the model must use all of them, except for those to --ignore, and has no
+    say in which has the labels (--label). The last line says what was read.
+
+    Of a model with certificates it also tells how many of the predictions are proved to be those of
+    the exact optimum: more training could not flip them. If the intercept was left out of the
+    penalty, nothing is proved about that.
 
     \b
     certsvm evaluate a9a.model a9a.t
     """  # noqa: D301
     trained = load_model(model, file)
     answers = answers_on(trained, file, options)
-    rows, stability = answers.rows, answers.stability
-    result = _measures(answers) | {"rows": rows, "stability": stability}
+    rows, stability = answers.reading.n_rows, answers.stability
+    result = _measures(answers) | {
+        "rows": rows, "stability": stability, "data": answers.reading.as_json(),
+    }  # fmt: skip
     if as_json:
         put_json(result)
         return
@@ -51,6 +57,7 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
             f"class {name:>{width}}: precision {_percentage(scores['precision'])}, recall "
             f"{_percentage(scores['recall'])}, {scores['weight']:g} {unit}"
         )
+    click.echo(str(answers.reading))
 
 
 def _measures(answers: Answers) -> dict[str, Any]:

@@ -12,7 +12,8 @@ import click
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import say
-from certsvm.cli.models import blocks_for, load_model
+from certsvm.cli.matching import FittedRows
+from certsvm.cli.models import load_model
 from certsvm.cli.options import DataOptions, data_options
 from certsvm.cli.outputs import require_outputs
 
@@ -55,7 +56,7 @@ def command(
     right = rows = 0
     labelled = True
     with _opened(output) as out:
-        for X, y, _ in blocks_for(trained, file, options):
+        for X, y, _ in FittedRows(trained, file, options):
             values = trained.decision_function(X)
             columns = values if values.ndim == 2 else values[:, np.newaxis]
             predicted = trained.labels_of(values)

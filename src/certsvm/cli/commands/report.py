@@ -9,7 +9,7 @@ import click
 
 from certsvm.cli.evaluation import answers_on
 from certsvm.cli.models import load_model
-from certsvm.cli.options import DataOptions, data_options
+from certsvm.cli.options import DataOptions, data_options, ignore_option
 from certsvm.cli.outputs import require_outputs
 
 
@@ -20,6 +20,7 @@ from certsvm.cli.outputs import require_outputs
 )
 @click.option("-o", "--output", metavar="PAGE", help="The page to write [default: MODEL.html].")
 @data_options
+@ignore_option
 def command(model: str, file: str | None, output: str | None, options: DataOptions) -> None:
     """Write a page about MODEL, to be opened in a browser: what is proved, and what it says.
 
@@ -39,7 +40,7 @@ def command(model: str, file: str | None, output: str | None, options: DataOptio
     evaluation = None
     if file is not None:
         answers = answers_on(trained, file, options)
-        evaluation = Evaluation(answers.rows, answers.stability, answers.accuracy)
+        evaluation = Evaluation(answers.reading.n_rows, answers.stability, answers.accuracy)
     check = Check(
         shlex.join(["certsvm", "verify", model, "TRAINING-DATA"]),
         dual_kept=Path(witness_path(model)).exists(), claimed=True,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from certsvm.cli.app import NOT_MET, REFUTED, UNDECIDED, put_json
-from certsvm.cli.models import blocks_for, load_model
-from certsvm.cli.options import DataOptions, as_json_option, data_options
+from certsvm.cli.matching import FittedRows
+from certsvm.cli.models import load_model
+from certsvm.cli.options import DataOptions, as_json_option, data_options, ignore_option
 
 if TYPE_CHECKING:
     from certsvm.certificates.verification import VerificationReport
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @data_options
+@ignore_option
 @as_json_option
 def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     """Recompute MODEL's certificate from FILE, the data it was trained on.
@@ -26,9 +28,11 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     J is recomputed from the weights by other code than in training, with bounds on its own rounding
     errors. If there is a witness beside the model (`certsvm train --witness`), L is recomputed from
     it; without one, the dual bound remains a claim. The first line says which problem the
-    certificate is about: whoever wrote the file has chosen it.
+    certificate is about: whoever wrote the file has chosen it. The second says which columns of
+    FILE it is about, which the model does not choose: it must use all of them, except for the
+    labels, the weights, and those to --ignore.
 
-    FILE needs the same options as in training (--zero-based, --weight, ...).
+    FILE needs the same options as in training (--zero-based, --label, --weight, ...).
 
     Exit codes: 0 confirmed: J and L are proved to be as the certificate says; 3 half confirmed: J
     is, and L could not be checked; 1 refuted: the certificate is proved to be false; 4 undecided:
@@ -38,7 +42,8 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     from certsvm.models import witness_path
 
     trained = load_model(model, file, with_witness=True)
-    report = v.verify_model(trained, blocks_for(trained, file, options, exact=True))
+    rows = FittedRows(trained, file, options, complete=True, exact=True)
+    report = v.verify_model(trained, rows)
     meanings = {
         v.CONFIRMED: (0, "confirmed: both halves were recomputed from the data"),
         v.HALF_CONFIRMED: (
@@ -52,9 +57,9 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     }  # fmt: skip
     code, meaning = meanings[report.verdict]
     if as_json:
-        put_json({"problem": _problem(trained), **_as_json(report)})
+        put_json({"problem": _problem(trained), "data": rows.reading.as_json(), **_as_json(report)})
     else:
-        click.echo(f"{_problem(trained)}\n{report}\n{meaning}")
+        click.echo(f"{_problem(trained)}\n{rows.reading}\n{report}\n{meaning}")
     raise SystemExit(code)
 
 
