@@ -251,7 +251,7 @@ class Columns:
 
     def _refuse_other_columns(self, features: Features) -> None:
         """Raise unless the features are all columns without another role."""
-        facts = {
+        facts: dict[str | None, str] = {
             **dict.fromkeys(self.index, "is the index of a frame"),
             **dict.fromkeys(self._ignore, "is to be ignored"),
             self.weight: "has the weights",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, cast
 
 from certsvm.scalars import plain_numbers
 from certsvm.solvers.auto import Auto
@@ -41,7 +42,7 @@ def make_solver(solver: str | Solver) -> Solver:
     """
     if isinstance(solver, Solver):
         numbers = plain_numbers(solver)
-        return replace(solver, **numbers) if numbers else solver
+        return cast(Solver, replace(cast(Any, solver), **numbers)) if numbers else solver
     solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
     if isinstance(solver, str) and solver in solvers:
         return solvers[solver]()
