@@ -154,3 +154,16 @@ def test_a_label_for_each_row_is_refused() -> None:
     ids = table().set_column(3, "label", pa.array(np.arange(N)))
     with pytest.raises(ValueError, match="a label of its own"):
         fit(ids)
+
+
+def test_a_wide_table_is_not_parsed_in_each_pass(tmp_path: Path) -> None:
+    """Streamed, SGD would make its most passes, a thousand, and parse the table in each of them."""
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.standard_normal((40, 4000)).round(4)).add_prefix("c")
+    wide["label"] = (wide["c0"] > 0).astype(int)
+    wide.to_csv(tmp_path / "wide.csv", index=False)
+    model = fit_stream(tmp_path / "wide.csv", C=1.0)
+    assert model.certificates[0].met
+    assert model.parameters["passes"] < 100
+    assert model.feature_names is not None
+    assert len(model.feature_names) == 4000

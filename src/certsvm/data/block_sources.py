@@ -6,8 +6,10 @@ stream that can be read once cannot, and is refused.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from certsvm.data.batch import Batch, csr
@@ -78,6 +80,18 @@ def block_source(
     )
 
 
+def only_block(source: BlockSource) -> Batch | None:
+    """The rows of a file of text or of a table, if they are a single block.
+
+    It would be parsed anew in each pass, which takes far longer than the pass itself.
+    """
+    if not getattr(source, "is_parsed", False):
+        return None
+    with closing(iter(source())) as blocks:  # type: ignore[type-var]
+        first = list(itertools.islice(blocks, 2))
+    return Batch(*first[0]) if len(first) == 1 else None
+
+
 def _refuse(roles: dict[str, Any], what: str) -> None:
     for name, value in roles.items():
         if value:
@@ -102,6 +116,7 @@ class _TextFile:
     """libsvm text; it is read once more to count the columns."""
 
     feature_names = None
+    is_parsed = True
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = path

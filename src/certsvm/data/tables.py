@@ -74,6 +74,8 @@ class Table:
         How many values of each one-hot column were not among those of ``features``, so far.
     """
 
+    is_parsed = True
+
     def __init__(
         self,
         path: str | Path,

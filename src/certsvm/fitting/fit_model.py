@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from certsvm.data.block_sources import block_source
+from certsvm.data.block_sources import block_source, only_block
 from certsvm.data.labels import refuse_label_of_each_row, refuse_measurements
 from certsvm.data.streams import BlockStream
 from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.fit_classes import Observer, fit_classes
 from certsvm.fitting.settings import Settings
-from certsvm.fitting.sources import Source, StreamSource
+from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.fitting.witnesses import Witnesses, needs_alpha
 from certsvm.models.model import Model
 from certsvm.models.witness import WeightsWitness, Witness
@@ -119,7 +119,8 @@ def fit_stream(
     """Train on data that is read a block at a time, again in each pass.
 
     The certificate is the same as for data in memory: it comes from complete passes over all rows,
-    and each pass is checked to have given the same rows. Rows should be in no particular order.
+    and each pass is checked to have given the same rows. Rows should be in no particular order. A
+    file of text or a table that is a single block, of up to 16 MB, is trained on in memory.
 
     Parameters
     ----------
@@ -179,7 +180,15 @@ def fit_stream(
     make_solver(checked.solver)
     begin = block_source(blocks, label=label, weight=weight, categorical=categorical)
     rho = intercept_scaling if fit_intercept else 0.0
-    source = StreamSource(BlockStream(begin, intercept_scaling=rho), class_weight)
+    block = only_block(begin)
+    source: Source
+    if block is None:
+        source = StreamSource(BlockStream(begin, intercept_scaling=rho), class_weight)
+    else:
+        source = MemorySource(
+            *block, class_weight=class_weight, intercept_scaling=rho,
+            feature_names=getattr(begin, "feature_names", None), origin=getattr(begin, "origin", {}),
+        )  # fmt: skip
     return fit_model(source, checked, witness=witness, observers=observers).model
 
 
