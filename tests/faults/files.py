@@ -215,7 +215,8 @@ def one_command(mutants: Mutants, k: int, r: random.Random, tally: Tally) -> Non
     mutants.make(format, r)
     name = "mutant.csv" if format == "csv" else "mutant"
     mutants.path.replace(folder / name)
-    (folder / f"{name}.witness").unlink(missing_ok=True)
+    for old in (f"{name}.witness", "out", "out.witness"):
+        (folder / old).unlink(missing_ok=True)
     words: tuple[Any, ...]
     if format == "model":
         words = r.choice([("verify", name, "libsvm"), ("info", name), ("export", name, "out"),
