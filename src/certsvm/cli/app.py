@@ -112,7 +112,7 @@ def _write_names_as_they_are() -> None:
     """Let names of files that are no text through to the standard streams, byte by byte."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, OSError, ValueError):
-            if stream.errors == "strict":  # type: ignore[union-attr]
+            if stream.errors == "strict":
                 stream.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
 
 

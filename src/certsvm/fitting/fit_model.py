@@ -187,7 +187,8 @@ def fit_stream(
     else:
         source = MemorySource(
             *block, class_weight=class_weight, intercept_scaling=rho,
-            feature_names=getattr(begin, "feature_names", None), origin=getattr(begin, "origin", {}),
+            feature_names=getattr(begin, "feature_names", None),
+            origin=getattr(begin, "origin", {}),
         )  # fmt: skip
     return fit_model(source, checked, witness=witness, observers=observers).model
 
