@@ -16,14 +16,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.faults import files, limits, proofs, signals
+from tests.faults import files, limits, proofs, signals, tables
 from tests.faults.tally import Budget, Tally
 
 # The campaigns, and the part of the time that each gets.
 KINDS: dict[str, tuple[Callable[[int, Budget, Path], Tally], float]] = {
     "signals": (signals.campaign, 0.35),
     "files": (files.campaign, 0.35),
-    "proofs": (proofs.campaign, 0.1),
+    "proofs": (proofs.campaign, 0.05),
+    "tables": (tables.campaign, 0.05),
     "limits": (limits.campaign, 0.2),
 }
 

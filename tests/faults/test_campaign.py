@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import files, limits, proofs, signals
+from tests.faults import files, limits, proofs, signals, tables
 from tests.faults.tally import Budget, Tally
 
 
@@ -37,6 +37,12 @@ def test_files(tmp_path: Path) -> None:
 
 def test_proofs(tmp_path: Path) -> None:
     require_right(proofs.campaign(0, Budget(count=90), tmp_path), 90)
+
+
+def test_tables(tmp_path: Path) -> None:
+    tally = tables.campaign(0, Budget(count=100), tmp_path)
+    require_right(tally, 100)
+    assert {"confirmed", "refuted", "refused", "honest confirmed"} <= tally.happened.keys()
 
 
 def test_limits(tmp_path: Path) -> None:
