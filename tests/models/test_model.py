@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -23,7 +26,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from certsvm import LinearSVC
+from certsvm import LinearSVC, verify, verify_model
 from certsvm.certificates.certificate import Certificate
 from certsvm.models import Model, WeightsWitness, Witness, save_witness, witness_path
 from certsvm.storage.atomic import WriteError
@@ -518,3 +521,64 @@ def test_the_summary() -> None:
     assert "7 classes: 0, 1, 2, 3, 4, ..." in lines[0]
     assert lines[-1].startswith("class 6: primal 1, dual 0.995: within 0.503 % of the optimum")
     assert str(small()).splitlines()[-1].startswith("class 1: ")
+
+
+def test_columns_of_frames_are_matched_by_name() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((60, 3)), columns=["a", "b", "c"])
+    y = (frame["a"] - 2 * frame["c"] > 0.1).astype(int).to_numpy()
+    clf = LinearSVC(C=0.1, store_dual=True, random_state=0).fit(frame, y)
+    model = clf.to_model(frame, y)
+    other = frame[["c", "a", "b"]]
+    rows = frame.to_numpy()
+    frames = [other, pl.from_pandas(other), pa.Table.from_pandas(other)]
+    for X in frames:
+        assert (model.predict(X) == model.predict(rows)).all()
+        np.testing.assert_allclose(model.decision_function(X), model.decision_function(rows))
+        np.testing.assert_allclose(model.decision_interval(X), model.decision_interval(rows))
+        assert model.stability(X) == model.stability(rows)
+        assert (model.support_status(X, y) == model.support_status(rows, y)).all()
+        assert model.stability(iter([X])) == model.stability(rows)
+        assert verify_model(model, [(X, y)]).verdict == "confirmed"
+        assert verify_model(model, [(X, y)]).same_data
+        assert verify(clf, X, y).verdict == "confirmed"
+    # Arrays are positional, and so is a model without names.
+    assert (model.predict(other.to_numpy()) != model.predict(rows)).any()
+    nameless = replace(model, feature_names=None)
+    assert (nameless.predict(other) == model.predict(other.to_numpy())).all()
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (["a"], "no columns 'b'"),
+        (["a", "b", "d"], "unknown columns 'd'"),
+        (["a", "d"], "no columns 'b' and has unknown columns 'd'"),
+        (["b", "a", "a"], "several columns 'a'"),
+    ],
+)
+def test_frames_with_other_columns_are_refused(columns: list[str], message: str) -> None:
+    frame = pd.DataFrame(np.eye(4), columns=["a", "b", "d", "e"])
+    model = Model(
+        coef=np.array([[2.0, -1.0]]), intercept=np.zeros(1), classes=np.array([0, 1]),
+        class_weight=np.ones(2), feature_names=("a", "b"),
+        certificates=(Certificate(4.0, 3.875, target=0.1),),
+    )  # fmt: skip
+    X, y = frame[columns], np.array([0, 1, 0, 1])
+    for answer in (
+        model.predict, model.decision_function, model.decision_interval, model.stability,
+        lambda X: model.support_status(X, y), lambda X: verify_model(model, [(X, y)]),
+        lambda X: model.predict(X, allow_fewer=True),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            answer(X)
+
+
+def test_a_name_for_two_weights_of_a_frame_is_refused() -> None:
+    """A forger could read a column twice and leave out another."""
+    model = Model(
+        coef=np.ones((1, 2)), intercept=np.zeros(1), classes=np.array([0, 1]),
+        class_weight=np.ones(2), feature_names=("a", "a"),
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="not all different"):
+        model.predict(pd.DataFrame({"a": [1.0]}))

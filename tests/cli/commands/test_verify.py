@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from certsvm import Certificate, Model
+from certsvm import Certificate, LinearSVC, Model
 from certsvm.data import load_libsvm
 from certsvm.models import Witness
 from certsvm.storage.fingerprint import Fingerprint
@@ -146,3 +147,123 @@ def test_hostile_files_are_bad_input(tmp_path: Path) -> None:
             assert refused.code == 2, command
             assert files[tmp_path / name] in refused.err
             assert "Traceback" not in refused.err
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table, t.csv, with an informative column."""
+    rng = np.random.default_rng(0)
+    good, noise = rng.standard_normal((2, 60))
+    y = (good + 0.3 * rng.standard_normal(60) > 0).astype(int)
+    frame = pd.DataFrame({"good": good, "noise": noise, "label": y})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    run("convert", "t.csv", "t.arrow", "--keep-order", "-q", cwd=tmp_path)
+    return tmp_path
+
+
+def save_model(folder: Path, names: list[str], label: str = "label") -> None:
+    """Train on some columns of the table; the certificate is true of these."""
+    frame = pd.read_csv(folder / "t.csv")
+    X, y = frame[names], frame[label]
+    LinearSVC(store_dual=True, random_state=0).fit(X, y).to_model(X, y).save(folder / "m")
+
+
+FORMS = ("t.parquet", "t.arrow")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_model_does_not_choose_the_columns(table: Path, form: str) -> None:
+    save_model(table, ["noise"])
+    for command in ("verify", "evaluate"):
+        refused = run(command, "m", form, cwd=table)
+        assert refused.code == 2
+        assert "does not use: 'good'" in refused.err
+    verified = run("verify", "m", form, "--ignore", "good", cwd=table)
+    assert verified.code == 0
+    assert "1 column used ('noise'), 1 ignored ('good')" in verified.out
+    for name, message in (("bad", "no column 'bad'"), ("noise", "'noise'")):
+        refused = run("verify", "m", form, "--ignore", "good", "--ignore", name, cwd=table)
+        assert refused.code == 2
+        assert message in refused.err
+    assert run("predict", "m", form, cwd=table).code == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_label_is_no_feature(table: Path, form: str) -> None:
+    save_model(table, ["good", "noise", "label"])
+    for command in ("verify", "evaluate"):
+        refused = run(command, "m", form, cwd=table)
+        assert refused.code == 2
+        assert "'label'" in refused.err
+    # An accuracy there would be worth nothing.
+    assert "accuracy" not in run("predict", "m", form, cwd=table).err
+
+
+def test_the_model_does_not_choose_the_label(table: Path) -> None:
+    frame = pd.read_csv(table / "t.csv").drop(columns="noise")
+    frame["good"] = (frame["good"] > 0).astype(int)
+    frame.rename(columns={"label": "y"}).to_csv(table / "t.csv", index=False)
+    save_model(table, ["y"], "good")
+    for command in ("verify", "evaluate"):
+        refused = run(command, "m", "t.csv", cwd=table)
+        assert refused.code == 2
+        assert "column 'y' has the labels, the last one (--label" in refused.err
+    verified = run("verify", "m", "t.csv", "--label", "good", "--json", cwd=table)
+    assert verified.code == 0
+    assert verified.json["data"] == {
+        "file": "t.csv", "rows": 60, "label": "good", "weight": None, "n_columns": 1,
+        "columns": ["y"], "ignored": [],
+    }  # fmt: skip
+
+
+def test_weights_are_no_features(table: Path) -> None:
+    frame = pd.read_csv(table / "t.csv").rename(columns={"noise": "w"})
+    frame["w"] = frame["w"].abs()
+    frame.to_csv(table / "t.csv", index=False)
+    save_model(table, ["good", "w"])
+    refused = run("verify", "m", "t.csv", "--weight", "w", cwd=table)
+    assert refused.code == 2
+    assert "column 'w' has the weights" in refused.err
+    run("train", "t.csv", "--weight", "w", "--witness", "-q", "-o", "weighted", cwd=table)
+    refused = run("verify", "weighted", "t.csv", cwd=table)
+    assert refused.code == 2
+    assert "does not use: 'w'" in refused.err
+    verified = run("verify", "weighted", "t.csv", "--weight", "w", cwd=table)
+    assert verified.code == 0
+    assert "labels in 'label'; weights in 'w'; 1 column used ('good')" in verified.out
+    run("convert", "t.csv", "w.arrow", "--weight", "w", "--keep-order", "-q", cwd=table)
+    converted = run("verify", "weighted", "w.arrow", "--json", cwd=table)
+    assert converted.code == 0
+    data = converted.json["data"]
+    assert (data["label"], data["weight"], data["columns"]) == ("label", "w", ["good"])
+
+
+def test_numbers_are_not_made_one_hot(tmp_path: Path) -> None:
+    """A column of numbers, 0 and 1 and 2, with weights of its own for each of them."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 3, 60)
+    y = (x == 1).astype(int)
+    pd.DataFrame({"x": x, "label": y}).to_csv(tmp_path / "t.csv", index=False)
+    X = (x[:, np.newaxis] == [0, 1, 2]).astype(float)
+    model = LinearSVC(store_dual=True, random_state=0).fit(X, y).to_model(X, y)
+    replace(
+        model, feature_names=("x=0", "x=1", "x=2"),
+        parameters={**model.parameters, "one_hot": {"x": [0, 3]}},
+    ).save(tmp_path / "m")  # fmt: skip
+    refused = run("verify", "m", "t.csv", cwd=tmp_path)
+    assert refused.code == 2
+    assert "column 'x' holds numbers" in refused.err
+
+
+def test_a_model_without_names_has_no_say_either(table: Path) -> None:
+    save_model(table, ["good", "noise", "label"])
+    replace(Model.load(table / "m", witness=True), feature_names=None).save(table / "m")
+    for form in FORMS:
+        assert run("verify", "m", form, cwd=table).code == 2
+    save_model(table, ["good", "noise"])
+    replace(Model.load(table / "m", witness=True), feature_names=None).save(table / "m")
+    for form in FORMS:
+        verified = run("verify", "m", form, cwd=table)
+        assert verified.code == 0
+        assert "2 columns used ('good', 'noise'), none ignored" in verified.out
