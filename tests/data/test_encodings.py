@@ -25,6 +25,7 @@ HEAD, GOOD = b"a,b,label\n", b"1,2,yes\n"
         (HEAD + GOOD * 200_000 + b"1,2,n\xe4\n" + GOOD, 200_002),
         ("a,b,label\n1,2,yes\n".encode("utf-16"), 1),
     ],
+    ids=["name", "label", "feature", "last line", "later", "UTF-16"],
 )
 @pytest.mark.parametrize("separator", [None, ","])
 def test_csv(text: bytes, line: int, separator: str | None, tmp_path: Path) -> None:
