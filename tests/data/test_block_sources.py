@@ -123,6 +123,36 @@ def test_columns_of_arrow_data_have_roles() -> None:
         np.testing.assert_allclose(model.coef, expected.coef, rtol=1e-2, atol=1e-3)
 
 
+@pytest.mark.parametrize("kind", [pl.Categorical(), pl.Enum(["blue", "no", "red", "yes"])])
+def test_categories_of_polars_are_strings(kind: Any) -> None:
+    rng = np.random.default_rng(1)
+    strings = pl.DataFrame(X, schema=["a", "b", "c"]).with_columns(
+        pl.Series("colour", rng.choice(["red", "blue"], N)),
+        pl.Series("label", np.where(y == 1, "yes", "no")),
+    )
+    categories = strings.with_columns(pl.col("colour", "label").cast(kind))
+    halves = pl.concat([categories[:40], categories[40:]], rechunk=False)
+    expected = fit(strings, categorical=True)
+    for source in (categories, halves, lambda: categories):
+        model = fit(source, categorical=True)
+        assert model.feature_names == ("a", "b", "c", "colour=blue", "colour=red")
+        assert model.classes.tolist() == ["no", "yes"]
+        np.testing.assert_array_equal(model.coef, expected.coef)
+    with_gap = categories.with_columns(
+        colour=pl.when(pl.int_range(N) == 50).then(None).otherwise(pl.col("colour"))
+    )
+    with pytest.raises(ValueError, match="row 51, column 'colour' is missing"):
+        fit(with_gap, categorical=True)
+
+
+def test_a_lazy_frame_is_refused() -> None:
+    lazy = pl.DataFrame(table()).lazy()
+    for source in (lazy, lambda: lazy):
+        with pytest.raises(TypeError, match=r"LazyFrame is a plan.*collect"):
+            fit(source)
+    fit(lambda: lazy.collect())
+
+
 def test_what_can_be_read_only_once_is_refused() -> None:
     with pytest.raises(TypeError, match=r"RecordBatchReader can be read once.*read_all"):
         fit(table().to_reader())

@@ -308,3 +308,12 @@ def test_the_picture(tmp_path: Path) -> None:
     gaps = axis.lines[0].get_ydata()
     assert max(gaps) <= 0.01
     assert list(axis.lines[1].get_xdata()) == path.Cs
+
+
+def test_a_callback_that_returns_an_array_is_an_error() -> None:
+    X, y = make_classification(random_state=0)
+    with pytest.raises(TypeError, match="neither true nor false"):
+        fit_path(
+            LinearSVC(random_state=0), X, y, C_range=(0.01, 1.0),
+            callback=lambda progress: np.ones(2),
+        )  # fmt: skip

@@ -75,6 +75,13 @@ def test_a_callback_sees_each_pass_and_can_stop(problem: Problem) -> None:
     assert result.reason == training.STOPPED
 
 
+def test_a_callback_that_returns_an_array_is_an_error(problem: Problem) -> None:
+    with pytest.raises(TypeError, match="neither true nor false"):
+        train(problem, SGDs(), seed=0, callbacks=[lambda progress: np.ones(2)])  # type: ignore[list-item,return-value]
+    result = train(problem, SGDs(), seed=0, callbacks=[lambda progress: np.bool_(True)])  # type: ignore[list-item,return-value]
+    assert result.passes == 1
+
+
 def test_a_callback_cannot_change_the_certified_w(problem: Problem) -> None:
     def meddle(progress: Progress) -> None:
         w = progress.w()

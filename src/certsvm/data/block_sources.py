@@ -54,6 +54,7 @@ def block_source(
     >>> len(list(source())), len(list(source()))
     (1, 1)
     """
+    _refuse_lazy(data)
     roles: dict[str, Any] = {"label": label, "weight": weight, "categorical": categorical}
     if isinstance(data, str | os.PathLike):
         return _of_file(data, roles)
@@ -96,6 +97,15 @@ def _refuse(roles: dict[str, Any], what: str) -> None:
     for name, value in roles.items():
         if value:
             raise ValueError(f"{name} is for tables and Arrow data, not for {what}")
+
+
+def _refuse_lazy(data: Any) -> None:
+    """Raise for a plan of polars that was not executed yet."""
+    if type(data).__name__ == "LazyFrame":
+        raise TypeError(
+            "a LazyFrame is a plan, not data: pass frame.collect(), or, if that does not fit in "
+            "memory, write it to a Parquet file with frame.sink_parquet(path) and pass the path"
+        )
 
 
 def _of_file(path: str | os.PathLike[str], roles: dict[str, Any]) -> BlockSource:
@@ -143,6 +153,7 @@ class _Function:
 
     def __call__(self) -> Iterable[tuple[Any, ...]]:
         made = self._function()
+        _refuse_lazy(made)
         if hasattr(made, "__arrow_c_stream__"):
             return self._rows(made)
         _refuse(self._roles, "blocks (X, y)")
@@ -171,16 +182,32 @@ class _Function:
             types = types_of(reader.schema, where)
             columns = Columns(where, types, index=index_columns(reader.schema), **self._roles)
             if columns.strings:
-                columns.learn(pa.RecordBatchReader.from_stream(self._function()))
+                again = pa.RecordBatchReader.from_stream(self._function())
+                columns.learn(map(_without_views, again))
             self._columns = columns
         columns, first = self._columns, 0
         missing = set(columns.used) - set(reader.schema.names)
         if missing:
             raise TableError(f"the Arrow stream has no column {min(missing)!r} any more")
         with columns.explained():
-            for batch in _cut(reader, max(1, _BLOCK_BYTES // (8 * len(columns.used)))):
+            for batch in _cut(
+                map(_without_views, reader), max(1, _BLOCK_BYTES // (8 * len(columns.used)))
+            ):
                 yield columns.rows(batch, first)
                 first += len(batch)
+
+
+def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with plain strings for categories: Arrow cannot select from polars' views."""
+    import pyarrow as pa
+
+    columns = [
+        pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
+        if pa.types.is_dictionary(column.type) and str(column.type.value_type) == "string_view"
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
 def _cut(reader: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:

@@ -33,7 +33,7 @@ from certsvm.fitting.tracing import Knot, scaled_starts, starts_between
 from certsvm.problem.rows import Vector
 from certsvm.solvers import Newton, Start
 from certsvm.training.history import History
-from certsvm.training.result import INTERRUPTED, OUT_OF_TIME, STOPPED, Result
+from certsvm.training.result import INTERRUPTED, OUT_OF_TIME, STOPPED, Result, is_true
 
 # Of more values than these, every so-manieth is fitted first.
 _FEW, _EVERY = 8, 4
@@ -587,7 +587,7 @@ class CrossValidation:
             value = replace(value, low=float(low), high=float(high))
         is_new = value.C not in self.values
         self.values[value.C] = value
-        if is_new and self._callback is not None and self._callback(self.progress):
+        if is_new and self._callback is not None and is_true(self._callback(self.progress)):
             self._end(STOPPED)
 
     @property

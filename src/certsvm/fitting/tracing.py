@@ -29,7 +29,7 @@ from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.problem.rows import Vector
 from certsvm.solvers import Solver, Start
 from certsvm.training.history import History
-from certsvm.training.result import INTERRUPTED, Result
+from certsvm.training.result import INTERRUPTED, Result, is_true
 
 SHARE_OF_FITS = 0.25
 """The accuracy of the fits relative to the accuracy of the path."""
@@ -339,8 +339,8 @@ def _refine(
         if knot.interrupted and trace.knots and knot.gap > trace.tol:
             return False
         trace.add(knot)
-        stopped = callback is not None and callback(
-            TraceProgress(len(trace.knots), C, trace.proved_up_to, _worst_chord(trace))
+        stopped = callback is not None and is_true(
+            callback(TraceProgress(len(trace.knots), C, trace.proved_up_to, _worst_chord(trace)))
         )
         return not (knot.interrupted or stopped or len(trace.knots) >= max_fits)
 

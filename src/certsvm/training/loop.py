@@ -29,6 +29,7 @@ from certsvm.training.result import (
     TARGET_MET,
     Callback,
     Result,
+    is_true,
 )
 from certsvm.training.scales import warn_of_scales
 from certsvm.training.trainer import Trainer
@@ -164,7 +165,7 @@ def _make_passes(
         last = out_of_time or epoch.finished or passes == max_iter
         primal = trainer.checks.after(passes, epoch, last=last)
         trainer.record(epoch, primal)
-        answers = [callback(trainer.progress()) for callback in callbacks]
+        answers = [is_true(callback(trainer.progress())) for callback in callbacks]
         met = trainer.best.certificate().met and trainer.checks.current(trainer.passes)
         reasons = (
             (TARGET_MET, met and not epoch.refining),

@@ -116,7 +116,7 @@ def reference_row(line: bytes, number: int, options: Options) -> Row | None:
 
 
 def is_kept(text: str, value: float) -> bool:
-    """Whether a label is a float64, rounded to as many digits as it has, or in its shortest form."""
+    """Whether a label is a float64 rounded to as many digits as it has, or its shortest form."""
     exact = Decimal(text)
     _, digits, exponent = exact.as_tuple()
     assert isinstance(exponent, int)

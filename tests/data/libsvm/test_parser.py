@@ -7,11 +7,13 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from certsvm.data import (
     LibsvmBlocks,
+    LibsvmError,
     read_libsvm,
 )
 from certsvm.data.compressed import compression_of
@@ -120,10 +122,13 @@ def test_other_bytes_at_every_position(tmp_path: Path) -> None:
 def test_more_unsettled_numbers_than_expected() -> None:
     number = b"9007199254740993." + b"0" * 30 + b"1"
     text = (b"1 " + b" ".join(b"%d:%b" % (j, number) for j in range(1, 40)) + b"\n") * 50
-    text += number + b"\n"
-    X, y = load(text)
+    X, _ = load(text)
     assert set(X.data.tolist()) == {9007199254740994.0}
-    assert y[-1] == 9007199254740994.0
+    # A label that is rounded is refused, however many there are before it.
+    labels = b"1.0000000000000000\n" * 600
+    assert load(labels)[1].tolist() == [1.0] * 600
+    with pytest.raises(LibsvmError, match=r"line 601, column 1: .*more digits"):
+        load(labels + number + b"\n")
 
 
 def test_notes() -> None:
