@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, cast
+from dataclasses import is_dataclass, replace
 
 from certsvm.scalars import plain_numbers
 from certsvm.solvers.auto import Auto
@@ -41,8 +40,9 @@ def make_solver(solver: str | Solver) -> Solver:
     ('sgd-s', 'auto')
     """
     if isinstance(solver, Solver):
+        assert is_dataclass(solver)
         numbers = plain_numbers(solver)
-        return cast(Solver, replace(cast(Any, solver), **numbers)) if numbers else solver
+        return replace(solver, **numbers) if numbers else solver
     solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
     if isinstance(solver, str) and solver in solvers:
         return solvers[solver]()
