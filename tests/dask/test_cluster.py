@@ -32,7 +32,7 @@ def test_tasks_have_names(client: Client) -> None:
     X, y = data()
     LinearSVC(0.1, random_state=0).fit(cut(X, 300), cut(y, 300))
     names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
-    assert {"certsvm-labels", "certsvm-read-part", "certsvm-recheck-response"} <= set(names)
+    assert {"certsvm-labels", "certsvm-read-part", "certsvm-recheck"} <= set(names)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -212,9 +212,19 @@ class RowBlock:
         self.values, self.rows, self.columns = values, rows, columns
         self.n_rows, self.n_columns = n_rows, n_columns
         self._split = split(values)
+        self._last: tuple[Vector, float, tuple[Vector, Vector]] | None = None
 
     def products(self, v: Vector, constant: float) -> tuple[Vector, Vector]:
         """x_k.v + constant for each row, and bounds on the errors."""
+        # J and alpha are often functions of the same vector.
+        if self._last is None or not (
+            constant == self._last[1] and np.array_equal(v, self._last[0])
+        ):
+            self._last = v, constant, self._products(v, constant)
+        products, error = self._last[2]
+        return products.copy(), error.copy()
+
+    def _products(self, v: Vector, constant: float) -> tuple[Vector, Vector]:
         terms = two_product(self.values, v[self.columns], self._split)
         high, low, error = grouped_sums(*terms, self.rows, self.n_rows)
         high, carry = two_sum(high, np.full(self.n_rows, constant))
@@ -242,6 +252,10 @@ class _Total:
         if self.finite:
             high, low, *errors = map(Fraction, numbers)
             self.number += Enclosed(high + low, sum(errors, Fraction(0)))
+
+    def __iadd__(self, other: _Total) -> _Total:
+        self.number, self.finite = self.number + other.number, self.finite and other.finite
+        return self
 
 
 class _Side:
@@ -271,6 +285,13 @@ class _Side:
             spread = UNIT_ROUNDOFF * (a * quotients) + off * ((2.0 * a + off) / s)
             spread = upper_total(spread + UNDERFLOW * (1.0 + a + off))
             self.squares.add(total(*two_product(a, quotients)), spread)
+
+    def __iadd__(self, other: _Side) -> _Side:
+        self.sum += other.sum
+        self.signed_sum += other.signed_sum
+        self.squares += other.squares
+        self.vector = self.vector.plus(other.vector)
+        return self
 
 
 class Objective:
@@ -307,6 +328,11 @@ class Objective:
             error = error + UNIT_ROUNDOFF * losses + UNDERFLOW
         spread = upper_total(weights * error)
         self._losses.add(total(*two_product(weights, losses)), spread)
+
+    def __iadd__(self, other: Objective) -> Objective:
+        """Add the losses of other rows, at the same w."""
+        self._losses += other._losses
+        return self
 
     @np.errstate(all="ignore")
     def interval(self) -> Interval:
@@ -378,6 +404,14 @@ class DualObjective:
         for side, label in zip(self._sides, (1.0, -1.0), strict=True):
             here = np.where(signs == label, 1.0, 0.0)
             side.add(rows, signs, weights, here * alpha, here * uncertainty, squares=self._squared)
+
+    @np.errstate(all="ignore")
+    def __iadd__(self, other: DualObjective) -> DualObjective:
+        """Add other rows of the same problem."""
+        self.box_violation = max(self.box_violation, other.box_violation)
+        for side, of_other in zip(self._sides, other._sides, strict=True):
+            side += of_other
+        return self
 
     @np.errstate(all="ignore")
     def interval(self) -> Interval:

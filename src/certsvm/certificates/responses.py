@@ -4,7 +4,9 @@
     alpha_k = 2 C s_k max(0, 1 - v.y_k)                            for its square.
 
 Any alpha in the box is a dual point, however it was rounded. But to tell whether a witness is what
-a certificate claims, its alpha must be known up to an error (docs/verification.md).
+a certificate claims, its alpha must be known up to an error (docs/verification.md). Training and
+verification evaluate the formula apart, with products that were added in different orders, and both
+of their alphas are to be within the error of each other.
 """
 
 from __future__ import annotations
@@ -18,36 +20,41 @@ from certsvm.certificates.enclosures import INFLATION, UNDERFLOW, UNIT_ROUNDOFF,
 def enclosed_margins(
     rows: RowBlock, signs: Vector, v: Vector, intercept_scaling: float
 ) -> tuple[Vector, Vector]:
-    """v.y_k of a block of rows, and bounds on the errors.
+    """v.y_k of a block of rows, and bounds on the distance from any float64 evaluation of it.
 
-    ``v`` has an entry for each column, and perhaps one more for the constant column.
+    ``v`` has an entry for each column, and perhaps one more for the constant column. A plain sum of
+    n_k products, and of the constant, rounds n_k + 2 times at most, in any order.
     """
     n = rows.n_columns
     constant = intercept_scaling * float(v[n]) if v.size > n else 0.0
     products, error = rows.products(v[:n], constant)
-    # The constant is a rounded product.
-    return signs * products, error + UNIT_ROUNDOFF * abs(constant) + UNDERFLOW
+    counts = np.bincount(rows.rows, minlength=rows.n_rows) + 2.0
+    sizes = np.bincount(rows.rows, np.abs(rows.values * v[rows.columns]), rows.n_rows)
+    plain = INFLATION * UNIT_ROUNDOFF * counts * (sizes + abs(constant))
+    # Here, too, the constant is a rounded product.
+    error = error + plain + UNIT_ROUNDOFF * abs(constant) + counts * UNDERFLOW
+    return signs * products, error
 
 
 @np.errstate(all="ignore")
 def response_uncertainty(
     box: Vector, weights: Vector, sigma: float, scale: float, margins: Vector, error: Vector
 ) -> Vector:
-    """A bound on the rounding error of scale * alpha, computed in float64 from such margins.
+    """A bound on the distance of two evaluations of scale * alpha in float64, from such margins.
 
-    The shift sigma s_k (1 - v.y_k) goes through three roundings, the sum and the box through one
-    each, and so does the product with the scale. A row that is beyond an end of the box by more
-    than that is at this end, which is zero or the rounded C s_k.
+    In each, the shift sigma s_k (1 - v.y_k) goes through three roundings, the sum and the box
+    through one each, and so does the product with the scale. A row that is beyond an end of the box
+    by more than that is at this end, which is zero or the rounded C s_k.
     """
     shift = sigma * (weights * (1.0 - margins))
-    roundings = 4.0 * np.abs(shift) + sigma * weights + 4.0 * box
+    roundings = 8.0 * np.abs(shift) + 2.0 * sigma * weights + 8.0 * box
     uncertainty = sigma * (weights * error) + UNIT_ROUNDOFF * roundings
     uncertainty = INFLATION * uncertainty + UNDERFLOW * (1.0 + sigma)
     unclipped = 0.5 * box + shift
     # A box of a weight of zero is a point.
     uncertainty[(unclipped + uncertainty < 0.0) | (weights == 0.0)] = 0.0
     beyond = (unclipped - uncertainty > box) & (weights > 0.0)
-    uncertainty[beyond] = 4.0 * UNIT_ROUNDOFF * box[beyond] + UNDERFLOW
+    uncertainty[beyond] = 8.0 * UNIT_ROUNDOFF * box[beyond] + UNDERFLOW
     moved = (uncertainty != 0.0) & (scale != 0.0)
     return np.where(moved, scale * uncertainty + UNDERFLOW, 0.0)
 
@@ -58,13 +65,13 @@ def squared_response_uncertainty(
 ) -> Vector:
     """The same for the squared hinge.
 
-    C s_k, the difference, their product and that with the scale round once each. A row that is
-    beyond the margin by more than the error has no alpha.
+    C s_k, the difference, their product and that with the scale round once each, in either
+    evaluation. A row that is beyond the margin by more than the error has no alpha.
     """
     distance = 1.0 - margins
     rounded = UNIT_ROUNDOFF * np.abs(distance)
-    none = distance + INFLATION * (error + rounded) < 0.0
-    moved = 2.0 * error * (1.0 + UNIT_ROUNDOFF) + 8.0 * rounded
+    none = distance + INFLATION * (error + 2.0 * rounded) < 0.0
+    moved = 2.0 * error * (1.0 + UNIT_ROUNDOFF) + 16.0 * rounded
     # C s_k may have underflowed.
     uncertainty = INFLATION * (box * moved + UNDERFLOW * (1.0 + np.abs(distance) + error))
     none |= (weights == 0.0) | (scale == 0.0)

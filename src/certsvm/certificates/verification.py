@@ -423,12 +423,12 @@ class _Problems:
         claims = [_as_floats(claim) for claim in claims]
         self._claims, self._source, self._n_columns = claims, source, coef.shape[1]
         self._primals = [
-            Objective(w, float(b), c.C, c.intercept_scaling, **_kind(c))
+            Objective(w, float(b), c.C, c.intercept_scaling, **kind_of(c))
             for w, b, c in zip(coef, intercept, claims, strict=True)
         ]
         n = coef.shape[1]
         self._duals = [
-            None if source is None else DualObjective(n, c.C, c.intercept_scaling, **_kind(c))
+            None if source is None else DualObjective(n, c.C, c.intercept_scaling, **kind_of(c))
             for c in claims
         ]
 
@@ -450,7 +450,7 @@ class _Problems:
             position = positions(classes, labels, X.shape[0])
             unweighted = not rest or rest[0] is None
             given = checked_weights(np.ones(X.shape[0]) if unweighted else rest[0], X.shape[0])
-            for first, rows in _row_blocks(X):
+            for first, rows in row_blocks(X):
                 part = slice(first, first + rows.n_rows)
                 for i, positive in enumerate(positive_classes):
                     signs = np.where(position[part] == positive, 1.0, -1.0)
@@ -477,7 +477,7 @@ class _Problems:
             dual.add(rows, signs, weights, *alpha)
 
 
-def _kind(claim: Certificate) -> dict[str, bool]:
+def kind_of(claim: Certificate) -> dict[str, bool]:
     """Which J and L a certificate is about."""
     return {"squared": claim.loss == SQUARED_HINGE, "free": not claim.penalize_intercept}
 
@@ -564,7 +564,7 @@ def _require_ieee_arithmetic() -> None:
         )
 
 
-def _row_blocks(X: Any) -> Iterator[tuple[int, RowBlock]]:
+def row_blocks(X: Any) -> Iterator[tuple[int, RowBlock]]:
     """The rows in blocks of some ten thousand values, each with the number of its first row."""
     (n_rows, n_columns), sparse = X.shape, sp.issparse(X)
     _require_ieee_arithmetic()

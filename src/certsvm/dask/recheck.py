@@ -1,148 +1,53 @@
 """An independent second computation of a certificate, on the workers.
 
-J of the answer and L of the dual point are computed again with NumPy and SciPy from the rows as
-they are now, by tasks that share nothing with those of the training but the rows.
+Intervals that contain J of the answer and L of the dual point are computed from the rows as they
+are now, by the arithmetic of verification, which shares nothing with training but the rows. Each
+block has sums of its own, and they add up (docs/verification.md). A certificate that contradicts an
+interval is refuted. An interval that is too wide to tell, as float64 can be too coarse, refutes
+nothing.
 """
 
 from __future__ import annotations
 
-import functools
-import math
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.dual import (
-    Response,
-    RowSums,
-    best_scale,
-    dual_bound,
-    largest_multiple,
-    scaled_vector,
+from certsvm.certificates.dual import Response, RowSums, dual_bound, scaled_vector
+from certsvm.certificates.enclosures import (
+    UNDERFLOW,
+    UNIT_ROUNDOFF,
+    DualObjective,
+    Objective,
+    RowBlock,
 )
-from certsvm.certificates.verification import RECOMPUTATION_TOLERANCE
+from certsvm.certificates.verification import (
+    REFUTED,
+    AlphaSource,
+    Verification,
+    kind_of,
+    row_blocks,
+)
 from certsvm.dask.cluster import TRANSIENT, WorkerGoneError, add_up
 from certsvm.dask.cocoa import AlphaOnWorkers, GroupState
 from certsvm.dask.problem import ClusterProblem, parts_of
 from certsvm.kernels.losses import Loss
-from certsvm.parallel import ALONE, Team, single_threaded_blas
-from certsvm.problem.base import BaseProblem
+from certsvm.models.witness import WeightsWitness
+from certsvm.parallel import Team
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.training.result import Result
 
-# Rows at a time.
-_SLICE = 8192
-
-OfRows: TypeAlias = Callable[[slice], Vector]
-
 
 class CertificateRefutedError(RuntimeError):
-    """A certificate could not be confirmed: the data changed, or the program is wrong."""
-
-
-@dataclass(frozen=True)
-class Recomputed:
-    """What is recomputed: the parameters of J, without the classes and functions of training."""
-
-    C: float
-    squared: bool
-    """Whether the loss is the square of the hinge."""
-    free_intercept: bool
-
-    @classmethod
-    def of(cls, problem: BaseProblem) -> Recomputed:
-        """The parameters of a problem."""
-        return cls(problem.C, problem.loss.is_smooth, problem.free_intercept)
-
-    def losses(self, margins: Vector) -> Vector:
-        """The losses of rows with these margins."""
-        hinge: Vector = np.maximum(0.0, 1.0 - margins)
-        return hinge * hinge if self.squared else hinge
-
-    def response(self, margins: Vector, weights: Vector, sigma: float) -> Vector:
-        """The alpha of rows with these margins and weights."""
-        if self.squared:
-            return 2.0 * self.C * weights * np.maximum(0.0, 1.0 - margins)
-        unclipped = 0.5 * self.C * weights + sigma * weights * (1.0 - margins)
-        clipped: Vector = np.clip(unclipped, 0.0, self.C * weights)
-        return clipped
-
-    def is_feasible(self, alpha: Vector, weights: Vector) -> bool:
-        """Whether alpha is in the box; rows without weight have no alpha."""
-        most = np.where(weights > 0.0, np.inf, 0.0) if self.squared else self.C * weights
-        return bool(((alpha >= 0.0) & (alpha <= most) & np.isfinite(alpha)).all())
-
-    def penalty(self, alpha: Vector, weights: Vector) -> float:
-        """The sum of what the loss takes off L for each row."""
-        if not self.squared:
-            return 0.0
-        # Rows without weight have no alpha.
-        divisors = 4.0 * self.C * np.where(weights > 0.0, weights, 1.0)
-        return float((alpha * (alpha / divisors)).sum())
-
-
-@dataclass
-class SideSums:
-    """Sums over rows: alpha_k, the penalties, and alpha_k y_k."""
-
-    alpha_sum: float
-    penalty: float
-    w: Vector
-
-    def __iadd__(self, other: SideSums) -> SideSums:
-        self.alpha_sum += other.alpha_sum
-        self.penalty += other.penalty
-        self.w = self.w + other.w
-        return self
-
-
-@dataclass
-class RecheckSums:
-    """Sums over the rows of a part: their number, their losses, and those of the dual point.
-
-    If the intercept is free, ``sides`` are those of the rows of either label, which have to be
-    balanced. Otherwise there is one, of all rows.
-    """
-
-    n_rows: int
-    loss: float
-    sides: tuple[SideSums, ...]
-
-    def __iadd__(self, other: RecheckSums) -> RecheckSums:
-        self.n_rows += other.n_rows
-        self.loss += other.loss
-        for side, added in zip(self.sides, other.sides, strict=True):
-            side += added
-        return self
-
-    def primal(self, w: Vector, recomputed: Recomputed) -> float:
-        """J(w)."""
-        regularised = w[:-1] if recomputed.free_intercept else w
-        return 0.5 * float(regularised @ regularised) + recomputed.C * self.loss
-
-    def dual(self, most: float) -> float:
-        """L at the best multiple of alpha, up to ``most``, with its sides balanced."""
-        least = min(side.alpha_sum for side in self.sides)
-        factors = [least / side.alpha_sum if least > 0.0 else 0.0 for side in self.sides]
-        pairs = list(zip(factors, self.sides, strict=True))
-        w = np.sum([factor * side.w for factor, side in pairs], axis=0)
-        if len(self.sides) > 1:
-            # Balanced, the last entry is zero, but for rounding.
-            w = w[:-1]
-        A = sum(factor * side.alpha_sum for factor, side in pairs)
-        Q = sum(factor * factor * side.penalty for factor, side in pairs)
-        B = float(w @ w)
-        scale = best_scale(A, B + 2.0 * Q, most)
-        return scale * A - scale * scale * (0.5 * B + Q)
+    """A certificate is not true of the rows: the data changed, or the program is wrong."""
 
 
 def recheck(problem: ClusterProblem, result: Result) -> Result:
-    """Return the result if its J and L are confirmed.
+    """Return the result, unless its J or L is refuted.
 
     If the best alpha was lost with a worker after the last round, the certificate and the vector of
     the dual point are replaced by those that the last copy of alpha proves.
@@ -150,65 +55,140 @@ def recheck(problem: ClusterProblem, result: Result) -> Result:
     Raises
     ------
     CertificateRefutedError
-        If J is larger or L smaller than the certificate says, or rows are missing.
+        If J or L is not what the certificate says, or alpha is not in its box.
     """
-    response, w, recomputed = result.response, result.w, Recomputed.of(problem)
-    if isinstance(response, AlphaOnWorkers):
+    place, zeros = result.response, [np.zeros(size) for size in np.diff(problem.firsts)]
+    if isinstance(place, AlphaOnWorkers):
         try:
-            sums = _recheck_states(problem, response, w)
+            return _confirmed(problem, result, _alphas_at(problem, place, zeros))
         except TRANSIENT:
-            sizes = np.diff(problem.firsts)
-            copy = response.copy or [np.zeros(size) for size in sizes]
-            sums = problem.total(recheck_alpha, w, recomputed, each=copy)
-            result = _proved_by(problem, copy, result)
+            copy = place.copy or zeros
+            result, alphas = _proved_by(problem, copy, result), copy
     elif result.alpha is not None:
-        each = np.split(result.alpha, problem.firsts[1:-1])
-        sums = problem.total(recheck_alpha, w, recomputed, each=each)
+        alphas = np.split(result.alpha, problem.firsts[1:-1])
     else:
-        sums = problem.total(recheck_response, w, recomputed, response)
-    errors = _errors(problem, result.certificate, w, sums)
-    if errors:
+        alphas = zeros if place is None else [place] * problem.n_parts
+    cluster = problem.cluster
+    checked: Result = cluster.insistent(
+        lambda: _confirmed(problem, result, alphas), problem.regroup
+    )
+    return checked
+
+
+@dataclass
+class IntervalSums:
+    """J and L, summed up over blocks of rows."""
+
+    primal: Objective
+    dual: DualObjective
+
+    def __iadd__(self, other: IntervalSums) -> IntervalSums:
+        self.primal += other.primal
+        self.dual += other.dual
+        return self
+
+
+def _confirmed(problem: ClusterProblem, result: Result, alphas: Sequence[Any]) -> Result:
+    """The result, unless it is refuted, given each block's alpha or what it is a function of.
+
+    A block is a task of its own, as this takes longer than a pass of training.
+    """
+    cluster, groups, claimed = problem.cluster, problem.groups(), result.certificate
+    # An alpha that was kept is multiplied by the scale already.
+    scaled = claimed if result.alpha is None else replace(claimed, scale=1.0)
+    w = cluster.send(result.w, groups)
+    places = {i: group for group in groups for i in group.members}
+    at = [places.get(i, groups[0]) for i in range(problem.n_parts)]
+    tasks = [
+        cluster.task(
+            "recheck", _sums_of_block, problem.inputs([i]), alpha, w, scaled, at=group.worker
+        )
+        for i, (alpha, group) in enumerate(zip(alphas, at, strict=True))
+    ]
+    cluster.count(rounds=1)
+    sums = add_up(cluster.results(cluster.begin(cluster.summed(tasks, at)), groups))
+    J, L, outside = sums.primal.interval(), sums.dual.interval(), sums.dual.box_violation
+    if Verification(claimed, J, L, outside, None).verdict == REFUTED:
+        dual = f"its L is {L}" if outside == 0.0 else "its dual point is not feasible"
         raise CertificateRefutedError(
-            f"the certificate ({result.certificate}) cannot be confirmed: {'; '.join(errors)}"
+            f"the certificate ({claimed}) is not true of the rows as they are now: its J is {J}, "
+            f"{dual}. The data changed during training, or the program is wrong."
         )
     return result
 
 
-def _errors(
-    problem: ClusterProblem, certificate: Certificate, w: Vector, sums: RecheckSums
-) -> list[str]:
-    errors = []
-    if sums.n_rows != problem.n_rows:
-        errors.append(f"there are {sums.n_rows} rows, not {problem.n_rows}")
-    J = sums.primal(w, Recomputed.of(problem))
-    # Each of the two computations may be off by its allowance.
-    slack = RECOMPUTATION_TOLERANCE
-    high = (1.0 + slack) * certificate.primal + 2.0 * certificate.primal_rounding
-    if not (math.isfinite(J) and high >= J):
-        errors.append(f"J is {J!r}, not {certificate.primal!r}")
-    L = sums.dual(largest_multiple(problem.loss))
-    if not (1.0 - slack) * certificate.dual - 2.0 * certificate.dual_rounding <= L:
-        errors.append(f"L is {L!r}, not {certificate.dual!r}")
-    return errors
+def _sums_of_block(
+    inputs: Sequence[Any], alpha: Vector | Response, w: Vector, claimed: Certificate
+) -> IntervalSums:
+    return interval_sums(*parts_of(inputs), alpha, w, claimed)
 
 
-def _recheck_states(problem: ClusterProblem, alpha: AlphaOnWorkers, w: Vector) -> RecheckSums:
-    """The sums for the alpha that the workers keep."""
-    cluster, groups, recomputed = problem.cluster, alpha.groups, Recomputed.of(problem)
+def interval_sums(
+    part: Part, alpha: Vector | Response, w: Vector, claimed: Certificate
+) -> IntervalSums:
+    """The sums over one block; its alpha is yet to be multiplied by the scale of the certificate.
+
+    Examples
+    --------
+    >>> from certsvm.problem.rows import Rows
+    >>> part = Part(Rows(np.array([[2.0], [1.0]])), np.array([1.0, -1.0]))
+    >>> sums = interval_sums(part, np.ones(2), np.zeros(1), Certificate(2.0, 1.5, target=0.1))
+    >>> print(sums.primal.interval(), "and", sums.dual.interval())
+    from 2 to 2 and from 1.5 to 1.5
+    """
+    n, rho, kind = part.rows.n_columns, part.rows.intercept_scaling, kind_of(claimed)
+    intercept = rho * float(w[n]) if rho > 0 else 0.0
+    primal = Objective(w[:n], intercept, claimed.C, rho, **kind)
+    dual = DualObjective(n, claimed.C, rho, **kind)
+    source: AlphaSource = _Given(alpha) if isinstance(alpha, np.ndarray) else _witness(alpha)
+    for first, rows in row_blocks(part.rows.matrix):
+        span = slice(first, first + rows.n_rows)
+        signs, weights = part.labels[span], part.weights[span]
+        primal.add(rows, signs, weights)
+        dual.add(rows, signs, weights, *source.alpha_of(0, claimed, rows, signs, weights, first))
+    return IntervalSums(primal, dual)
+
+
+def _witness(response: Response) -> WeightsWitness:
+    return WeightsWitness(response.w[np.newaxis], np.array([response.sigma]))
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The alpha of a block as an array."""
+
+    alpha: Vector
+
+    n_problems = 1
+
+    @property
+    def n_rows(self) -> int:
+        return self.alpha.size
+
+    def alpha_of(
+        self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
+        first: int,
+    ) -> tuple[Vector, Vector]:  # fmt: skip
+        """A few products, with the scale and to balance alpha, have been rounded or are here."""
+        alpha = claimed.scale * self.alpha[first : first + rows.n_rows]
+        return alpha, 8.0 * UNIT_ROUNDOFF * alpha + np.where(alpha > 0.0, UNDERFLOW, 0.0)
+
+
+def _alphas_at(
+    problem: ClusterProblem, alpha: AlphaOnWorkers, default: Sequence[Vector]
+) -> list[Any]:
+    """Tasks that return the alpha of each block, which the workers keep."""
     if not alpha.states:
         raise WorkerGoneError("the best alpha was lost with a worker")
-    sent = cluster.send(w, groups)
-    tasks = [
-        cluster.task(
-            "recheck-alpha", _recheck_group, problem.inputs(group.members), state, sent, recomputed,
-            at=group.worker,
-        )
-        for group, state in zip(groups, alpha.states, strict=True)
-    ]  # fmt: skip
-    sums: RecheckSums = add_up(
-        cluster.results(cluster.begin(cluster.summed(tasks, groups)), groups)
-    )
-    return sums
+    tasks: list[Any] = list(default)
+    for group, state in zip(alpha.groups, alpha.states, strict=True):
+        for place, i in enumerate(group.members):
+            tasks[i] = problem.cluster.task("alpha", _alpha_at, state, place, at=group.worker)
+    return tasks
+
+
+def _alpha_at(state: GroupState, place: int) -> Vector:
+    return state.alphas[place]
 
 
 def _proved_by(problem: ClusterProblem, alphas: Sequence[Vector], result: Result) -> Result:
@@ -225,77 +205,3 @@ def _proved_by(problem: ClusterProblem, alphas: Sequence[Vector], result: Result
 
 def _row_sums(part: Part, team: Team, alpha: Vector, loss: Loss, C: float) -> RowSums:
     return RowSums.of(part, alpha, loss, C, team)
-
-
-def _recheck_group(
-    inputs: Sequence[Any], state: GroupState, w: Vector, recomputed: Recomputed
-) -> RecheckSums:
-    pairs = zip(parts_of(inputs), state.alphas, strict=True)
-    return functools.reduce(
-        operator.iadd, (recheck_alpha(part, ALONE, alpha, w, recomputed) for part, alpha in pairs)
-    )
-
-
-@single_threaded_blas()
-def recheck_alpha(
-    part: Part, team: Team, alpha: Vector, w: Vector, recomputed: Recomputed
-) -> RecheckSums:
-    """The sums over one part, for a given alpha of its rows."""
-    return _recheck(part, _margins(part, w), recomputed, lambda rows: np.asarray(alpha)[rows])
-
-
-@single_threaded_blas()
-def recheck_response(
-    part: Part, team: Team, w: Vector, recomputed: Recomputed, response: Response | None
-) -> RecheckSums:
-    """The sums over one part, for an alpha that is a function of a vector; zero for None."""
-    margins = _margins(part, w)
-    if response is None:
-        return _recheck(
-            part, margins, recomputed, lambda rows: np.zeros(part.signed_weights[rows].size)
-        )
-    same = np.array_equal(response.w, w)
-    margins_there = margins if same else _margins(part, response.w)
-
-    def alpha(rows: slice) -> Vector:
-        weights = np.abs(part.signed_weights[rows])
-        return recomputed.response(margins_there(rows), weights, response.sigma)
-
-    return _recheck(part, margins, recomputed, alpha)
-
-
-def _recheck(part: Part, margins: OfRows, recomputed: Recomputed, alpha_of: OfRows) -> RecheckSums:
-    n_rows = part.rows.n_rows
-    signed, losses = np.zeros(n_rows), []
-    # In slices that stay in a cache: fresh memory for all rows takes longer than the work.
-    for first in range(0, n_rows, _SLICE):
-        rows = slice(first, first + _SLICE)
-        s, alpha = np.abs(part.signed_weights[rows]), alpha_of(rows)
-        if not recomputed.is_feasible(alpha, s):
-            raise CertificateRefutedError("the dual point is not feasible")
-        losses.append(float(s @ recomputed.losses(margins(rows))))
-        signed[rows] = np.sign(part.signed_weights[rows]) * alpha
-    sides = [signed]
-    if recomputed.free_intercept:
-        sides = [np.maximum(signed, 0.0), np.minimum(signed, 0.0)]
-    return RecheckSums(
-        n_rows, math.fsum(losses), tuple(_sums_of_side(part, side, recomputed) for side in sides)
-    )
-
-
-def _sums_of_side(part: Part, signed: Vector, recomputed: Recomputed) -> SideSums:
-    """The sums over rows, given label_k alpha_k."""
-    rho, alpha = part.rows.intercept_scaling, np.abs(signed)
-    w = np.asarray(part.rows.matrix.T @ signed, dtype=np.float64)
-    if rho > 0:
-        w = np.append(w, rho * signed.sum())
-    penalty = recomputed.penalty(alpha, np.abs(part.signed_weights))
-    return SideSums(float(alpha.sum()), penalty, w)
-
-
-def _margins(part: Part, w: Vector) -> OfRows:
-    """The function that returns w.y_k for a slice of the rows."""
-    n, rho = part.rows.n_columns, part.rows.intercept_scaling
-    products = part.rows.matrix @ w[:n]
-    shift = rho * w[n] if rho > 0 else 0.0
-    return lambda rows: np.sign(part.signed_weights[rows]) * (products[rows] + shift)
