@@ -19,6 +19,8 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+from certsvm.pass_limits import require_time
+
 
 def available_processors() -> int:
     """Number of processors that this process may use."""
@@ -65,6 +67,7 @@ class Team:
 
     def share(self, task: Callable[[int, int], Any], pieces: int) -> list[Any]:
         """Call ``task(first, last)`` for one range of pieces per thread; return the results."""
+        require_time()
         if self._executor is None or pieces <= 1:
             return [task(0, pieces)]
         n_ranges = min(self.n_jobs, pieces)

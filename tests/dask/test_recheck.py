@@ -208,7 +208,9 @@ def test_states_that_were_lost_are_replaced_by_the_copy(client: Client) -> None:
     nothing = replace(result, response=replace(response, copy=None))
     assert recheck(problem, nothing).certificate.dual == 0.0
     # A copy that is not feasible proves nothing.
-    wrong = [np.full(size, -1e-3) for size in np.diff(problem.firsts)]
+    sizes = np.diff(problem.firsts)
+    wrong = [np.full(size, 1e-3) for size in sizes]
+    wrong[0][0] = -1e-3
     with pytest.raises(CertificateRefutedError, match="not feasible"):
         recheck(problem, replace(result, response=replace(response, copy=wrong)))
 

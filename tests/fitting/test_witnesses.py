@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,9 @@ from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.fit_model import fit_model
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
-from certsvm.fitting.witnesses import Witnesses, needs_alpha
+from certsvm.fitting.witnesses import joined, needs_alpha, witnessed
 from certsvm.kernels.losses import SQUARED_HINGE
-from certsvm.models.witness import Witness
+from certsvm.models.witness import WeightsWitness, Witness
 from certsvm.problem.objective import Objective
 from certsvm.solvers import Auto, Newton, SGDs, SmoothedNewton
 from certsvm.training.result import NOT_KEPT, TARGET_MET
@@ -26,14 +28,14 @@ from certsvm.training.result import NOT_KEPT, TARGET_MET
 def test_witnesses_of_several_problems_are_joined() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((90, 4)), np.arange(90) % 3
-    source, witnesses = MemorySource(X, y), Witnesses()
+    source = MemorySource(X, y)
     settings = Settings(C=0.1, solver="dcd", keep_alpha=True)
-    results = fit_classes(source, settings, finish=witnesses.take)
-    joined = witnesses.joined(3)
-    assert isinstance(joined, Witness)
+    results = fit_classes(source, settings, finish=witnessed)
+    together = joined([result.witness for result in results])
+    assert isinstance(together, Witness)
     for i, result in enumerate(results):
-        assert f"kept in {joined.bits} bits" in result.certificate.bound or joined.bits > 8
-        alpha = joined.alpha(i, np.full(90, 0.1))
+        assert f"kept in {together.bits} bits" in result.certificate.bound or together.bits > 8
+        alpha = together.alpha(i, np.full(90, 0.1))
         v = X.T @ (np.where(y == i, 1.0, -1.0) * alpha)
         assert alpha.sum() - 0.5 * v @ v == pytest.approx(result.certificate.dual, rel=1e-9)
 
@@ -77,7 +79,7 @@ def test_a_witness_too_coarse_for_the_target_does_not_meet_it(
         solver="newton", tol=1e-8, penalize_intercept=False, keep_alpha=True, keep_vector=True
     )
     (fine,) = fit_classes(source, settings)
-    (coarse,) = fit_classes(source, settings, finish=Witnesses().take)
+    (coarse,) = fit_classes(source, settings, finish=witnessed)
     assert fine.certificate.met
     assert fine.reason == TARGET_MET
     assert not coarse.certificate.met
@@ -85,8 +87,41 @@ def test_a_witness_too_coarse_for_the_target_does_not_meet_it(
     assert coarse.vector is None
 
 
+def test_an_interrupt_never_parts_a_witness_from_its_certificate() -> None:
+    """Ctrl-C at every line that runs while the witness is made."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    y = X[:, 0] + rng.standard_normal(60) > 0.0
+    source, settings = MemorySource(X, y), Settings(C=0.1, solver="dcd", seed=0)
+    before, verdicts = sys.gettrace(), []
+    while "confirmed" not in verdicts[-1:]:
+        lines = itertools.count()
+
+        def interrupt(
+            frame: Any, event: str, _: Any, lines: Any = lines, last: int = len(verdicts)
+        ) -> Any:
+            name = frame.f_code.co_filename
+            if not (name.endswith("witnesses.py") or frame.f_code.co_name == "_trained"):
+                return None
+            if event != "call" and name.endswith("witnesses.py") and next(lines) == last:
+                raise KeyboardInterrupt
+            return interrupt
+
+        sys.settrace(interrupt)
+        try:
+            fit = fit_model(source, settings, witness=True)
+        except KeyboardInterrupt:
+            # Outside of the training, nothing is returned.
+            verdicts.append("none")
+            continue
+        finally:
+            sys.settrace(before)
+        verdicts.append(verify_model(fit.model, [(X, y)]).verdict)
+    assert set(verdicts) == {"none", "half confirmed", "confirmed"}
+
+
 def test_without_all_there_is_none() -> None:
-    assert Witnesses().joined(2) is None
+    assert joined([None, WeightsWitness(np.ones((1, 1)), np.ones(1))]) is None
 
 
 def source_of(columns: int, *, streamed: bool, intercept_scaling: float = 0.0) -> Any:

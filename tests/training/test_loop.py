@@ -1,11 +1,18 @@
 import threading
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
+import certsvm.problem.part as part_module
+from certsvm.certificates.dual import dual_bound, dual_point
+from certsvm.certificates.primal import primal_bound
+from certsvm.data.streams import BlockStream
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
+from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import Auto, Newton, SGDm, SGDs, make_solver
 from certsvm.solvers.second_order import small
 from certsvm.training import result as training
@@ -58,8 +65,98 @@ def test_max_time(problem: Problem) -> None:
     result = train(problem, SGDs(), tol=0.0, max_iter=10**9, max_time=0.2, seed=0)
     assert result.reason == training.OUT_OF_TIME
     last = result.history[-1]
-    assert last.seconds >= 0.2
+    assert last.seconds >= 0.1
     assert np.isfinite(last.primal)
+
+
+def long_stream(during: Callable[[], None]) -> tuple[StreamedProblem, list[int]]:
+    """A problem on a stream, and how many blocks each pass over it has read."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 4))
+    y = np.sign(X[:, 0] + rng.standard_normal(600))
+    read: list[int] = []
+
+    def blocks() -> Iterator[Any]:
+        read.append(0)
+        for first in range(0, 600, 20):
+            read[-1] += 1
+            if read[-1] == 5:
+                during()
+            yield X[first : first + 20], y[first : first + 20]
+
+    return StreamedProblem(BlockStream(blocks, read_ahead=False), positive=1, C=0.1), read
+
+
+@pytest.mark.parametrize("solver", ["sgd-s", "sgd-m", "smoothed-newton"])
+@pytest.mark.parametrize("reason", [training.OUT_OF_TIME, training.INTERRUPTED])
+def test_a_long_pass_is_cut_short(
+    monkeypatch: pytest.MonkeyPatch, solver: str, reason: str
+) -> None:
+    """And what was proved before it remains, whatever the pass has done to the solver's state."""
+    clock, stop, seen = [0.0], threading.Event(), []
+
+    def during() -> None:
+        if len(seen) == 2:
+            clock[0] = 3600.0
+            if reason == training.INTERRUPTED:
+                stop.set()
+
+    problem, read = long_stream(during)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    max_time = 60.0 if reason == training.OUT_OF_TIME else None
+    result = train(
+        problem, make_solver(solver), tol=0.0, max_time=max_time, stop=stop, seed=0,
+        keep_alpha=True, callbacks=[seen.append],
+    )  # fmt: skip
+    assert result.reason == reason
+    assert result.passes == len(result.history) == len(seen) == 2
+    # The block in which it happened is the last that was read.
+    assert read[-1] == 5
+    whole = in_one_piece(problem)
+    optimum = train(whole, make_solver("newton"), tol=1e-9, seed=0).certificate
+    assert result.certificate.dual <= optimum.primal
+    assert result.certificate.primal >= optimum.dual
+    assert result.certificate.primal == pytest.approx(primal_bound(whole, result.w).value)
+    L = dual_bound(dual_point(whole, result.alpha, ""), scaled=False)[0].value
+    assert result.certificate.dual == pytest.approx(L)
+
+
+def in_one_piece(problem: StreamedProblem) -> Problem:
+    parts = [(part.rows.matrix, part.labels) for part in problem.parts()]
+    X, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return Problem(Rows(X), labels, C=problem.C)
+
+
+def test_a_long_pass_in_memory_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part_module, "_VALUES_PER_CALL", 100)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 5))
+    problem = Problem(Rows(X), np.sign(X[:, 0] + rng.standard_normal(600)))
+    # A clock that ticks when it is read, and faster from the third pass on.
+    clock, tick = [0.0], [1e-3]
+
+    def now() -> float:
+        clock[0] += tick[0]
+        return clock[0]
+
+    def faster(progress: Progress) -> None:
+        tick[0] = 1.0 if progress.record.passes >= 2 else tick[0]
+
+    monkeypatch.setattr(time, "perf_counter", now)
+    result = train(problem, make_solver("dcd"), tol=0.0, max_time=20.0, seed=0, callbacks=[faster])
+    assert result.reason == training.OUT_OF_TIME
+    assert result.passes == 2
+    assert clock[0] < 40.0
+    assert result.certificate.dual <= result.certificate.primal
+
+
+def test_the_first_pass_is_completed() -> None:
+    stop = threading.Event()
+    stop.set()
+    problem, read = long_stream(lambda: None)
+    result = train(problem, SGDs(), tol=0.0, max_time=0.0, stop=stop, seed=0)
+    assert result.passes == 1
+    assert set(read) == {30}
 
 
 def test_a_callback_sees_each_pass_and_can_stop(problem: Problem) -> None:

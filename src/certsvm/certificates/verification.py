@@ -309,11 +309,7 @@ def verify(
     labels = exact_labels(y).ravel()
     if labels.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but y has {labels.size} labels")
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights is not None and weights.ndim == 0:
-        weights = np.full(n_rows, float(weights))
-    if weights is not None and weights.shape != (n_rows,):
-        raise ValueError(f"X has {n_rows} rows, but sample_weight has shape {weights.shape}")
+    weights = None if sample_weight is None else checked_weights(sample_weight, n_rows)
     alphas = getattr(clf, "dual_coef_", None)
     source = None if alphas is None else _StoredAlphas(alphas)
     if source is not None and source.n_rows != n_rows:
@@ -362,7 +358,7 @@ def verify_model(model: Any, blocks: Blocks | Callable[[], Blocks]) -> Verificat
         for X, *rest in blocks:
             X = columns_in_order(X, names)
             yield X, *rest
-            builder.update(X, rest[0])
+            builder.update(X, np.asarray(rest[0]).ravel())
 
     problems = _Problems(model.coef, model.intercept, model.certificates, model.witness)
     report = problems.report(model.classes, model.class_weight, fingerprinted())
@@ -524,9 +520,11 @@ def positions(classes: NDArray[Any], y: ArrayLike, n_rows: int) -> NDArray[np.in
 
 
 def checked_weights(weights: ArrayLike, n_rows: int) -> Vector:
-    """Weights of rows, in float64."""
+    """Weights of rows, in float64; a number is that of every row."""
     refuse_masked(sample_weight=weights)
     checked: Vector = np.asarray(weights, dtype=np.float64)
+    if checked.ndim == 0:
+        checked = np.full(n_rows, checked)
     if checked.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but the weights have shape {checked.shape}")
     if not (np.isfinite(checked) & (checked >= 0.0)).all():

@@ -118,7 +118,8 @@ class LinearSVC(
     max_iter : int, default=1000
         Limit on passes over the data, for each binary problem.
     max_time : float, default=None
-        Limit in seconds, for each binary problem; checked after each pass.
+        Limit in seconds, for each binary problem. The first pass is completed in any case; others
+        do not begin if they are expected to end too late, and are cut short if they do.
     n_jobs : int, default=None
         Number of threads, for several classes at once or inside one fit ("newton" shares most
         of its work among them, other solvers only the computation of the objective). None means

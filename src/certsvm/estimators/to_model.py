@@ -12,7 +12,7 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.verification import verify
 from certsvm.estimators import tensors
 from certsvm.fitting.sources import MemorySource
-from certsvm.fitting.witnesses import Witnesses
+from certsvm.fitting.witnesses import joined, proof
 from certsvm.kernels.losses import loss_named
 from certsvm.models.model import Model
 from certsvm.problem.objective import Objective
@@ -81,14 +81,13 @@ def _proved(clf: Any, X: Any, y: Any, sample_weight: Any) -> Model:
     if not np.array_equal(source.classes, clf.classes_):
         raise ValueError(f"y has not all classes of the fit, {clf.classes_.tolist()}")
     objective = Objective(claim.C, loss_named(claim.loss), claim.penalize_intercept)
-    witnesses = Witnesses()
-    certificates = []
+    proofs = []
     for i, certificate in enumerate(clf.certificates_):
         problem = source.problem(i, objective)
         # What was verified may differ in the last digits, so J is that of these data, as L is.
         w = problem.weight_vector(model.coef[i], float(model.intercept[i]))
         J = primal_bound(problem, w)
         certificate = replace(certificate, primal=J.value, primal_rounding=J.rounding)
-        certificates.append(witnesses.keep(i, problem, certificate, clf.dual_coef_[i]))
-    joined = witnesses.joined(len(certificates))
-    return replace(model, certificates=tuple(certificates), witness=joined)
+        proofs.append(proof(problem, certificate, clf.dual_coef_[i]))
+    certificates, witnesses = zip(*proofs, strict=True)
+    return replace(model, certificates=certificates, witness=joined(witnesses))

@@ -1,9 +1,9 @@
 """The loop over classes. There is one, for all kinds of data.
 
 Each class against all others is a binary problem with a random stream of its own. Problems are
-trained one after the other, or several at a time in threads. Ctrl-C stops the running problems
-after their current pass and keeps what is proved; problems that had not started have zero weights
-and prove nothing. If no problem has completed a pass, the interrupt is raised.
+trained one after the other, or several at a time in threads. Ctrl-C stops the running problems, in
+their first pass only after it, and keeps what is proved; problems that had not started have zero
+weights and prove nothing. If no problem has completed a pass, the interrupt is raised.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def fit_classes(
             except KeyboardInterrupt:
                 pending = set(futures)
             if pending:
-                # Running problems finish their pass, the others do not begin.
+                # Running problems finish their first pass, the others do not begin.
                 stop.set()
                 wait(futures)
             results = [future.result() for future in futures]

@@ -17,9 +17,8 @@ from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.fit_classes import Observer, fit_classes
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
-from certsvm.fitting.witnesses import Witnesses, needs_alpha
+from certsvm.fitting.witnesses import joined, needs_alpha, witnessed
 from certsvm.models.model import Model
-from certsvm.models.witness import WeightsWitness, Witness
 from certsvm.problem.base import SummableProblem
 from certsvm.scalars import as_float
 from certsvm.solvers import make_solver
@@ -86,7 +85,6 @@ def fit_model(
     refuse_label_of_each_row(source.n_rows, source.classes.size)
     refuse_measurements(source.classes)
     solver = source.solver(settings.solver, settings.objective)
-    witnesses = Witnesses()
     if witness:
         if not solver.certifies:
             raise ValueError(
@@ -96,11 +94,9 @@ def fit_model(
             raise ValueError(f"a witness cannot be kept for {source.problem_type.where}")
         keep = needs_alpha(solver, source, settings.objective)
         settings = replace(settings, keep_alpha=keep)
-    results = fit_classes(
-        source, settings, observers=observers, finish=witnesses.take if witness else None
-    )
-    joined = witnesses.joined(len(results)) if witness else None
-    return Fit(model_of(source, settings, results, joined), results)
+    finish = witnessed if witness else None
+    results = fit_classes(source, settings, observers=observers, finish=finish)
+    return Fit(model_of(source, settings, results), results)
 
 
 def fit_stream(
@@ -211,7 +207,6 @@ def model_of(
     source: Source,
     settings: Settings,
     results: Sequence[Result],
-    witness: Witness | WeightsWitness | None = None,
 ) -> Model:
     """The model of the results of all classes."""
     rho, n = source.intercept_scaling, source.n_columns
@@ -242,7 +237,7 @@ def model_of(
         },
         feature_names=None if names is None else tuple(names),
         fingerprint=source.fingerprint,
-        witness=witness,
+        witness=joined([result.witness for result in results]),
         history=closing_records([result.history for result in results]),
     )
 

@@ -105,8 +105,8 @@ class Fold:
         test: ArrayLike,
         weights: Vector | None = None,
     ) -> None:
-        self.train = _positions(train, whole.n_rows)
-        self.test = _positions(test, whole.n_rows)
+        self.train = _positions(train, whole.n_rows, "to train on")
+        self.test = _positions(test, whole.n_rows, "held out")
         self.source = FoldSource(whole, self.train)
         self._rows = whole.rows
         occupied = self.source.occupied
@@ -171,14 +171,19 @@ def stratified_folds(source: MemorySource, n_folds: int, seed: int) -> list[Fold
     ]
 
 
-def _positions(which: ArrayLike, n_rows: int) -> NDArray[np.int64]:
+def _positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int64]:
     """Positions of rows, which splitters may give as a mask."""
     array: NDArray[Any] = np.asarray(which)
+    if not array.size:
+        raise ValueError(f"cv has a fold without rows {purpose}: each needs at least one")
     if array.dtype == np.bool_ and array.shape == (n_rows,):
         return np.flatnonzero(array).astype(np.int64)
     positions = array.astype(np.int64, casting="same_kind")
-    if positions.ndim != 1 or not positions.size:
-        raise ValueError("cv must give the positions of the rows of each fold, at least one")
+    if positions.ndim != 1:
+        raise ValueError(
+            f"cv must give the positions of the rows {purpose} as a list, got an array of shape "
+            f"{positions.shape}"
+        )
     positions = np.where(positions < 0, positions + n_rows, positions)
     if positions.min() < 0 or positions.max() >= n_rows:
         raise ValueError(f"cv gives rows that do not exist: there are {n_rows}")

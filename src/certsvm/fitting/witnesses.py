@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,32 +24,17 @@ _WITNESS_COST = 0.05
 _BITS = (8, 16, 32)
 
 
-class Witnesses:
-    """Takes the witness of each problem when it has been trained; see ``Finish``."""
+def witnessed(i: int, problem: BaseProblem, result: Result) -> Result:
+    """The result with a witness, and the certificate that the witness proves; see ``Finish``.
 
-    def __init__(self) -> None:
-        self._by_problem: dict[int, Any] = {}
-
-    def take(self, i: int, problem: BaseProblem, result: Result) -> Result:
-        """Keep the witness of problem ``i``; the certificate becomes the one that it proves."""
-        if result.alpha is None:
-            self._by_problem[i] = result.response
-            return result
-        kept = self.keep(i, problem, result.certificate, result.alpha)
-        # The vector was that of the finer dual point.
-        return result.certified_by(kept, vector=None)
-
-    def keep(
-        self, i: int, problem: BaseProblem, certificate: Certificate, alpha: Vector
-    ) -> Certificate:
-        """Keep a dual point of problem ``i``; return the certificate that the witness proves."""
-        assert isinstance(problem, SummableProblem)
-        coarser, self._by_problem[i] = _proof(problem, certificate, alpha)
-        return coarser
-
-    def joined(self, n_problems: int) -> Witness | WeightsWitness | None:
-        """The witnesses of all problems as one; None unless every problem has one."""
-        return _joined([self._by_problem.get(i) for i in range(n_problems)])
+    Both are in one object, so that no interrupt can fall between them.
+    """
+    if result.alpha is None:
+        return replace(result, witness=result.response)
+    assert isinstance(problem, SummableProblem)
+    certificate, witness = proof(problem, result.certificate, result.alpha)
+    # The vector was that of the finer dual point.
+    return replace(result.certified_by(certificate, vector=None), witness=witness)
 
 
 def needs_alpha(solver: Solver, source: Source, objective: Objective) -> bool:
@@ -63,7 +49,7 @@ def needs_alpha(solver: Solver, source: Source, objective: Objective) -> bool:
     return not (isinstance(solver, SmoothedNewton) or (streamed and isinstance(solver, Newton)))
 
 
-def _proof(
+def proof(
     problem: SummableProblem, certificate: Certificate, alpha: Vector
 ) -> tuple[Certificate, Witness]:
     """A certificate whose dual point can be kept, and the point.
@@ -86,8 +72,8 @@ def _proof(
     return coarser, replace(witness, scale=witness.scale * (scale if scale > 0 else 1.0))
 
 
-def _joined(witnesses: list[Any]) -> Witness | WeightsWitness | None:
-    """The witnesses of all problems as one."""
+def joined(witnesses: Sequence[Any]) -> Witness | WeightsWitness | None:
+    """The witnesses of all problems as one; None unless every problem has one."""
     if any(witness is None for witness in witnesses):
         return None
     if not isinstance(witnesses[0], Witness):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.pass_limits import require_time
 from certsvm.problem.rows import Rows, Vector, as_compiled_for
 
 # A kernel call cannot be interrupted; this many stored values take a tenth of a second or so.
@@ -75,8 +76,9 @@ class Part:
         return self.weights * self.rows.product_roundings
 
     def slices(self, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """Cut an order of presentation into pieces, between which Ctrl-C is handled."""
+        """Cut an order of presentation into pieces, between which a pass can be ended."""
         stored_per_row = max(1, self.rows.n_stored // self.rows.n_rows)
         step = max(1, _VALUES_PER_CALL // stored_per_row)
         for start in range(0, order.size, step):
+            require_time()
             yield order[start : start + step]

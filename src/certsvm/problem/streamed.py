@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from certsvm.kernels.losses import HINGE, Loss
+from certsvm.pass_limits import require_time
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
@@ -84,6 +85,7 @@ class StreamedProblem(PartedProblem):
     def parts(self) -> Iterator[Part]:
         """A pass over the stream."""
         for block in self.stream.blocks():
+            require_time()
             signed = self._class_weights[block.y_index]
             if block.weights is not None:
                 signed = signed * block.weights

@@ -318,6 +318,8 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
             Fold(source, train, test, score_weights)
             for train, test in splitter.split(indexed, labels, **splits)
         ]
+        if not folds:
+            raise ValueError("cv gives no folds: it must give at least one pair (train, test)")
         self.n_splits_ = len(folds)
         settings = Settings(
             loss=self.loss,

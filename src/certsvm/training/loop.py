@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from certsvm.parallel import Team
+from certsvm.pass_limits import PassCutError, pass_limits
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.room import require_room
 from certsvm.problem.streamed import StreamedProblem
@@ -66,7 +67,9 @@ def train(
     max_iter : int, default=1000
         Limit on passes over the data.
     max_time : float, default=None
-        Limit in seconds, checked after each pass.
+        Limit in seconds. The first pass is completed in any case; others do not begin if, by the
+        time of the last, they would end too late, and are cut short if they do. J is then computed
+        once more.
     seed : int or SeedSequence, default=None
         Seed of the random orders. The same seed and number of threads give the same bits.
     start : Start, default=None
@@ -81,7 +84,7 @@ def train(
     callbacks : sequence of callables
         Called after each pass with a ``Progress``; a true return value ends training.
     stop : threading.Event, default=None
-        Ends training after the pass in which it is set.
+        Ends training when it is set: the pass is cut short, unless it is the first.
     checkpoint : Checkpoint, default=None
         File for the state of training, which is resumed if the file exists. The caller makes it
         with the identity of the run.
@@ -125,6 +128,8 @@ def train(
             # The loop is in a function of its own: Python notices signals when it jumps back to
             # the head of a loop, and since 3.12 that jump is not part of a try around the loop.
             reason = _make_passes(problem, trainer, max_iter, max_time, callbacks, stop, checkpoint)
+        except PassCutError:
+            reason = INTERRUPTED if stop is not None and stop.is_set() else OUT_OF_TIME
         except (KeyboardInterrupt, RunLostError) as error:
             if not trainer.passes:
                 raise
@@ -158,9 +163,17 @@ def _make_passes(
 ) -> str:
     """Make passes until there is a reason to stop; return the reason."""
     reason = trainer.finished or (OUT_OF_PASSES if trainer.passes >= max_iter else "")
+    limit, duration = math.inf if max_time is None else max_time, 0.0
     while not reason:
-        epoch = trainer.epoch()
-        out_of_time = max_time is not None and trainer.seconds >= max_time
+        began, limits = trainer.seconds, contextlib.nullcontext()
+        if trainer.passes:
+            # A pass that takes a little longer than the last is worth waiting for.
+            limits = pass_limits(limit - began + 0.1 * (1.0 + duration), stop)
+        with limits:
+            epoch = trainer.epoch()
+        # The first pass may have compiled kernels, and tells nothing about the next.
+        duration = trainer.seconds - began if trainer.passes else 0.0
+        out_of_time = trainer.seconds + duration >= limit
         passes = trainer.passes + 1
         last = out_of_time or epoch.finished or passes == max_iter
         primal = trainer.checks.after(passes, epoch, last=last)

@@ -81,6 +81,8 @@ class Result:
         Start of another run, if the solver has a better one than w and alpha.
     vector : DualVector or None
         sum_k alpha_k y_k of the dual point of the certificate, if it was asked for.
+    witness : object or None
+        What anyone who has the data can recompute the dual bound of the certificate from.
     """
 
     w: Vector
@@ -94,6 +96,7 @@ class Result:
     response: Any = None
     warm_start: Start | None = None
     vector: DualVector | None = None
+    witness: Any = None
 
     def certified_by(self, certificate: Certificate, vector: DualVector | None) -> Result:
         """The result with the certificate and the vector of another dual point.

@@ -160,17 +160,15 @@ def _model_at(
     from dataclasses import replace
 
     from certsvm.fitting.fit_model import model_of
-    from certsvm.fitting.witnesses import Witnesses
+    from certsvm.fitting.witnesses import witnessed
 
-    results, witnesses = trace.at(C, source), Witnesses()
+    results = trace.at(C, source)
     if witness:
         objective = settings.objective.at(C)
         results = [
-            witnesses.take(i, source.problem(i, objective), result)
-            for i, result in enumerate(results)
+            witnessed(i, source.problem(i, objective), result) for i, result in enumerate(results)
         ]
-    kept = witnesses.joined(len(results)) if witness else None
-    return model_of(source, replace(settings, C=C), results, kept)
+    return model_of(source, replace(settings, C=C), results)
 
 
 def _summarise(trace: Trace, written: list[str], seconds: float, *, met: bool) -> None:
