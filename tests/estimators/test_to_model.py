@@ -96,3 +96,18 @@ def test_what_is_missing_is_said() -> None:
             clf.to_model(**given)
     with pytest.raises(ValueError, match="store_dual=True"):
         LinearSVC().partial_fit(X, Y, classes=[0, 1]).to_model(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+def test_labels_in_a_column_and_one_weight_for_all_rows() -> None:
+    """What fit accepts is accepted wherever the training data are asked for."""
+    labels = Y[:, np.newaxis]
+    clf = LinearSVC(0.1, store_dual=True, random_state=0).fit(X, labels, 2.0)
+    model = clf.to_model(X, labels, 2.0)
+    report = verify_model(model, [(X[:100], labels[:100], 2.0), (X[100:], labels[100:], 2.0)])
+    assert report.verdict == "confirmed"
+    assert report.same_data
+    status = clf.support_status(X, Y, np.full(Y.size, 2.0))
+    for other in (clf.support_status(X, labels, 2.0), model.support_status(X, labels, 2.0)):
+        np.testing.assert_array_equal(other, status)
+    assert clf.stability(X, 2.0) == clf.stability(X)

@@ -319,3 +319,19 @@ def test_a_proof_needs_the_intercept_in_the_penalty() -> None:
     rows, labels = make_classification(100, random_state=0)
     with pytest.raises(ValueError, match="certify needs penalize_intercept=True"):
         LinearSVCCV(certify=0.1, penalize_intercept=False).fit(rows, labels)
+
+
+@pytest.mark.parametrize("certify", [None, 0.01])
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        ([], "cv gives no folds"),
+        ([(np.arange(30), [])], "a fold without rows held out"),
+        ([([], np.arange(30))], "a fold without rows to train on"),
+        ([(np.arange(30), np.zeros((2, 2), int))], "as a list"),
+    ],
+)
+def test_folds_without_rows(cv: Any, message: str, certify: float | None) -> None:
+    ranges = {} if certify is None else {"C_range": (0.01, 1.0)}
+    with pytest.raises(ValueError, match=message):
+        LinearSVCCV(cv=cv, certify=certify, **ranges).fit(X, binary)
