@@ -1,13 +1,8 @@
-"""A key of the tests' own; what is not tested, and why."""
+"""What is not tested, and why."""
 
-import os
 import sys
-import tempfile
 from importlib.util import find_spec
 from typing import Any
-
-# Checkpoints of tests and of the processes that they start leave the user's own key alone.
-os.environ.setdefault("CERTSVM_KEY_FILE", os.path.join(tempfile.mkdtemp(), "key"))
 
 collect_ignore_glob: list[str] = []
 _LEFT_OUT: list[str] = []

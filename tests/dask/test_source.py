@@ -120,12 +120,3 @@ def test_classes_at_once(client: Client) -> None:
     source.n_columns = 3000
     assert source.at_once(SmoothedNewton(), 1) == 1
     assert source.solver("newton") == SmoothedNewton()
-
-
-def test_the_identity_is_that_of_the_rows(client: Client) -> None:
-    X, y = data(100)
-    cluster = Cluster(client, 20.0)
-    source, same, other = (
-        ClusterSource(cluster, cut(rows, 40), cut(y, 40)).identity for rows in (X, X, 2.0 * X)
-    )
-    assert source == same != other

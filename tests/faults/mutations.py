@@ -121,9 +121,7 @@ def mutated_array(array: Any, r: random.Random) -> Any:
         return changed
 
 
-def mutated_container(
-    path: Path, kind: str, out: Path, r: random.Random, key: bytes | None = None
-) -> None:
+def mutated_container(path: Path, kind: str, out: Path, r: random.Random) -> None:
     """Change the bytes, the header, or content and arrays with a digest made anew."""
     way, data = r.random(), path.read_bytes()
     if way < 0.2:
@@ -135,7 +133,7 @@ def mutated_container(
         text = json.dumps(header, separators=(",", ":")).encode()
         out.write_bytes(len(text).to_bytes(8, "little") + text + data[8 + length :])
         return
-    file = read_container(path, kind, key)
+    file = read_container(path, kind)
     content, arrays = file.content, dict(file.arrays)
     for _ in range(r.choice([1, 1, 2])):
         if arrays and r.random() < 0.5:
@@ -148,7 +146,7 @@ def mutated_container(
             content = changed if isinstance(changed, dict) else {}
     # What the writer refuses cannot be in a file of this form.
     try:
-        write_container(out, kind, content, arrays, key)
+        write_container(out, kind, content, arrays)
     except (ValueError, TypeError, OverflowError):
         out.write_bytes(mutated_bytes(data, r))
 

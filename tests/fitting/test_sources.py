@@ -34,7 +34,6 @@ def test_a_stream_makes_the_same_problems(case: Any, balanced: bool) -> None:
     )  # fmt: skip
     assert memory.labels == stream.labels
     assert memory.fingerprint == stream.fingerprint
-    assert memory.identity != stream.identity
     np.testing.assert_allclose(memory.factors, stream.factors)
     assert memory.weight_sum(0) == pytest.approx(stream.weight_sum(0))
     one, other = memory.problem(0, Objective(0.5)), stream.problem(0, Objective(0.5))
@@ -50,11 +49,6 @@ def test_class_weights_may_be_set_afterwards() -> None:
     assert source.problem(0, Objective()).weights.tolist() == [3.0, 1.0, 1.0]
     with pytest.raises(ValueError, match="only one class"):
         source.set_class_weight({0: 0.0, 1: 1.0})
-
-
-def test_weights_are_part_of_the_identity() -> None:
-    X, y = np.eye(3), np.array([0, 1, 1])
-    assert MemorySource(X, y).identity != MemorySource(X, y, np.array([1.0, 2.0, 1.0])).identity
 
 
 def test_several_classes_share_threads_in_memory_only() -> None:

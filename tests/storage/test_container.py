@@ -140,7 +140,7 @@ def _forge(
         for name, entry in (tensors if isinstance(tensors, dict) else {}).items():
             values = np.frombuffer(body[slice(*entry["data_offsets"])])
             arrays[name] = values.reshape(entry["shape"])
-        text = text.replace(DIGITS, container._digest(document, arrays, None).encode())
+        text = text.replace(DIGITS, container._digest(document, arrays).encode())
     header = json.dumps({"__metadata__": {"certsvm": text.decode()}}, separators=(",", ":"))
     if isinstance(tensors, bytes):
         header = header[:-1] + "," + tensors.decode() + "}"

@@ -7,10 +7,8 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from certsvm.storage.state import StateError
 from certsvm.training.history import Histories, History, Record
 
 
@@ -50,21 +48,3 @@ def test_without_pandas_there_are_columns(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(ImportError, match="to_dict has the same columns"):
         history(1).to_frame()
     assert Histories([history(1)], [0]).to_dict()["passes"] == [1]
-
-
-def test_the_state_round_trips() -> None:
-    """Types included: a count is an integer, and NaN where there is none."""
-    records, again = history(), history(0)
-    again.load_state_dict(records.state_dict())
-    assert repr(list(again)) == repr(list(records))
-    assert again["margin_errors"].dtype == records["margin_errors"].dtype == np.int64
-
-
-@pytest.mark.parametrize("passes", [[], [2, 3, 4], [1, 2, 4], [1, 1, 2]])
-def test_a_state_has_one_record_for_each_pass(passes: list[int]) -> None:
-    state = history(len(passes)).state_dict()
-    state["records"]["passes"] = np.array(passes, dtype=np.int64)
-    again = history(0)
-    with pytest.raises(StateError, match="one record for each pass"):
-        again.load_state_dict(state)
-    assert len(again) == 0

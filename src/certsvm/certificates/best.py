@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,9 +12,7 @@ from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate, relative_
 from certsvm.certificates.dual import (
     DualBound,
     DualPoint,
-    Response,
     dual_bound,
-    largest_multiple,
     scaled_vector,
 )
 from certsvm.certificates.primal import zero_bound
@@ -23,12 +20,10 @@ from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import box_end
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
-from certsvm.storage.fields import array, maybe, number, positive, record, text
-from certsvm.storage.state import Scope, State, Stateful
 
 
 @dataclass(eq=False)
-class BestValues(Stateful):
+class BestValues:
     """The least J and the largest L so far, as computed: what a solver steers by.
 
     They certify nothing, since they ignore rounding. L starts at zero, its value at alpha = 0.
@@ -41,8 +36,6 @@ class BestValues(Stateful):
     >>> best.gap, best.relative_gap
     (1.0, 0.5)
     """
-
-    STATE = State(primal=number(low=0.0, infinite=True), dual=number(low=0.0))
 
     primal: float = math.inf
     dual: float = 0.0
@@ -69,29 +62,13 @@ class PrimalPoint(NamedTuple):
     bound: Bound = Bound(math.inf, 0.0)
 
 
-class BestBounds(Stateful):
+class BestBounds:
     """The bounds of one training run, and the certificate that follows from them.
 
     Any two bounds may be combined, so by default the best of each kind is kept. With
     ``keep_best=False`` the latest is kept, as in the paper. ``keep_vector`` keeps a copy of
     sum_k alpha_k y_k, too.
     """
-
-    STATE = State(
-        best=record(
-            PrimalPoint,
-            w=maybe(array("dimension")),
-            bound=record(Bound, value=number(low=0.0, infinite=True), rounding=number(low=0.0)),
-        ),
-        dual=record(
-            DualBound,
-            bound=record(Bound, value=number(), rounding=number(low=0.0)),
-            scale=number(low=0.0),
-            source=text(),
-            alpha=maybe(array("n_rows", low=0.0, high="box")),
-            response=maybe(record(Response, w=array("dimension"), sigma=positive())),
-        ),
-    )
 
     def __init__(
         self,
@@ -107,14 +84,6 @@ class BestBounds(Stateful):
         self.dual: DualBound = DualBound(Bound(0.0, 0.0), 1.0, PRIMAL_ONLY)
         self._problem = problem
         self._keep_best, self._keep_vector = keep_best, keep_vector
-
-    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """There is a J if and only if there is a w; the multiple of alpha is a feasible one."""
-        best = state["best"]
-        if (best["w"] is None) != math.isinf(best["bound"]["value"]):
-            scope.fail("has a weight vector without J, or J without one")
-        if state["dual"]["scale"] > largest_multiple(self._problem.loss):
-            scope.fail("has a multiple of alpha that is not feasible")
 
     @property
     def w(self) -> Vector | None:

@@ -7,10 +7,9 @@ certificate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -33,8 +32,6 @@ from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
-from certsvm.storage.fields import array, number
-from certsvm.storage.state import Scope, State, Stateful
 
 # A pass over fewer stored values is not worth sharing among threads.
 _LEAST_SHARED = 2_000_000
@@ -112,7 +109,7 @@ def _share_rows(part: Part, team: Team, kernel: Callable[..., None], *results: V
     worth_sharing(part, team).share(multiply_chunks, starts.size - 1)
 
 
-class Products(Stateful):
+class Products:
     """w.y_k for all rows, and their rounding error.
 
     J follows from them without a pass over the rows, and so do the products with a linear
@@ -122,23 +119,11 @@ class Products(Stateful):
     roundoffs of (n_k + 2) |y_k|.
     """
 
-    STATE = State(w=array("dimension"), values=array("n_rows"), error=number(low=0.0))
-
     def __init__(self, problem: Problem, w: Vector, team: Team = ALONE) -> None:
         self._problem = problem
         self.w = w
         self.values = np.empty(problem.rows.n_rows)
         self.compute(team)
-
-    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Raise unless the products are those of w, within their stated error."""
-        w, error = state["w"], state["error"]
-        values = np.empty(self.values.size)
-        multiply(self._problem, w.copy(), values)
-        # Computed from scratch or combined from others, products are never less exact than this.
-        slack = per_size(error + product_error(w)) * self._problem.rows.product_roundings
-        if not (np.abs(values - state["values"]) <= slack).all() or not error >= length(w):
-            scope.fail("has products that do not belong to its weight vector")
 
     def compute(self, team: Team = ALONE) -> None:
         """Compute the products with the current w, in one pass."""

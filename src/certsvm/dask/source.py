@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -115,12 +114,6 @@ class ClusterSource(Source):
         if isinstance(result.response, AlphaOnWorkers):
             result = replace(result, response=None)
         return result
-
-    @property
-    def identity(self) -> str:
-        """The digests of the blocks, in their order."""
-        digest = hashlib.sha256(b"".join(summary.digest for summary in self._summaries))
-        return f"on a cluster, {self.n_rows} rows, blocks {digest.hexdigest()[:32]}"
 
 
 def _load(cluster: Cluster, tasks: Sequence[Any]) -> tuple[list[Future], list[BlockSummary]]:

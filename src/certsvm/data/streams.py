@@ -133,11 +133,6 @@ class BlockStream:
                 "data changed underneath. Nothing is certified."
             )
 
-    @property
-    def digest(self) -> str:
-        """Digest of all rows, labels and weights; it depends on the division into blocks."""
-        return xxhash.xxh3_128_hexdigest(b"".join(self._digests))
-
     def _class_index(self, y: NDArray[Any]) -> NDArray[np.intp]:
         # NumPy compares labels of different types in a third, which may have neither.
         y = y.astype(self.classes.dtype, copy=False)

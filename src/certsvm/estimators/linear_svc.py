@@ -138,9 +138,9 @@ class LinearSVC(
         Whether to keep ``dual_coef_``, the dual point behind the certificate, so that
         ``certsvm.verify`` can check it too.
     checkpoint : path, default=None
-        A folder in which ``fit`` keeps the state of training, every ten seconds or so. After a
-        crash, the same ``fit`` continues from there with the same bits; a different one is
-        refused. Needs an integer ``random_state``; not for tensors or warm starts.
+        A folder in which ``fit`` keeps w and the dual point, every ten seconds or so. After a
+        crash, the same ``fit`` goes on from there, and computes the bounds there anew; one for
+        another objective or data of another shape is refused. Not for tensors or warm starts.
     verbose : int, default=0
         1 prints a line each second, larger values a line for each pass. The certificate of each
         class is printed when its training ends.
@@ -403,7 +403,11 @@ class LinearSVC(
                 f"store_dual=True needs a solver with a dual point, and {solver.name!r} has none. "
                 "Use certsvm.bound on the fitted model, or another solver."
             )
-        self._check_checkpoint()
+        if self.checkpoint is not None and self.warm_start:
+            raise ValueError(
+                "checkpoint cannot be combined with warm starts (warm_start=True, fit_path): it "
+                "would replace the solution to start from."
+            )
         return Settings(
             C=as_float(self.C, "C"),
             loss=self.loss,
@@ -588,21 +592,6 @@ class LinearSVC(
             raise ValueError(
                 f"multi_class={self.multi_class!r} is not available here, only 'ovr', each class "
                 "against all others. scikit-learn's LinearSVC and liblinear (-s 4) have it."
-            )
-
-    def _check_checkpoint(self) -> None:
-        """Raise if the run could not be continued by the same ``fit`` in another process."""
-        if self.checkpoint is None:
-            return
-        if not isinstance(self.random_state, Integral):
-            raise ValueError(
-                "checkpoint needs an integer random_state, since a run continues with its own seed "
-                f"only. Got random_state={self.random_state!r}."
-            )
-        if self.warm_start:
-            raise ValueError(
-                "checkpoint cannot be combined with warm starts (warm_start=True, fit_path): it "
-                "would replace the solution to start from."
             )
 
     def _seed(self) -> int:

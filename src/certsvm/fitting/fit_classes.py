@@ -116,7 +116,7 @@ def fit_classes(
             max_time=settings.max_time, seed=seeds[i], start=None if start is None else start[i],
             keep_alpha=settings.keep_alpha, keep_vector=settings.keep_vector,
             n_jobs=max(1, settings.n_jobs // workers), callbacks=callbacks, stop=stop,
-            checkpoint=_checkpoint(source, settings, solver, i),
+            checkpoint=_checkpoint(source, settings, i),
         )  # fmt: skip
         if result.reason == INTERRUPTED:
             stop.set()
@@ -174,21 +174,17 @@ def _untrained(source: Source, settings: Settings, solver: Solver, i: int) -> Re
     )
 
 
-def _checkpoint(source: Source, settings: Settings, solver: Solver, i: int) -> Checkpoint | None:
+def _checkpoint(source: Source, settings: Settings, i: int) -> Checkpoint | None:
     if settings.checkpoint is None:
         return None
-    identity = {
-        "data": source.identity,
+    problem = {
+        "rows": source.n_rows,
+        "columns": source.n_columns,
+        "classes": source.classes.size,
         "C": settings.C,
         "loss": settings.loss,
         "penalize_intercept": settings.penalize_intercept,
         "intercept_scaling": source.intercept_scaling,
-        "tol": settings.tol,
-        "solver": solver.label,
-        "class weights": source.factors.tolist(),
-        "seed": settings.seed,
-        "n_jobs": settings.n_jobs,
-        "dual point": settings.keep_alpha,
     }
     path = Path(settings.checkpoint) / f"class-{i}.checkpoint"
-    return Checkpoint(path, identity, interval=settings.checkpoint_every)
+    return Checkpoint(path, problem, interval=settings.checkpoint_every)

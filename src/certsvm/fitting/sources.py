@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
 from certsvm.certificates.primal import primal_bound
@@ -157,11 +156,6 @@ class Source(ABC):
         """Of rows and labels; None where it cannot be had."""
         return None
 
-    @property
-    def identity(self) -> str:
-        """What a checkpoint must agree with: rows, labels and weights."""
-        raise ValueError("training on this kind of data cannot be checkpointed")
-
 
 class MemorySource(Source):
     """Rows in memory.
@@ -251,14 +245,6 @@ class MemorySource(Source):
         """Of rows and labels."""
         return self._fingerprint
 
-    @property
-    def identity(self) -> str:
-        """The fingerprint, in which weights are not, and theirs."""
-        weights = (
-            b"" if self.row_weights is None else np.asarray(self.row_weights, np.float64).tobytes()
-        )
-        return f"in memory, {self.fingerprint}, weights {xxhash.xxh3_64_hexdigest(weights)}"
-
 
 class StreamSource(Source):
     """Rows that are read anew in each pass.
@@ -292,8 +278,3 @@ class StreamSource(Source):
     def fingerprint(self) -> Fingerprint:
         """Of rows and labels, however they are cut into blocks."""
         return self.stream.fingerprint
-
-    @property
-    def identity(self) -> str:
-        """The fingerprint, and the digest of the blocks with their weights."""
-        return f"streamed, {self.fingerprint}, blocks {self.stream.digest}"

@@ -46,7 +46,7 @@ columns, and SGD-s beyond if it minimises this objective.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -65,8 +65,6 @@ from certsvm.solvers.sgd_s import SGDs
 from certsvm.solvers.shared.order import Order
 from certsvm.solvers.smoothed_newton import SmoothedNewton
 from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
-from certsvm.storage.fields import count, nested, number, text
-from certsvm.storage.state import State, Stateful
 
 # The largest size of Newton's systems, and the largest number of columns on a stream.
 _LARGEST_SIZE, _MOST_COLUMNS_OF_STREAM = 5000, 3000
@@ -163,13 +161,6 @@ class Auto(Solver):
 class AutoRun(Run):
     """Working sets, Newton, or first one and then the other, on one problem."""
 
-    STATE = State(
-        passes=count(),
-        refinement=nested(),
-        solver_name=text(WorkingSet.name, Newton.name, _SWITCHED),
-        run=nested(fresh="_run_to_resume"),
-    )
-
     computes_primal = True
 
     def __init__(self, problem: Problem, options: Options, shuffled: bool | None = None) -> None:
@@ -180,10 +171,11 @@ class AutoRun(Run):
         self._refinement: Refinement | None = None
         if self._has_room and is_small(problem):
             start = None
-            if small.solves(problem) and not options.resumed:
+            if small.solves(problem):
                 start = small.solved_start(problem)
             self._refinement = Refinement(_PATIENCE if start is None else _PATIENCE_IF_SOLVED)
-            options = options if start is None else replace(options, start=start)
+            if start is not None:
+                options = replace(options, start=start, resumed=False)
         self._run: WorkingSetRun | NewtonRun
         self.solver_name = Newton.name
         if self._refinement is None:
@@ -199,6 +191,9 @@ class AutoRun(Run):
     def _starts_near(self, order: Order) -> bool:
         """Whether Newton goes on from a given alpha to a high accuracy in a few cheap steps."""
         start, problem = self._options.start, self._problem
+        if self._options.resumed and start is not None and start.smoothing is not None:
+            # Newton was at work.
+            return True
         if start is None or start.alpha is None or self._options.target > _ACCURATE:
             return False
         if not self._has_room or system_size(problem) > _LARGEST_SIZE:
@@ -213,14 +208,6 @@ class AutoRun(Run):
 
     def _newton(self, options: Options) -> NewtonRun:
         return Newton(max_size=_LARGEST_SIZE).start_in_memory(self._problem, options)
-
-    def _run_to_resume(self, values: Mapping[str, Any]) -> WorkingSetRun | NewtonRun:
-        if values["solver_name"] == self.solver_name:
-            return self._run
-        options = replace(self._options, start=None, resumed=True)
-        if values["solver_name"] == WorkingSet.name:
-            return WorkingSetRun(WorkingSet(), self._problem, options)
-        return self._newton(options)
 
     def epoch(self) -> Epoch:
         """One pass of working sets, or one step of Newton."""
@@ -266,12 +253,8 @@ class AutoRun(Run):
         return self._run.warm_start()
 
 
-class Refinement(Stateful):
+class Refinement:
     """Decides whether to continue once the target is met."""
-
-    STATE = State(
-        best=number(low=-1.0, infinite=True), since=count(), steps=count(), patience=count()
-    )
 
     def __init__(self, patience: int = _PATIENCE) -> None:
         self._patience = patience

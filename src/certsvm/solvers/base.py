@@ -26,7 +26,6 @@ from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
-from certsvm.storage.state import Stateful
 
 # A start whose J comes within this factor of the largest float64 is of no use.
 _HEADROOM = 1e10
@@ -112,8 +111,7 @@ class Options:
     team : Team, default=ALONE
         Threads to share work with.
     resumed : bool, default=False
-        Whether the run is about to load the state of an earlier run, so that it need not tune
-        parameters or train on a sample.
+        Whether ``start`` is where an interrupted run on the same problem was.
     """
 
     rng: np.random.Generator
@@ -166,12 +164,8 @@ class Epoch:
     refining: bool = False
 
 
-class Run(Stateful, ABC):
-    """The state of a solver on one problem.
-
-    A run that can be saved declares its ``STATE``. To resume it, ``start`` makes a new run with
-    ``resumed=True``, which then loads the state.
-    """
+class Run(ABC):
+    """The state of a solver on one problem."""
 
     solver_name: str = ""
     """Name of the solver now running, if it differs from the solver asked for."""

@@ -32,7 +32,6 @@ Coordinate Descent Method for Large-scale Linear SVM, ICML 2008.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -54,8 +53,6 @@ from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Solver, require_positive
 from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
-from certsvm.storage.fields import array, count, number, record, row_indices
-from certsvm.storage.state import Scope, State
 
 # The default tolerance of liblinear. Without ``eps`` it only decides when shrunk rows become active
 # again, and falls whenever it is reached over all rows.
@@ -106,20 +103,6 @@ class Thresholds(NamedTuple):
 class DCDRun(DualCoordinateRun):
     """Dual coordinate descent on one problem."""
 
-    STATE = State(
-        passes=count(),
-        alpha=array("n_rows", low=0.0, high="box"),
-        w=array("dimension"),
-        multiplier=number(),
-        rounding=number(low=0.0),
-        spread=number(low=0.0),
-        order=row_indices(),
-        thresholds=record(
-            Thresholds, low=number(high=0.0, infinite=True), high=number(low=0.0, infinite=True)
-        ),
-        shrunk_loss=number(low=0.0),
-    )
-
     def __init__(self, solver: DCD, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
         self._solver = solver
@@ -130,11 +113,6 @@ class DCDRun(DualCoordinateRun):
         self._order = self._problem.active.copy()
         self._thresholds = Thresholds()
         self._shrunk_loss = 0.0
-
-    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Require an active row: when the last one leaves, all rows become active again."""
-        if state["order"].size == 0:
-            scope.fail("has no active rows")
 
     def epoch(self) -> Epoch:
         """Visit every active row once."""

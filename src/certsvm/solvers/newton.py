@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,8 +68,6 @@ from certsvm.solvers.second_order.spaces import space_of
 from certsvm.solvers.second_order.systems import require_small_systems
 from certsvm.solvers.shared.dual_start import starting_alpha
 from certsvm.solvers.smoothed_newton import SmoothedNewton
-from certsvm.storage.fields import array, count, nested, number, record
-from certsvm.storage.state import State
 
 # If alpha changed on at most this share of the rows, sum_k alpha_k y_k is updated, not recomputed.
 _FEW_CHANGES = 0.3
@@ -127,27 +124,6 @@ class Newton(Solver):
 class NewtonRun(Run):
     """The second-order method on one problem."""
 
-    STATE = State(
-        steps=count(),
-        gap=number(low=0.0, infinite=True),
-        idle=count(),
-        schedule=nested(),
-        best=nested(),
-        alpha_hat=array("n_rows", low=0.0, high="box"),
-        alpha=array("n_rows", low=0.0, high="box"),
-        unclipped=array("n_rows"),
-        products=nested(),
-        summed=record(
-            partial(DualPoint, source="multipliers"),
-            alpha_sum=number(low=0.0),
-            w=array("dimension"),
-            alpha_sum_rounding=number(low=0.0),
-            w_rounding=number(low=0.0),
-            penalty=record(Bound, value=number(low=0.0), rounding=number(low=0.0)),
-            most=number(low=1.0, infinite=True),
-        ),
-    )
-
     computes_primal = True
 
     def __init__(self, problem: Problem, options: Options, *, samples: bool = True) -> None:
@@ -162,9 +138,7 @@ class NewtonRun(Run):
         self._steps = 0
         # The gap when it last halved, and the number of steps since.
         self._gap, self._idle = math.inf, 0
-        w, self._alpha_hat, self._schedule = beginning(
-            problem, options, samples=samples and not options.resumed
-        )
+        w, self._alpha_hat, self._schedule = beginning(problem, options, samples=samples)
         # Arrays with an entry per row are reused: allocating them costs as much as filling them.
         self._rows = np.empty(problem.rows.n_rows, dtype=np.int64)
         self._unclipped = np.empty(problem.rows.n_rows)
@@ -176,19 +150,8 @@ class NewtonRun(Run):
         self._between: DualPoint | None = None
         self._products = Products(problem, w, self._team)
         self._along = self._products.copy()
-        if not options.resumed:
-            self._evaluate()
-        self._complete = not options.resumed
-
-    def state_loaded(self) -> None:
-        """Compute the dual point and the gradient from the state."""
-        assert self._summed is not None
-        self._summed_alpha[:] = self._alpha
-        self._point = self._summed
-        if self._problem.free_intercept:
-            self._sum_up()
-        else:
-            self._gradient = self.w - self._point.w
+        self._evaluate()
+        self._complete = True
 
     @property
     def w(self) -> Vector:
@@ -404,7 +367,7 @@ def beginning(
     """The initial w and alpha_hat, and the schedule."""
     start, rules = options.start, rules_for(problem.loss, MEMORY)
     if start is not None:
-        schedule = Schedule.warm(rules, start.smoothing, smoothing=False)
+        schedule = Schedule.warm(rules, start.smoothing, smoothing=False, same=options.resumed)
         return start.w.copy(), starting_alpha(problem, start), schedule
     w, schedule = np.zeros(problem.rows.dimension), Schedule(rules)
     run = run_on_sample(problem, options) if samples else None

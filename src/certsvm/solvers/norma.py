@@ -40,8 +40,6 @@ from certsvm.solvers.shared.scaled_sgd import (
     require_stable,
     search_rate,
 )
-from certsvm.storage.fields import array, count, nested, row_indices
-from certsvm.storage.state import State
 
 
 @dataclass(frozen=True)
@@ -89,15 +87,6 @@ class NORMA(Solver):
 class NORMARun(Run):
     """NORMA on one problem."""
 
-    STATE = State(
-        order=row_indices(every=True),
-        state=nested(),
-        passes=count(),
-        mean_since=count(),
-        mean=array("dimension"),
-        in_mean=count(),
-    )
-
     def __init__(self, solver: NORMA, problem: Problem, options: Options) -> None:
         self._problem = problem
         self._rng = options.rng
@@ -105,7 +94,7 @@ class NORMARun(Run):
         self._rng.shuffle(self._order)
         self._state = ScaledSGD(
             problem,
-            Rate(0.0) if options.resumed else self._rate(solver),
+            self._rate(solver),
             options.first_w(problem),
             options.first_t(problem),
             nu=math.nan if solver.nu is None else solver.nu,

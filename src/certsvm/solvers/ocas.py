@@ -37,8 +37,6 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Solver, require, require_positive
 from certsvm.solvers.shared.cutting_planes import CuttingPlaneRun
-from certsvm.storage.fields import array, count, nested, number
-from certsvm.storage.state import State
 
 
 @dataclass(frozen=True)
@@ -77,14 +75,6 @@ class OCASRun(CuttingPlaneRun):
     """OCAS on one problem."""
 
     FRACTION = 0.1
-    STATE = State(
-        rounds=count(),
-        master=nested(),
-        w=array("dimension"),
-        margins=array("n_rows"),
-        primal=number(low=0.0),
-        dual=number(low=0.0),
-    )
 
     def __init__(self, solver: OCAS, problem: Problem, options: Options) -> None:
         super().__init__(problem, options, idle_rounds=solver.idle_rounds)

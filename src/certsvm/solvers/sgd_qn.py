@@ -46,8 +46,6 @@ from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require_positive
 from certsvm.solvers.shared.scaled_sgd import mean_objective
-from certsvm.storage.fields import array, count, nested, row_indices
-from certsvm.storage.state import State, Stateful
 
 _TRIAL_T0 = tuple(10.0**power for power in range(11))
 _TRIAL_PASSES = 5
@@ -101,15 +99,8 @@ class SGDQN(Solver):
         return SGDQNRun(self, problem, options)
 
 
-class QuasiNewtonSGD(Stateful):
+class QuasiNewtonSGD:
     """The state of SGD-QN: w, the rates, and the counters."""
-
-    STATE = State(
-        w=array("dimension", dtype=None),
-        before=array("dimension", dtype=None),
-        rates=array("dimension", dtype=None, low=0.0),
-        counters=array(3, dtype=np.int64, low=0, high="_largest_counters"),
-    )
 
     def __init__(
         self, problem: Problem, w: NDArray[Any], t0: float, *, skip: int, restart: bool, clip: bool
@@ -122,7 +113,6 @@ class QuasiNewtonSGD(Stateful):
         self._rates = np.full_like(self.w, 1.0 / (problem.lambda_ * t0))
         # Rows until the next decay; rows since the rates changed; whether to compare w and w1.
         self._counters = np.array([skip, 0, 0], dtype=np.int64)
-        self._largest_counters = np.array([skip, 2**62, 1])
 
     def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
         """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
@@ -143,8 +133,6 @@ class QuasiNewtonSGD(Stateful):
 class SGDQNRun(Run):
     """SGD-QN on one problem."""
 
-    STATE = State(passes=count(), order=row_indices(every=True), state=nested())
-
     def __init__(self, solver: SGDQN, problem: Problem, options: Options) -> None:
         self._problem = problem
         self._passes = 0
@@ -152,8 +140,7 @@ class SGDQNRun(Run):
         if solver.shuffle:
             options.rng.shuffle(self._order)
         w = options.first_w(problem).astype(float_type(solver, solver.precision, problem))
-        # A resumed run loads its rates.
-        t0 = solver.t0 or (1.0 if options.resumed else self._search(solver, w.dtype))
+        t0 = solver.t0 or self._search(solver, w.dtype)
         self._state = self._begin(solver, w, t0 + options.first_t(problem))
 
     def _begin(self, solver: SGDQN, w: NDArray[Any], t0: float) -> QuasiNewtonSGD:

@@ -25,8 +25,6 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require_positive
 from certsvm.solvers.shared.growing_margin import GrowingMargin
-from certsvm.storage.fields import nested
-from certsvm.storage.state import State
 
 
 @dataclass(frozen=True)
@@ -62,8 +60,6 @@ class SGDr(Solver):
 
 class SGDrRun(Run):
     """SGD-r on one problem."""
-
-    STATE = State(state=nested())
 
     def __init__(self, solver: SGDr, problem: Problem, options: Options) -> None:
         self._problem = problem

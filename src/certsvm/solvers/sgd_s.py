@@ -29,7 +29,7 @@ Reference: Panagiotakopoulos and Tsampouka (2013), Sections 2 and 3 (SGD-s).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -42,8 +42,6 @@ from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, requir
 from certsvm.solvers.shared.growing_margin import GrowingMargin
 from certsvm.solvers.shared.order import Order
 from certsvm.solvers.shared.windows import Snapshot, Windows
-from certsvm.storage.fields import count, nested
-from certsvm.storage.state import Scope, State
 
 
 @dataclass(frozen=True)
@@ -112,8 +110,6 @@ class SGDs(Solver):
 class SGDsRun(Run):
     """SGD-s, or SGD-m, on one problem."""
 
-    STATE = State(passes=count(), order=nested(), state=nested(), windows=nested())
-
     def __init__(self, solver: SGDs, problem: PartedProblem, options: Options) -> None:
         self._solver = solver
         self.solver_name = solver.name
@@ -142,24 +138,6 @@ class SGDsRun(Run):
     def _T(self) -> int:
         """The number of presentations of each row so far."""
         return self._state.t // self._problem.m
-
-    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Require complete passes, and at most one margin error per row and epoch of a window."""
-        now, m = state["state"], self._problem.m
-        if now["t"] % m or now["t_start"] % m:
-            scope.fail("is not the state after a complete pass")
-        first = now["t_start"] // m
-        for since in state["windows"]["snapshots"].values():
-            errors = now["counts"] - since["counts"]
-            epochs = now["t"] // m - since["T"]
-            if (
-                not first <= since["T"] <= now["t"] // m
-                or since["error_mass"] > now["error_mass"]
-                or since["updates"] > now["updates"]
-                or errors.min(initial=0) < 0
-                or errors.max(initial=0) > epochs
-            ):
-                scope.fail("has a window that is inconsistent with its passes")
 
     def epoch(self) -> Epoch:
         """Present every row ell times, in a new random order."""

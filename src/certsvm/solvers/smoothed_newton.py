@@ -79,8 +79,6 @@ from certsvm.solvers.second_order.smoothing import (
     smoothed_alpha,
 )
 from certsvm.solvers.second_order.systems import require_small_systems
-from certsvm.storage.fields import array, count, flag, maybe, nested, number, record
-from certsvm.storage.state import State
 
 
 @dataclass(frozen=True)
@@ -148,23 +146,6 @@ class Line:
 class SmoothedNewtonRun(Run):
     """The smoothed method on one problem."""
 
-    STATE = State(
-        passes=count(),
-        schedule=nested(),
-        best=nested(),
-        w=array("dimension"),
-        solved_w=array("dimension"),
-        line=maybe(
-            record(
-                Line,
-                begin=array("dimension"),
-                direction=maybe(array("dimension")),
-                step=number(low=0.0, high=float(STEPS[-1])),
-                searched=flag(),
-            )
-        ),
-    )
-
     solver_name = "smoothed-newton"
     computes_primal = True
 
@@ -172,15 +153,16 @@ class SmoothedNewtonRun(Run):
         self._problem = problem
         self._options = options
         self._rules = rules_for(problem.loss, PARTS)
-        self._schedule = Schedule(self._rules)
+        start = options.start
+        sigma = start.smoothing if start is not None and options.resumed else None
+        self._schedule = Schedule.warm(self._rules, sigma, smoothing=True, same=options.resumed)
         self._best = BestValues()
         self._passes = 0
         # The point that steps start from, and that of the next pass.
         self._w = options.first_w(problem)
         self._line: Line | None = None
         self._latest: Reading | None = None
-        may_sample = options.start is None and not options.resumed
-        if samples and may_sample and not isinstance(problem, Problem):
+        if samples and start is None and not isinstance(problem, Problem):
             self._begin_on_first_rows()
         self._solved_w = self._w
 
@@ -390,6 +372,28 @@ def alpha_of(
             _alpha_of_part, response, problem.loss, problem.C, positive, negative, team=team
         )
     )
+
+
+def point_of_response(
+    problem: SummableProblem, response: Response, source: str, options: Options
+) -> DualPoint:
+    """The dual point of a response, in one pass."""
+    team = options.team
+    sums: RowSums | ClassSums = problem.total(
+        _sums_of_response, response, problem.loss, problem.C, problem.free_intercept, team=team
+    )
+
+    def all_alpha(*factors: float) -> Vector:
+        return alpha_of(problem, response, team, *factors)
+
+    return sums.point(source, all_alpha if options.keep_alpha else None, response)
+
+
+def _sums_of_response(
+    part: Part, team: Team, response: Response, loss: Loss, C: float, free_intercept: bool
+) -> RowSums | ClassSums:
+    alpha = _alpha_of_part(part, team, response, loss, C, 1.0, 1.0)
+    return (ClassSums if free_intercept else RowSums).of(part, alpha, loss, C, team)
 
 
 def _alpha_of_part(

@@ -35,8 +35,6 @@ from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Solver, require_positive
 from certsvm.solvers.shared.cutting_planes import CuttingPlaneRun
-from certsvm.storage.fields import array, count, nested, number
-from certsvm.storage.state import State
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,6 @@ class SVMperfRun(CuttingPlaneRun):
 
     # 0.3 takes fewer rounds to a gap of 1e-3, but half as many again to 1e-5 on text.
     FRACTION = 0.2
-    STATE = State(rounds=count(), master=nested(), w=array("dimension"), gap=number(low=0.0))
 
     def __init__(self, solver: SVMperf, problem: Problem, options: Options) -> None:
         super().__init__(problem, options, idle_rounds=solver.idle_rounds)

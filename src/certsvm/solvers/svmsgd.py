@@ -38,8 +38,6 @@ from certsvm.solvers.shared.scaled_sgd import (
     require_stable,
     search_rate,
 )
-from certsvm.storage.fields import nested, row_indices
-from certsvm.storage.state import State
 
 
 @dataclass(frozen=True)
@@ -83,8 +81,6 @@ class SvmSgd(Solver):
 class SvmSgdRun(Run):
     """SvmSgd on one problem."""
 
-    STATE = State(order=row_indices(every=True), state=nested())
-
     def __init__(self, solver: SvmSgd, problem: Problem, options: Options) -> None:
         self._problem = problem
         self._order = problem.active.copy()
@@ -92,7 +88,7 @@ class SvmSgdRun(Run):
             options.rng.shuffle(self._order)
         self._state = ScaledSGD(
             problem,
-            Rate(0.0) if options.resumed else self._rate(solver),
+            self._rate(solver),
             options.first_w(problem),
             options.first_t(problem),
             dtype=float_type(solver, solver.precision, problem),

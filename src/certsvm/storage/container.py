@@ -2,8 +2,8 @@
 
 The arrays are the file's tensors, so any reader of safetensors opens them. Everything else is one
 JSON text, the value of the metadata's only key, "certsvm": the format version, the kind of the
-file, its content, and a digest of all this and of the arrays (docs/model-format.md). A plain digest
-detects damage; with a key it also detects forgery.
+file, its content, and a digest of all this and of the arrays, which detects damage
+(docs/model-format.md).
 
 A file either reads back as it was written, or is refused with the reason. Nothing in it is
 executed, and no stated size is allocated before it is compared with the size of the file.
@@ -11,8 +11,6 @@ executed, and no stated size is allocated before it is compared with the size of
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import re
 import stat
@@ -91,13 +89,11 @@ def write_container(
     kind: str,
     content: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
-    key: bytes | None = None,
 ) -> None:
     """Write a file atomically; the same content gives the same bytes.
 
-    The reader has to ask for the same ``kind``, and to give the same ``key``, if there is one. The
-    content is JSON (``strict_json``); arrays are of type float32, float64, int8 to int64, uint8 to
-    uint64 or bool.
+    The reader has to ask for the same ``kind``. The content is JSON (``strict_json``); arrays are
+    of type float32, float64, int8 to int64, uint8 to uint64 or bool.
 
     Examples
     --------
@@ -109,7 +105,7 @@ def write_container(
     >>> container.content, container.arrays["w"].tolist()
     ({'C': 0.1}, [0, 1, 2])
     """
-    data = container_bytes(kind, content, arrays, key)
+    data = container_bytes(kind, content, arrays)
     with atomic_write(path) as file:
         file.write(data)
 
@@ -118,12 +114,11 @@ def container_bytes(
     kind: str,
     content: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
-    key: bytes | None = None,
 ) -> bytes:
     """What ``write_container`` writes."""
     stored = {name: _stored(name, array) for name, array in arrays.items()}
     document = {"format": FORMAT_VERSION, "kind": kind, "content": dict(content)}
-    text = to_json({**document, "digest": _digest(document, stored, key)}, "content")
+    text = to_json({**document, "digest": _digest(document, stored)}, "content")
     try:
         data: bytes = save(stored, {"certsvm": text.decode()})
     except SafetensorError as error:
@@ -152,24 +147,22 @@ def _stored(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(array, dtype=dtype, order="C")
 
 
-def _digest(
-    document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], key: bytes | None
-) -> str:
-    """XXH3-128, or keyed BLAKE2b, of the document and the arrays with their types and shapes."""
-    whole: Any = xxhash.xxh3_128() if key is None else hashlib.blake2b(key=key, digest_size=32)
+def _digest(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
+    """XXH3-128 of the document and the arrays with their types and shapes."""
+    whole = xxhash.xxh3_128()
     whole.update(to_json(dict(document), "content"))
     for name in sorted(arrays):
         array = arrays[name]
         whole.update(to_json([name, array.dtype.str, list(array.shape)], "array"))
         whole.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    return str(whole.hexdigest())
+    return whole.hexdigest()
 
 
-def read_container(path: str | os.PathLike[str], kind: str, key: bytes | None = None) -> Container:
+def read_container(path: str | os.PathLike[str], kind: str) -> Container:
     """Read a regular file and check all of it.
 
-    A file that is foreign, damaged, of another kind, made by a newer version or written with
-    another ``key`` raises a ``ModelFileError``.
+    A file that is foreign, damaged, of another kind or made by a newer version raises a
+    ``ModelFileError``.
     """
     name = os.fspath(path)
     data = _read(name)
@@ -193,10 +186,9 @@ def read_container(path: str | os.PathLike[str], kind: str, key: bytes | None = 
         label: array.astype(array.dtype.newbyteorder("<"), copy=False)
         for label, array in arrays.items()
     }
-    if not hmac.compare_digest(_digest(document, little, key).encode(), claimed.encode()):
-        reason = "" if key is None else ", or it was changed or written by someone else"
+    if _digest(document, little) != claimed:
         raise ModelFileError(
-            f"{name} is damaged{reason}: its digest is not that of its content. Take another copy."
+            f"{name} is damaged: its digest is not that of its content. Take another copy."
         )
     if document["kind"] != kind:
         raise ModelFileError(f"{name} holds a {document['kind']}, not a {kind}")

@@ -9,11 +9,9 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.parallel import Team
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.solvers.base import Epoch, Run, Solver
-from certsvm.storage.fields import count, number
-from certsvm.storage.state import State, Stateful
 
 
-class ExactChecks(Stateful):
+class ExactChecks:
     """The schedule of exact computations of J.
 
     J costs a pass over all rows, so it is computed when it may end training: when the solver's
@@ -25,8 +23,6 @@ class ExactChecks(Stateful):
 
     Runs that need the products with all rows anyway compute J themselves.
     """
-
-    STATE = State(correction=number(low=0.0), next_scheduled=count(), computed_after=count())
 
     _SPACING = 1.5
 

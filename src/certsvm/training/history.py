@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, overload
 
@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from certsvm.certificates.certificate import LEAST_GAP
 from certsvm.markup.charts import Chart, Line, axis_for
 from certsvm.markup.html import element, table
-from certsvm.storage.fields import array, columns
-from certsvm.storage.state import Scope, State, Stateful
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ _FIRST_SIZE = 4
 _SHOWN = 5
 
 
-class History(Stateful):
+class History:
     """The records of a run, by pass or by column.
 
     Examples
@@ -79,44 +77,19 @@ class History(Stateful):
     (1, 1)
     """
 
-    STATE = State(
-        records=columns(
-            seconds=array("passes", low=0.0),
-            passes=array("passes", dtype=np.int64, low=1),
-            epochs=array("passes", dtype=np.int64, low=0, high=2**62),
-            **{name: array("passes", low=0.0, high=2.0**62, nan=True) for name in _COUNTS},
-            primal=array("passes", low=0.0, infinite=True, nan=True),
-            primal_estimate=array("passes", infinite=True, nan=True),
-            dual=array("passes"),
-            gap=array("passes", infinite=True),
-            relative_gap=array("passes", infinite=True),
-        )
-    )
-
     columns = _COLUMNS
 
     def __init__(self) -> None:
         self._length = 0
-        # Buffers that grow by doubling: a run may make a million passes, and is saved many times.
+        # Buffers that grow by doubling: a run may make a million passes.
         self._buffers = {
             name: np.empty(_FIRST_SIZE, np.int64 if name in _INTEGERS else np.float64)
             for name in _COLUMNS
         }
 
     @property
-    def records(self) -> dict[str, NDArray[Any]]:
-        """All columns, as they are saved."""
+    def _records(self) -> dict[str, NDArray[Any]]:
         return {name: buffer[: self._length] for name, buffer in self._buffers.items()}
-
-    @records.setter
-    def records(self, columns: dict[str, NDArray[Any]]) -> None:
-        self._buffers, self._length = columns, columns["passes"].size
-
-    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Raise unless there is one record for each pass, and at least one."""
-        passes = state["records"]["passes"]
-        if not passes.size or (passes != np.arange(1, passes.size + 1)).any():
-            scope.fail("has not one record for each pass")
 
     def append(self, record: Record) -> None:
         """Add the record of the next pass."""
@@ -145,10 +118,10 @@ class History(Stateful):
         if isinstance(key, str):
             if key not in _COLUMNS:
                 raise KeyError(f"{key!r}: the columns are {', '.join(_COLUMNS)}")
-            column = self.records[key].copy()
+            column = self._records[key].copy()
             counted = key in _COUNTS and bool(np.isfinite(column).all())
             return column.astype(np.int64) if counted else column
-        values = {name: column[key].item() for name, column in self.records.items()}
+        values = {name: column[key].item() for name, column in self._records.items()}
         counts = {name: int(values[name]) for name in _COUNTS if math.isfinite(values[name])}
         return Record(**{**values, **counts})
 

@@ -8,18 +8,18 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from certsvm.parallel import Team
 from certsvm.pass_limits import PassCutError, pass_limits
-from certsvm.problem.base import BaseProblem
+from certsvm.problem.base import BaseProblem, SummableProblem
+from certsvm.problem.memory import Problem
 from certsvm.problem.room import require_room
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import SOLVERS, Auto, make_solver
 from certsvm.solvers.base import Options, RunLostError, Solver, Start
-from certsvm.training.checkpoints import Checkpoint, CheckpointError, CheckpointWarning
+from certsvm.training.checkpoints import Checkpoint, CheckpointError, CheckpointWarning, Saved
 from certsvm.training.result import (
     INTERRUPTED,
     LOST,
@@ -86,8 +86,8 @@ def train(
     stop : threading.Event, default=None
         Ends training when it is set: the pass is cut short, unless it is the first.
     checkpoint : Checkpoint, default=None
-        File for the state of training, which is resumed if the file exists. The caller makes it
-        with the identity of the run.
+        File to keep the state of training in; if it exists, training goes on from there. J and L
+        are then computed anew, and ``start`` is ignored.
 
     Returns
     -------
@@ -112,18 +112,26 @@ def train(
     require_limits(tol, max_iter, max_time)
     _require_trainable(problem, solver)
     require_room(problem.dimension, solver.n_vectors, getattr(problem, "rows", None))
-    if start is not None:
+    saved = None if checkpoint is None else _load(problem, solver, checkpoint)
+    if saved is not None:
+        start = saved.start
+    elif start is not None:
         start = start.checked(problem)
-        if start.overflows(problem):
-            warnings.warn(
-                "The weights to start from are so large that J overflows; training starts from "
-                "zero instead.",
-                stacklevel=2,
-            )
-            start = None
+    if start is not None and start.overflows(problem):
+        warnings.warn(
+            "The weights to start from are so large that J overflows; training starts from zero "
+            "instead.",
+            stacklevel=2,
+        )
+        start = None
     with Team(n_jobs) as team:
-        options = Options(np.random.default_rng(seed), tol, start, keep_alpha, keep_vector, team)
-        trainer = _begin(problem, solver, options, checkpoint, began)
+        # What a checkpoint has to prove L by.
+        keeps = keep_alpha or (checkpoint is not None and isinstance(problem, Problem))
+        resumed = saved is not None and start is not None
+        options = Options(_rng(seed, saved), tol, start, keeps, keep_vector, team, resumed)
+        trainer = Trainer(problem, solver, options, began)
+        if saved is not None:
+            trainer.resume(saved)
         try:
             # The loop is in a function of its own: Python notices signals when it jumps back to
             # the head of a loop, and since 3.12 that jump is not part of a try around the loop.
@@ -136,9 +144,7 @@ def train(
             reason = f"{LOST}: {error}" if isinstance(error, RunLostError) else INTERRUPTED
         if trainer.best.w is None and not reason.startswith(LOST):
             trainer.checks.now()
-        if checkpoint is not None and trainer.between_passes:
-            # A run that ended without one of these reasons may be resumed with other limits.
-            trainer.finished = reason if reason in (TARGET_MET, SOLVER_FINISHED) else ""
+        if checkpoint is not None:
             # A second Ctrl-C loses the checkpoint, not the result.
             with contextlib.suppress(KeyboardInterrupt):
                 _save(trainer, checkpoint)
@@ -149,7 +155,7 @@ def train(
     if reason in (OUT_OF_PASSES, OUT_OF_TIME) and met:
         # The solver was refining beyond the target.
         reason = TARGET_MET
-    return trainer.result(reason)
+    return trainer.result(reason, keep_alpha=keep_alpha)
 
 
 def _make_passes(
@@ -162,7 +168,9 @@ def _make_passes(
     checkpoint: Checkpoint | None,
 ) -> str:
     """Make passes until there is a reason to stop; return the reason."""
-    reason = trainer.finished or (OUT_OF_PASSES if trainer.passes >= max_iter else "")
+    reason = OUT_OF_PASSES if trainer.passes >= max_iter else ""
+    if trainer.passes and trainer.best.certificate().met and trainer.checks.current(trainer.passes):
+        reason = TARGET_MET
     limit, duration = math.inf if max_time is None else max_time, 0.0
     while not reason:
         began, limits = trainer.seconds, contextlib.nullcontext()
@@ -170,7 +178,7 @@ def _make_passes(
             # A pass that takes a little longer than the last is worth waiting for.
             limits = pass_limits(limit - began + 0.1 * (1.0 + duration), stop)
         with limits:
-            epoch = trainer.epoch()
+            epoch = trainer.run.epoch()
         # The first pass may have compiled kernels, and tells nothing about the next.
         duration = trainer.seconds - began if trainer.passes else 0.0
         out_of_time = trainer.seconds + duration >= limit
@@ -198,37 +206,33 @@ def _make_passes(
     return reason
 
 
-def _begin(
-    problem: BaseProblem,
-    solver: Solver,
-    options: Options,
-    checkpoint: Checkpoint | None,
-    began: float,
-) -> Trainer:
-    """A new trainer, in the state of the checkpoint if there is one."""
-    if checkpoint is None:
-        return Trainer(problem, solver, options, began)
-    checkpoint.prepare()
-    state = checkpoint.load()
-    if state is not None:
-        options = replace(options, start=None, resumed=True)
-    trainer = Trainer(problem, solver, options, began)
-    if trainer.run.STATE is None:
+def _load(problem: BaseProblem, solver: Solver, checkpoint: Checkpoint) -> Saved | None:
+    """What the checkpoint holds, if there is one, in a form that fits the problem."""
+    if not (solver.starts_warm and isinstance(problem, SummableProblem)):
         raise CheckpointError(
-            f"the state of solver {solver.name!r} cannot be saved here: train without a checkpoint"
+            f"solver {solver.name!r} cannot go on from a checkpoint here: train without one"
         )
-    if state is not None:
-        try:
-            trainer.load_state_dict(state)
-        except ValueError as error:
-            raise checkpoint.refused(error) from None
-    return trainer
+    checkpoint.prepare()
+    saved = checkpoint.load()
+    try:
+        return None if saved is None else saved.checked(problem)
+    except ValueError as error:
+        raise checkpoint.refused(error) from None
+
+
+def _rng(seed: int | np.random.SeedSequence | None, saved: Saved | None) -> np.random.Generator:
+    """Randomness; that of a resumed run is not the one that its first passes had."""
+    if saved is None:
+        return np.random.default_rng(seed)
+    whole = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    key = (*whole.spawn_key, saved.passes)
+    return np.random.default_rng(np.random.SeedSequence(whole.entropy, spawn_key=key))
 
 
 def _save(trainer: Trainer, checkpoint: Checkpoint) -> None:
     """Write a checkpoint; a failure is a warning, and training continues."""
     try:
-        checkpoint.save(trainer.state_dict())
+        checkpoint.save(trainer.saved())
     except OSError as error:
         warnings.warn(f"no checkpoint was written: {error}", CheckpointWarning, stacklevel=3)
 

@@ -1,52 +1,41 @@
-"""The parts of a training run, and their state in a checkpoint."""
+"""The parts of a training run, and where it is for a checkpoint."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
-from collections.abc import Mapping
-from typing import Any, cast
+from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
 from certsvm.certificates.best import BestBounds
-from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.dual import Response, dual_point
 from certsvm.certificates.primal import primal_bound
-from certsvm.certificates.rounding import Bound
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Epoch, Options, Run, Solver
-from certsvm.storage.fields import generator, nested, number, text
-from certsvm.storage.state import Scope, State, Stateful
+from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
+from certsvm.solvers.shared.dual_start import in_box
+from certsvm.solvers.smoothed_newton import point_of_response
+from certsvm.training.checkpoints import Saved
 from certsvm.training.exact_checks import ExactChecks
 from certsvm.training.history import History, Record
-from certsvm.training.result import SOLVER_FINISHED, TARGET_MET, Progress, Result
+from certsvm.training.result import Progress, Result
 
 
-class Trainer(Stateful):
+class Trainer:
     """A solver's run with its bounds, exact checks and history.
 
-    ``began`` is the ``time.perf_counter`` at which training began. ``finished`` is the reason why
-    training has ended, if it would end with any other limits, too. ``between_passes`` says whether
-    the state is that after a complete pass.
+    ``began`` is the ``time.perf_counter`` at which training began, ``passes`` the number of
+    complete passes; both count those before a checkpoint.
     """
-
-    STATE = State(
-        seconds=number(low=0.0),
-        finished=text("", TARGET_MET, SOLVER_FINISHED),
-        rng=generator(),
-        run=nested(),
-        best=nested(),
-        checks=nested(),
-        history=nested(),
-    )
 
     def __init__(
         self, problem: BaseProblem, solver: Solver, options: Options, began: float
     ) -> None:
         self._problem, self._solver, self._options = problem, solver, options
-        self._rng = options.rng
         # The loop has checked that the solver supports this kind of problem.
         self.run: Run = solver.start(cast(Problem, problem), options)
         self.best = BestBounds(
@@ -57,37 +46,58 @@ class Trainer(Stateful):
         )
         self.checks = ExactChecks(problem, solver, self.run, self.best, options.team)
         self.history = History()
-        self.finished = ""
-        self.between_passes = True
-        self._began, self._seconds_before = began, 0.0
+        self.passes = 0
+        # Of an interrupted run that this one goes on from.
+        self._epochs_before = 0
+        self._began = began
 
     @property
     def seconds(self) -> float:
         """Time since training began, including the time before a checkpoint."""
-        return self._seconds_before + time.perf_counter() - self._began
+        return time.perf_counter() - self._began
 
-    @seconds.setter
-    def seconds(self, before: float) -> None:
-        self._seconds_before = before
+    def resume(self, saved: Saved) -> None:
+        """Go on counting from an interrupted run, with J and L of its points computed anew."""
+        problem, options, start = self._problem, self._options, saved.start
+        assert isinstance(problem, SummableProblem)
+        for w in (start.w, saved.best_w):
+            self.best.offer_primal(w, primal_bound(problem, w, options.team))
+        if start.alpha is not None:
+            alpha = in_box(problem, start.alpha)
+            self.best.offer_dual(dual_point(problem, alpha, "checkpoint", options.team))
+        elif start.smoothing is not None:
+            response = Response(start.w, start.smoothing * problem.C)
+            self.best.offer_dual(point_of_response(problem, response, "checkpoint", options))
+        self._began -= saved.seconds
+        self.passes, self._epochs_before = saved.passes - 1, start.epochs
+        self.record(Epoch(start.epochs), self.best.primal.value)
 
-    @property
-    def passes(self) -> int:
-        """Number of complete passes."""
-        return len(self.history)
-
-    def epoch(self) -> Epoch:
-        """Make a pass of the solver, which ``record`` completes."""
-        self.between_passes = False
-        return self.run.epoch()
+    def saved(self) -> Saved:
+        """Where training is."""
+        best, end = self.best, self.run.warm_start()
+        if isinstance(best.dual.response, Response):
+            w, sigma = best.dual.response
+            smoothing: float | None = sigma / self._problem.C
+        else:
+            rest = (best.w, np.zeros(self._problem.dimension))
+            w = next(w for w in itertools.chain(self.run.candidates(), rest) if w is not None)
+            smoothing = None if end is None else end.smoothing
+        start = Start(w, self.history[-1].epochs, best.dual.alpha, smoothing)
+        return Saved(start, w if best.w is None else best.w, self.passes, self.seconds)
 
     def record(self, epoch: Epoch, primal: float) -> None:
         """Add the pass to the history."""
+        self.passes += 1
+        epochs = epoch.epochs
+        if self._epochs_before and len(self.history):
+            # Not every solver counts on from its start.
+            epochs = max(epochs, self.history[-1].epochs + 1)
         certificate = self.best.certificate()
         self.history.append(
             Record(
                 seconds=self.seconds,
-                passes=self.passes + 1,
-                epochs=epoch.epochs,
+                passes=self.passes,
+                epochs=epochs,
                 margin_errors=_or_nan(epoch.margin_errors),
                 updates=_or_nan(epoch.updates),
                 free=_or_nan(epoch.free),
@@ -98,7 +108,6 @@ class Trainer(Stateful):
                 relative_gap=certificate.relative_gap,
             )
         )
-        self.between_passes = True
 
     def progress(self) -> Progress:
         """The argument of callbacks."""
@@ -109,9 +118,13 @@ class Trainer(Stateful):
         w = next(self.run.candidates(), None) if self.best.w is None else self.best.w
         return np.zeros(self._problem.dimension) if w is None else w.copy()
 
-    def result(self, reason: str) -> Result:
+    def result(self, reason: str, *, keep_alpha: bool) -> Result:
         """The result of training."""
         assert self.best.w is not None
+        alpha, warm_start = self.best.dual.alpha, self.run.warm_start()
+        if not keep_alpha:
+            alpha = None
+            warm_start = warm_start and replace(warm_start, alpha=None)
         return Result(
             w=self.best.w,
             certificate=self.best.certificate(),
@@ -119,44 +132,12 @@ class Trainer(Stateful):
             reason=reason,
             passes=self.passes,
             epochs=self.history[-1].epochs,
-            alpha=self.best.dual.alpha,
+            alpha=alpha,
             solver=self.run.solver_name or self._solver.name,
             response=self.best.dual.response,
-            warm_start=self.run.warm_start(),
+            warm_start=warm_start,
             vector=self.best.dual.vector,
         )
-
-    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Raise unless J at the best w is as stated and not below the dual bound.
-
-        J is recomputed in one pass; the two values agree if their rounding allowances overlap.
-        Without a w, the dual bound is compared with J at zero. If training has ended because the
-        target was met, the bounds must meet it.
-        """
-        passes = state["history"]["records"]["passes"].size
-        if state["checks"]["computed_after"] > passes:
-            scope.fail("says that J was computed after a pass that was not made")
-        best, dual = state["best"]["best"], Bound(**state["best"]["dual"]["bound"])
-        claimed, primal = Bound(**best["bound"]), self.best.at_zero
-        if best["w"] is not None:
-            assert isinstance(self._problem, SummableProblem)
-            primal = primal_bound(self._problem, best["w"].copy(), self._options.team)
-            if not (primal.low <= claimed.high and claimed.low <= primal.high):
-                scope.fail(
-                    f"says that J is {claimed.value:.10g} at the best weight vector, where it is "
-                    f"{primal.value:.10g}: it is of other data, or was changed"
-                )
-        if not dual.low <= primal.high:
-            scope.fail(f"has a dual bound of {dual.value:.10g}, above J = {primal.value:.10g}")
-        certificate = Certificate(
-            primal=claimed.value,
-            dual=dual.value,
-            target=self.best.target,
-            primal_rounding=claimed.rounding,
-            dual_rounding=dual.rounding,
-        )
-        if state["finished"] == TARGET_MET and not certificate.met:
-            scope.fail("says that the target is met, which its bounds do not prove")
 
 
 def _or_nan(value: float | None) -> float:

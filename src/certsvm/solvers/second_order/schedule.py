@@ -56,8 +56,6 @@ from enum import Enum, auto
 
 from certsvm.certificates.best import BestValues
 from certsvm.kernels.losses import Loss
-from certsvm.storage.fields import count, flag, maybe, number, positive
-from certsvm.storage.state import State, Stateful
 
 # sigma, relative to C: the first, and the largest.
 FIRST_SIGMA, LARGEST_SIGMA = 0.45, 1e12
@@ -148,7 +146,7 @@ class Move(Enum):
     """A new problem with a sigma near that of the last one solved, from the w that solved it."""
 
 
-class Schedule(Stateful):
+class Schedule:
     """The stages of one run.
 
     ``sample_primal`` is J at the initial w on the sample that gave it, if one did.
@@ -172,22 +170,6 @@ class Schedule(Stateful):
     >>> schedule.judge(0.1, best), schedule.sigma
     (<Move.STEEPER: 2>, 1.8)
     """
-
-    STATE = State(
-        sigma=positive(),
-        smoothing=flag(),
-        steps=count(),
-        stages=count(),
-        growth=number(low=1.0, high=_GROWTH_LIMITS[1]),
-        solved_sigma=positive(),
-        sample_primal=maybe(number(low=0.0)),
-        may_be_too_steep=flag(),
-        tiny=count(),
-        stuck=flag(),
-        cautious=flag(),
-        idle=count(),
-        least_gap=number(low=0.0, infinite=True),
-    )
 
     def __init__(
         self,
@@ -215,12 +197,23 @@ class Schedule(Stateful):
         self._least_gap, self._idle = math.inf, 0
 
     @classmethod
-    def warm(cls, rules: Rules, sigma: float | None, *, smoothing: bool) -> Schedule:
-        """The schedule for a warm start, given the last sigma of the earlier run, if known."""
+    def warm(
+        cls, rules: Rules, sigma: float | None, *, smoothing: bool, same: bool = False
+    ) -> Schedule:
+        """The schedule for a warm start, given the last sigma of the earlier run, if known.
+
+        On the ``same`` problem it goes on with that sigma.
+        """
         first = FIRST_SIGMA
-        if sigma is not None:
+        if sigma is not None and same:
+            first = min(max(_LEAST_SIGMA, sigma), LARGEST_SIGMA)
+        elif sigma is not None:
             first = min(max(FIRST_SIGMA, _WARM * sigma), _LARGEST_WARM_SIGMA)
-        return cls(rules, sigma=first, smoothing=smoothing)
+        schedule = cls(rules, sigma=first, smoothing=smoothing)
+        if same:
+            # It begins near the end of a smooth problem, which does not mean that it was easy.
+            schedule._growth, schedule.steps = _GROWTH_LIMITS[0], _FEW
+        return schedule
 
     def on_all_rows(self, filled: float) -> Schedule:
         """The schedule for all rows after this one on a sample; for ``filled``, see ``judge``."""

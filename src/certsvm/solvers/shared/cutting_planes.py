@@ -27,8 +27,8 @@ fits cuts that still bound the risk badly; without a line search, that costs rou
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,28 +40,16 @@ from certsvm.parallel import single_threaded_blas
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Options, Run
-from certsvm.storage.fields import array
-from certsvm.storage.state import Scope, State, Stateful
 
 _MOST_FACES = 50
 
 
-class Master(Stateful):
+class Master:
     """The cuts, and the solution ``beta`` of the problem over them.
 
     A cut without weight in ``idle_rounds`` solutions is dropped. With ``keep_alpha``, each cut
     keeps a bit per row: whether c_k is 1.
     """
-
-    STATE = State(
-        h=array("cuts", "dimension"),
-        g=array("cuts", low=0.0),
-        rounding=array("cuts", low=0.0),
-        gram=array("cuts", "cuts"),
-        idle=array("cuts", dtype=np.int64, low=0, high="_idle_rounds"),
-        beta=array("cuts", low=0.0),
-        packed_rows=array("packed cuts", "bytes", dtype=np.uint8),
-    )
 
     def __init__(self, problem: Problem, *, idle_rounds: int, keep_alpha: bool) -> None:
         self._problem = problem
@@ -80,29 +68,6 @@ class Master(Stateful):
     def h(self) -> NDArray[np.float64]:
         """The vectors of the cuts, one per row."""
         return self._buffer[: self.g.size]
-
-    @h.setter
-    def h(self, h: NDArray[np.float64]) -> None:
-        self._buffer = h
-
-    @property
-    def packed_rows(self) -> NDArray[np.uint8]:
-        """The c_k of each cut, eight to a byte; empty unless alpha is kept."""
-        shape = len(self._bits), -(-self._problem.n_rows // 8)
-        return np.array(self._bits, dtype=np.uint8).reshape(shape)
-
-    @packed_rows.setter
-    def packed_rows(self, packed: NDArray[np.uint8]) -> None:
-        self._bits = list(packed)
-
-    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Require a cut, squared lengths >= 0, and the c_k if alpha is kept."""
-        cuts = state["g"].size
-        packed = (cuts if self._keep_alpha else 0, -(-self._problem.n_rows // 8))
-        if cuts == 0 or (np.diag(state["gram"]) < 0.0).any():
-            scope.fail("has no cuts, or one of a negative length")
-        if state["packed_rows"].shape != packed:
-            scope.fail(f"has rows of the shape {state['packed_rows'].shape}, not {packed}")
 
     def margins(self, w: Vector) -> Vector:
         """w.y_k for all rows."""

@@ -13,7 +13,6 @@ of NORMA and SvmSgd are cases of
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +24,6 @@ from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Solver, require
-from certsvm.storage.fields import array, count, number, positive, record
-from certsvm.storage.state import Scope, State, Stateful
 
 TRIAL_ROWS = 1000
 """The number of rows on which a rate is tried."""
@@ -41,16 +38,8 @@ class Rate:
     power: float = 1.0
 
 
-class ScaledSGD(Stateful):
+class ScaledSGD:
     """The state (v, scale, t) of plain SGD, and its rate."""
-
-    STATE = State(
-        rate=record(Rate, eta_0=positive(), decay=number(low=0.0), power=number(low=0.0, high=1.0)),
-        t=count(),
-        margin=number(),
-        scale=positive(),
-        v=array("dimension", dtype=None),
-    )
 
     def __init__(
         self, problem: Problem, rate: Rate, w: Vector, t: int = 0, *,
@@ -63,11 +52,6 @@ class ScaledSGD(Stateful):
         self.margin = 1.0
         self.scale = 1.0
         self.v: NDArray[Any] = w.astype(dtype)
-
-    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Require a rate that does not reverse w."""
-        if not state["rate"]["eta_0"] * self.problem.lambda_ < 1.0:
-            scope.fail("has a rate beyond 1/lambda")
 
     def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
         """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
