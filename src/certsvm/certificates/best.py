@@ -100,15 +100,11 @@ class BestBounds:
         if math.isfinite(bound.high) and (not self._keep_best or bound.high < self.primal.high):
             self._best = PrimalPoint(w.copy(), bound)
 
-    @property
-    def at_zero(self) -> Bound:
-        """J at w = 0."""
-        problem = self._problem
-        return zero_bound(problem.C, problem.weight_sum, problem.loss)
-
     def offer_zero(self) -> None:
         """Note J at w = 0."""
-        self.offer_primal(np.zeros(self._problem.dimension), self.at_zero)
+        problem = self._problem
+        at_zero = zero_bound(problem.C, problem.weight_sum, problem.loss)
+        self.offer_primal(np.zeros(problem.dimension), at_zero)
 
     def offer_dual(self, point: DualPoint) -> None:
         """Note a feasible dual point."""

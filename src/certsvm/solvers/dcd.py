@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,13 +93,6 @@ class DCD(Solver):
         return DCDRun(self, problem, options)
 
 
-class Thresholds(NamedTuple):
-    """The gradients beyond which a row at an end of its box leaves the active set."""
-
-    low: float = -math.inf
-    high: float = math.inf
-
-
 class DCDRun(DualCoordinateRun):
     """Dual coordinate descent on one problem."""
 
@@ -111,7 +104,8 @@ class DCDRun(DualCoordinateRun):
 
     def _activate_all(self) -> None:
         self._order = self._problem.active.copy()
-        self._thresholds = Thresholds()
+        # The gradients beyond which a row at an end of its box leaves the active set.
+        self._thresholds = (-math.inf, math.inf)
         self._shrunk_loss = 0.0
 
     def epoch(self) -> Epoch:
@@ -143,7 +137,7 @@ class DCDRun(DualCoordinateRun):
                 self._spread *= 0.1
             self._activate_all()
         elif self._solver.shrinking:
-            self._thresholds = Thresholds(
+            self._thresholds = (
                 smallest if smallest < 0 else -math.inf,
                 largest if largest > 0 else math.inf,
             )

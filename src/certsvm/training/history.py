@@ -56,10 +56,8 @@ class Record:
 
 
 # Integers, or NaN if the solver does not count them.
-_COUNTS = ("margin_errors", "updates", "free")
-_INTEGERS = ("passes", "epochs")
+_COUNTS = ("passes", "epochs", "margin_errors", "updates", "free")
 _COLUMNS = tuple(field.name for field in fields(Record))
-_FIRST_SIZE = 4
 # Passes in the table of a notebook.
 _SHOWN = 5
 
@@ -80,33 +78,17 @@ class History:
     columns = _COLUMNS
 
     def __init__(self) -> None:
-        self._length = 0
-        # Buffers that grow by doubling: a run may make a million passes.
-        self._buffers = {
-            name: np.empty(_FIRST_SIZE, np.int64 if name in _INTEGERS else np.float64)
-            for name in _COLUMNS
-        }
-
-    @property
-    def _records(self) -> dict[str, NDArray[Any]]:
-        return {name: buffer[: self._length] for name, buffer in self._buffers.items()}
+        self._records: list[Record] = []
 
     def append(self, record: Record) -> None:
         """Add the record of the next pass."""
-        if self._length == self._buffers["passes"].size:
-            self._buffers = {
-                name: np.concatenate([buffer, np.empty_like(buffer)])
-                for name, buffer in self._buffers.items()
-            }
-        for name, buffer in self._buffers.items():
-            buffer[self._length] = getattr(record, name)
-        self._length += 1
+        self._records.append(record)
 
     def __len__(self) -> int:
-        return self._length
+        return len(self._records)
 
     def __iter__(self) -> Iterator[Record]:
-        return (self[i] for i in range(self._length))
+        return iter(self._records)
 
     @overload
     def __getitem__(self, key: int) -> Record: ...
@@ -118,12 +100,10 @@ class History:
         if isinstance(key, str):
             if key not in _COLUMNS:
                 raise KeyError(f"{key!r}: the columns are {', '.join(_COLUMNS)}")
-            column = self._records[key].copy()
+            column = np.array([getattr(record, key) for record in self], dtype=np.float64)
             counted = key in _COUNTS and bool(np.isfinite(column).all())
             return column.astype(np.int64) if counted else column
-        values = {name: column[key].item() for name, column in self._records.items()}
-        counts = {name: int(values[name]) for name in _COUNTS if math.isfinite(values[name])}
-        return Record(**{**values, **counts})
+        return self._records[key]
 
     def best_bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The least J, infinite before there is one, and the largest L up to each pass."""
@@ -141,7 +121,7 @@ class History:
 
     def _repr_html_(self) -> str:
         """For notebooks: the gap against time, and the last passes."""
-        if not self._length:
+        if not len(self):
             return element("p", repr(self))
         gaps = np.maximum(self["relative_gap"], LEAST_GAP).tolist()
         seconds = self["seconds"].tolist()
@@ -151,10 +131,9 @@ class History:
             width=420.0,
             height=200.0,
         )
-        last = [self[i] for i in range(max(0, self._length - _SHOWN), self._length)]
         rows = [
             [r.passes, f"{r.seconds:.3g}", *(_shown(v) for v in (r.primal, r.dual, r.relative_gap))]
-            for r in last
+            for r in self._records[-_SHOWN:]
         ]
         return element(
             "div",
@@ -163,7 +142,7 @@ class History:
         )
 
     def __repr__(self) -> str:
-        if not self._length:
+        if not len(self):
             return "<History: no pass>"
         last = self[-1]
         return f"<History: {shown_passes(last.passes)}, relative gap {last.relative_gap:.3g}>"

@@ -17,7 +17,7 @@ from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.room import require_room
 from certsvm.problem.streamed import StreamedProblem
-from certsvm.solvers import SOLVERS, Auto, make_solver
+from certsvm.solvers import SOLVERS, Auto, SmoothedNewton, make_solver
 from certsvm.solvers.base import Options, RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint, CheckpointError, CheckpointWarning, Saved
 from certsvm.training.result import (
@@ -125,8 +125,9 @@ def train(
         )
         start = None
     with Team(n_jobs) as team:
-        # What a checkpoint has to prove L by.
-        keeps = keep_alpha or (checkpoint is not None and isinstance(problem, Problem))
+        # What a checkpoint has to prove L by, if alpha is no function of w.
+        to_save = checkpoint is not None and not isinstance(solver, SmoothedNewton)
+        keeps = keep_alpha or (to_save and isinstance(problem, Problem))
         resumed = saved is not None and start is not None
         options = Options(_rng(seed, saved), tol, start, keeps, keep_vector, team, resumed)
         trainer = Trainer(problem, solver, options, began)

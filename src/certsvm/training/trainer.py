@@ -74,15 +74,15 @@ class Trainer:
 
     def saved(self) -> Saved:
         """Where training is."""
-        best, end = self.best, self.run.warm_start()
+        best, epochs = self.best, self.history[-1].epochs
         if isinstance(best.dual.response, Response):
             w, sigma = best.dual.response
-            smoothing: float | None = sigma / self._problem.C
+            start = Start(w, epochs, None, sigma / self._problem.C)
         else:
             rest = (best.w, np.zeros(self._problem.dimension))
             w = next(w for w in itertools.chain(self.run.candidates(), rest) if w is not None)
-            smoothing = None if end is None else end.smoothing
-        start = Start(w, self.history[-1].epochs, best.dual.alpha, smoothing)
+            end = self.run.warm_start()
+            start = Start(w, epochs, best.dual.alpha, None if end is None else end.smoothing)
         return Saved(start, w if best.w is None else best.w, self.passes, self.seconds)
 
     def record(self, epoch: Epoch, primal: float) -> None:
