@@ -93,7 +93,7 @@ def test_an_interrupt_never_parts_a_witness_from_its_certificate() -> None:
     X = rng.standard_normal((60, 3))
     y = X[:, 0] + rng.standard_normal(60) > 0.0
     source, settings = MemorySource(X, y), Settings(C=0.1, solver="dcd", seed=0)
-    before, verdicts = sys.gettrace(), []
+    before, verdicts = sys.gettrace(), list[str]()
     while "confirmed" not in verdicts[-1:]:
         lines = itertools.count()
 

@@ -93,7 +93,8 @@ def test_a_long_pass_is_cut_short(
     monkeypatch: pytest.MonkeyPatch, solver: str, reason: str
 ) -> None:
     """And what was proved before it remains, whatever the pass has done to the solver's state."""
-    clock, stop, seen = [0.0], threading.Event(), []
+    clock, stop = [0.0], threading.Event()
+    seen: list[Progress] = []
 
     def during() -> None:
         if len(seen) == 2:

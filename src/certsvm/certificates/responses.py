@@ -4,9 +4,7 @@
     alpha_k = 2 C s_k max(0, 1 - v.y_k)                            for its square.
 
 Any alpha in the box is a dual point, however it was rounded. But to tell whether a witness is what
-a certificate claims, its alpha must be known up to an error (docs/verification.md). Training and
-verification evaluate the formula apart, with products that were added in different orders, and both
-of their alphas are to be within the error of each other.
+a certificate claims, its alpha must be known up to an error (docs/verification.md).
 """
 
 from __future__ import annotations
@@ -18,22 +16,24 @@ from certsvm.certificates.enclosures import INFLATION, UNDERFLOW, UNIT_ROUNDOFF,
 
 @np.errstate(all="ignore")
 def enclosed_margins(
-    rows: RowBlock, signs: Vector, v: Vector, intercept_scaling: float
+    rows: RowBlock, signs: Vector, v: Vector, intercept_scaling: float, *, as_trained: bool = False
 ) -> tuple[Vector, Vector]:
-    """v.y_k of a block of rows, and bounds on the distance from any float64 evaluation of it.
+    """v.y_k of a block of rows, and bounds on the errors.
 
-    ``v`` has an entry for each column, and perhaps one more for the constant column. A plain sum of
-    n_k products, and of the constant, rounds n_k + 2 times at most, in any order.
+    ``v`` has an entry for each column, and perhaps one more for the constant column. With
+    ``as_trained``, the bounds also contain what training has computed: a plain sum of n_k products
+    and the constant, which rounds at most n_k + 2 times, in any order.
     """
     n = rows.n_columns
     constant = intercept_scaling * float(v[n]) if v.size > n else 0.0
     products, error = rows.products(v[:n], constant)
-    counts = np.bincount(rows.rows, minlength=rows.n_rows) + 2.0
-    sizes = np.bincount(rows.rows, np.abs(rows.values * v[rows.columns]), rows.n_rows)
-    plain = INFLATION * UNIT_ROUNDOFF * counts * (sizes + abs(constant))
+    if as_trained:
+        counts = np.bincount(rows.rows, minlength=rows.n_rows) + 2.0
+        sizes = np.bincount(rows.rows, np.abs(rows.values * v[rows.columns]), rows.n_rows)
+        plain = UNIT_ROUNDOFF * counts * (sizes + abs(constant)) + counts * UNDERFLOW
+        error = error + INFLATION * plain
     # Here, too, the constant is a rounded product.
-    error = error + plain + UNIT_ROUNDOFF * abs(constant) + counts * UNDERFLOW
-    return signs * products, error
+    return signs * products, error + UNIT_ROUNDOFF * abs(constant) + UNDERFLOW
 
 
 @np.errstate(all="ignore")

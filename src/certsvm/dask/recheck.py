@@ -9,7 +9,8 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +27,6 @@ from certsvm.certificates.enclosures import (
 )
 from certsvm.certificates.verification import (
     REFUTED,
-    AlphaSource,
     Verification,
     kind_of,
     row_blocks,
@@ -120,7 +120,8 @@ def _confirmed(problem: ClusterProblem, result: Result, alphas: Sequence[Any]) -
 def _sums_of_block(
     inputs: Sequence[Any], alpha: Vector | Response, w: Vector, claimed: Certificate
 ) -> IntervalSums:
-    return interval_sums(*parts_of(inputs), alpha, w, claimed)
+    (part,) = parts_of(inputs)
+    return interval_sums(part, alpha, w, claimed)
 
 
 def interval_sums(
@@ -140,17 +141,19 @@ def interval_sums(
     intercept = rho * float(w[n]) if rho > 0 else 0.0
     primal = Objective(w[:n], intercept, claimed.C, rho, **kind)
     dual = DualObjective(n, claimed.C, rho, **kind)
-    source: AlphaSource = _Given(alpha) if isinstance(alpha, np.ndarray) else _witness(alpha)
+    alpha_of = _Given(alpha).alpha_of if isinstance(alpha, np.ndarray) else _function(alpha)
     for first, rows in row_blocks(part.rows.matrix):
         span = slice(first, first + rows.n_rows)
         signs, weights = part.labels[span], part.weights[span]
         primal.add(rows, signs, weights)
-        dual.add(rows, signs, weights, *source.alpha_of(0, claimed, rows, signs, weights, first))
+        dual.add(rows, signs, weights, *alpha_of(0, claimed, rows, signs, weights, first))
     return IntervalSums(primal, dual)
 
 
-def _witness(response: Response) -> WeightsWitness:
-    return WeightsWitness(response.w[np.newaxis], np.array([response.sigma]))
+def _function(response: Response) -> Callable[..., tuple[Vector, Vector]]:
+    witness = WeightsWitness(response.w[np.newaxis], np.array([response.sigma]))
+    # The certificate is about the alpha that training has computed.
+    return functools.partial(witness.alpha_of, as_trained=True)
 
 
 @dataclass(frozen=True)
@@ -158,12 +161,6 @@ class _Given:
     """The alpha of a block as an array."""
 
     alpha: Vector
-
-    n_problems = 1
-
-    @property
-    def n_rows(self) -> int:
-        return self.alpha.size
 
     def alpha_of(
         self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,

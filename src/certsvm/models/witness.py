@@ -311,17 +311,20 @@ class WeightsWitness:
 
     def alpha_of(
         self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
-        first: int,
+        first: int, *, as_trained: bool = False,
     ) -> tuple[Vector, Vector]:  # fmt: skip
         """The i-th problem's alpha of a block of rows, as in ``Witness.alpha_of``.
 
         ``first`` is not used. alpha is in the box if the scale of the certificate is not negative.
-        It is uncertain by the rounding of v.y_k, except well beyond an end of the box.
+        It is uncertain by the rounding of v.y_k, with ``as_trained`` also by that of training,
+        except well beyond an end of the box.
         """
         v, n = self.vectors[i], rows.n_columns
         if v.size not in (n, n + 1):
             raise ValueError(f"the witness has {v.size} weights, the data {n} columns")
-        margins, error = enclosed_margins(rows, signs, v, claimed.intercept_scaling)
+        margins, error = enclosed_margins(
+            rows, signs, v, claimed.intercept_scaling, as_trained=as_trained
+        )
         box, scale = _checked_box(claimed.C * weights), claimed.scale
         with np.errstate(over="ignore"):
             alpha = scale * self.alpha(i, box, weights, margins, claimed.loss)

@@ -174,7 +174,8 @@ def _make_passes(
         reason = TARGET_MET
     limit, duration = math.inf if max_time is None else max_time, 0.0
     while not reason:
-        began, limits = trainer.seconds, contextlib.nullcontext()
+        began = trainer.seconds
+        limits: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if trainer.passes:
             # A pass that takes a little longer than the last is worth waiting for.
             limits = pass_limits(limit - began + 0.1 * (1.0 + duration), stop)
