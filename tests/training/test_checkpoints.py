@@ -232,12 +232,13 @@ def test_another_problem_is_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    train(problem_in_memory(), SGDs(), max_iter=2, checkpoint=Checkpoint(path, {}))
+    problem = problem_in_memory()
+    train(problem, SGDs(), max_iter=2, checkpoint=Checkpoint(path, {}))
     whole = path.read_bytes()
     for at in range(0, len(whole), 97):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         with pytest.raises(CheckpointError):
-            Checkpoint(path, {}).load()
+            Checkpoint(path, {}).load(problem)
 
 
 def change(path: Path, name: str, value: Any) -> None:
@@ -346,7 +347,7 @@ def test_a_checkpoint_of_other_data_costs_time_only(tmp_path: Path) -> None:
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     write_container(tmp_path / "run", "model", {}, {"w": np.zeros(2)})
     with pytest.raises(CheckpointError, match="Remove it to begin anew"):
-        Checkpoint(tmp_path / "run", {}).load()
+        Checkpoint(tmp_path / "run", {}).load(problem_in_memory())
 
 
 def test_a_solver_that_always_begins_at_zero_takes_no_checkpoint(tmp_path: Path) -> None:

@@ -1,20 +1,19 @@
 """NORMA: SGD with a constant or slowly decreasing rate.
 
-Minimises    lambda/2 |w|^2 + 1/m sum_k s_k max(0, rho - w.y_k),     lambda = 1/(C m),  rho = 1
+Minimises    lambda/2 |w|^2 + 1/m sum_k s_k max(0, 1 - w.y_k),     lambda = 1/(C m)
 
 with one row at a time (``scaled_sgd``):
 
-    w <- (1 - eta_t lambda) w,   plus  eta_t s_k y_k  if w.y_k <= rho,
+    w <- (1 - eta_t lambda) w,   plus  eta_t s_k y_k  if w.y_k <= 1,
 
-where eta_t is constant, or eta_0 / sqrt(t + 1). With ``nu`` the margin adapts so that a fraction
-nu of the rows are margin errors: rho falls by eta_t s_k (1 - nu) at a margin error and rises by
-eta_t s_k nu otherwise. This solves another problem; J is evaluated at w / rho, if rho is positive.
+where eta_t is constant, or eta_0 / sqrt(t + 1).
 
 Given:      C, s, the rows, the rate.
 Result:     the last w, and the mean of the w at the ends of the passes in the last half of the run
             (with a constant rate, w does not converge, but the mean does). Primal only.
 Difference: NORMA is an online algorithm; here it makes passes over the rows in random order. If
-            eta_0 is not given, it is found by trial on a thousand rows.
+            eta_0 is not given, it is found by trial on a thousand rows. The margin is 1; in the
+            paper, it may adapt to a fraction of errors.
 
 Reference: J. Kivinen, A. J. Smola and R. C. Williamson, Online Learning with Kernels, IEEE
 Transactions on Signal Processing 52 (2004).
@@ -53,8 +52,6 @@ class NORMA(Solver):
     eta_0 : float, default=None
         The first rate. None finds the best constant rate for one pass over a thousand rows; a
         decreasing rate is chosen so as to reach it at the last of these rows.
-    nu : float, default=None
-        Fraction of margin errors that the margin adapts to; None keeps the margin at 1.
 
     Examples
     --------
@@ -68,7 +65,6 @@ class NORMA(Solver):
 
     rate: Literal["sqrt", "constant"] = "sqrt"
     eta_0: float | None = None
-    nu: float | None = None
 
     def __post_init__(self) -> None:
         require(
@@ -77,7 +73,6 @@ class NORMA(Solver):
             f'rate must be "sqrt" or "constant", got {self.rate!r}',
         )
         require_positive(self, "eta_0")
-        require(self.nu is None or 0 < self.nu < 1, self, f"nu must be in (0, 1), got {self.nu}")
 
     def start(self, problem: Problem, options: Options) -> NORMARun:
         """Begin a run."""
@@ -97,7 +92,6 @@ class NORMARun(Run):
             self._rate(solver),
             options.first_w(problem),
             options.first_t(problem),
-            nu=math.nan if solver.nu is None else solver.nu,
         )
         self._passes = 0
         self._mean_since = 1
@@ -119,9 +113,6 @@ class NORMARun(Run):
         self._passes += 1
         self._rng.shuffle(self._order)
         errors, loss = self._state.present(self._order)
-        epochs = self._state.t // self._problem.m
-        if self._state.margin <= 0:
-            return Epoch(epochs=epochs, margin_errors=errors)
         w = self._state.w
         # The mean covers at least the last half of the passes.
         if self._passes >= 2 * self._mean_since:
@@ -129,13 +120,12 @@ class NORMARun(Run):
         self._in_mean += 1
         self._mean += (w - self._mean) / self._in_mean
         return Epoch(
-            epochs=epochs,
+            epochs=self._state.t // self._problem.m,
             margin_errors=errors,
             primal_estimate=0.5 * inner(w, w) + self._problem.C * loss,
         )
 
     def candidates(self) -> Iterator[Vector]:
-        """The last w, then the mean; none while the margin is not positive."""
-        if self._state.margin > 0:
-            yield self._state.w
-            yield self._mean
+        """The last w, then the mean."""
+        yield self._state.w
+        yield self._mean

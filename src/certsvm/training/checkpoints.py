@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Start
 from certsvm.storage.atomic import WriteError
-from certsvm.storage.container import ModelFileError, read_container, write_container
+from certsvm.storage.container import read_container, write_container
 
 KIND = "checkpoint"
 # Writing may take this fraction of the time.
@@ -57,11 +57,6 @@ class Saved:
     passes: int
     seconds: float
 
-    def checked(self, problem: BaseProblem) -> Saved:
-        """The same in float64; raises a ValueError if it does not fit ``problem``."""
-        best_w = Start(self.best_w).checked(problem).w
-        return replace(self, start=self.start.checked(problem), best_w=best_w)
-
 
 class Checkpoint:
     """The checkpoint file of one run.
@@ -79,12 +74,15 @@ class Checkpoint:
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
+    >>> from certsvm.problem.memory import Problem
+    >>> from certsvm.problem.rows import Rows
     >>> path = Path(tempfile.mkdtemp()) / "run"
-    >>> w = np.ones(2)
+    >>> problem, w = Problem(Rows(np.eye(2)), [1, -1]), np.ones(2)
     >>> Checkpoint(path, {"C": 1.0}).save(Saved(Start(w, epochs=3), w, 3, 0.1))
-    >>> Checkpoint(path, {"C": 1.0}).load().passes
+    >>> Checkpoint(path, {"C": 1.0}).load(problem).passes
     3
-    >>> Checkpoint(path, {"C": 2.0}).load()
+    >>> Checkpoint(path, {"C": 2.0}).load(problem)
     Traceback (most recent call last):
     ...
     certsvm.training.checkpoints.CheckpointError: .../run is of a run with C = 1.0, not 2.0. ...
@@ -132,36 +130,33 @@ class Checkpoint:
         self._written = time.perf_counter()
         self._wait = max(self._interval, (self._written - began) / _SHARE)
 
-    def load(self) -> Saved | None:
-        """Where training was; None if there is no checkpoint."""
+    def load(self, problem: BaseProblem) -> Saved | None:
+        """Where training was, in a form that fits ``problem``; None if there is no checkpoint."""
         if not self.path.exists():
             return None
         try:
             file = read_container(self.path, KIND)
-        except ModelFileError as error:
-            raise CheckpointError(f"{str(error).rstrip('.')}. Remove it to begin anew.") from None
-        self._require_same_problem(file.content.get("problem"))
-        numbers: dict[str, Any] = {name: file.content.get(name) for name in _NUMBERS}
-        for name, kind in _NUMBERS.items():
-            value = numbers[name]
-            if type(value).__name__ != kind or not 0 <= value < _LARGEST[kind]:
-                raise self.refused(f"its {name} are {value!r:.40}")
-        passes, epochs, seconds, smoothing = numbers.values()
-        arrays = file.arrays
-        if not {"w", "best_w"} <= arrays.keys():
-            raise self.refused("it lacks a weight vector")
-        start = Start(arrays["w"], epochs, arrays.get("alpha"), smoothing or None)
-        return Saved(start, arrays["best_w"], passes, seconds)
-
-    def refused(self, reason: object) -> CheckpointError:
-        """The error that the file is not valid, for this reason."""
-        return CheckpointError(
-            f"{self.path} is not a valid checkpoint: {reason}. Remove it to begin anew."
-        )
+            self._require_same_problem(file.content.get("problem"))
+            numbers: dict[str, Any] = {name: file.content.get(name) for name in _NUMBERS}
+            for name, kind in _NUMBERS.items():
+                value = numbers[name]
+                if type(value).__name__ != kind or not 0 <= value < _LARGEST[kind]:
+                    raise ValueError(f"its {name} are {value!r:.40}")
+            passes, epochs, seconds, smoothing = numbers.values()
+            start = Start(file.arrays["w"], epochs, file.arrays.get("alpha"), smoothing or None)
+            best_w = Start(file.arrays["best_w"]).checked(problem).w
+            return Saved(start.checked(problem), best_w, passes, seconds)
+        except CheckpointError:
+            raise
+        except (ValueError, KeyError) as error:
+            reason = str(error).rstrip(".")
+            raise CheckpointError(
+                f"{self.path} is not a valid checkpoint: {reason}. Remove it to begin anew."
+            ) from None
 
     def _require_same_problem(self, problem: Any) -> None:
         if not isinstance(problem, dict):
-            raise self.refused("it does not say of which problem it is")
+            raise ValueError("it does not say of which problem it is")
         for name, value in self._problem.items():
             if problem.get(name) != value:
                 raise CheckpointError(

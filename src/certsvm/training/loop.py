@@ -209,17 +209,13 @@ def _make_passes(
 
 
 def _load(problem: BaseProblem, solver: Solver, checkpoint: Checkpoint) -> Saved | None:
-    """What the checkpoint holds, if there is one, in a form that fits the problem."""
+    """What the checkpoint holds, if there is one."""
     if not (solver.starts_warm and isinstance(problem, SummableProblem)):
         raise CheckpointError(
             f"solver {solver.name!r} cannot go on from a checkpoint here: train without one"
         )
     checkpoint.prepare()
-    saved = checkpoint.load()
-    try:
-        return None if saved is None else saved.checked(problem)
-    except ValueError as error:
-        raise checkpoint.refused(error) from None
+    return checkpoint.load(problem)
 
 
 def _rng(seed: int | np.random.SeedSequence | None, saved: Saved | None) -> np.random.Generator:

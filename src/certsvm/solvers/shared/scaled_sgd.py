@@ -1,8 +1,8 @@
 """SGD with any learning rate, on w = scale times v, and a search for the rate.
 
-A step with the rate eta on row k, for  lambda/2 |w|^2 + 1/m sum_k s_k max(0, margin - w.y_k),  is
+A step with the rate eta on row k, for  lambda/2 |w|^2 + 1/m sum_k s_k max(0, 1 - w.y_k),  is
 
-    w <- (1 - eta lambda) w,   plus  eta s_k y_k  if w.y_k <= margin.
+    w <- (1 - eta lambda) w,   plus  eta s_k y_k  if w.y_k <= 1.
 
 The first factor changes only the scale, which is folded into v before it gets too small. The rates
 of NORMA and SvmSgd are cases of
@@ -12,7 +12,6 @@ of NORMA and SvmSgd are cases of
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,13 +42,11 @@ class ScaledSGD:
 
     def __init__(
         self, problem: Problem, rate: Rate, w: Vector, t: int = 0, *,
-        nu: float = math.nan, dtype: type[np.floating[Any]] = np.float64,
+        dtype: type[np.floating[Any]] = np.float64,
     ) -> None:  # fmt: skip
         self.problem = problem
         self.rate = rate
         self.t = t
-        self.nu = nu
-        self.margin = 1.0
         self.scale = 1.0
         self.v: NDArray[Any] = w.astype(dtype)
 
@@ -58,10 +55,9 @@ class ScaledSGD:
         problem, rate = self.problem, self.rate
         errors, loss = 0, 0.0
         for part in problem.slices(order):
-            self.scale, self.margin, part_errors, part_loss = scaled_steps(
+            self.scale, part_errors, part_loss = scaled_steps(
                 problem.rows.arrays, problem.signed_weights, part, problem.lambda_,
-                rate.eta_0, rate.decay, rate.power, self.nu, self.t, self.scale, self.margin,
-                self.v,
+                rate.eta_0, rate.decay, rate.power, self.t, self.scale, self.v,
             )  # fmt: skip
             self.t += part.size
             errors += part_errors
@@ -70,8 +66,8 @@ class ScaledSGD:
 
     @property
     def w(self) -> Vector:
-        """The weight vector, scaled to the margin 1; the margin must be positive."""
-        return (self.scale / self.margin) * self.v.astype(np.float64)
+        """The weight vector."""
+        return self.scale * self.v.astype(np.float64)
 
 
 def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
@@ -138,21 +134,16 @@ def scaled_steps(
     eta_0: float,
     decay: float,
     power: float,
-    nu: float,
     t: int,
     scale: float,
-    target: float,
     v: NDArray[np.floating[Any]],
-) -> tuple[float, float, int, float]:
+) -> tuple[float, int, float]:
     """Make steps on the rows of ``order``, the first with the rate at ``t``; write ``v``.
 
-    ``target`` is the margin. If ``nu`` is not NaN, a margin error lowers it by eta s_k (1 - nu),
-    any other row raises it by eta s_k nu. Returns scale, target, margin errors and the weighted
-    hinge sum of w / target. While the target is not positive, a margin error counts as a loss of 1.
+    Returns the scale, the margin errors and the weighted hinge sum.
     """
     errors = 0
     loss = 0.0
-    adapts = not math.isnan(nu)
     for i in range(order.size):
         k = order[i]
         weight = abs(signed_weights[k])
@@ -162,17 +153,13 @@ def scaled_steps(
             eta = eta_0 / (1.0 + decay * t) ** power
         margin = label * scale * dot(rows, k, v)
         scale *= 1.0 - eta * lambda_
-        if margin <= target:
+        if margin <= 1.0:
             errors += 1
-            loss += weight * (1.0 - margin / target if target > 0.0 else 1.0)
+            loss += weight * (1.0 - margin)
             add(rows, k, label * weight * eta / scale, v)
-            if adapts:
-                target -= eta * weight * (1.0 - nu)
-        elif adapts:
-            target += eta * weight * nu
         if scale < 1e-5:
             for j in range(v.size):
                 v[j] *= scale
             scale = 1.0
         t += 1
-    return scale, target, errors, loss
+    return scale, errors, loss
