@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-import numpy as np
+# Most are; and the command line begins before NumPy is loaded.
+_PLAIN = (float, int, bool, str, type(None))
 
 
 def as_float(value: Any, name: str) -> float:
@@ -28,6 +29,11 @@ def plain(value: Any) -> Any:
     >>> plain(np.float32(0.5)), plain(np.int8(3)), plain(np.bool_(True)), plain("auto")
     (0.5, 3, True, 'auto')
     """
+    if type(value) in _PLAIN:
+        return value
+    # Most are; and the command line begins before NumPy is loaded.
+_PLAIN = (float, int, bool, str, type(None))
+
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     for numpy_type, python_type in ((np.bool_, bool), (np.integer, int), (np.floating, float)):

@@ -204,7 +204,7 @@ def test_time_before_a_checkpoint_counts(tmp_path: Path) -> None:
     train(problem, SGDs(), max_iter=2, tol=0.0, checkpoint=Checkpoint(path, {}))
     change(path, "seconds", 1e6)
     resumed = train(problem, SGDs(), tol=0.0, max_time=10.0, checkpoint=Checkpoint(path, {}))
-    assert resumed.passes == 3
+    assert resumed.passes == 2
     assert resumed.history["seconds"].min() >= 1e6
 
 

@@ -47,7 +47,7 @@ def test_callbacks_get_the_best_weight_vector_or_a_candidate(problem: Problem) -
 def test_the_result(problem: Problem) -> None:
     run = trainer(problem)
     make_passes(run, 4)
-    result = run.result(TARGET_MET, keep_alpha=False)
+    result = run.result(TARGET_MET)
     assert (result.passes, result.solver, result.reason) == (4, "dcd", TARGET_MET)
     assert result.w is run.best.w
     assert result.certificate == run.best.certificate()
@@ -58,11 +58,11 @@ def test_a_result_whose_new_certificate_proves_less_has_not_met_the_target(
 ) -> None:
     run = trainer(problem)
     make_passes(run, 4)
-    result = run.result(TARGET_MET, keep_alpha=False)
+    result = run.result(TARGET_MET)
     met = replace(result.certificate, target=10.0)
     less = replace(met, dual=0.01 * met.dual)
     assert met.met
     assert not less.met
     assert result.certified_by(met, None).reason == TARGET_MET
     assert result.certified_by(less, None).reason == NOT_KEPT
-    assert run.result(OUT_OF_TIME, keep_alpha=False).certified_by(less, None).reason == OUT_OF_TIME
+    assert run.result(OUT_OF_TIME).certified_by(less, None).reason == OUT_OF_TIME

@@ -355,6 +355,16 @@ class Objective:
         return Interval.around(J.value, J.error)
 
 
+def scaled_alpha(alpha: Vector, scale: float) -> tuple[Vector, Vector]:
+    """``scale * alpha``, and by how much the exact values may differ from it.
+
+    The difference allows for a few products that were rounded, here and to balance alpha.
+    """
+    scaled = scale * alpha
+    return scaled, 8.0 * UNIT_ROUNDOFF * scaled + np.where(scaled > 0.0, UNDERFLOW, 0.0)
+
+
+
 class DualObjective:
     """L(alpha), summed over blocks of rows.
 

@@ -18,13 +18,7 @@ import numpy as np
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import Response, RowSums, dual_bound, scaled_vector
-from certsvm.certificates.enclosures import (
-    UNDERFLOW,
-    UNIT_ROUNDOFF,
-    DualObjective,
-    Objective,
-    RowBlock,
-)
+from certsvm.certificates.enclosures import DualObjective, Objective, RowBlock, scaled_alpha
 from certsvm.certificates.verification import (
     REFUTED,
     Verification,
@@ -166,9 +160,7 @@ class _Given:
         self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
         first: int,
     ) -> tuple[Vector, Vector]:  # fmt: skip
-        """A few products, with the scale and to balance alpha, have been rounded or are here."""
-        alpha = claimed.scale * self.alpha[first : first + rows.n_rows]
-        return alpha, 8.0 * UNIT_ROUNDOFF * alpha + np.where(alpha > 0.0, UNDERFLOW, 0.0)
+        return scaled_alpha(self.alpha[first : first + rows.n_rows], claimed.scale)
 
 
 def _alphas_at(

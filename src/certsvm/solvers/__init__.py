@@ -40,8 +40,7 @@ def make_solver(solver: str | Solver) -> Solver:
     ('sgd-s', 'auto')
     """
     if isinstance(solver, Solver):
-        assert is_dataclass(solver)
-        numbers = plain_numbers(solver)
+        numbers = plain_numbers(solver) if is_dataclass(solver) else {}
         return replace(solver, **numbers) if numbers else solver
     solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
     if isinstance(solver, str) and solver in solvers:

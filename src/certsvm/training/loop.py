@@ -156,7 +156,7 @@ def train(
     if reason in (OUT_OF_PASSES, OUT_OF_TIME) and met:
         # The solver was refining beyond the target.
         reason = TARGET_MET
-    return trainer.result(reason, keep_alpha=keep_alpha)
+    return trainer.result(reason, without_alpha=keeps and not keep_alpha)
 
 
 def _make_passes(

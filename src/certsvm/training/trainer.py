@@ -118,11 +118,11 @@ class Trainer:
         w = next(self.run.candidates(), None) if self.best.w is None else self.best.w
         return np.zeros(self._problem.dimension) if w is None else w.copy()
 
-    def result(self, reason: str, *, keep_alpha: bool) -> Result:
+    def result(self, reason: str, *, without_alpha: bool = False) -> Result:
         """The result of training."""
         assert self.best.w is not None
         alpha, warm_start = self.best.dual.alpha, self.run.warm_start()
-        if not keep_alpha:
+        if without_alpha:
             alpha = None
             warm_start = warm_start and replace(warm_start, alpha=None)
         return Result(
