@@ -26,13 +26,13 @@ def plain(value: Any) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
     >>> plain(np.float32(0.5)), plain(np.int8(3)), plain(np.bool_(True)), plain("auto")
     (0.5, 3, True, 'auto')
     """
     if type(value) in _PLAIN:
         return value
-    # Most are; and the command line begins before NumPy is loaded.
-_PLAIN = (float, int, bool, str, type(None))
+    import numpy as np
 
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]

@@ -25,7 +25,7 @@ from tests.platforms import linux
 
 def test_too_little_memory(tmp_path: Path) -> None:
     write(tmp_path / "data")
-    text = run("train", "data", "--memory", "100M", cwd=tmp_path)
+    text = run("train", "data", "--memory", "260M", cwd=tmp_path)
     assert text.code == 2
     assert "certsvm convert data data.arrow" in text.err
     few = run("convert", "data", "data.arrow", "--memory", "50M", cwd=tmp_path)

@@ -364,7 +364,6 @@ def scaled_alpha(alpha: Vector, scale: float) -> tuple[Vector, Vector]:
     return scaled, 8.0 * UNIT_ROUNDOFF * scaled + np.where(scaled > 0.0, UNDERFLOW, 0.0)
 
 
-
 class DualObjective:
     """L(alpha), summed over blocks of rows.
 

@@ -40,8 +40,9 @@ def make_solver(solver: str | Solver) -> Solver:
     ('sgd-s', 'auto')
     """
     if isinstance(solver, Solver):
-        numbers = plain_numbers(solver) if is_dataclass(solver) else {}
-        return replace(solver, **numbers) if numbers else solver
+        if is_dataclass(solver) and (numbers := plain_numbers(solver)):
+            solver = replace(solver, **numbers)
+        return solver
     solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
     if isinstance(solver, str) and solver in solvers:
         return solvers[solver]()
