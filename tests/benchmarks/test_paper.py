@@ -311,7 +311,7 @@ def test_a_failure_is_a_cell_too(name: str) -> None:
 
 
 def test_weights_that_are_not_finite_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    from certsvm.solvers.pegasos import PegasosRun
+    from certsvm.solvers.published.pegasos import PegasosRun
 
     monkeypatch.setattr(PegasosRun, "candidates", lambda self: iter([np.full(64, np.nan)]))
     assert SYSTEMS["Pegasos"].measure(task(), 1).failure == "numerical failure"
@@ -382,7 +382,7 @@ def test_the_length_of_w_obeys_the_bounds_of_the_paper(seed: int, C: float) -> N
 
 
 def test_a_system_that_comes_no_nearer_has_stalled(monkeypatch: pytest.MonkeyPatch) -> None:
-    from certsvm.solvers.pegasos import PegasosRun
+    from certsvm.solvers.published.pegasos import PegasosRun
 
     far = itertools.chain([2.0, 1.0], itertools.repeat(3.0))
     monkeypatch.setattr(PegasosRun, "candidates", lambda self: iter([np.full(64, next(far))]))

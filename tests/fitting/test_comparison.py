@@ -10,7 +10,7 @@ from sklearn.datasets import make_classification
 
 from certsvm import compare
 from certsvm.solvers import SOLVERS, SGDs, SvmSgd
-from certsvm.solvers.ocas import OCASRun
+from certsvm.solvers.published.ocas import OCASRun
 
 X, y = make_classification(n_samples=300, n_features=8, flip_y=0.1, random_state=0)
 

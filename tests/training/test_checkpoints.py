@@ -247,7 +247,7 @@ def test_a_rate_is_not_searched_for_again(
 
     for module in ("svmsgd", "norma"):
         monkeypatch.setattr(f"certsvm.solvers.{module}.search_rate", search)
-    monkeypatch.setattr("certsvm.solvers.sgd_qn.SGDQNRun._search", search)
+    monkeypatch.setattr("certsvm.solvers.published.sgd_qn.SGDQNRun._search", search)
     again = train(problem_in_memory(), solver, max_iter=4, tol=0.0, checkpoint=checkpoint)
     assert again.passes == 4
 

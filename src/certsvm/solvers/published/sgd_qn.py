@@ -45,7 +45,7 @@ from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require_positive
-from certsvm.solvers.shared.scaled_sgd import mean_objective
+from certsvm.solvers.published.scaled_sgd import mean_objective
 from certsvm.storage.fields import array, count, nested, row_indices
 from certsvm.storage.state import State, Stateful
 

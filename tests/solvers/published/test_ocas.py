@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.solvers import OCAS, Options
-from certsvm.solvers.ocas import line_search
+from certsvm.solvers.published.ocas import line_search
 from tests.problems import Case, cases, objective
 
 seeds = st.integers(0, 2**32 - 1)

@@ -33,7 +33,7 @@ from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require, require_positive
-from certsvm.solvers.shared.scaled_sgd import (
+from certsvm.solvers.published.scaled_sgd import (
     TRIAL_ROWS,
     Rate,
     ScaledSGD,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.solvers import NORMA, Solver, SvmSgd
-from certsvm.solvers.shared.scaled_sgd import (
+from certsvm.solvers.published.scaled_sgd import (
     Rate,
     ScaledSGD,
     mean_objective,

@@ -34,7 +34,7 @@ import numpy as np
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Solver, require_positive
-from certsvm.solvers.shared.cutting_planes import CuttingPlaneRun
+from certsvm.solvers.published.cutting_planes import CuttingPlaneRun
 from certsvm.storage.fields import array, count, nested, number
 from certsvm.storage.state import State
 

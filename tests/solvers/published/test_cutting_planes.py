@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.solvers import OCAS, Options, SVMperf
-from certsvm.solvers.shared.cutting_planes import Master, maximise
+from certsvm.solvers.published.cutting_planes import Master, maximise
 from tests.problems import Array, Case, cases, noisy, objective
 
 seeds = st.integers(0, 2**32 - 1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from certsvm.solvers import OCAS, SVMperf
-from certsvm.solvers.svmperf import SVMperfRun
+from certsvm.solvers.published.svmperf import SVMperfRun
 from certsvm.training.loop import train
 from certsvm.training.result import SOLVER_FINISHED
 from tests.problems import noisy
