@@ -71,7 +71,7 @@ def test_a_run_begins_where_its_options_say() -> None:
 
 def test_the_label_names_what_is_not_default() -> None:
     assert SGDs().label == "sgd-s"
-    assert SGDs(windows=2, published=True).label == "sgd-s(published=True, windows=2)"
+    assert SGDs(windows=2, shuffled=True).label == "sgd-s(windows=2, shuffled=True)"
 
 
 def test_errors_name_the_solver_and_the_parameter() -> None:

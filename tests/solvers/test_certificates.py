@@ -50,8 +50,8 @@ Cases = st.SearchStrategy[Case]
 CERTIFYING: list[Solver] = [
     SGDs(),
     SGDm(),
-    SGDs(published=True),
-    SGDm(published=True),
+    SGDs(windows=0),
+    SGDm(windows=0),
     SGDs(windows=1),
     SGDm(precision="single"),
     DCD(),

@@ -230,9 +230,6 @@ class Solver(ABC):
     frees_intercept: ClassVar[bool] = False
     """Whether it solves problems whose intercept is free."""
 
-    published: bool = False
-    """Whether to follow the paper exactly: latest bounds instead of best bounds, unscaled."""
-
     f: float = 1.2
     """J is computed once the estimated relative gap is at most f times the target."""
 

@@ -134,11 +134,9 @@ def train(
             # A second Ctrl-C loses the checkpoint, not the result.
             with contextlib.suppress(KeyboardInterrupt):
                 _save(trainer, checkpoint)
-    if trainer.best.w is None or not solver.published:
-        # J may be infinite, or larger than J(0), for all candidates.
-        trainer.best.offer_zero()
-    met = trainer.best.certificate().met and not solver.published
-    if reason in (OUT_OF_PASSES, OUT_OF_TIME) and met:
+    # J may be infinite, or larger than J(0), for all candidates.
+    trainer.best.offer_zero()
+    if reason in (OUT_OF_PASSES, OUT_OF_TIME) and trainer.best.certificate().met:
         # The solver was refining beyond the target.
         reason = TARGET_MET
     return trainer.result(reason)
@@ -163,7 +161,7 @@ def _make_passes(
         primal = trainer.checks.after(passes, epoch, last=last)
         trainer.record(epoch, primal)
         answers = [callback(trainer.progress()) for callback in callbacks]
-        met = trainer.best.certificate().met and trainer.checks.current(trainer.passes)
+        met = trainer.best.certificate().met
         reasons = (
             (TARGET_MET, met and not epoch.refining),
             (SOLVER_FINISHED, epoch.finished),

@@ -49,8 +49,6 @@ class Pegasos(Solver):
         Whether to project to the ball that contains the optimum.
     first_t : int, default=1
         t of the first step: 1 in the article, 2 in the published program.
-    published : bool, default=False
-        Whether to return the last w, as published, instead of the best w whose J was computed.
 
     Examples
     --------
@@ -63,7 +61,6 @@ class Pegasos(Solver):
 
     project: bool = True
     first_t: int = 1
-    published: bool = False
 
     def __post_init__(self) -> None:
         require_positive(self, "first_t")

@@ -71,8 +71,6 @@ class SGDQN(Solver):
         Whether to shuffle the rows once. The published program leaves this to its user.
     precision : {"double", "single"}, default="double"
         Precision of w and the rates. Certificates are always computed in double precision.
-    published : bool, default=False
-        Whether to return the last w, as published, instead of the best w whose J was computed.
 
     Examples
     --------
@@ -90,7 +88,6 @@ class SGDQN(Solver):
     clip_decay: bool = True
     shuffle: bool = True
     precision: Literal["double", "single"] = "double"
-    published: bool = False
 
     def __post_init__(self) -> None:
         require_positive(self, "t0", "skip")

@@ -54,8 +54,6 @@ class SvmSgd(Solver):
         Whether to shuffle the rows once. The published program leaves this to its user.
     precision : {"double", "single"}, default="double"
         Precision of w. Certificates are always computed in double precision.
-    published : bool, default=False
-        Whether to return the last w, as published, instead of the best w whose J was computed.
 
     Examples
     --------
@@ -69,7 +67,6 @@ class SvmSgd(Solver):
     eta_0: float | None = None
     shuffle: bool = True
     precision: Literal["double", "single"] = "double"
-    published: bool = False
 
     def __post_init__(self) -> None:
         require_positive(self, "eta_0")

@@ -29,7 +29,6 @@ Primal L1-SVM Optimization Revisited, ECML-PKDD 2013, Section 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,8 +41,6 @@ from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.part import Part
-from certsvm.storage.fields import array, count, number
-from certsvm.storage.state import Scope, State, Stateful
 
 
 class PassSums(NamedTuple):
@@ -60,7 +57,7 @@ class PassSums(NamedTuple):
     loss: float
 
 
-class GrowingMargin(Stateful):
+class GrowingMargin:
     """The state (a, t) and the sums over all presentations, beginning with w after t of them.
 
     Attributes
@@ -76,16 +73,6 @@ class GrowingMargin(Stateful):
     counts : ndarray of shape (n_rows,) or (0,)
         I_k, with ``keep_counts``.
     """
-
-    STATE = State(
-        t=count(),
-        a=array("dimension", dtype=None),
-        error_mass=number(low=0.0),
-        updates=count(),
-        counts=array(dtype=np.int64, low=0),
-        t_start=count(),
-        squared_norm_start=number(low=0.0),
-    )
 
     def __init__(
         self,
@@ -106,11 +93,6 @@ class GrowingMargin(Stateful):
         self.counts = np.zeros(problem.n_rows if keep_counts else 0, dtype=np.int64)
         self.t_start = self.t
         self._squared_norm_start = self._squared_length()
-
-    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Require at most as many updates as presentations since the start."""
-        if state["updates"] > state["t"] - state["t_start"]:
-            scope.fail("has more updates than presentations")
 
     def present(self, order: NDArray[np.int64], ell: int = 1, part: Part | None = None) -> PassSums:
         """Present the rows of ``order``, each ``ell`` times in a row.

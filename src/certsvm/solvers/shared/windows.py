@@ -14,7 +14,6 @@ snapshots at geometrically spaced times are enough.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +25,9 @@ from certsvm.certificates.rounding import grown_sum, length
 from certsvm.kernels.jit import reordering_kernel
 from certsvm.problem.rows import Vector
 from certsvm.solvers.shared.growing_margin import GrowingMargin
-from certsvm.storage.fields import array, count, each, number, record
-from certsvm.storage.state import Scope, State, Stateful
+
+# The ratio of the times of successive snapshots.
+_SPACING = 1.5
 
 
 @dataclass(frozen=True)
@@ -41,38 +41,18 @@ class Snapshot:
     counts: NDArray[np.int64]
 
 
-class Windows(Stateful):
+class Windows:
     """Dual points from the passes since each of a few snapshots of ``state``.
 
-    The first snapshot is taken now. ``size`` more are kept, at times T in the ratio ``spacing``; a
+    The first snapshot is taken now. ``size`` more are kept, at times T in a constant ratio; a
     size of zero gives Proposition 2.
     """
 
-    STATE = State(
-        next=number(low=1.0),
-        snapshots=each(
-            record(
-                Snapshot,
-                T=count(),
-                error_mass=number(low=0.0),
-                updates=count(),
-                a=array("dimension", dtype=None),
-                counts=array(dtype=np.int64, low=0),
-            )
-        ),
-    )
-
-    def __init__(self, state: GrowingMargin, *, size: int, spacing: float) -> None:
+    def __init__(self, state: GrowingMargin, size: int) -> None:
         self._state = state
         self._size = size
-        self._spacing = spacing
         self._next = 1.0
         self._snapshots = [self._snapshot(self.T_start)]
-
-    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Require no more snapshots than are kept."""
-        if len(state["snapshots"]) > self._size + 1:
-            scope.fail("has too many snapshots")
 
     @property
     def T_start(self) -> int:
@@ -92,7 +72,7 @@ class Windows(Stateful):
         """Take a snapshot after T epochs if one is due."""
         if self._size == 0 or T - self.T_start < self._next:
             return
-        self._next = max(self._next + 1.0, self._spacing * (T - self.T_start))
+        self._next = max(self._next + 1.0, _SPACING * (T - self.T_start))
         if len(self._snapshots) > self._size:
             self._snapshots.pop(0)
         self._snapshots.append(self._snapshot(T))
