@@ -60,7 +60,6 @@ CERTIFYING: list[Solver] = [
     MPU(delta=0.5),
     MPU(precision="single"),
     OCAS(),
-    OCAS(idle_rounds=2),
     SVMperf(),
     WorkingSet(),
     WorkingSet(omega=1.0, shuffled=True),

@@ -13,7 +13,6 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import MPU, Options
 from certsvm.solvers.published.mpu import MPURun, learn_and_unlearn
-from certsvm.storage.state import StateError
 from certsvm.training.loop import train
 from certsvm.training.result import SOLVER_FINISHED
 from tests.problems import Case, cases, noisy, optimum
@@ -199,13 +198,6 @@ def test_the_estimate_counts_the_losses_of_rows_that_left() -> None:
             J = primal_bound(problem, next(run.candidates())).value
             assert epoch.primal_estimate == pytest.approx(J, rel=0.2)
     assert seen > 10
-
-
-def test_a_state_without_active_rows_is_refused() -> None:
-    run = MPU().start(noisy(), Options(np.random.default_rng(0)))
-    state = run.state_dict() | {"order": np.empty(0, dtype=np.int64)}
-    with pytest.raises(StateError, match="has no active rows"):
-        run.load_state_dict(state)
 
 
 def test_delta_stop_ends_it_sooner() -> None:

@@ -27,8 +27,8 @@ fits cuts that still bound the risk badly; without a line search, that costs rou
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,32 +40,20 @@ from certsvm.parallel import single_threaded_blas
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Options, Run
-from certsvm.storage.fields import array
-from certsvm.storage.state import Scope, State, Stateful
 
 _MOST_FACES = 50
+# A cut without weight for so many rounds is dropped.
+_IDLE_ROUNDS = 50
 
 
-class Master(Stateful):
+class Master:
     """The cuts, and the solution ``beta`` of the problem over them.
 
-    A cut without weight in ``idle_rounds`` solutions is dropped. With ``keep_alpha``, each cut
-    keeps a bit per row: whether c_k is 1.
+    With ``keep_alpha``, each cut keeps a bit per row: whether c_k is 1.
     """
 
-    STATE = State(
-        h=array("cuts", "dimension"),
-        g=array("cuts", low=0.0),
-        rounding=array("cuts", low=0.0),
-        gram=array("cuts", "cuts"),
-        idle=array("cuts", dtype=np.int64, low=0, high="_idle_rounds"),
-        beta=array("cuts", low=0.0),
-        packed_rows=array("packed cuts", "bytes", dtype=np.uint8),
-    )
-
-    def __init__(self, problem: Problem, *, idle_rounds: int, keep_alpha: bool) -> None:
+    def __init__(self, problem: Problem, *, keep_alpha: bool) -> None:
         self._problem = problem
-        self._idle_rounds = idle_rounds
         self._keep_alpha = keep_alpha
         self._bits: list[NDArray[np.uint8]] = []
         # The vectors h of the cuts, in a buffer that grows by doubling.
@@ -80,29 +68,6 @@ class Master(Stateful):
     def h(self) -> NDArray[np.float64]:
         """The vectors of the cuts, one per row."""
         return self._buffer[: self.g.size]
-
-    @h.setter
-    def h(self, h: NDArray[np.float64]) -> None:
-        self._buffer = h
-
-    @property
-    def packed_rows(self) -> NDArray[np.uint8]:
-        """The c_k of each cut, eight to a byte; empty unless alpha is kept."""
-        shape = len(self._bits), -(-self._problem.n_rows // 8)
-        return np.array(self._bits, dtype=np.uint8).reshape(shape)
-
-    @packed_rows.setter
-    def packed_rows(self, packed: NDArray[np.uint8]) -> None:
-        self._bits = list(packed)
-
-    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Require a cut, squared lengths >= 0, and the c_k if alpha is kept."""
-        cuts = state["g"].size
-        packed = (cuts if self._keep_alpha else 0, -(-self._problem.n_rows // 8))
-        if cuts == 0 or (np.diag(state["gram"]) < 0.0).any():
-            scope.fail("has no cuts, or one of a negative length")
-        if state["packed_rows"].shape != packed:
-            scope.fail(f"has rows of the shape {state['packed_rows'].shape}, not {packed}")
 
     def margins(self, w: Vector) -> Vector:
         """w.y_k for all rows."""
@@ -139,7 +104,7 @@ class Master(Stateful):
         self._drop_idle()
         return self.beta @ self.h
 
-    def dual(self, source: str) -> DualPoint:
+    def dual(self) -> DualPoint:
         """The dual point of the last solution."""
         # Steps on pairs preserve the sum only up to rounding; the box must hold exactly.
         beta = shares_within(self.beta.copy(), self._problem.C)
@@ -152,13 +117,13 @@ class Master(Stateful):
             return self._problem.weights * shares
 
         return mixed_point(
-            beta, self.g, self.h, np.sqrt(np.diag(self._gram)), self._rounding, source,
-            alpha if self._keep_alpha else None,
+            beta, self.g, self.h, np.sqrt(np.diag(self._gram)), self._rounding,
+            "cutting planes", alpha if self._keep_alpha else None,
         )  # fmt: skip
 
     def _drop_idle(self) -> None:
         self._idle = np.where(self.beta > 0.0, 0, self._idle + 1)
-        keep = self._idle < self._idle_rounds
+        keep = self._idle < _IDLE_ROUNDS
         if keep.all():
             return
         self._buffer[: np.count_nonzero(keep)] = self.h[keep]
@@ -177,10 +142,10 @@ class CuttingPlaneRun(Run):
 
     FRACTION: ClassVar[float]
 
-    def __init__(self, problem: Problem, options: Options, *, idle_rounds: int) -> None:
+    def __init__(self, problem: Problem, options: Options) -> None:
         self._problem = problem
         self._rounds = 0
-        self._master = Master(problem, idle_rounds=idle_rounds, keep_alpha=options.keep_alpha)
+        self._master = Master(problem, keep_alpha=options.keep_alpha)
         self._w = options.first_w(problem)
         self._point: DualPoint | None = None
 

@@ -34,9 +34,9 @@ ICML 2010.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +50,6 @@ from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require, require_positive
 from certsvm.solvers.shared.dual_start import starting_alpha
-from certsvm.storage.fields import array, count, number, row_indices
-from certsvm.storage.state import Scope, State
 
 # So many passes over active rows follow one over all rows. Any number from 10 to 50 is as good.
 _ACTIVE_PASSES = 20
@@ -99,16 +97,6 @@ class MPU(Solver):
 class MPURun(Run):
     """The margin perceptron with unlearning on one problem."""
 
-    STATE = State(
-        passes=count(),
-        order=row_indices(),
-        active_passes=count(high=_ACTIVE_PASSES - 1),
-        loss_left=number(low=0.0),
-        counts=array("n_rows", dtype=np.int64, low=0, high="_N"),
-        a=array("dimension", dtype=None),
-        rounding=number(low=0.0),
-    )
-
     def __init__(self, solver: MPU, problem: Problem, options: Options) -> None:
         self._solver = solver
         self._problem = problem
@@ -145,11 +133,6 @@ class MPURun(Run):
         self._order = self._problem.active.copy()
         self._active_passes = 0
         self._loss_left = 0.0
-
-    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Require an active row: a pass that leaves none has made no update."""
-        if state["order"].size == 0:
-            scope.fail("has no active rows")
 
     def _alpha(self) -> Vector:
         alpha: Vector = self._problem.weights * self._counts / self._b

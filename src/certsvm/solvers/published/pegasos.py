@@ -35,8 +35,6 @@ from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require_positive
-from certsvm.storage.fields import array, count, positive
-from certsvm.storage.state import State
 
 
 @dataclass(frozen=True)
@@ -72,8 +70,6 @@ class Pegasos(Solver):
 
 class PegasosRun(Run):
     """Pegasos on one problem."""
-
-    STATE = State(t=count(), v=array("dimension"), scale=positive())
 
     def __init__(self, solver: Pegasos, problem: Problem, options: Options) -> None:
         self._problem = problem

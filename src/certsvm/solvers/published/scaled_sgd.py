@@ -1,8 +1,8 @@
 """SGD with any learning rate, on w = scale times v, and a search for the rate.
 
-A step with the rate eta on row k, for  lambda/2 |w|^2 + 1/m sum_k s_k max(0, margin - w.y_k),  is
+A step with the rate eta on row k, for  lambda/2 |w|^2 + 1/m sum_k s_k max(0, 1 - w.y_k),  is
 
-    w <- (1 - eta lambda) w,   plus  eta s_k y_k  if w.y_k <= margin.
+    w <- (1 - eta lambda) w,   plus  eta s_k y_k  if w.y_k <= 1.
 
 The first factor changes only the scale, which is folded into v before it gets too small. The rates
 of NORMA and SvmSgd are cases of
@@ -12,10 +12,8 @@ of NORMA and SvmSgd are cases of
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,70 +22,80 @@ from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Solver, require
-from certsvm.storage.fields import array, count, number, positive, record
-from certsvm.storage.state import Scope, State, Stateful
+from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 
 TRIAL_ROWS = 1000
 """The number of rows on which a rate is tried."""
 
 
-@dataclass(frozen=True)
-class Rate:
-    """eta_t = eta_0 / (1 + decay t)^power."""
+class State(Protocol):
+    """What rows are presented to."""
 
-    eta_0: float
-    decay: float = 0.0
-    power: float = 1.0
-
-
-class ScaledSGD(Stateful):
-    """The state (v, scale, t) of plain SGD, and its rate."""
-
-    STATE = State(
-        rate=record(Rate, eta_0=positive(), decay=number(low=0.0), power=number(low=0.0, high=1.0)),
-        t=count(),
-        margin=number(),
-        scale=positive(),
-        v=array("dimension", dtype=None),
-    )
-
-    def __init__(
-        self, problem: Problem, rate: Rate, w: Vector, t: int = 0, *,
-        nu: float = math.nan, dtype: type[np.floating[Any]] = np.float64,
-    ) -> None:  # fmt: skip
-        self.problem = problem
-        self.rate = rate
-        self.t = t
-        self.nu = nu
-        self.margin = 1.0
-        self.scale = 1.0
-        self.v: NDArray[Any] = w.astype(dtype)
-
-    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Require a rate that does not reverse w."""
-        if not state["rate"]["eta_0"] * self.problem.lambda_ < 1.0:
-            scope.fail("has a rate beyond 1/lambda")
+    @property
+    def w(self) -> Vector:
+        """The weight vector, in float64."""
 
     def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
         """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
-        problem, rate = self.problem, self.rate
+
+
+class PassesRun(Run):
+    """Presents all rows in each pass, always in the same order."""
+
+    def __init__(
+        self, problem: Problem, options: Options, state: State, order: NDArray[np.int64]
+    ) -> None:
+        self._problem, self._state, self._order = problem, state, order
+        self._rng = options.rng
+        self._epochs = options.first_t(problem) // problem.m
+
+    def epoch(self) -> Epoch:
+        """Present all rows."""
+        self._epochs += 1
+        errors, loss = self._state.present(self._order)
+        w = self._state.w
+        return Epoch(
+            epochs=self._epochs,
+            margin_errors=errors,
+            primal_estimate=0.5 * inner(w, w) + self._problem.C * loss,
+        )
+
+    def candidates(self) -> Iterator[Vector]:
+        """The last w."""
+        yield self._state.w
+
+
+class ScaledSGD:
+    """Plain SGD with the rate eta_t, from w after t presentations."""
+
+    def __init__(
+        self, problem: Problem, w: Vector, t: int, eta_0: float, decay: float = 0.0,
+        power: float = 1.0, dtype: type[np.floating[Any]] = np.float64,
+    ) -> None:  # fmt: skip
+        self._problem = problem
+        self._t = t
+        self._rate = eta_0, decay, power
+        self._scale = 1.0
+        self._v: NDArray[Any] = w.astype(dtype)
+
+    def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
+        """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
+        problem = self._problem
         errors, loss = 0, 0.0
         for part in problem.slices(order):
-            self.scale, self.margin, part_errors, part_loss = scaled_steps(
+            self._scale, part_errors, part_loss = scaled_steps(
                 problem.rows.arrays, problem.signed_weights, part, problem.lambda_,
-                rate.eta_0, rate.decay, rate.power, self.nu, self.t, self.scale, self.margin,
-                self.v,
+                *self._rate, self._t, self._scale, self._v,
             )  # fmt: skip
-            self.t += part.size
+            self._t += part.size
             errors += part_errors
             loss += part_loss
         return errors, loss
 
     @property
     def w(self) -> Vector:
-        """The weight vector, scaled to the margin 1; the margin must be positive."""
-        return (self.scale / self.margin) * self.v.astype(np.float64)
+        """The weight vector."""
+        return self._scale * self._v.astype(np.float64)
 
 
 def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
@@ -99,7 +107,7 @@ def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
     most = 0.5 / problem.lambda_
 
     def cost(eta: float) -> float:
-        state = ScaledSGD(problem, Rate(eta), np.zeros(problem.dimension))
+        state = ScaledSGD(problem, np.zeros(problem.dimension), 0, eta)
         state.present(rows)
         return mean_objective(problem, rows, state.w)
 
@@ -154,21 +162,16 @@ def scaled_steps(
     eta_0: float,
     decay: float,
     power: float,
-    nu: float,
     t: int,
     scale: float,
-    target: float,
     v: NDArray[np.floating[Any]],
-) -> tuple[float, float, int, float]:
+) -> tuple[float, int, float]:
     """Make steps on the rows of ``order``, the first with the rate at ``t``; write ``v``.
 
-    ``target`` is the margin. If ``nu`` is not NaN, a margin error lowers it by eta s_k (1 - nu),
-    any other row raises it by eta s_k nu. Returns scale, target, margin errors and the weighted
-    hinge sum of w / target. While the target is not positive, a margin error counts as a loss of 1.
+    Returns the new scale, the margin errors and the weighted hinge sum.
     """
     errors = 0
     loss = 0.0
-    adapts = not math.isnan(nu)
     for i in range(order.size):
         k = order[i]
         weight = abs(signed_weights[k])
@@ -178,17 +181,13 @@ def scaled_steps(
             eta = eta_0 / (1.0 + decay * t) ** power
         margin = label * scale * dot(rows, k, v)
         scale *= 1.0 - eta * lambda_
-        if margin <= target:
+        if margin <= 1.0:
             errors += 1
-            loss += weight * (1.0 - margin / target if target > 0.0 else 1.0)
+            loss += weight * (1.0 - margin)
             add(rows, k, label * weight * eta / scale, v)
-            if adapts:
-                target -= eta * weight * (1.0 - nu)
-        elif adapts:
-            target += eta * weight * nu
         if scale < 1e-5:
             for j in range(v.size):
                 v[j] *= scale
             scale = 1.0
         t += 1
-    return scale, target, errors, loss
+    return scale, errors, loss

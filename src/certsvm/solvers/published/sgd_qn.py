@@ -33,7 +33,6 @@ Descent, JMLR 10 (2009), with the erratum of 2010; svmsgdqn in L. Bottou's sgd 2
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -42,12 +41,9 @@ from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot
-from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require_positive
-from certsvm.solvers.published.scaled_sgd import mean_objective
-from certsvm.storage.fields import array, count, nested, row_indices
-from certsvm.storage.state import State, Stateful
+from certsvm.solvers.base import Options, Solver, float_type, require_positive
+from certsvm.solvers.published.scaled_sgd import PassesRun, mean_objective
 
 _TRIAL_T0 = tuple(10.0**power for power in range(11))
 _TRIAL_PASSES = 5
@@ -93,104 +89,64 @@ class SGDQN(Solver):
         require_positive(self, "t0", "skip")
         float_type(self, self.precision)
 
-    def start(self, problem: Problem, options: Options) -> SGDQNRun:
+    def start(self, problem: Problem, options: Options) -> PassesRun:
         """Begin a run."""
-        return SGDQNRun(self, problem, options)
+        order = problem.active.copy()
+        if self.shuffle:
+            options.rng.shuffle(order)
+        dtype = float_type(self, self.precision, problem)
+        t0 = self.t0 or self._search(problem, order[: max(1, order.size // 10)], dtype)
+        w = options.first_w(problem).astype(dtype)
+        state = QuasiNewtonSGD(self, problem, w, t0 + options.first_t(problem))
+        return PassesRun(problem, options, state, order)
 
-
-class QuasiNewtonSGD(Stateful):
-    """The state of SGD-QN: w, the rates, and the counters."""
-
-    STATE = State(
-        w=array("dimension", dtype=None),
-        before=array("dimension", dtype=None),
-        rates=array("dimension", dtype=None, low=0.0),
-        counters=array(3, dtype=np.int64, low=0, high="_largest_counters"),
-    )
-
-    def __init__(
-        self, problem: Problem, w: NDArray[Any], t0: float, *, skip: int, restart: bool, clip: bool
-    ) -> None:
-        self._problem = problem
-        self._skip, self._restart, self._clip = skip, restart, clip
-        self.w = w
-        self._before = np.zeros_like(self.w)
-        self._change = np.zeros_like(self.w)
-        self._rates = np.full_like(self.w, 1.0 / (problem.lambda_ * t0))
-        # Rows until the next decay; rows since the rates changed; whether to compare w and w1.
-        self._counters = np.array([skip, 0, 0], dtype=np.int64)
-        self._largest_counters = np.array([skip, 2**62, 1])
-
-    def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
-        """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
-        if self._restart:
-            self._counters[0], self._counters[2] = self._skip, 0
-        errors, loss = 0, 0.0
-        for part in self._problem.slices(order):
-            part_errors, part_loss = quasi_newton_steps(
-                self._problem.rows.arrays, self._problem.signed_weights, part,
-                self._problem.lambda_, self._skip, 1.0 if self._clip else math.inf,
-                self._counters, self._rates, self._before, self._change, self.w,
-            )  # fmt: skip
-            errors += part_errors
-            loss += part_loss
-        return errors, loss
-
-
-class SGDQNRun(Run):
-    """SGD-QN on one problem."""
-
-    STATE = State(passes=count(), order=row_indices(every=True), state=nested())
-
-    def __init__(self, solver: SGDQN, problem: Problem, options: Options) -> None:
-        self._problem = problem
-        self._passes = 0
-        self._order = problem.active.copy()
-        if solver.shuffle:
-            options.rng.shuffle(self._order)
-        w = options.first_w(problem).astype(float_type(solver, solver.precision, problem))
-        # A resumed run loads its rates.
-        t0 = solver.t0 or (1.0 if options.resumed else self._search(solver, w.dtype))
-        self._state = self._begin(solver, w, t0 + options.first_t(problem))
-
-    def _begin(self, solver: SGDQN, w: NDArray[Any], t0: float) -> QuasiNewtonSGD:
-        rows = self._problem.rows
-        stored_per_row = max(1.0, rows.n_stored / rows.n_rows)
-        return QuasiNewtonSGD(
-            self._problem, w, t0,
-            skip=solver.skip or max(1, int(16 * rows.dimension / stored_per_row)),
-            restart=solver.restart_decay,
-            clip=solver.clip_decay,
-        )  # fmt: skip
-
-    def _search(self, solver: SGDQN, dtype: np.dtype[Any]) -> float:
-        """The t0 with the least objective after five passes over a tenth of the rows."""
-        trial = self._order[: max(1, self._order.size // 10)]
+    def _search(
+        self, problem: Problem, trial: NDArray[np.int64], dtype: type[np.floating[Any]]
+    ) -> float:
+        """The t0 with the least objective after five passes over the rows ``trial``."""
 
         def cost(t0: float) -> float:
-            state = self._begin(solver, np.zeros(self._problem.dimension, dtype), t0)
+            state = QuasiNewtonSGD(self, problem, np.zeros(problem.dimension, dtype), t0)
             for _ in range(_TRIAL_PASSES):
                 state.present(trial)
-            objective = mean_objective(self._problem, trial, state.w.astype(np.float64))
+            objective = mean_objective(problem, trial, state.w)
             return objective if math.isfinite(objective) else math.inf
 
         # If all overflow, the last has the smallest rates.
         return min(reversed(_TRIAL_T0), key=cost)
 
-    def epoch(self) -> Epoch:
-        """Present all rows, always in the same order."""
-        self._passes += 1
-        errors, loss = self._state.present(self._order)
-        w = self._state.w.astype(np.float64)
-        return Epoch(
-            epochs=self._passes,
-            margin_errors=errors,
-            primal_estimate=0.5 * inner(w, w) + self._problem.C * loss,
-        )
 
-    def candidates(self) -> Iterator[Vector]:
-        """The last w."""
-        yield self._state.w.astype(np.float64)
+class QuasiNewtonSGD:
+    """The state of SGD-QN: w, the rates, and the counters."""
+
+    def __init__(self, solver: SGDQN, problem: Problem, w: NDArray[Any], t0: float) -> None:
+        self._solver, self._problem, self._w = solver, problem, w
+        stored_per_row = max(1.0, problem.rows.n_stored / problem.rows.n_rows)
+        self._skip = solver.skip or max(1, int(16 * problem.dimension / stored_per_row))
+        self._before, self._change = np.zeros((2, w.size), w.dtype)
+        self._rates = np.full_like(w, 1.0 / (problem.lambda_ * t0))
+        # Rows until the next decay; rows since the rates changed; whether to compare w and w1.
+        self._counters = np.array([self._skip, 0, 0], dtype=np.int64)
+
+    @property
+    def w(self) -> Vector:
+        """The weight vector."""
+        return self._w.astype(np.float64)
+
+    def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
+        """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
+        if self._solver.restart_decay:
+            self._counters[0], self._counters[2] = self._skip, 0
+        errors, loss = 0, 0.0
+        for part in self._problem.slices(order):
+            part_errors, part_loss = quasi_newton_steps(
+                self._problem.rows.arrays, self._problem.signed_weights, part,
+                self._problem.lambda_, self._skip, 1.0 if self._solver.clip_decay else math.inf,
+                self._counters, self._rates, self._before, self._change, self._w,
+            )  # fmt: skip
+            errors += part_errors
+            loss += part_loss
+        return errors, loss
 
 
 @kernel

@@ -23,23 +23,18 @@ Reference: L. Bottou, Stochastic Gradient Descent Examples, version 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
-from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require_positive
+from certsvm.solvers.base import Options, Solver, float_type, require_positive
 from certsvm.solvers.published.scaled_sgd import (
     TRIAL_ROWS,
-    Rate,
+    PassesRun,
     ScaledSGD,
     require_stable,
     search_rate,
 )
-from certsvm.storage.fields import nested, row_indices
-from certsvm.storage.state import State
 
 
 @dataclass(frozen=True)
@@ -72,44 +67,15 @@ class SvmSgd(Solver):
         require_positive(self, "eta_0")
         float_type(self, self.precision)
 
-    def start(self, problem: Problem, options: Options) -> SvmSgdRun:
+    def start(self, problem: Problem, options: Options) -> PassesRun:
         """Begin a run."""
-        return SvmSgdRun(self, problem, options)
-
-
-class SvmSgdRun(Run):
-    """SvmSgd on one problem."""
-
-    STATE = State(order=row_indices(every=True), state=nested())
-
-    def __init__(self, solver: SvmSgd, problem: Problem, options: Options) -> None:
-        self._problem = problem
-        self._order = problem.active.copy()
-        if solver.shuffle:
-            options.rng.shuffle(self._order)
-        self._state = ScaledSGD(
-            problem,
-            Rate(0.0) if options.resumed else self._rate(solver),
-            options.first_w(problem),
-            options.first_t(problem),
-            dtype=float_type(solver, solver.precision, problem),
-        )
-
-    def _rate(self, solver: SvmSgd) -> Rate:
-        eta_0 = solver.eta_0 or search_rate(self._problem, self._order[:TRIAL_ROWS])
-        require_stable(solver, self._problem, eta_0)
-        return Rate(eta_0, decay=self._problem.lambda_ * eta_0)
-
-    def epoch(self) -> Epoch:
-        """Present all rows, always in the same order."""
-        errors, loss = self._state.present(self._order)
-        w = self._state.w
-        return Epoch(
-            epochs=self._state.t // self._problem.m,
-            margin_errors=errors,
-            primal_estimate=0.5 * inner(w, w) + self._problem.C * loss,
-        )
-
-    def candidates(self) -> Iterator[Vector]:
-        """The last w."""
-        yield self._state.w
+        order = problem.active.copy()
+        if self.shuffle:
+            options.rng.shuffle(order)
+        eta_0 = self.eta_0 or search_rate(problem, order[:TRIAL_ROWS])
+        require_stable(self, problem, eta_0)
+        state = ScaledSGD(
+            problem, options.first_w(problem), options.first_t(problem), eta_0,
+            decay=problem.lambda_ * eta_0, dtype=float_type(self, self.precision, problem),
+        )  # fmt: skip
+        return PassesRun(problem, options, state, order)
