@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from certsvm.certificates.dual import dual_bound
 from certsvm.solvers import DCD, Options, Start
 from certsvm.solvers.dcd import descend
-from certsvm.storage.state import StateError
 from certsvm.training.loop import train
 from certsvm.training.result import SOLVER_FINISHED
 from tests.problems import Case, cases, noisy
@@ -85,10 +84,3 @@ def test_alpha_to_start_from_is_used() -> None:
 def test_bad_parameters(eps: float) -> None:
     with pytest.raises(ValueError, match="DCD: eps must be > 0"):
         DCD(eps=eps)
-
-
-def test_a_state_without_active_rows_is_refused() -> None:
-    run = DCD().start(noisy(), Options(np.random.default_rng(0)))
-    state = run.state_dict() | {"order": np.empty(0, dtype=np.int64)}
-    with pytest.raises(StateError, match="has no active rows"):
-        run.load_state_dict(state)

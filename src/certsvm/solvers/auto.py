@@ -46,7 +46,7 @@ columns, and SGD-s beyond if it minimises this objective.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -60,13 +60,11 @@ from certsvm.problem.room import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.newton import Newton, NewtonRun
 from certsvm.solvers.second_order import small
-from certsvm.solvers.second_order.sample import sample_size
+from certsvm.solvers.second_order.schedule import sample_size
 from certsvm.solvers.sgd_s import SGDs
 from certsvm.solvers.shared.order import Order
 from certsvm.solvers.smoothed_newton import SmoothedNewton
 from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
-from certsvm.storage.fields import count, nested, number, text
-from certsvm.storage.state import State, Stateful
 
 # The largest size of Newton's systems, and the largest number of columns on a stream.
 _LARGEST_SIZE, _MOST_COLUMNS_OF_STREAM = 5000, 3000
@@ -97,20 +95,18 @@ _SWITCHED = f"{WorkingSet.name}, then {Newton.name}"
 
 
 class Steps(NamedTuple):
-    """The steps of Newton that ``auto`` expects."""
+    """The steps of Newton that ``auto`` expects.
+
+    To one per cent, then more for each digit, and for each column per row up to a limit; before
+    these on a sample, if there is one. From a good alpha, so many and those for each digit.
+    """
 
     to_one_per_cent: float
-    """Without regard to the shape of the data."""
     per_digit: float
-    """More, for each further digit."""
     per_column: float
-    """More, for each column per row."""
     most_for_columns: float
-    """At most so many of these."""
     on_sample: float
-    """Before these, if there is a sample."""
     from_good_alpha: float
-    """Without regard to the digits to be gained, from an alpha that is good."""
 
 
 _STEPS = Steps(7.0, 5.0, 100.0, 30.0, on_sample=15.0, from_good_alpha=5.0)
@@ -163,13 +159,6 @@ class Auto(Solver):
 class AutoRun(Run):
     """Working sets, Newton, or first one and then the other, on one problem."""
 
-    STATE = State(
-        passes=count(),
-        refinement=nested(),
-        solver_name=text(WorkingSet.name, Newton.name, _SWITCHED),
-        run=nested(fresh="_run_to_resume"),
-    )
-
     computes_primal = True
 
     def __init__(self, problem: Problem, options: Options, shuffled: bool | None = None) -> None:
@@ -180,7 +169,7 @@ class AutoRun(Run):
         self._refinement: Refinement | None = None
         if self._has_room and is_small(problem):
             start = None
-            if small.solves(problem) and not options.resumed:
+            if small.solves(problem):
                 start = small.solved_start(problem)
             self._refinement = Refinement(_PATIENCE if start is None else _PATIENCE_IF_SOLVED)
             options = options if start is None else replace(options, start=start)
@@ -214,14 +203,6 @@ class AutoRun(Run):
     def _newton(self, options: Options) -> NewtonRun:
         return Newton(max_size=_LARGEST_SIZE).start_in_memory(self._problem, options)
 
-    def _run_to_resume(self, values: Mapping[str, Any]) -> WorkingSetRun | NewtonRun:
-        if values["solver_name"] == self.solver_name:
-            return self._run
-        options = replace(self._options, start=None, resumed=True)
-        if values["solver_name"] == WorkingSet.name:
-            return WorkingSetRun(WorkingSet(), self._problem, options)
-        return self._newton(options)
-
     def epoch(self) -> Epoch:
         """One pass of working sets, or one step of Newton."""
         if isinstance(self._run, WorkingSetRun) and self._newton_is_cheaper(self._run):
@@ -246,7 +227,7 @@ class AutoRun(Run):
         start = None
         if run.gap <= _GOOD_ALPHA:
             start = Start(next(run.candidates()).copy(), 1, run.alpha)
-        self._run = self._newton(replace(self._options, start=start, resumed=False))
+        self._run = self._newton(replace(self._options, start=start))
         self.solver_name = _SWITCHED
 
     def candidates(self) -> Iterator[Vector]:
@@ -266,12 +247,8 @@ class AutoRun(Run):
         return self._run.warm_start()
 
 
-class Refinement(Stateful):
+class Refinement:
     """Decides whether to continue once the target is met."""
-
-    STATE = State(
-        best=number(low=-1.0, infinite=True), since=count(), steps=count(), patience=count()
-    )
 
     def __init__(self, patience: int = _PATIENCE) -> None:
         self._patience = patience

@@ -32,9 +32,8 @@ Coordinate Descent Method for Large-scale Linear SVM, ICML 2008.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +53,6 @@ from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Solver, require_positive
 from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
-from certsvm.storage.fields import array, count, number, record, row_indices
-from certsvm.storage.state import Scope, State
 
 # The default tolerance of liblinear. Without ``eps`` it only decides when shrunk rows become active
 # again, and falls whenever it is reached over all rows.
@@ -96,29 +93,8 @@ class DCD(Solver):
         return DCDRun(self, problem, options)
 
 
-class Thresholds(NamedTuple):
-    """The gradients beyond which a row at an end of its box leaves the active set."""
-
-    low: float = -math.inf
-    high: float = math.inf
-
-
 class DCDRun(DualCoordinateRun):
     """Dual coordinate descent on one problem."""
-
-    STATE = State(
-        passes=count(),
-        alpha=array("n_rows", low=0.0, high="box"),
-        w=array("dimension"),
-        multiplier=number(),
-        rounding=number(low=0.0),
-        spread=number(low=0.0),
-        order=row_indices(),
-        thresholds=record(
-            Thresholds, low=number(high=0.0, infinite=True), high=number(low=0.0, infinite=True)
-        ),
-        shrunk_loss=number(low=0.0),
-    )
 
     def __init__(self, solver: DCD, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
@@ -128,13 +104,9 @@ class DCDRun(DualCoordinateRun):
 
     def _activate_all(self) -> None:
         self._order = self._problem.active.copy()
-        self._thresholds = Thresholds()
+        # The gradients beyond which a row at an end of its box leaves the active set.
+        self._thresholds = -math.inf, math.inf
         self._shrunk_loss = 0.0
-
-    def require_consistent(self, state: Mapping[str, Any], scope: Scope) -> None:
-        """Require an active row: when the last one leaves, all rows become active again."""
-        if state["order"].size == 0:
-            scope.fail("has no active rows")
 
     def epoch(self) -> Epoch:
         """Visit every active row once."""
@@ -165,10 +137,8 @@ class DCDRun(DualCoordinateRun):
                 self._spread *= 0.1
             self._activate_all()
         elif self._solver.shrinking:
-            self._thresholds = Thresholds(
-                smallest if smallest < 0 else -math.inf,
-                largest if largest > 0 else math.inf,
-            )
+            low = smallest if smallest < 0 else -math.inf
+            self._thresholds = low, largest if largest > 0 else math.inf
         return False
 
 

@@ -8,9 +8,9 @@ row. If the loss is the squared hinge, J itself is smooth, and there are no mult
 A step costs two passes over the rows, the Gram matrix of the free support vectors, and the solution
 of a system as large as the number of columns. With fewer rows than columns, the system is as large
 as the number of free support vectors, and the products of the rows with each other are computed
-once (``second_order.spaces``). The number of steps grows slowly with C and with the accuracy. The
-run keeps the products of w with all rows, so each step gives J, and the slope at any point along a
-direction costs no pass.
+once (``second_order.directions``). The number of steps grows slowly with C and with the accuracy.
+The run keeps the products of w with all rows, so each step gives J, and the slope at any point
+along a direction costs no pass.
 
 If there are many rows, the run begins on a random sample, which may begin on a smaller sample.
 
@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,27 +49,32 @@ from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require_positive
 from certsvm.solvers.second_order.accuracy import lengthening, too_rounded
+from certsvm.solvers.second_order.directions import (
+    RowSpace,
+    gram,
+    newton_direction,
+    require_small_systems,
+)
 from certsvm.solvers.second_order.intercept import gradient_at, squared_gradient
 from certsvm.solvers.second_order.line_search import zero_of_slope
-from certsvm.solvers.second_order.sample import (
+from certsvm.solvers.second_order.schedule import (
+    MEMORY,
     SAMPLE_GAP,
     SAMPLE_STEPS,
+    Move,
+    Schedule,
     has_enough_weight,
+    rules_for,
     sample_size,
 )
-from certsvm.solvers.second_order.schedule import MEMORY, Move, Schedule, rules_for
 from certsvm.solvers.second_order.smoothing import (
     clipped_sum,
     free_support_vectors,
     move_alpha,
     smoothed_alpha,
 )
-from certsvm.solvers.second_order.spaces import space_of
-from certsvm.solvers.second_order.systems import require_small_systems
 from certsvm.solvers.shared.dual_start import starting_alpha
 from certsvm.solvers.smoothed_newton import SmoothedNewton
-from certsvm.storage.fields import array, count, nested, number, record
-from certsvm.storage.state import State
 
 # If alpha changed on at most this share of the rows, sum_k alpha_k y_k is updated, not recomputed.
 _FEW_CHANGES = 0.3
@@ -127,27 +131,6 @@ class Newton(Solver):
 class NewtonRun(Run):
     """The second-order method on one problem."""
 
-    STATE = State(
-        steps=count(),
-        gap=number(low=0.0, infinite=True),
-        idle=count(),
-        schedule=nested(),
-        best=nested(),
-        alpha_hat=array("n_rows", low=0.0, high="box"),
-        alpha=array("n_rows", low=0.0, high="box"),
-        unclipped=array("n_rows"),
-        products=nested(),
-        summed=record(
-            partial(DualPoint, source="multipliers"),
-            alpha_sum=number(low=0.0),
-            w=array("dimension"),
-            alpha_sum_rounding=number(low=0.0),
-            w_rounding=number(low=0.0),
-            penalty=record(Bound, value=number(low=0.0), rounding=number(low=0.0)),
-            most=number(low=1.0, infinite=True),
-        ),
-    )
-
     computes_primal = True
 
     def __init__(self, problem: Problem, options: Options, *, samples: bool = True) -> None:
@@ -155,16 +138,16 @@ class NewtonRun(Run):
         self._team = options.team
         # For work in proportion to the number of rows alone.
         self._row_team = options.team if problem.n_rows >= _LEAST_SHARED else ALONE
-        self._space = space_of(problem, options.team)
+        self._space = None
+        if problem.n_rows < problem.dimension:
+            self._space = RowSpace(problem, options.team)
         self._target = options.target
         self._keep_alpha = options.keep_alpha
         self._best = BestValues()
         self._steps = 0
         # The gap when it last halved, and the number of steps since.
         self._gap, self._idle = math.inf, 0
-        w, self._alpha_hat, self._schedule = beginning(
-            problem, options, samples=samples and not options.resumed
-        )
+        w, self._alpha_hat, self._schedule = beginning(problem, options, samples=samples)
         # Arrays with an entry per row are reused: allocating them costs as much as filling them.
         self._rows = np.empty(problem.rows.n_rows, dtype=np.int64)
         self._unclipped = np.empty(problem.rows.n_rows)
@@ -176,19 +159,8 @@ class NewtonRun(Run):
         self._between: DualPoint | None = None
         self._products = Products(problem, w, self._team)
         self._along = self._products.copy()
-        if not options.resumed:
-            self._evaluate()
-        self._complete = not options.resumed
-
-    def state_loaded(self) -> None:
-        """Compute the dual point and the gradient from the state."""
-        assert self._summed is not None
-        self._summed_alpha[:] = self._alpha
-        self._point = self._summed
-        if self._problem.free_intercept:
-            self._sum_up()
-        else:
-            self._gradient = self.w - self._point.w
+        self._evaluate()
+        self._complete = True
 
     @property
     def w(self) -> Vector:
@@ -293,7 +265,11 @@ class NewtonRun(Run):
             self._begin_problem(move)
         free = self._free_support_vectors()
         weights = response_slope(problem.loss, self.sigma, problem.C) * problem.weights[free]
-        direction = self._space.direction(free, weights, self.w, self._gradient)
+        if self._space is not None:
+            direction = self._space.direction(free, weights, self.w, self._gradient)
+        else:
+            G = gram(problem, free, weights, self._team)
+            direction = newton_direction(problem, G, self.w, self._gradient, self._team)
         self._along.w = direction
         self._along.compute(self._team)
         if problem.m < self._along.values.size:

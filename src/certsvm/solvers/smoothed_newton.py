@@ -54,33 +54,30 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require_positive
-from certsvm.solvers.second_order.hessian import (
+from certsvm.solvers.second_order.directions import (
     gram,
     newton_direction,
+    require_small_systems,
     sum_of_rows,
     symmetric_product,
 )
-from certsvm.solvers.second_order.intercept import (
-    gradient_at,
-    intercept_ridge,
-    squared_gradient,
-)
+from certsvm.solvers.second_order.intercept import gradient_at, squared_gradient
 from certsvm.solvers.second_order.line_search import STEPS, best_step
-from certsvm.solvers.second_order.sample import (
+from certsvm.solvers.second_order.schedule import (
     FIRST_ROWS_GAP,
     FIRST_ROWS_STEPS,
+    PARTS,
+    Move,
+    Schedule,
     first_rows,
     first_rows_suffice,
+    rules_for,
 )
-from certsvm.solvers.second_order.schedule import PARTS, Move, Schedule, rules_for
 from certsvm.solvers.second_order.smoothing import (
     clipped_sums,
     free_support_vectors,
     smoothed_alpha,
 )
-from certsvm.solvers.second_order.systems import require_small_systems
-from certsvm.storage.fields import array, count, flag, maybe, nested, number, record
-from certsvm.storage.state import State
 
 
 @dataclass(frozen=True)
@@ -148,23 +145,6 @@ class Line:
 class SmoothedNewtonRun(Run):
     """The smoothed method on one problem."""
 
-    STATE = State(
-        passes=count(),
-        schedule=nested(),
-        best=nested(),
-        w=array("dimension"),
-        solved_w=array("dimension"),
-        line=maybe(
-            record(
-                Line,
-                begin=array("dimension"),
-                direction=maybe(array("dimension")),
-                step=number(low=0.0, high=float(STEPS[-1])),
-                searched=flag(),
-            )
-        ),
-    )
-
     solver_name = "smoothed-newton"
     computes_primal = True
 
@@ -179,8 +159,7 @@ class SmoothedNewtonRun(Run):
         self._w = options.first_w(problem)
         self._line: Line | None = None
         self._latest: Reading | None = None
-        may_sample = options.start is None and not options.resumed
-        if samples and may_sample and not isinstance(problem, Problem):
+        if samples and options.start is None and not isinstance(problem, Problem):
             self._begin_on_first_rows()
         self._solved_w = self._w
 
@@ -259,8 +238,7 @@ class SmoothedNewtonRun(Run):
 
     def _direction(self, G: NDArray[np.float64], w: Vector, gradient: Vector) -> Vector:
         """Newton's direction; ``G`` is overwritten."""
-        ridge = intercept_ridge(self._problem, w, gradient)
-        return newton_direction(G, gradient, self._options.team, ridge)
+        return newton_direction(self._problem, G, w, gradient, self._options.team)
 
     def candidates(self) -> Iterator[Vector]:
         """The point of the last pass."""

@@ -34,7 +34,6 @@ Practical (1999), for working sets and shrinking.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -61,18 +60,6 @@ from certsvm.solvers.base import Epoch, Options, Solver, require, require_positi
 from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
 from certsvm.solvers.shared.order import Order
 from certsvm.solvers.shared.plane_search import best_combination
-from certsvm.storage.fields import (
-    array,
-    count,
-    maybe,
-    nested,
-    number,
-    positive,
-    record,
-    row_indices,
-    table,
-)
-from certsvm.storage.state import State
 
 # An evaluation is due when the estimate of the gap falls to this share of its value at the last
 # evaluation; if the estimate meets the target, a fall to the second share is enough.
@@ -140,30 +127,6 @@ class Visits(NamedTuple):
 class WorkingSetRun(DualCoordinateRun):
     """Dual coordinate descent on working sets, on one problem."""
 
-    STATE = State(
-        passes=count(),
-        sweeps=count(),
-        alpha=array("n_rows", low=0.0, high="box"),
-        w=array("dimension"),
-        multiplier=number(),
-        rounding=number(low=0.0),
-        active=row_indices(ascending=True),
-        order=nested(),
-        dual_value=number(low=0.0),
-        best=maybe(nested(fresh="_no_products")),
-        best_bound=record(Bound, value=number(low=0.0, infinite=True), rounding=number(low=0.0)),
-        last_estimate=number(low=0.0, infinite=True),
-        overestimate=positive(),
-        work=count(),
-        w_sum=maybe(array("dimension")),
-        n_summed=count(),
-        visits=table(
-            Visits,
-            visited=array("visits", dtype=np.int64, low=0, high=2**62),
-            estimate=array("visits", low=0.0),
-        ),
-    )
-
     computes_primal = True
 
     def __init__(
@@ -189,9 +152,6 @@ class WorkingSetRun(DualCoordinateRun):
         self._n_summed = 0
         self._visits: list[Visits] = []
         self._computed = False
-
-    def _no_products(self, values: Mapping[str, Any]) -> Products:
-        return Products(self._problem, np.zeros(self._problem.dimension))
 
     def epoch(self) -> Epoch:
         """Sweep until as many visits are made as there are rows, or until an evaluation is due."""

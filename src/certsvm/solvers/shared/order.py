@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.part import Part
-from certsvm.storage.fields import flag
-from certsvm.storage.state import State, Stateful
 
 _BLOCK = 32
 # Up to this size of the data, in bytes, all orders are equally fast, so a random one is best.
@@ -27,14 +25,12 @@ _CACHE = 32_000_000
 _ALIKE, _PAIRS = 0.25, 256
 
 
-class Order(Stateful):
+class Order:
     """Random permutations of the rows of ``part``.
 
     ``shuffled`` says that neighbouring rows are no more alike than random pairs, so that they may
     be visited together; None decides from a sample.
     """
-
-    STATE = State(shuffled=flag())
 
     def __init__(
         self, part: Part, rng: np.random.Generator, *, shuffled: bool | None = None
