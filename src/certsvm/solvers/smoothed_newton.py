@@ -348,9 +348,9 @@ def alpha_and_free(
 ) -> tuple[Vector, Vector, NDArray[np.int64]]:
     """The alpha of a part's rows, before and after clipping, and the free support vectors."""
     n = products.size
-    unclipped, alpha, rows = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
+    unclipped, rows, (alpha, change) = np.empty(n), np.empty(n, dtype=np.int64), np.zeros((2, n))
     centre = smoothing_centre(loss, C, part.weights)
-    smoothed_alpha(loss, products, part.weights, centre, sigma, C, unclipped, alpha)
+    smoothed_alpha(loss, products, part.weights, centre, sigma, C, unclipped, alpha, change)
     n_free = free_support_vectors(loss, unclipped, part.weights, C, rows)
     return unclipped, alpha, rows[:n_free]
 

@@ -26,8 +26,9 @@ seeds = st.integers(0, 2**32 - 1)
     seed=seeds,
     share=st.sampled_from([0.01, 0.3, 0.9]),
     decay=st.sampled_from([0.0, 0.5]),
+    radius=st.sampled_from([np.inf, 0.5]),
 )
-def test_steps(form: str, case: Case, seed: int, share: float, decay: float) -> None:
+def test_steps(form: str, case: Case, seed: int, share: float, decay: float, radius: float) -> None:
     """Large rates shrink the scale until it is folded into v."""
     problem, rng = case.problem(), np.random.default_rng(seed)
     order = problem.active[rng.integers(problem.m, size=40)]
@@ -45,10 +46,11 @@ def test_steps(form: str, case: Case, seed: int, share: float, decay: float) -> 
             errors += 1
             loss += s[k] * (1 - product)
             w = w + eta * s[k] * patterns[k]
+        w = w * min(1.0, radius / max(np.linalg.norm(w), 1e-300))
     function = scaled_steps if form == "compiled" else scaled_steps.py_func
     scale, *sums = function(
-        problem.rows.arrays, problem.signed_weights, order, lambda_, eta_0, decay, 0.5, t,
-        1.0, v,
+        problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, order, lambda_,
+        eta_0, decay, 0.5, radius, t, 1.0, v,
     )  # fmt: skip
     assert 1e-5 <= scale <= 1
     np.testing.assert_allclose(scale * v, w, rtol=1e-6, atol=1e-9 * (1 + np.abs(w).max()))

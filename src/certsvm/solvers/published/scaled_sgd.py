@@ -5,13 +5,16 @@ A step with the rate eta on row k, for  lambda/2 |w|^2 + 1/m sum_k s_k max(0, 1 
     w <- (1 - eta lambda) w,   plus  eta s_k y_k  if w.y_k <= 1.
 
 The first factor changes only the scale, which is folded into v before it gets too small. The rates
-of NORMA and SvmSgd are cases of
+of NORMA, SvmSgd and Pegasos are cases of
 
     eta_t = eta_0 / (1 + decay t)^power.
+
+Then w is projected to the ball of a given radius.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -70,11 +73,11 @@ class ScaledSGD:
 
     def __init__(
         self, problem: Problem, w: Vector, t: int, eta_0: float, decay: float = 0.0,
-        power: float = 1.0, dtype: type[np.floating[Any]] = np.float64,
+        power: float = 1.0, radius: float = math.inf, dtype: type[np.floating[Any]] = np.float64,
     ) -> None:  # fmt: skip
         self._problem = problem
         self._t = t
-        self._rate = eta_0, decay, power
+        self._parameters = eta_0, decay, power, radius
         self._scale = 1.0
         self._v: NDArray[Any] = w.astype(dtype)
 
@@ -84,8 +87,8 @@ class ScaledSGD:
         errors, loss = 0, 0.0
         for part in problem.slices(order):
             self._scale, part_errors, part_loss = scaled_steps(
-                problem.rows.arrays, problem.signed_weights, part, problem.lambda_,
-                *self._rate, self._t, self._scale, self._v,
+                problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, part,
+                problem.lambda_, *self._parameters, self._t, self._scale, self._v,
             )  # fmt: skip
             self._t += part.size
             errors += part_errors
@@ -157,11 +160,13 @@ def partial_hinge(
 def scaled_steps(
     rows: RowArrays,
     signed_weights: Vector,
+    squared_norms: Vector,
     order: NDArray[np.int64],
     lambda_: float,
     eta_0: float,
     decay: float,
     power: float,
+    radius: float,
     t: int,
     scale: float,
     v: NDArray[np.floating[Any]],
@@ -170,8 +175,8 @@ def scaled_steps(
 
     Returns the new scale, the margin errors and the weighted hinge sum.
     """
-    errors = 0
-    loss = 0.0
+    errors, loss = 0, 0.0
+    squared_norm = squared_length(v)
     for i in range(order.size):
         k = order[i]
         weight = abs(signed_weights[k])
@@ -179,15 +184,34 @@ def scaled_steps(
         eta = eta_0
         if decay > 0.0:
             eta = eta_0 / (1.0 + decay * t) ** power
-        margin = label * scale * dot(rows, k, v)
+        product = dot(rows, k, v)
+        margin = label * scale * product
         scale *= 1.0 - eta * lambda_
+        if 1.0 - eta * lambda_ < 1e-15:
+            # The first step of Pegasos multiplies w by 1 - 1/1.
+            v[:] = 0.0
+            squared_norm, scale, product = 0.0, 1.0, 0.0
         if margin <= 1.0:
             errors += 1
             loss += weight * (1.0 - margin)
-            add(rows, k, label * weight * eta / scale, v)
+            step = label * weight * eta / scale
+            add(rows, k, step, v)
+            squared_norm += step * (2.0 * product + step * squared_norms[k])
+        if scale * scale * squared_norm > radius * radius:
+            scale = radius / math.sqrt(squared_norm)
         if scale < 1e-5:
             for j in range(v.size):
                 v[j] *= scale
+            squared_norm = squared_length(v)
             scale = 1.0
         t += 1
     return scale, errors, loss
+
+
+@kernel
+def squared_length(v: NDArray[np.floating[Any]]) -> float:
+    """|v|^2 in float64."""
+    total = 0.0
+    for j in range(v.size):
+        total += np.float64(v[j]) * np.float64(v[j])
+    return total

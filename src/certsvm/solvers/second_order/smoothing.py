@@ -26,17 +26,6 @@ def free_support_vectors(
 
 
 @kernel
-def move_alpha(alpha: Vector, last: Vector, change: Vector) -> int:
-    """Write alpha - last into ``change`` and alpha into ``last``; count the changes."""
-    n = 0
-    for k in range(alpha.size):
-        change[k] = alpha[k] - last[k]
-        last[k] = alpha[k]
-        n += 1 if change[k] != 0.0 else 0
-    return n
-
-
-@kernel
 def smoothed_alpha(
     loss: Loss,
     products: Vector,
@@ -46,12 +35,21 @@ def smoothed_alpha(
     C: float,
     unclipped: Vector,
     alpha: Vector,
-) -> None:
-    """Write alpha(w), given the products w.y_k, before and after clipping to the box."""
+    change: Vector,
+) -> int:
+    """Write alpha(w), given the products w.y_k, before and after clipping to the box.
+
+    Writes by how much alpha has changed, too, and returns on how many rows.
+    """
+    n = 0
     for k in range(alpha.size):
         value = response(loss, products[k], alpha_hat[k], sigma, C, weights[k])
         unclipped[k] = value
-        alpha[k] = min(max(value, 0.0), box_end(loss, C, weights[k]))
+        value = min(max(value, 0.0), box_end(loss, C, weights[k]))
+        change[k] = value - alpha[k]
+        alpha[k] = value
+        n += 1 if change[k] != 0.0 else 0
+    return n
 
 
 @reordering_kernel
