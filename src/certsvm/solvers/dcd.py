@@ -144,17 +144,9 @@ class DCDRun(DualCoordinateRun):
 
 @kernel
 def descend(
-    loss: Loss,
-    rows: RowArrays,
-    signed_weights: Vector,
-    squared_norms: Vector,
-    C: float,
-    low: float,
-    high: float,
-    order: NDArray[np.int64],
-    alpha: Vector,
-    w: Vector,
-) -> tuple[int, int, float, float, float, float, float]:
+    loss: Loss, rows: RowArrays, signed_weights: Vector, squared_norms: Vector, C: float,
+    low: float, high: float, order: NDArray[np.int64], alpha: Vector, w: Vector,
+) -> tuple[int, int, float, float, float, float, float]:  # fmt: skip
     """Make one step on each row of ``order``, and move rows that stay active to its front.
 
     Writes ``order``, ``alpha`` and ``w``. Returns the number of rows that stay active, the number

@@ -314,16 +314,9 @@ def read(problem: SummableProblem, line: Line, sigma: float, options: Options) -
 
 
 def read_part(
-    part: Part,
-    team: Team,
-    w: Vector,
-    along: Vector | None,
-    steps: Vector,
-    sigma: float,
-    loss: Loss,
-    C: float,
-    free_intercept: bool,
-) -> ReadingSums:
+    part: Part, team: Team, w: Vector, along: Vector | None, steps: Vector, sigma: float,
+    loss: Loss, C: float, free_intercept: bool,
+) -> ReadingSums:  # fmt: skip
     """The sums of a part; the slopes are those of its losses at w + ``steps`` times ``along``."""
     products = np.empty(part.rows.n_rows)
     if along is None:
@@ -371,14 +364,9 @@ def alpha_of(
 
 
 def _alpha_of_part(
-    part: Part,
-    team: Team,
-    response: Response,
-    loss: Loss,
-    C: float,
-    positive: float,
+    part: Part, team: Team, response: Response, loss: Loss, C: float, positive: float,
     negative: float,
-) -> Vector:
+) -> Vector:  # fmt: skip
     products = np.empty(part.rows.n_rows)
     multiply(part, response.w, products, team)
     alpha = alpha_and_free(part, products, response.sigma, loss, C)[1]

@@ -329,18 +329,10 @@ def is_settled(alpha: float, G: float, box: float, shrink_margin: float) -> bool
 
 @kernel
 def sweep(
-    loss: Loss,
-    rows: RowArrays,
-    signed_weights: Vector,
-    squared_norms: Vector,
-    C: float,
-    omega: float,
-    spread: float,
-    shrink_margin: float,
-    order: NDArray[np.int64],
-    alpha: Vector,
+    loss: Loss, rows: RowArrays, signed_weights: Vector, squared_norms: Vector, C: float,
+    omega: float, spread: float, shrink_margin: float, order: NDArray[np.int64], alpha: Vector,
     w: Vector,
-) -> tuple[int, int, float, float]:
+) -> tuple[int, int, float, float]:  # fmt: skip
     """Make one step on each row of ``order``, and move rows that stay active to its front.
 
     w moves ``spread`` times as far as alpha does: by more than 1 to allow for the steps of other
@@ -396,15 +388,9 @@ def ascending(rows: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
 
 @kernel
 def active_rows(
-    loss: Loss,
-    products: Vector,
-    weights: Vector,
-    C: float,
-    shrink_margin: float,
-    rows: NDArray[np.int64],
-    alpha: Vector,
-    out: NDArray[np.int64],
-) -> tuple[int, float]:
+    loss: Loss, products: Vector, weights: Vector, C: float, shrink_margin: float,
+    rows: NDArray[np.int64], alpha: Vector, out: NDArray[np.int64],
+) -> tuple[int, float]:  # fmt: skip
     """Write those of ``rows`` that a sweep would keep to the front of ``out``.
 
     Returns their number, and the gap: the sum over all rows of what ``sweep`` estimates.

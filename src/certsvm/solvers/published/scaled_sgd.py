@@ -158,19 +158,10 @@ def partial_hinge(
 
 @kernel
 def scaled_steps(
-    rows: RowArrays,
-    signed_weights: Vector,
-    squared_norms: Vector,
-    order: NDArray[np.int64],
-    lambda_: float,
-    eta_0: float,
-    decay: float,
-    power: float,
-    radius: float,
-    t: int,
-    scale: float,
+    rows: RowArrays, signed_weights: Vector, squared_norms: Vector, order: NDArray[np.int64],
+    lambda_: float, eta_0: float, decay: float, power: float, radius: float, t: int, scale: float,
     v: NDArray[np.floating[Any]],
-) -> tuple[float, int, float]:
+) -> tuple[float, int, float]:  # fmt: skip
     """Make steps on the rows of ``order``, the first with the rate at ``t``; write ``v``.
 
     Returns the new scale, the margin errors and the weighted hinge sum.

@@ -151,18 +151,11 @@ class QuasiNewtonSGD:
 
 @kernel
 def quasi_newton_steps(
-    rows: RowArrays,
-    signed_weights: Vector,
-    order: NDArray[np.int64],
-    lambda_: float,
-    skip: int,
-    largest_decay: float,
-    counters: NDArray[np.int64],
-    rates: NDArray[np.floating[Any]],
-    before: NDArray[np.floating[Any]],
-    change: NDArray[np.floating[Any]],
+    rows: RowArrays, signed_weights: Vector, order: NDArray[np.int64], lambda_: float, skip: int,
+    largest_decay: float, counters: NDArray[np.int64], rates: NDArray[np.floating[Any]],
+    before: NDArray[np.floating[Any]], change: NDArray[np.floating[Any]],
     w: NDArray[np.floating[Any]],
-) -> tuple[int, float]:
+) -> tuple[int, float]:  # fmt: skip
     """Make steps on the rows of ``order``; write ``counters`` and all arrays after it.
 
     ``before`` is w1, the w before the last decay. ``change`` is zero between calls.

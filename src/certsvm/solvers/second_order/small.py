@@ -91,18 +91,10 @@ def signed_rows(rows: Rows, labels: Vector) -> NDArray[np.float64]:
 
 @reordering_kernel
 def solve(
-    loss: Loss,
-    Y: NDArray[np.float64],
-    weights: Vector,
-    C: float,
-    w: Vector,
-    alpha_hat: Vector,
-    per_row: NDArray[np.float64],
-    per_column: NDArray[np.float64],
-    G: NDArray[np.float64],
-    search: Vector,
-    stages: bool,
-) -> tuple[int, float, float]:
+    loss: Loss, Y: NDArray[np.float64], weights: Vector, C: float, w: Vector, alpha_hat: Vector,
+    per_row: NDArray[np.float64], per_column: NDArray[np.float64], G: NDArray[np.float64],
+    search: Vector, stages: bool,
+) -> tuple[int, float, float]:  # fmt: skip
     """Make steps until w is optimal up to rounding.
 
     Writes w, alpha_hat and, into the first row of ``per_row``, alpha(w). The arguments behind are
@@ -188,18 +180,9 @@ def multiply(Y: NDArray[np.float64], w: Vector, out: Vector) -> None:
 
 @reordering_kernel
 def evaluate(
-    loss: Loss,
-    Y: NDArray[np.float64],
-    weights: Vector,
-    C: float,
-    sigma: float,
-    w: Vector,
-    alpha_hat: Vector,
-    products: Vector,
-    unclipped: Vector,
-    alpha: Vector,
-    gradient: Vector,
-) -> tuple[float, float, float]:
+    loss: Loss, Y: NDArray[np.float64], weights: Vector, C: float, sigma: float, w: Vector,
+    alpha_hat: Vector, products: Vector, unclipped: Vector, alpha: Vector, gradient: Vector,
+) -> tuple[float, float, float]:  # fmt: skip
     """Write alpha(w), unclipped and clipped, and the gradient; return J, L and sum_k alpha_k."""
     losses, alpha_sum, penalty = 0.0, 0.0, 0.0
     gradient[:] = 0.0
@@ -223,14 +206,9 @@ def evaluate(
 
 @reordering_kernel
 def hessian(
-    loss: Loss,
-    Y: NDArray[np.float64],
-    weights: Vector,
-    C: float,
-    sigma: float,
-    unclipped: Vector,
+    loss: Loss, Y: NDArray[np.float64], weights: Vector, C: float, sigma: float, unclipped: Vector,
     G: NDArray[np.float64],
-) -> None:
+) -> None:  # fmt: skip
     """Write the lower triangle of the Hessian, I + slope sum_k s_k y_k y_k' over the free rows."""
     slope = response_slope(loss, sigma, C)
     G[:] = 0.0

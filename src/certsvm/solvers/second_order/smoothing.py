@@ -27,16 +27,9 @@ def free_support_vectors(
 
 @kernel
 def smoothed_alpha(
-    loss: Loss,
-    products: Vector,
-    weights: Vector,
-    alpha_hat: Vector,
-    sigma: float,
-    C: float,
-    unclipped: Vector,
-    alpha: Vector,
-    change: Vector,
-) -> int:
+    loss: Loss, products: Vector, weights: Vector, alpha_hat: Vector, sigma: float, C: float,
+    unclipped: Vector, alpha: Vector, change: Vector,
+) -> int:  # fmt: skip
     """Write alpha(w), given the products w.y_k, before and after clipping to the box.
 
     Writes by how much alpha has changed, too, and returns on how many rows.
@@ -54,14 +47,9 @@ def smoothed_alpha(
 
 @reordering_kernel
 def clipped_sum(
-    loss: Loss,
-    unclipped: Vector,
-    weights: Vector,
-    sigma: float,
-    C: float,
-    products: Vector,
+    loss: Loss, unclipped: Vector, weights: Vector, sigma: float, C: float, products: Vector,
     t: float,
-) -> float:
+) -> float:  # fmt: skip
     """sum_k alpha_k products_k after a step t along a direction with these products."""
     total = 0.0
     step = t * response_slope(loss, sigma, C)
@@ -73,15 +61,9 @@ def clipped_sum(
 
 @reordering_kernel
 def clipped_sums(
-    loss: Loss,
-    unclipped: Vector,
-    weights: Vector,
-    sigma: float,
-    C: float,
-    products: Vector,
-    steps: Vector,
-    out: Vector,
-) -> None:
+    loss: Loss, unclipped: Vector, weights: Vector, sigma: float, C: float, products: Vector,
+    steps: Vector, out: Vector,
+) -> None:  # fmt: skip
     """Add ``clipped_sum`` of each of the ``steps`` to ``out``, in one pass."""
     slope = response_slope(loss, sigma, C)
     for k in range(unclipped.size):
