@@ -116,9 +116,9 @@ class Newton(Solver):
 
     def start(self, problem: SummableProblem, options: Options) -> Run:
         """Begin a run; on a stream, a run of ``SmoothedNewton``."""
-        if not isinstance(problem, Problem):
-            return SmoothedNewton(self.max_size, self.samples).start(problem, options)
-        return self.start_in_memory(problem, options)
+        if isinstance(problem, Problem):
+            return self.start_in_memory(problem, options)
+        return SmoothedNewton(self.max_size, self.samples).start(problem, options)
 
     def start_in_memory(self, problem: Problem, options: Options) -> NewtonRun:
         """Begin a run on rows in memory."""
