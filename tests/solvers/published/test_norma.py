@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.solvers import NORMA, Options
-from tests.problems import Case, cases
+from tests.problems import Array, Case, cases
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -25,7 +25,8 @@ def test_norma(case: Case, seed: int, sqrt: bool) -> None:
     rng = np.random.default_rng(seed)
     order = problem.active.copy()
     rng.shuffle(order)
-    w, t, ends = np.zeros(problem.rows.dimension), 0, []
+    w, t = np.zeros(problem.rows.dimension), 0
+    ends: list[Array] = []
     patterns, s = case.patterns(), case.row_weights()
     for _ in range(3):
         rng.shuffle(order)

@@ -46,7 +46,7 @@ def test_steps(form: str, case: Case, seed: int, share: float, decay: float, rad
             errors += 1
             loss += s[k] * (1 - product)
             w = w + eta * s[k] * patterns[k]
-        w = w * min(1.0, radius / max(np.linalg.norm(w), 1e-300))
+        w = w * min(1.0, radius / max(float(np.linalg.norm(w)), 1e-300))
     function = scaled_steps if form == "compiled" else scaled_steps.py_func
     scale, *sums = function(
         problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, order, lambda_,
