@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from certsvm.certificates.dual import DualPoint
+from certsvm.certificates.dual import DualPoint, dual_bound
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
@@ -144,10 +144,10 @@ class SGDsRun(Run):
     def candidates(self) -> Iterator[Vector]:
         """The last iterate, then the average w of the best window."""
         yield self._state.w
-        if self._best is not None:
+        point = self.dual()
+        if point is not None:
             # If the dual point is scaled down, the average is too long by the same factor.
-            average = self._windows.average(self._best, self._T)
-            yield self._windows.scale(self._best, self._T) * average
+            yield dual_bound(point)[1] * point.w
 
     def dual(self) -> DualPoint | None:
         """The dual point of the best window, by Proposition 2."""

@@ -28,8 +28,9 @@ Result:     w, and sigma, hence alpha.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,12 +66,12 @@ from certsvm.solvers.second_order.intercept import gradient_at, squared_gradient
 from certsvm.solvers.second_order.line_search import STEPS, best_step
 from certsvm.solvers.second_order.schedule import (
     FIRST_ROWS_GAP,
+    FIRST_ROWS_PER_COLUMN,
     FIRST_ROWS_STEPS,
     PARTS,
     Move,
     Schedule,
     first_rows,
-    first_rows_suffice,
     rules_for,
 )
 from certsvm.solvers.second_order.smoothing import (
@@ -172,7 +173,7 @@ class SmoothedNewtonRun(Run):
         problem = self._problem
         part = problem.some_rows(first_rows(problem.n_rows, problem.dimension))
         weight = float(part.weights.sum())
-        if weight == 0.0 or not first_rows_suffice(part.active.size, problem.dimension):
+        if weight == 0.0 or part.active.size < FIRST_ROWS_PER_COLUMN * problem.dimension:
             return
         labels = np.where(part.signed_weights < 0.0, -1.0, 1.0)
         if problem.free_intercept and abs(part.labels.sum()) == part.active.size:
@@ -277,14 +278,10 @@ class ReadingSums:
     slopes: Vector
 
     def __iadd__(self, other: ReadingSums) -> ReadingSums:
-        self.losses += other.losses
-        # Both are of the same kind.
-        self.rows = self.rows + other.rows  # type: ignore[operator]
-        # In place, since the matrix is large.
-        self.gram += other.gram
-        self.free_sum += other.free_sum
-        self.free += other.free
-        self.slopes += other.slopes
+        for field in fields(self):
+            # The matrix, which is large, in place.
+            total = operator.iadd(getattr(self, field.name), getattr(other, field.name))
+            setattr(self, field.name, total)
         return self
 
 

@@ -98,7 +98,7 @@ _LEAST_WEIGHT = 0.1
 SAMPLE_GAP, SAMPLE_STEPS = 0.03, 30
 # If rows come in parts, the first rows are the sample: this share of the rows, within limits per
 # column. With fewer rows per column than the last number, it is not worthwhile.
-_FIRST_SHARE, _FIRST_LIMITS, _FIRST_PER_COLUMN = 1 / 64, (100, 1000), 10
+_FIRST_SHARE, _FIRST_LIMITS, FIRST_ROWS_PER_COLUMN = 1 / 64, (100, 1000), 10
 FIRST_ROWS_GAP, FIRST_ROWS_STEPS = 0.01, 60
 
 
@@ -369,8 +369,3 @@ def first_rows(n_rows: int, columns: int) -> int:
     """
     least, most = (limit * columns for limit in _FIRST_LIMITS)
     return int(min(max(_FIRST_SHARE * n_rows, least), most))
-
-
-def first_rows_suffice(rows: int, columns: int) -> bool:
-    """Whether so many rows are a useful sample."""
-    return rows >= _FIRST_PER_COLUMN * columns

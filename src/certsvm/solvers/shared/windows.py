@@ -77,16 +77,6 @@ class Windows:
             self._snapshots.pop(0)
         self._snapshots.append(self._snapshot(T))
 
-    def average(self, since: Snapshot, T: int) -> Vector:
-        """sum_k alpha_k y_k of the window."""
-        a = self._state.a.astype(np.float64)
-        average: Vector = self._state.problem.C / (T - since.T) * (a - since.a)
-        return average
-
-    def scale(self, since: Snapshot, T: int) -> float:
-        """The best multiple of the window's dual point."""
-        return best_scale(*self._sums(since, T))
-
     def point(self, since: Snapshot, T: int) -> DualPoint:
         """The window's dual point."""
         state, problem = self._state, self._state.problem
@@ -112,13 +102,10 @@ class Windows:
         s = self._state
         return Snapshot(T, s.error_mass, s.updates, s.a.copy(), s.counts.copy())
 
-    def _sums(self, since: Snapshot, T: int) -> tuple[float, float]:
+    def _value(self, since: Snapshot, T: int) -> float:
         per_count = self._state.problem.C / (T - since.T)
         A = per_count * (self._state.error_mass - since.error_mass)
-        return A, per_count * (per_count * squared_distance(self._state.a, since.a))
-
-    def _value(self, since: Snapshot, T: int) -> float:
-        A, B = self._sums(since, T)
+        B = per_count * (per_count * squared_distance(self._state.a, since.a))
         s = best_scale(A, B)
         return s * A - 0.5 * (s * (s * B))
 
