@@ -32,9 +32,9 @@ from certsvm.demo import text_like
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import OCAS, Options, SVMperf
-from certsvm.solvers.ocas import OCASRun
-from certsvm.solvers.shared import cutting_planes
-from certsvm.solvers.svmperf import SVMperfRun
+from certsvm.solvers.published import cutting_planes
+from certsvm.solvers.published.ocas import OCASRun
+from certsvm.solvers.published.svmperf import SVMperfRun
 from certsvm.training.loop import train
 
 Array = NDArray[np.float64]

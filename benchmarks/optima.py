@@ -20,8 +20,8 @@ SOLVERS: dict[str, tuple[Solver, float]] = {
     "auto, 1e-6": (Auto(), 1e-6),
     "sgd-s": (SGDs(), 0.01),
     "sgd-m": (SGDm(), 0.01),
-    "sgd-s, published": (SGDs(published=True), 0.01),
-    "sgd-m, published": (SGDm(published=True), 0.01),
+    "sgd-s, no windows": (SGDs(windows=0), 0.01),
+    "sgd-m, no windows": (SGDm(windows=0), 0.01),
 }
 MAX_SECONDS = 5.0
 

@@ -14,7 +14,7 @@ certsvm keeps a few snapshots, so that it can count the errors of a *window* of 
 # The same weights, another proof
 # -------------------------------
 #
-# ``SGDs(published=True)`` is the algorithm of the paper, ``SGDs()`` the default. Both present the
+# ``SGDs(windows=0)`` has the dual points of the paper, ``SGDs()`` is the default. Both present the
 # rows in the same order and pass through the same weights: windows change the proof and nothing
 # else.
 
@@ -24,7 +24,7 @@ from certsvm import LinearSVC, compare, demo
 from certsvm.solvers import SGDs
 
 X, y = demo.text_like(n_documents=8_000, n_words=10_000, length=50)
-published, windows = SGDs(published=True), SGDs()
+published, windows = SGDs(windows=0), SGDs()
 comparison = compare(X, y, solvers=[published, windows], C=0.5, tol=1e-4, max_iter=250)
 print(comparison)
 

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,16 @@ from benchmarks.paper import accurate, lengths, page, report, unfolded
 from benchmarks.paper.__main__ import main
 from benchmarks.paper.claims import CLAIMS, Claim
 from benchmarks.paper.sets import RECIPES, Where, sets
-from benchmarks.paper.systems import ACCURACY, SYSTEMS, ByGap, ByPasses, ByRule, Gaps, Task
+from benchmarks.paper.systems import (
+    ACCURACY,
+    SYSTEMS,
+    ByGap,
+    ByPasses,
+    ByRule,
+    Gaps,
+    Task,
+    published,
+)
 from benchmarks.paper.tables import TABLES, combined
 from benchmarks.paper.verdicts import (
     CONFIRMED,
@@ -45,7 +53,7 @@ from benchmarks.paper.verdicts import (
 from benchmarks.reference import Reference
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import Newton, Pegasos, SGDs
+from certsvm.solvers import Newton, Pegasos
 from certsvm.solvers.base import Options
 from certsvm.training.loop import train
 
@@ -268,10 +276,12 @@ def test_the_run_stops_where_the_search_did(name: str) -> None:
     assert outcome.proved <= outcome.value
     # One pass earlier it was less accurate, or no eps would have stopped it.
     if name == "SGD-s":
-        earlier = replace(SGDs(published=True), T_max=outcome.epochs - 1)
-        result = train(on.problem, earlier, tol=1e-9, max_iter=10**6, seed=0)
-        gap = result.certificate.relative_gap
-        assert on.accuracy(result.w) > ACCURACY or not gap < 0.99 * outcome.value
+        always = published(on.problem, system.solver, 1e-9, 1e12, 60.0, 0)
+        earlier = next(look for look in always if look.passes == outcome.passes - 1)
+        assert (
+            on.optimum.accuracy(earlier.primal) > ACCURACY
+            or not earlier.primal / earlier.dual - 1 < 0.99 * outcome.value
+        )
 
 
 @pytest.mark.parametrize("name", ["Pegasos", "SGD-r", "SvmSgd, single"])
@@ -324,7 +334,7 @@ def test_a_failure_is_a_cell_too(name: str) -> None:
 
 
 def test_weights_that_are_not_finite_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    from certsvm.solvers.pegasos import PegasosRun
+    from certsvm.solvers.published.pegasos import PegasosRun
 
     monkeypatch.setattr(PegasosRun, "candidates", lambda self: iter([np.full(64, np.nan)]))
     assert SYSTEMS["Pegasos"].measure(task(), 1).failure == "numerical failure"
@@ -336,10 +346,8 @@ def test_one_run_shows_where_each_coefficient_would_have_stopped() -> None:
     assert "failure" not in cell
     assert cell["J"] / cell["L"] - 1 <= 0.003
     for f, T in cell["T by f"].items():
-        result = train(
-            problem, SGDs(published=True, f=float(f)), tol=0.003, max_iter=100_000, seed=0
-        )
-        assert result.epochs == T if T is not None else result.epochs > cell["epochs"]
+        *_, last = published(problem, accurate.SOLVERS["SGD-s"], 0.003, float(f), 60.0, 0)
+        assert last.epochs == T if T is not None else last.epochs > cell["epochs"]
     assert cell["T by f"][str(cell["f"] or accurate.COEFFICIENTS[-1])] == cell["epochs"]
 
 
@@ -395,7 +403,7 @@ def test_the_length_of_w_obeys_the_bounds_of_the_paper(seed: int, C: float) -> N
 
 
 def test_a_system_that_comes_no_nearer_has_stalled(monkeypatch: pytest.MonkeyPatch) -> None:
-    from certsvm.solvers.pegasos import PegasosRun
+    from certsvm.solvers.published.pegasos import PegasosRun
 
     far = itertools.chain([2.0, 1.0], itertools.repeat(3.0))
     monkeypatch.setattr(PegasosRun, "candidates", lambda self: iter([np.full(64, next(far))]))

@@ -24,7 +24,7 @@ from tests.certificates.test_chords import an_end
 from tests.exact import exact_optimum, exact_rows
 from tests.problems import Case, cases, exact, exact_dot, squared_distance
 
-SOLVERS: list[Solver] = [DCD(), SGDs(), SGDs(published=True), WorkingSet(), Pegasos()]
+SOLVERS: list[Solver] = [DCD(), SGDs(), SGDs(windows=0), WorkingSet(), Pegasos()]
 finite = st.floats(allow_nan=False, allow_infinity=False)
 moderate = st.one_of(st.floats(-1e100, 1e100), st.floats(-10, 10), st.integers(-3, 3).map(float))
 

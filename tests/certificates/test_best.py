@@ -29,14 +29,6 @@ def test_the_ledger_keeps_the_best_of_each_kind() -> None:
     assert (certificate.primal, certificate.dual, certificate.bound) == (2.0, 1.5, "good")
 
 
-def test_the_published_ledger_keeps_the_latest() -> None:
-    problem = Problem(Rows(np.eye(2)), [1, -1])
-    ledger = BestBounds(problem, 0.1, keep_best=False)
-    ledger.offer_dual(DualPoint(1.5, np.zeros(2), "good"))
-    ledger.offer_dual(DualPoint(1.0, np.array([2.0, 0.0]), "negative"))
-    assert ledger.certificate().dual == -1.0
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_the_ledger_ignores_what_is_no_number(value: float) -> None:
     ledger = BestBounds(Problem(Rows(np.eye(2)), [1, -1]), 0.1)

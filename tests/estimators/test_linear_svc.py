@@ -229,12 +229,12 @@ def test_a_solver_without_bound_does_not_warn(binary: Any, recwarn: Any) -> None
 
 
 def test_a_configured_solver(binary: Any) -> None:
-    solver = SGDs(published=True, f=2.0)
+    solver = SGDs(windows=0, f=2.0)
     clf = clone(LinearSVC(C=0.01, solver=solver, random_state=0, max_iter=5000))
     assert clf.solver == solver
     clf.fit(*binary)
     assert clf.solver_ == "sgd-s"
-    assert clf.certificate_.scale == 1.0
+    assert clf.certificate_.bound.startswith("epochs 1 to")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from sklearn.datasets import make_classification
 
 from certsvm import compare
 from certsvm.solvers import SOLVERS, SGDs, SvmSgd
-from certsvm.solvers.ocas import OCASRun
+from certsvm.solvers.published.ocas import OCASRun
 
 X, y = make_classification(n_samples=300, n_features=8, flip_y=0.1, random_state=0)
 
@@ -68,8 +68,8 @@ def test_without_a_dual_solver_the_bound_is_found_afterwards() -> None:
 
 
 def test_one_solver_in_two_forms() -> None:
-    comparison = compare(X, y, solvers=["sgd-s", SGDs(published=True)], C=0.1, max_iter=20)
-    assert list(comparison.results) == ["sgd-s", "sgd-s(published=True)"]
+    comparison = compare(X, y, solvers=["sgd-s", SGDs(windows=0)], C=0.1, max_iter=20)
+    assert list(comparison.results) == ["sgd-s", "sgd-s(windows=0)"]
 
 
 def test_a_rate_that_suits_the_whole_is_not_refused_on_a_few_rows() -> None:

@@ -8,7 +8,7 @@ import pytest
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, SGDQN, Options, SGDs, Start, SvmSgd
-from certsvm.solvers.base import float_type, require, require_positive
+from certsvm.solvers.base import float_type
 from certsvm.training.loop import train
 from tests.problems import noisy
 
@@ -45,7 +45,7 @@ def test_a_start_in_single_precision_is_widened() -> None:
 def test_single_precision_is_single() -> None:
     for solver in (SvmSgd(precision="single"), SGDQN(precision="single")):
         run = solver.start(noisy(), Options(np.random.default_rng(0)))
-        vector = run._state.v if isinstance(solver, SvmSgd) else run._state.w
+        vector = run._state._v if isinstance(solver, SvmSgd) else run._state._w
         assert vector.dtype == np.float32
         run.epoch()
         assert next(run.candidates()).dtype == np.float64
@@ -59,30 +59,9 @@ def test_a_checked_start_is_a_copy() -> None:
     assert not start.alpha.any()
 
 
-def test_a_run_begins_where_its_options_say() -> None:
-    problem, rng = noisy(), np.random.default_rng(0)
-    assert not Options(rng).first_w(problem).any()
-    assert Options(rng).first_t(problem) == 0
-    options = Options(rng, start=Start(np.arange(5.0), epochs=3))
-    options.first_w(problem)[0] = 7.0
-    np.testing.assert_array_equal(options.first_w(problem), np.arange(5.0))
-    assert options.first_t(problem) == 3 * problem.m
-
-
 def test_the_label_names_what_is_not_default() -> None:
     assert SGDs().label == "sgd-s"
-    assert SGDs(windows=2, published=True).label == "sgd-s(published=True, windows=2)"
-
-
-def test_errors_name_the_solver_and_the_parameter() -> None:
-    with pytest.raises(ValueError, match="DCD: it cannot"):
-        require(False, DCD(), "it cannot")
-    require_positive(DCD(eps=None), "eps")
-    broken = DCD()
-    for value in (0.0, -1.0, np.nan):
-        object.__setattr__(broken, "eps", value)
-        with pytest.raises(ValueError, match="DCD: eps must be > 0, got"):
-            require_positive(broken, "eps")
+    assert SGDs(windows=2, shuffled=True).label == "sgd-s(windows=2, shuffled=True)"
 
 
 @pytest.mark.parametrize("scale", [1e10, 1e-10])

@@ -50,8 +50,8 @@ Cases = st.SearchStrategy[Case]
 CERTIFYING: list[Solver] = [
     SGDs(),
     SGDm(),
-    SGDs(published=True),
-    SGDm(published=True),
+    SGDs(windows=0),
+    SGDm(windows=0),
     SGDs(windows=1),
     SGDm(precision="single"),
     DCD(),
@@ -60,7 +60,6 @@ CERTIFYING: list[Solver] = [
     MPU(delta=0.5),
     MPU(precision="single"),
     OCAS(),
-    OCAS(idle_rounds=2),
     SVMperf(),
     WorkingSet(),
     WorkingSet(omega=1.0, shuffled=True),

@@ -63,7 +63,7 @@ def test_what_the_gap_is_made_of(case: Case, sigma: float, seed: int) -> None:
     w = rng.standard_normal(size=(Y.shape[1],))
     short = 1.0 - Y @ w
     unclipped, alpha = np.empty_like(s), np.empty_like(s)
-    smoothed_alpha(HINGE, Y @ w, s, 0.5 * C * s, sigma * C, C, unclipped, alpha)
+    smoothed_alpha(HINGE, Y @ w, s, 0.5 * C * s, sigma * C, C, unclipped, alpha, alpha.copy())
     assert ((alpha >= 0.0) & (alpha <= C * s)).all()
     w_alpha = alpha @ Y
     J = 0.5 * (w @ w) + C * (s @ np.maximum(0.0, short))

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from certsvm.certificates.dual import dual_bound
 from certsvm.solvers import Options, SGDm, SGDs, Start
 from certsvm.training.loop import train
-from certsvm.training.result import SOLVER_FINISHED, TARGET_MET
 from tests.problems import Case, cases, noisy
 
 seeds = st.integers(0, 2**32 - 1)
+AS_PUBLISHED: dict[str, Any] = {"windows": 0, "shuffled": False}
 
 
 class Paper:
@@ -63,41 +63,18 @@ def assert_follows_the_paper(solver: SGDs, case: Case, seed: int, *, multiple: b
 
 @given(case=cases(dyadic=True, weighted=False), seed=seeds)
 def test_the_published_sequence(case: Case, seed: int) -> None:
-    assert_follows_the_paper(SGDs(published=True), case, seed, multiple=False)
+    assert_follows_the_paper(SGDs(**AS_PUBLISHED), case, seed, multiple=False)
 
 
 @pytest.mark.parametrize("make", [SGDs, SGDm])
 def test_the_improvements_leave_the_sequence_alone(make: type[SGDs]) -> None:
     runs = [
-        s.start(noisy(), Options(np.random.default_rng(5))) for s in (make(), make(published=True))
+        s.start(noisy(), Options(np.random.default_rng(5))) for s in (make(), make(**AS_PUBLISHED))
     ]
     for _ in range(20):
         ours, paper = (run.epoch() for run in runs)
         assert (ours.epochs, ours.margin_errors) == (paper.epochs, paper.margin_errors)
         np.testing.assert_array_equal(next(runs[0].candidates()), next(runs[1].candidates()))
-
-
-def test_the_published_rule_stops_on_the_latest_values_of_one_w() -> None:
-    problem = noisy()
-    result = train(problem, SGDs(published=True), tol=0.01, seed=0, max_iter=5000)
-    assert result.reason == TARGET_MET
-    last = result.history[-1]
-    assert not np.isnan(last.primal)
-    assert result.certificate.primal == last.primal
-    assert result.certificate.scale == 1.0
-    # Every computation but those near the end was spared.
-    computed = ~np.isnan(result.history["primal"])
-    guess = result.history["primal_estimate"] / result.history["dual"] - 1
-    worth_it = (guess <= 1.2 * 0.01) & (result.history["dual"] > 0)
-    np.testing.assert_array_equal(computed, worth_it)
-
-
-@pytest.mark.parametrize("solver", [SGDs(T_max=7), SGDm(T_max=21), SGDm(T_max=7)], ids=repr)
-def test_t_max(solver: SGDs) -> None:
-    result = train(noisy(), solver, tol=0.0, seed=0)
-    assert result.reason == SOLVER_FINISHED
-    assert result.epochs == solver.T_max
-    assert np.isfinite(result.certificate.primal)
 
 
 @pytest.mark.parametrize("solver", [SGDs(), SGDm()], ids=repr)
@@ -152,14 +129,9 @@ def test_rows_without_weight_are_absent(case: Case, seed: int) -> None:
     np.testing.assert_allclose(a.certificate.dual, b.certificate.dual, rtol=1e-12)
 
 
-def test_an_order_cannot_be_asked_of_the_published_algorithm() -> None:
-    with pytest.raises(ValueError, match="SGDs: shuffled has no effect with published=True"):
-        SGDs(published=True, shuffled=True)
-
-
 @pytest.mark.parametrize(
     "arguments",
-    [{"f": 0.0}, {"T_max": 0}, {"windows": -1}, {"spacing": 1.0}, {"precision": "half"}],
+    [{"f": 0.0}, {"windows": -1}, {"precision": "half"}],
 )
 def test_bad_parameters(arguments: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"SGDs: {next(iter(arguments))} must be"):

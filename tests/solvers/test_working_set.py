@@ -11,7 +11,7 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, Options, Start, WorkingSet
-from certsvm.solvers.working_set import WorkingSetRun, ascending, sweep
+from certsvm.solvers.working_set import WorkingSetRun, sweep
 from certsvm.training.loop import train
 from tests.problems import Case, cases, nearly_parallel, noisy, optimum
 
@@ -71,12 +71,6 @@ def test_with_many_rows_per_column_the_first_sweep_is_followed_by_a_selection() 
     run = run_on(few, target=1e-4)
     run._sweep()
     assert run._active.size == few.m
-
-
-@pytest.mark.parametrize("size", [1, 20, 99, 100])
-def test_rows_in_ascending_order(size: int) -> None:
-    rows = np.random.default_rng(0).permutation(100)[:size]
-    np.testing.assert_array_equal(ascending(rows, 100), np.sort(rows))
 
 
 def test_j_comes_from_the_solver_and_is_true() -> None:

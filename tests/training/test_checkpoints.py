@@ -173,7 +173,7 @@ def test_crashes_cost_few_passes(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "solver",
-    [SGDs(precision="single"), SGDs(published=True, T_max=10), MPU(precision="single"), SvmSgd()],
+    [SGDs(precision="single"), MPU(precision="single"), SvmSgd()],
     ids=lambda solver: solver.label,
 )
 def test_parameters_are_no_obstacle(solver: Solver, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from certsvm.data.streams import BlockStream
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.problem.streamed import StreamedProblem
-from certsvm.solvers import Auto, Newton, SGDm, SGDs, make_solver
+from certsvm.solvers import Auto, Newton, SGDm, SGDs, WorkingSet, make_solver
 from certsvm.solvers.second_order import small
 from certsvm.training import result as training
 from certsvm.training.history import History
@@ -52,9 +52,8 @@ def test_the_history_has_a_record_for_each_pass(problem: Problem) -> None:
     assert last.relative_gap == result.certificate.relative_gap
 
 
-@pytest.mark.parametrize("published", [False, True])
-def test_max_iter(problem: Problem, published: bool) -> None:
-    result = train(problem, SGDs(published=published), tol=0.0, max_iter=7, seed=0)
+def test_max_iter(problem: Problem) -> None:
+    result = train(problem, SGDs(), tol=0.0, max_iter=7, seed=0)
     assert result.reason == training.OUT_OF_PASSES
     assert result.passes == len(result.history) == 7
     assert np.isfinite(result.certificate.primal)
@@ -233,8 +232,7 @@ def test_an_interrupt_returns_what_was_proved(problem: Problem) -> None:
 
 
 def test_an_interrupt_before_any_exact_computation_still_certifies(problem: Problem) -> None:
-    solver = SGDs(published=True)
-    cut = train(problem, solver, tol=1e-9, seed=0, callbacks=[interrupt_after(3)])
+    cut = train(problem, WorkingSet(), tol=1e-9, seed=0, callbacks=[interrupt_after(1)])
     assert np.isnan(cut.history["primal"]).all()
     assert np.isfinite(cut.certificate.primal)
     assert cut.certificate.primal >= cut.certificate.dual

@@ -65,25 +65,17 @@ class PrimalPoint(NamedTuple):
 class BestBounds:
     """The bounds of one training run, and the certificate that follows from them.
 
-    Any two bounds may be combined, so by default the best of each kind is kept. With
-    ``keep_best=False`` the latest is kept, as in the paper. ``keep_vector`` keeps a copy of
-    sum_k alpha_k y_k, too.
+    Any two bounds may be combined, so the best of each kind is kept. ``keep_vector`` keeps a copy
+    of sum_k alpha_k y_k, too.
     """
 
-    def __init__(
-        self,
-        problem: BaseProblem,
-        target: float,
-        *,
-        keep_best: bool = True,
-        keep_vector: bool = False,
-    ) -> None:
+    def __init__(self, problem: BaseProblem, target: float, *, keep_vector: bool = False) -> None:
         self.target = target
         # One object, so that an interrupt cannot fall between w and its J.
         self._best = PrimalPoint()
         self.dual: DualBound = DualBound(Bound(0.0, 0.0), 1.0, PRIMAL_ONLY)
         self._problem = problem
-        self._keep_best, self._keep_vector = keep_best, keep_vector
+        self._keep_vector = keep_vector
 
     @property
     def w(self) -> Vector | None:
@@ -97,7 +89,7 @@ class BestBounds:
 
     def offer_primal(self, w: Vector, bound: Bound) -> None:
         """Note J at ``w``."""
-        if math.isfinite(bound.high) and (not self._keep_best or bound.high < self.primal.high):
+        if math.isfinite(bound.high) and bound.high < self.primal.high:
             self._best = PrimalPoint(w.copy(), bound)
 
     def offer_zero(self) -> None:
@@ -108,11 +100,9 @@ class BestBounds:
 
     def offer_dual(self, point: DualPoint) -> None:
         """Note a feasible dual point."""
-        bound, scale = dual_bound(point, scaled=self._keep_best)
-        if not math.isfinite(bound.low):
-            return
-        # The first bound is L = 0, at alpha = 0. The paper's L is recorded even if it is negative.
-        if not self._keep_best or bound.low > self.dual.bound.low:
+        bound, scale = dual_bound(point)
+        # The first bound is L = 0, at alpha = 0.
+        if math.isfinite(bound.low) and bound.low > self.dual.bound.low:
             alpha = None
             if point.alpha is not None:
                 problem = self._problem

@@ -55,7 +55,7 @@ def require_memory(memory: int, source: StreamSource, settings: Settings, *, wit
 
 def _further_matrices(source: StreamSource, n_jobs: int) -> int:
     """How many matrices a block takes more than a few rows do."""
-    from certsvm.solvers.second_order.hessian import gram_matrices
+    from certsvm.solvers.second_order.directions import gram_matrices
 
     stream = source.stream
     # Blocks are of about the same size.

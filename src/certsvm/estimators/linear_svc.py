@@ -95,7 +95,7 @@ class LinearSVC(
         ``"sgd-r"``, ``"pegasos"``, ``"norma"``, ``"svmsgd"`` and ``"sgd-qn"`` have no dual bound,
         so they cannot tell when ``tol`` is reached and run until a limit; ``certsvm.bound``
         certifies their answer afterwards. A configured object, such as
-        ``certsvm.solvers.SGDs(published=True)``, is accepted too.
+        ``certsvm.solvers.SGDs(windows=0)``, is accepted too.
         ``"auto"`` chooses between "working-set" and "newton" by their predicted cost and may
         switch once; ``solver_`` records the choice. It solves small problems to machine
         precision. The squared hinge is minimised by ``"auto"``, ``"working-set"``, ``"newton"``,

@@ -5,11 +5,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.kernels.jit import kernel
+from certsvm.kernels.jit import reordering_kernel
 from certsvm.kernels.rows import Vector
 
 
-@kernel
+@reordering_kernel
 def solve_small_system(A: NDArray[np.float64], b: Vector) -> bool:
     """Replace b by A^-1 b, given the lower triangle of A; False if A is not positive definite.
 

@@ -8,18 +8,18 @@ from certsvm.scalars import plain_numbers
 from certsvm.solvers.auto import Auto
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.dcd import DCD
-from certsvm.solvers.mpu import MPU
 from certsvm.solvers.newton import Newton
-from certsvm.solvers.norma import NORMA
-from certsvm.solvers.ocas import OCAS
-from certsvm.solvers.pegasos import Pegasos
+from certsvm.solvers.published.mpu import MPU
+from certsvm.solvers.published.norma import NORMA
+from certsvm.solvers.published.ocas import OCAS
+from certsvm.solvers.published.pegasos import Pegasos
+from certsvm.solvers.published.sgd_qn import SGDQN
+from certsvm.solvers.published.svmperf import SVMperf
+from certsvm.solvers.published.svmsgd import SvmSgd
 from certsvm.solvers.sgd_m import SGDm
-from certsvm.solvers.sgd_qn import SGDQN
 from certsvm.solvers.sgd_r import SGDr
 from certsvm.solvers.sgd_s import SGDs
 from certsvm.solvers.smoothed_newton import SmoothedNewton
-from certsvm.solvers.svmperf import SVMperf
-from certsvm.solvers.svmsgd import SvmSgd
 from certsvm.solvers.working_set import WorkingSet
 
 SOLVERS: dict[str, type[Solver]] = {

@@ -60,7 +60,7 @@ from certsvm.problem.room import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.newton import Newton, NewtonRun
 from certsvm.solvers.second_order import small
-from certsvm.solvers.second_order.sample import sample_size
+from certsvm.solvers.second_order.schedule import sample_size
 from certsvm.solvers.sgd_s import SGDs
 from certsvm.solvers.shared.order import Order
 from certsvm.solvers.smoothed_newton import SmoothedNewton
@@ -95,20 +95,18 @@ _SWITCHED = f"{WorkingSet.name}, then {Newton.name}"
 
 
 class Steps(NamedTuple):
-    """The steps of Newton that ``auto`` expects."""
+    """The steps of Newton that ``auto`` expects.
+
+    To one per cent, then more for each digit, and for each column per row up to a limit; before
+    these on a sample, if there is one. From a good alpha, so many and those for each digit.
+    """
 
     to_one_per_cent: float
-    """Without regard to the shape of the data."""
     per_digit: float
-    """More, for each further digit."""
     per_column: float
-    """More, for each column per row."""
     most_for_columns: float
-    """At most so many of these."""
     on_sample: float
-    """Before these, if there is a sample."""
     from_good_alpha: float
-    """Without regard to the digits to be gained, from an alpha that is good."""
 
 
 _STEPS = Steps(7.0, 5.0, 100.0, 30.0, on_sample=15.0, from_good_alpha=5.0)
@@ -142,18 +140,16 @@ class Auto(Solver):
         """Begin a run."""
         if isinstance(problem, Problem):
             return AutoRun(problem, options, self.shuffled)
-        solver: Solver = self.for_stream(
-            problem.dimension, problem.loss, free_intercept=problem.free_intercept
-        )
+        free = problem.free_intercept
+        solver: Solver = self.for_stream(problem.dimension, problem.loss, free_intercept=free)
         return solver.start(problem, options)
 
     def for_stream(
         self, dimension: int, loss: Loss = HINGE, *, free_intercept: bool = False
     ) -> SmoothedNewton | SGDs:
         """The solver for a stream."""
-        if dimension <= _MOST_COLUMNS_OF_STREAM or not SGDs.solves(
-            loss, free_intercept=free_intercept
-        ):
+        few = dimension <= _MOST_COLUMNS_OF_STREAM
+        if few or not SGDs.solves(loss, free_intercept=free_intercept):
             return SmoothedNewton()
         return SGDs(shuffled=self.shuffled)
 
@@ -162,27 +158,26 @@ class AutoRun(Run):
     """Working sets, Newton, or first one and then the other, on one problem."""
 
     computes_primal = True
+    _run: WorkingSetRun | NewtonRun
 
     def __init__(self, problem: Problem, options: Options, shuffled: bool | None = None) -> None:
         self._problem = problem
         self._options = options
         self._passes = 0
-        self._has_room = has_room_for_newton(problem)
         self._refinement: Refinement | None = None
-        if self._has_room and is_small(problem):
-            start = None
-            if small.solves(problem):
-                start = small.solved_start(problem)
+        if is_small(problem):
+            start = small.solved_start(problem) if small.solves(problem) else None
             self._refinement = Refinement(_PATIENCE if start is None else _PATIENCE_IF_SOLVED)
-            if start is not None:
-                options = replace(options, start=start, resumed=False)
+            options = options if start is None else replace(options, start=start, resumed=False)
         self._run: WorkingSetRun | NewtonRun
         self.solver_name = Newton.name
         if self._refinement is None:
             order = Order(problem, options.rng, shuffled=shuffled)
             passes = _LEAST_PASSES_IF_SMOOTH if problem.loss.is_smooth else _LEAST_PASSES
             visits = passes * problem.m * visit_cost(problem, in_order=order.in_order)
-            if visits <= self._newton_cost(0.01) and not self._starts_near(order):
+            if visits <= newton_cost(problem, 0.01, options.team.n_jobs) and not self._starts_near(
+                order
+            ):
                 self.solver_name = WorkingSet.name
                 self._run = WorkingSetRun(WorkingSet(), problem, options, order)
                 return
@@ -196,15 +191,10 @@ class AutoRun(Run):
             return True
         if start is None or start.alpha is None or self._options.target > _ACCURATE:
             return False
-        if not self._has_room or system_size(problem) > _LARGEST_SIZE:
+        if not has_room_for_newton(problem):
             return False
         visit = visit_cost(problem, in_order=order.in_order)
         return step_cost(problem, self._options.team.n_jobs) <= _CHEAP_STEP * problem.m * visit
-
-    def _newton_cost(self, target: float, gap: float = math.inf) -> float:
-        if not self._has_room:
-            return math.inf
-        return newton_cost(self._problem, target, self._options.team.n_jobs, gap)
 
     def _newton(self, options: Options) -> NewtonRun:
         return Newton(max_size=_LARGEST_SIZE).start_in_memory(self._problem, options)
@@ -224,7 +214,8 @@ class AutoRun(Run):
             # The first estimates mean little.
             return False
         visit = visit_cost(self._problem, in_order=run.in_order)
-        newton = self._newton_cost(self._options.target, run.gap)
+        options = self._options
+        newton = newton_cost(self._problem, options.target, options.team.n_jobs, run.gap)
         left, spent = run.outlook() * visit, run.visited * visit
         # However much was spent, there is no point in switching shortly before the end.
         return _OPTIMISM * left > newton or (spent > 2.0 * newton and left > 0.5 * newton)
@@ -233,7 +224,7 @@ class AutoRun(Run):
         start = None
         if run.gap <= _GOOD_ALPHA:
             start = Start(next(run.candidates()).copy(), 1, run.alpha)
-        self._run = self._newton(replace(self._options, start=start, resumed=False))
+        self._run = self._newton(replace(self._options, start=start))
         self.solver_name = _SWITCHED
 
     def candidates(self) -> Iterator[Vector]:
@@ -257,10 +248,8 @@ class Refinement:
     """Decides whether to continue once the target is met."""
 
     def __init__(self, patience: int = _PATIENCE) -> None:
-        self._patience = patience
-        self._best = math.inf
-        self._since = 0
-        self._steps = 0
+        self._patience, self._best = patience, math.inf
+        self._since, self._steps = 0, 0
 
     def goes_on(self, gap: float) -> bool:
         """Whether the gap has fallen recently, and can still fall."""
@@ -314,11 +303,11 @@ def products_cost(problem: Problem, n_jobs: int = 1) -> float:
 
 
 def newton_cost(problem: Problem, target: float, n_jobs: int = 1, gap: float = math.inf) -> float:
-    """The cost of Newton to the accuracy ``target``; infinite if its systems are too large.
+    """The cost of Newton to the accuracy ``target``; infinite without room for its systems.
 
     ``gap`` is the relative gap of the alpha to start from.
     """
-    if system_size(problem) > _LARGEST_SIZE:
+    if not has_room_for_newton(problem):
         return math.inf
     step = step_cost(problem, n_jobs)
     steps = _STEPS_IF_SMOOTH if problem.loss.is_smooth else _STEPS
@@ -335,11 +324,11 @@ def newton_cost(problem: Problem, target: float, n_jobs: int = 1, gap: float = m
 
 
 def has_room_for_newton(problem: Problem) -> bool:
-    """Whether Newton's matrices fit in memory."""
-    needed = 8 * _MATRICES * system_size(problem) ** 2
-    if needed <= _ALWAYS_ROOM or system_size(problem) > _LARGEST_SIZE:
-        # Too large systems are ruled out by their cost.
-        return True
+    """Whether Newton's systems are not too large, and its matrices fit in memory."""
+    size = system_size(problem)
+    needed = 8 * _MATRICES * size**2
+    if size > _LARGEST_SIZE or needed <= _ALWAYS_ROOM:
+        return size <= _LARGEST_SIZE
     available = available_memory()
     return available is None or needed <= available
 
@@ -361,6 +350,5 @@ def is_small(problem: Problem) -> bool:
     >>> is_small(Problem(Rows(np.ones((100_000, 10))), np.ones(100_000)))
     False
     """
-    if system_size(problem) > _LARGEST_SIZE:
-        return False
-    return step_cost(problem) <= _SMALL and products_cost(problem) <= _SMALL
+    cheap = step_cost(problem) <= _SMALL and products_cost(problem) <= _SMALL
+    return cheap and has_room_for_newton(problem)

@@ -198,37 +198,39 @@ class Run(ABC):
 
 
 class Solver(ABC):
-    """A configured algorithm."""
+    """A configured algorithm.
+
+    Attributes
+    ----------
+    name : str
+        The name in ``LinearSVC(solver=...)``.
+    certifies : bool
+        Whether runs have dual points; otherwise certificates are primal only.
+    warm_starts_from_alpha : bool
+        Whether a warm start goes on from the alpha of a result, which then has to be kept.
+    starts_warm : bool
+        Whether runs begin at a given start.
+    n_vectors : int
+        Vectors as long as w that training holds in memory at the same time, at least.
+    problem_type : type
+        The most general type of problem that the solver accepts.
+    losses : tuple of types
+        The losses that it minimises.
+    frees_intercept : bool
+        Whether it solves problems whose intercept is free.
+    f : float
+        J is computed once the estimated relative gap is at most f times the target.
+    """
 
     name: ClassVar[str]
-    """The name in ``LinearSVC(solver=...)``."""
-
     certifies: ClassVar[bool] = True
-    """Whether runs have dual points; otherwise certificates are primal only."""
-
     warm_starts_from_alpha: ClassVar[bool] = False
-    """Whether a warm start goes on from the alpha of a result, which then has to be kept."""
-
     starts_warm: ClassVar[bool] = True
-    """Whether runs begin at a given start."""
-
     n_vectors: ClassVar[int] = 4
-    """Vectors as long as w that training holds in memory at the same time, at least."""
-
     problem_type: ClassVar[type[Any]] = Problem
-    """The most general type of problem that the solver accepts."""
-
     losses: ClassVar[tuple[type[Any], ...]] = (Hinge,)
-    """The losses that it minimises."""
-
     frees_intercept: ClassVar[bool] = False
-    """Whether it solves problems whose intercept is free."""
-
-    published: bool = False
-    """Whether to follow the paper exactly: latest bounds instead of best bounds, unscaled."""
-
     f: float = 1.2
-    """J is computed once the estimated relative gap is at most f times the target."""
 
     @property
     def label(self) -> str:

@@ -105,7 +105,7 @@ class DCDRun(DualCoordinateRun):
     def _activate_all(self) -> None:
         self._order = self._problem.active.copy()
         # The gradients beyond which a row at an end of its box leaves the active set.
-        self._thresholds = (-math.inf, math.inf)
+        self._thresholds = -math.inf, math.inf
         self._shrunk_loss = 0.0
 
     def epoch(self) -> Epoch:
@@ -137,26 +137,16 @@ class DCDRun(DualCoordinateRun):
                 self._spread *= 0.1
             self._activate_all()
         elif self._solver.shrinking:
-            self._thresholds = (
-                smallest if smallest < 0 else -math.inf,
-                largest if largest > 0 else math.inf,
-            )
+            low = smallest if smallest < 0 else -math.inf
+            self._thresholds = low, largest if largest > 0 else math.inf
         return False
 
 
 @kernel
 def descend(
-    loss: Loss,
-    rows: RowArrays,
-    signed_weights: Vector,
-    squared_norms: Vector,
-    C: float,
-    low: float,
-    high: float,
-    order: NDArray[np.int64],
-    alpha: Vector,
-    w: Vector,
-) -> tuple[int, int, float, float, float, float, float]:
+    loss: Loss, rows: RowArrays, signed_weights: Vector, squared_norms: Vector, C: float,
+    low: float, high: float, order: NDArray[np.int64], alpha: Vector, w: Vector,
+) -> tuple[int, int, float, float, float, float, float]:  # fmt: skip
     """Make one step on each row of ``order``, and move rows that stay active to its front.
 
     Writes ``order``, ``alpha`` and ``w``. Returns the number of rows that stay active, the number

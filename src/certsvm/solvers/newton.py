@@ -8,9 +8,9 @@ row. If the loss is the squared hinge, J itself is smooth, and there are no mult
 A step costs two passes over the rows, the Gram matrix of the free support vectors, and the solution
 of a system as large as the number of columns. With fewer rows than columns, the system is as large
 as the number of free support vectors, and the products of the rows with each other are computed
-once (``second_order.spaces``). The number of steps grows slowly with C and with the accuracy. The
-run keeps the products of w with all rows, so each step gives J, and the slope at any point along a
-direction costs no pass.
+once (``second_order.directions``). The number of steps grows slowly with C and with the accuracy.
+The run keeps the products of w with all rows, so each step gives J, and the slope at any point
+along a direction costs no pass.
 
 If there are many rows, the run begins on a random sample, which may begin on a smaller sample.
 
@@ -49,23 +49,29 @@ from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require_positive
 from certsvm.solvers.second_order.accuracy import lengthening, too_rounded
+from certsvm.solvers.second_order.directions import (
+    RowSpace,
+    gram,
+    newton_direction,
+    require_small_systems,
+)
 from certsvm.solvers.second_order.intercept import gradient_at, squared_gradient
 from certsvm.solvers.second_order.line_search import zero_of_slope
-from certsvm.solvers.second_order.sample import (
+from certsvm.solvers.second_order.schedule import (
+    MEMORY,
     SAMPLE_GAP,
     SAMPLE_STEPS,
+    Move,
+    Schedule,
     has_enough_weight,
+    rules_for,
     sample_size,
 )
-from certsvm.solvers.second_order.schedule import MEMORY, Move, Schedule, rules_for
 from certsvm.solvers.second_order.smoothing import (
     clipped_sum,
     free_support_vectors,
-    move_alpha,
     smoothed_alpha,
 )
-from certsvm.solvers.second_order.spaces import space_of
-from certsvm.solvers.second_order.systems import require_small_systems
 from certsvm.solvers.shared.dual_start import starting_alpha
 from certsvm.solvers.smoothed_newton import SmoothedNewton
 
@@ -110,9 +116,9 @@ class Newton(Solver):
 
     def start(self, problem: SummableProblem, options: Options) -> Run:
         """Begin a run; on a stream, a run of ``SmoothedNewton``."""
-        if not isinstance(problem, Problem):
-            return SmoothedNewton(self.max_size, self.samples).start(problem, options)
-        return self.start_in_memory(problem, options)
+        if isinstance(problem, Problem):
+            return self.start_in_memory(problem, options)
+        return SmoothedNewton(self.max_size, self.samples).start(problem, options)
 
     def start_in_memory(self, problem: Problem, options: Options) -> NewtonRun:
         """Begin a run on rows in memory."""
@@ -131,7 +137,9 @@ class NewtonRun(Run):
         self._team = options.team
         # For work in proportion to the number of rows alone.
         self._row_team = options.team if problem.n_rows >= _LEAST_SHARED else ALONE
-        self._space = space_of(problem, options.team)
+        self._space = None
+        if problem.n_rows < problem.dimension:
+            self._space = RowSpace(problem, options.team)
         self._target = options.target
         self._keep_alpha = options.keep_alpha
         self._best = BestValues()
@@ -142,9 +150,8 @@ class NewtonRun(Run):
         # Arrays with an entry per row are reused: allocating them costs as much as filling them.
         self._rows = np.empty(problem.rows.n_rows, dtype=np.int64)
         self._unclipped = np.empty(problem.rows.n_rows)
-        self._alpha = np.empty(problem.rows.n_rows)
-        # The alpha for which sum_k alpha_k y_k is known, the last change, and the dual point.
-        self._summed_alpha, self._change = np.zeros((2, problem.rows.n_rows))
+        # alpha(w), and its last change; the dual point of alpha, if it is known.
+        self._alpha, self._change = np.zeros((2, problem.rows.n_rows))
         self._summed: DualPoint | None = None
         # A dual point from between two steps, if it is the best so far.
         self._between: DualPoint | None = None
@@ -180,17 +187,18 @@ class NewtonRun(Run):
     def _evaluate(self) -> None:
         """Compute alpha(w), its dual point and J(w) from w and its products."""
         problem, sigma = self._problem, self.sigma
+        # Until the point is known, alpha and the last point do not belong together.
+        before, self._summed = self._summed, None
 
-        def alpha_in(first: int, last: int) -> None:
+        def alpha_in(first: int, last: int) -> int:
             part = slice(first, last)
-            smoothed_alpha(
+            return smoothed_alpha(
                 problem.loss, self._products.values[part], problem.weights[part],
                 self._alpha_hat[part], sigma, problem.C, self._unclipped[part],
-                self._alpha[part],
+                self._alpha[part], self._change[part],
             )  # fmt: skip
 
-        self._share(alpha_in)
-        self._sum_up()
+        self._sum_up(before, sum(self._share(alpha_in)))
         self._primal = self._products.primal_bound(self._team)
         self._best.offer(self._primal.value, dual_bound(self._point)[0].value)
         if too_rounded(self._primal.rounding, self._best):
@@ -208,31 +216,18 @@ class NewtonRun(Run):
         bound = longer.primal_bound(self._team)
         return (longer.w, bound) if bound.high < self._primal.high else (self.w, self._primal)
 
-    def _sum_up(self) -> None:
-        """Compute the dual point of alpha and the gradient."""
-        if self._problem.free_intercept:
-            sums = class_sums(self._problem, self._alpha, self._team)
-            self._gradient = gradient_at(self._problem, self.w, sums.w)
-            self._summed = sums.point("multipliers")
-            balanced = balancing(self._problem, self._alpha)
+    def _sum_up(self, before: DualPoint | None, changes: int) -> None:
+        """Compute the dual point of alpha and the gradient.
+
+        The point is updated from the one ``before`` if alpha changed on few rows.
+        """
+        problem = self._problem
+        if problem.free_intercept:
+            sums = class_sums(problem, self._alpha, self._team)
+            self._gradient = gradient_at(problem, self.w, sums.w)
+            balanced = balancing(problem, self._alpha)
             self._point = sums.point("multipliers", balanced if self._keep_alpha else None)
             return
-        self._point = self._dual_point()
-        # The next step overwrites alpha, so the point returns a copy.
-        self._point = replace(self._point, alpha=self._alpha.copy if self._keep_alpha else None)
-        self._gradient = self.w - self._point.w
-
-    def _dual_point(self) -> DualPoint:
-        """The dual point of alpha, updated from the last one if alpha changed on few rows."""
-        problem, before = self._problem, self._summed
-        # Until the point is known, alpha and the last point do not belong together.
-        self._summed = None
-
-        def move(first: int, last: int) -> int:
-            part = slice(first, last)
-            return move_alpha(self._alpha[part], self._summed_alpha[part], self._change[part])
-
-        changes = sum(self._share(move))
         if (
             before is None
             or changes > _FEW_CHANGES * problem.m
@@ -242,7 +237,9 @@ class NewtonRun(Run):
         else:
             point = moved_point(problem, before, self._change, self._alpha, self._team)
         self._summed = point
-        return point
+        # The next step overwrites alpha, so the point returns a copy.
+        self._point = replace(point, alpha=self._alpha.copy if self._keep_alpha else None)
+        self._gradient = self.w - point.w
 
     def epoch(self) -> Epoch:
         """Make one Newton step, on a new smooth problem if the last one is solved."""
@@ -256,7 +253,11 @@ class NewtonRun(Run):
             self._begin_problem(move)
         free = self._free_support_vectors()
         weights = response_slope(problem.loss, self.sigma, problem.C) * problem.weights[free]
-        direction = self._space.direction(free, weights, self.w, self._gradient)
+        if self._space is not None:
+            direction = self._space.direction(free, weights, self.w, self._gradient)
+        else:
+            G = gram(problem, free, weights, self._team)
+            direction = newton_direction(problem, G, self.w, self._gradient, self._team)
         self._along.w = direction
         self._along.compute(self._team)
         if problem.m < self._along.values.size:
@@ -285,9 +286,9 @@ class NewtonRun(Run):
     def _begin_problem(self, move: Move) -> None:
         """Begin the next smooth problem at the current w."""
         if move is Move.FROM_ZERO:
-            self._alpha[:] = 0.0
-        if move in (Move.MULTIPLIERS, Move.FROM_ZERO):
-            self._alpha_hat, self._alpha = self._alpha, self._alpha_hat
+            self._alpha_hat[:] = 0.0
+        elif move is Move.MULTIPLIERS:
+            self._alpha_hat[:] = self._alpha
         dual = self._best.dual
         self._evaluate()
         if self._best.dual > dual:

@@ -5,8 +5,7 @@ once otherwise. By Proposition 3 (``growing_margin.errors_among``), one inner pr
 of the five are margin errors, so a multiple pass costs no more than a single one. Within a pass all
 rows are presented equally often: the pass counts as ell epochs in T, and Proposition 2 holds.
 
-The paper writes "in the T-th epoch"; we read it as the T-th pass. If fewer epochs are left up to
-T_max, a multiple pass presents the rows only that often.
+The paper writes "in the T-th epoch"; we read it as the T-th pass.
 
 The estimate of J takes the loss of row k from its margin just before the first of its
 presentations in a pass. A footnote of the paper speaks of the last time that a row was presented,
@@ -24,7 +23,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from certsvm.solvers.base import require_positive
 from certsvm.solvers.sgd_s import SGDs
 
 
@@ -34,14 +32,8 @@ class SGDm(SGDs):
 
     Parameters
     ----------
-    f, T_max, published, windows, spacing, precision, shuffled
+    f, windows, precision, shuffled
         As for ``SGDs``.
-    multiplicity : int, default=5
-        Number of presentations of each row in a multiple pass.
-    period : int, default=9
-        Number of passes after which the schedule repeats.
-    single_from : int, default=5
-        Pass p is a multiple pass if 0 < p mod period < single_from.
 
     Examples
     --------
@@ -51,14 +43,6 @@ class SGDm(SGDs):
 
     name: ClassVar[str] = "sgd-m"
 
-    multiplicity: int = 5
-    period: int = 9
-    single_from: int = 5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(self, "multiplicity", "period")
-
     def ell(self, passes: int) -> int:
         """The number of presentations of each row in a pass; passes count from 1."""
-        return self.multiplicity if 0 < passes % self.period < self.single_from else 1
+        return 5 if 0 < passes % 9 < 5 else 1

@@ -19,21 +19,20 @@ estimated gap is within a factor f of the target, the training loop computes J e
 
 Given:      C, s, the rows, a random order for each pass.
 Result:     w^T, or the average w of a window, whichever has the smaller J.
-Published:  ``published=True`` gives the paper's algorithm: L^T over all passes, unscaled, the
-            latest bounds, the last w. The default adds windows, scaling and the best bounds so far;
-            the sequence of w, M and T is the same.
+Difference: the paper has L^T over all passes, the latest bounds, and the last w. Windows, multiples
+            of the dual point and the best bounds so far are ours. The sequence of w, M and T is the
+            paper's; with ``windows=0``, so are the dual points.
 
 Reference: Panagiotakopoulos and Tsampouka (2013), Sections 2 and 3 (SGD-s).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from certsvm.certificates.dual import DualPoint
+from certsvm.certificates.dual import DualPoint, dual_bound
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
@@ -53,25 +52,20 @@ class SGDs(Solver):
     f : float, default=1.2
         J is computed exactly once the estimated gap is within f times the target. With a larger f,
         J is computed earlier and more often.
-    T_max : int, default=None
-        Number of epochs after which to stop. With None, only the limits end training.
-    published : bool, default=False
-        Whether to follow the paper exactly, without windows, scaling of the dual point and best
-        bounds so far.
     windows : int, default=6
-        Number of snapshots of a for windowed certificates.
-    spacing : float, default=1.5
-        Ratio of the times of successive snapshots.
+        Number of snapshots of a for windowed certificates; 0 counts the errors of all passes, as in
+        the paper.
     precision : {"double", "single"}, default="double"
         Precision of a. Certificates are always computed in double precision. In single precision,
         the rounding of a is too large to prove a bound, so margin errors are counted by row.
     shuffled : bool, default=None
         Whether neighbouring rows are no more alike than random pairs, so that they may be presented
-        together, which is faster. None decides from a sample. Not for ``published``.
+        together, which is faster. None decides from a sample. The paper's order is random
+        throughout (False).
 
     Examples
     --------
-    >>> SGDs(published=True, T_max=100).name
+    >>> SGDs(windows=0, shuffled=False).name
     'sgd-s'
     """
 
@@ -80,23 +74,14 @@ class SGDs(Solver):
     problem_type: ClassVar[type[Any]] = PartedProblem
 
     f: float = 1.2
-    T_max: int | None = None
-    published: bool = False
     windows: int = 6
-    spacing: float = 1.5
     precision: Literal["double", "single"] = "double"
     shuffled: bool | None = None
 
     def __post_init__(self) -> None:
-        require_positive(self, "f", "T_max")
+        require_positive(self, "f")
         require(self.windows >= 0, self, f"windows must be >= 0, got {self.windows}")
         float_type(self, self.precision)
-        require(
-            not (self.published and self.shuffled),
-            self,
-            "shuffled has no effect with published=True, whose order is random throughout",
-        )
-        require(self.spacing > 1, self, f"spacing must be > 1, got {self.spacing}")
 
     def ell(self, passes: int) -> int:
         """The number of presentations of each row in a pass; passes count from 1."""
@@ -116,8 +101,6 @@ class SGDsRun(Run):
         self._problem = problem
         self._rng = options.rng
         self._passes = 0
-        # The order in the paper is random throughout.
-        self._shuffled = False if solver.published else solver.shuffled
         self._order = self._order_in(problem) if isinstance(problem, Problem) else None
         self._state = GrowingMargin(
             problem,
@@ -126,11 +109,7 @@ class SGDsRun(Run):
             keep_counts=options.keep_alpha or solver.precision == "single",
             dtype=float_type(solver, solver.precision, problem),
         )
-        self._windows = Windows(
-            self._state,
-            size=0 if solver.published else solver.windows,
-            spacing=solver.spacing,
-        )
+        self._windows = Windows(self._state, solver.windows)
         # The start of the best window; None during a pass.
         self._best: Snapshot | None = None
 
@@ -144,10 +123,6 @@ class SGDsRun(Run):
         self._best = None
         self._passes += 1
         ell = self._solver.ell(self._passes)
-        left = math.inf
-        if self._solver.T_max is not None:
-            left = self._solver.T_max - (self._T - self._windows.T_start)
-            ell = min(ell, left)
         margin_errors, loss = 0, 0.0
         for part in self._problem.parts():
             order = self._order or self._order_in(part)
@@ -161,19 +136,18 @@ class SGDsRun(Run):
             margin_errors=margin_errors,
             primal_estimate=0.5 * self._state.squared_norm + self._problem.C * loss,
             dual_estimate=dual if self._solver.precision == "single" else None,
-            finished=ell >= left,
         )
 
     def _order_in(self, part: Part) -> Order:
-        return Order(part, self._rng, shuffled=self._shuffled)
+        return Order(part, self._rng, shuffled=self._solver.shuffled)
 
     def candidates(self) -> Iterator[Vector]:
         """The last iterate, then the average w of the best window."""
         yield self._state.w
-        if self._best is not None and not self._solver.published:
+        point = self.dual()
+        if point is not None:
             # If the dual point is scaled down, the average is too long by the same factor.
-            average = self._windows.average(self._best, self._T)
-            yield self._windows.scale(self._best, self._T) * average
+            yield dual_bound(point)[1] * point.w
 
     def dual(self) -> DualPoint | None:
         """The dual point of the best window, by Proposition 2."""

@@ -29,7 +29,7 @@ Result:     w, and sigma, hence alpha.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,31 +54,30 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require_positive
-from certsvm.solvers.second_order.hessian import (
+from certsvm.solvers.second_order.directions import (
     gram,
     newton_direction,
+    require_small_systems,
     sum_of_rows,
     symmetric_product,
 )
-from certsvm.solvers.second_order.intercept import (
-    gradient_at,
-    intercept_ridge,
-    squared_gradient,
-)
+from certsvm.solvers.second_order.intercept import gradient_at, squared_gradient
 from certsvm.solvers.second_order.line_search import STEPS, best_step
-from certsvm.solvers.second_order.sample import (
+from certsvm.solvers.second_order.schedule import (
     FIRST_ROWS_GAP,
+    FIRST_ROWS_PER_COLUMN,
     FIRST_ROWS_STEPS,
+    PARTS,
+    Move,
+    Schedule,
     first_rows,
-    first_rows_suffice,
+    rules_for,
 )
-from certsvm.solvers.second_order.schedule import PARTS, Move, Schedule, rules_for
 from certsvm.solvers.second_order.smoothing import (
     clipped_sums,
     free_support_vectors,
     smoothed_alpha,
 )
-from certsvm.solvers.second_order.systems import require_small_systems
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ class SmoothedNewtonRun(Run):
         self._w = options.first_w(problem)
         self._line: Line | None = None
         self._latest: Reading | None = None
-        if samples and start is None and not isinstance(problem, Problem):
+        if samples and options.start is None and not isinstance(problem, Problem):
             self._begin_on_first_rows()
         self._solved_w = self._w
 
@@ -175,7 +174,7 @@ class SmoothedNewtonRun(Run):
         problem = self._problem
         part = problem.some_rows(first_rows(problem.n_rows, problem.dimension))
         weight = float(part.weights.sum())
-        if weight == 0.0 or not first_rows_suffice(part.active.size, problem.dimension):
+        if weight == 0.0 or part.active.size < FIRST_ROWS_PER_COLUMN * problem.dimension:
             return
         labels = np.where(part.signed_weights < 0.0, -1.0, 1.0)
         if problem.free_intercept and abs(part.labels.sum()) == part.active.size:
@@ -241,8 +240,7 @@ class SmoothedNewtonRun(Run):
 
     def _direction(self, G: NDArray[np.float64], w: Vector, gradient: Vector) -> Vector:
         """Newton's direction; ``G`` is overwritten."""
-        ridge = intercept_ridge(self._problem, w, gradient)
-        return newton_direction(G, gradient, self._options.team, ridge)
+        return newton_direction(self._problem, G, w, gradient, self._options.team)
 
     def candidates(self) -> Iterator[Vector]:
         """The point of the last pass."""
@@ -281,14 +279,11 @@ class ReadingSums:
     slopes: Vector
 
     def __iadd__(self, other: ReadingSums) -> ReadingSums:
-        self.losses += other.losses
-        # Both are of the same kind.
-        self.rows = self.rows + other.rows  # type: ignore[operator]
-        # In place, since the matrix is large.
-        self.gram += other.gram
-        self.free_sum += other.free_sum
-        self.free += other.free
-        self.slopes += other.slopes
+        for field in fields(self):
+            # The matrix, which is large, in place.
+            total = getattr(self, field.name)
+            total += getattr(other, field.name)
+            setattr(self, field.name, total)
         return self
 
 
@@ -318,16 +313,9 @@ def read(problem: SummableProblem, line: Line, sigma: float, options: Options) -
 
 
 def read_part(
-    part: Part,
-    team: Team,
-    w: Vector,
-    along: Vector | None,
-    steps: Vector,
-    sigma: float,
-    loss: Loss,
-    C: float,
-    free_intercept: bool,
-) -> ReadingSums:
+    part: Part, team: Team, w: Vector, along: Vector | None, steps: Vector, sigma: float,
+    loss: Loss, C: float, free_intercept: bool,
+) -> ReadingSums:  # fmt: skip
     """The sums of a part; the slopes are those of its losses at w + ``steps`` times ``along``."""
     products = np.empty(part.rows.n_rows)
     if along is None:
@@ -352,9 +340,9 @@ def alpha_and_free(
 ) -> tuple[Vector, Vector, NDArray[np.int64]]:
     """The alpha of a part's rows, before and after clipping, and the free support vectors."""
     n = products.size
-    unclipped, alpha, rows = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
+    unclipped, rows, (alpha, change) = np.empty(n), np.empty(n, dtype=np.int64), np.zeros((2, n))
     centre = smoothing_centre(loss, C, part.weights)
-    smoothed_alpha(loss, products, part.weights, centre, sigma, C, unclipped, alpha)
+    smoothed_alpha(loss, products, part.weights, centre, sigma, C, unclipped, alpha, change)
     n_free = free_support_vectors(loss, unclipped, part.weights, C, rows)
     return unclipped, alpha, rows[:n_free]
 
@@ -397,14 +385,9 @@ def _sums_of_response(
 
 
 def _alpha_of_part(
-    part: Part,
-    team: Team,
-    response: Response,
-    loss: Loss,
-    C: float,
-    positive: float,
+    part: Part, team: Team, response: Response, loss: Loss, C: float, positive: float,
     negative: float,
-) -> Vector:
+) -> Vector:  # fmt: skip
     products = np.empty(part.rows.n_rows)
     multiply(part, response.w, products, team)
     alpha = alpha_and_free(part, products, response.sigma, loss, C)[1]

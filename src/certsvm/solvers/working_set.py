@@ -72,8 +72,6 @@ _ADDITIONS_PER_VISIT = 32
 _LEAST_AVERAGED = 4
 # w and the best products are recomputed if their rounding exceeds this share of the gap.
 _ROUNDING = 0.05
-# Fewer rows than one in so many are sorted; more are marked, and the marks are read in order.
-_FEW = 4
 # With so many rows per column, w is near the optimum after one sweep, and its products with all
 # rows tell which matter. The distance from the margin beyond which they do not, in shrink_margin.
 _ROWS_PER_COLUMN, _FAR = 100, 4.0
@@ -237,7 +235,10 @@ class WorkingSetRun(DualCoordinateRun):
         order = self._order.permuted(self._active)
         active, sums = self._visit(order, sweep, self._solver.omega, 1.0, shrink_margin)
         if active.size < self._active.size:
-            self._active = ascending(active, self._problem.n_rows)
+            marks = np.zeros(self._problem.n_rows, dtype=np.bool_)
+            marks[active] = True
+            # In ascending order.
+            self._active = np.flatnonzero(marks)
         self._sweeps += 1
         if self._w_sum is not None:
             self._w_sum += self._w
@@ -329,18 +330,10 @@ def is_settled(alpha: float, G: float, box: float, shrink_margin: float) -> bool
 
 @kernel
 def sweep(
-    loss: Loss,
-    rows: RowArrays,
-    signed_weights: Vector,
-    squared_norms: Vector,
-    C: float,
-    omega: float,
-    spread: float,
-    shrink_margin: float,
-    order: NDArray[np.int64],
-    alpha: Vector,
+    loss: Loss, rows: RowArrays, signed_weights: Vector, squared_norms: Vector, C: float,
+    omega: float, spread: float, shrink_margin: float, order: NDArray[np.int64], alpha: Vector,
     w: Vector,
-) -> tuple[int, int, float, float]:
+) -> tuple[int, int, float, float]:  # fmt: skip
     """Make one step on each row of ``order``, and move rows that stay active to its front.
 
     w moves ``spread`` times as far as alpha does: by more than 1 to allow for the steps of other
@@ -379,32 +372,11 @@ def sweep(
     return kept, updates, estimate, path
 
 
-def ascending(rows: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
-    """Different row numbers below ``n_rows``, in ascending order.
-
-    Examples
-    --------
-    >>> ascending(np.array([3, 0, 2]), 4).tolist()
-    [0, 2, 3]
-    """
-    if _FEW * rows.size < n_rows:
-        return np.sort(rows)
-    marks = np.zeros(n_rows, dtype=np.bool_)
-    marks[rows] = True
-    return np.flatnonzero(marks)
-
-
 @kernel
 def active_rows(
-    loss: Loss,
-    products: Vector,
-    weights: Vector,
-    C: float,
-    shrink_margin: float,
-    rows: NDArray[np.int64],
-    alpha: Vector,
-    out: NDArray[np.int64],
-) -> tuple[int, float]:
+    loss: Loss, products: Vector, weights: Vector, C: float, shrink_margin: float,
+    rows: NDArray[np.int64], alpha: Vector, out: NDArray[np.int64],
+) -> tuple[int, float]:  # fmt: skip
     """Write those of ``rows`` that a sweep would keep to the front of ``out``.
 
     Returns their number, and the gap: the sum over all rows of what ``sweep`` estimates.

@@ -56,20 +56,23 @@ from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require
 from certsvm.solvers.second_order.accuracy import lengthening, too_rounded
+from certsvm.solvers.second_order.directions import require_small_systems
 from certsvm.solvers.second_order.intercept import (
     gradient_at,
     intercept_ridge,
     squared_gradient,
 )
 from certsvm.solvers.second_order.line_search import STEPS, best_step
-from certsvm.solvers.second_order.sample import (
+from certsvm.solvers.second_order.schedule import (
     SAMPLE_GAP,
     SAMPLE_STEPS,
+    TENSORS,
+    Move,
+    Schedule,
     has_enough_weight,
+    rules_for,
     sample_size,
 )
-from certsvm.solvers.second_order.schedule import TENSORS, Move, Schedule, rules_for
-from certsvm.solvers.second_order.systems import require_small_systems
 from certsvm.torch import kernels
 from certsvm.torch.direction import Directions
 from certsvm.torch.lockstep import Lockstep, Products, Sums, Task

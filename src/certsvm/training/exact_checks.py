@@ -15,11 +15,10 @@ class ExactChecks:
     """The schedule of exact computations of J.
 
     J costs a pass over all rows, so it is computed when it may end training: when the solver's
-    estimate of J, compared with the dual bound, is within f times the target. This is the paper's
-    rule and, with ``published``, the only one. Otherwise the estimate is first multiplied by a
-    correction, the ratio of J to the estimate at the last exact check, and J is also computed at
-    geometrically spaced passes. They keep the correction up to date, and an answer at hand in case
-    training is interrupted.
+    estimate of J, compared with the dual bound, is within f times the target. The estimate is
+    multiplied by a correction, the ratio of J to the estimate at the last exact check. J is also
+    computed at geometrically spaced passes, which keep the correction up to date, and an answer at
+    hand in case training is interrupted.
 
     Runs that need the products with all rows anyway compute J themselves.
     """
@@ -36,23 +35,20 @@ class ExactChecks:
         self._team = team
         self._correction = 1.0
         self._next_scheduled = 1
-        self._computed_after = 0
 
     def after(self, passes: int, epoch: Epoch, *, last: bool) -> float:
         """Compute J if the schedule says so; return the least J of this pass, or NaN."""
         if epoch.dual_estimate is None or (last and self._run.computes_primal):
             self._take_dual()
         if self._run.computes_primal:
-            return self._of_run(passes, last=last)
-        scheduled = not self._solver.published and passes >= self._next_scheduled
-        if not (last or scheduled or self._may_be_met(epoch)):
+            return self._of_run(last=last)
+        if not (last or passes >= self._next_scheduled or self._may_be_met(epoch)):
             return math.nan
         if epoch.dual_estimate is not None:
             self._take_dual()
         primal = self.now()
-        self._computed_after = passes
         self._next_scheduled = max(passes + 1, math.ceil(self._SPACING * passes))
-        if epoch.primal_estimate and not self._solver.published:
+        if epoch.primal_estimate:
             correction = primal / epoch.primal_estimate
             if 0.0 <= correction < math.inf:
                 self._correction = correction
@@ -69,19 +65,11 @@ class ExactChecks:
             least = min(least, bound.value)
         return least
 
-    def current(self, passes: int) -> bool:
-        """Whether the best J may be compared with the best L.
-
-        Any J may be, but the paper compares values of the same w only.
-        """
-        return not self._solver.published or self._computed_after == passes
-
-    def _of_run(self, passes: int, *, last: bool) -> float:
+    def _of_run(self, *, last: bool) -> float:
         point = self._run.primal()
         if point is None:
             return self.now() if last else math.nan
         self._best.offer_primal(*point)
-        self._computed_after = passes
         return point[1].value
 
     def _take_dual(self) -> None:

@@ -149,11 +149,9 @@ def train(
             # A second Ctrl-C loses the checkpoint, not the result.
             with contextlib.suppress(KeyboardInterrupt):
                 _save(trainer, checkpoint)
-    if trainer.best.w is None or not solver.published:
-        # J may be infinite, or larger than J(0), for all candidates.
-        trainer.best.offer_zero()
-    met = trainer.best.certificate().met and not solver.published
-    if reason in (OUT_OF_PASSES, OUT_OF_TIME) and met:
+    # J may be infinite, or larger than J(0), for all candidates.
+    trainer.best.offer_zero()
+    if reason in (OUT_OF_PASSES, OUT_OF_TIME) and trainer.best.certificate().met:
         # The solver was refining beyond the target.
         reason = TARGET_MET
     return trainer.result(reason, without_alpha=keeps and not keep_alpha)
@@ -170,7 +168,7 @@ def _make_passes(
 ) -> str:
     """Make passes until there is a reason to stop; return the reason."""
     reason = OUT_OF_PASSES if trainer.passes >= max_iter else ""
-    if trainer.passes and trainer.best.certificate().met and trainer.checks.current(trainer.passes):
+    if trainer.passes and trainer.best.certificate().met:
         reason = TARGET_MET
     limit, duration = math.inf if max_time is None else max_time, 0.0
     while not reason:
@@ -189,7 +187,7 @@ def _make_passes(
         primal = trainer.checks.after(passes, epoch, last=last)
         trainer.record(epoch, primal)
         answers = [is_true(callback(trainer.progress())) for callback in callbacks]
-        met = trainer.best.certificate().met and trainer.checks.current(trainer.passes)
+        met = trainer.best.certificate().met
         reasons = (
             (TARGET_MET, met and not epoch.refining),
             (SOLVER_FINISHED, epoch.finished),

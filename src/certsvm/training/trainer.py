@@ -38,12 +38,7 @@ class Trainer:
         self._problem, self._solver, self._options = problem, solver, options
         # The loop has checked that the solver supports this kind of problem.
         self.run: Run = solver.start(cast(Problem, problem), options)
-        self.best = BestBounds(
-            problem,
-            options.target,
-            keep_best=not solver.published,
-            keep_vector=options.keep_vector,
-        )
+        self.best = BestBounds(problem, options.target, keep_vector=options.keep_vector)
         self.checks = ExactChecks(problem, solver, self.run, self.best, options.team)
         self.history = History()
         self.passes = 0

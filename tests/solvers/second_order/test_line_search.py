@@ -55,14 +55,3 @@ def test_the_slope_is_nearly_zero_there(
 def test_a_straight_slope(zero: float) -> None:
     step = zero_of_slope(lambda t: t - zero)
     assert abs(step - zero) <= 0.1 * zero
-
-
-def test_between_two_points_a_straight_slope_takes_one_more() -> None:
-    calls: list[float] = []
-
-    def slope(t: float) -> float:
-        calls.append(t)
-        return t - 3.0
-
-    assert zero_of_slope(slope) == pytest.approx(3.0)
-    assert calls == pytest.approx([0.0, 1.0, 2.0, 4.0, 3.0])

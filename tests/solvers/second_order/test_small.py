@@ -11,7 +11,7 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton
 from certsvm.solvers.second_order import small
-from certsvm.solvers.second_order.small import signed_rows, solve_in_place, solved_start
+from certsvm.solvers.second_order.small import signed_rows, solved_start
 from certsvm.training.loop import train
 
 
@@ -100,13 +100,3 @@ def test_a_start_far_from_the_optimum_is_not_used(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(small, "solve", lambda *arguments: (3, 1.0, 0.5))
     X, labels = data()
     assert solved_start(Problem(Rows(X), labels)) is None
-
-
-def test_the_system_of_a_step() -> None:
-    rng = np.random.default_rng(3)
-    A = rng.standard_normal((7, 5))
-    G, gradient, out = np.eye(5) + A.T @ A, rng.standard_normal(5), np.empty(5)
-    expected = -np.linalg.solve(G, gradient)
-    assert solve_in_place(np.tril(G), gradient, out)
-    np.testing.assert_allclose(out, expected, rtol=1e-10)
-    assert not solve_in_place(-np.eye(5), gradient, out)

@@ -14,7 +14,6 @@ from certsvm.solvers.second_order.smoothing import (
     clipped_sum,
     clipped_sums,
     free_support_vectors,
-    move_alpha,
     smoothed_alpha,
 )
 
@@ -38,11 +37,14 @@ def rows(seed: int, n: int) -> tuple[Any, Any, Any, Any]:
 @given(seed=seeds, n=st.integers(0, 40))
 def test_alpha(form: str, seed: int, n: int) -> None:
     products, _, weights, alpha_hat = rows(seed, n)
-    unclipped, alpha = np.empty(n), np.empty(n)
+    unclipped, change, before = np.empty(n), np.empty(n), np.round(C * weights * alpha_hat)
+    alpha = before.copy()
     kernel = in_form(smoothed_alpha, form)
-    kernel(HINGE, products, weights, alpha_hat, SIGMA, C, unclipped, alpha)
+    changes = kernel(HINGE, products, weights, alpha_hat, SIGMA, C, unclipped, alpha, change)
     np.testing.assert_allclose(unclipped, alpha_hat + SIGMA * weights * (1 - products))
     np.testing.assert_array_equal(alpha, np.clip(unclipped, 0, C * weights))
+    np.testing.assert_array_equal(change, alpha - before)
+    assert changes == np.count_nonzero(change)
 
 
 @FORMS
@@ -73,12 +75,3 @@ def test_sums_along_a_direction(form: str, seed: int, n: int) -> None:
     out = np.array([1.0, 2.0, 3.0])
     in_form(clipped_sums, form)(HINGE, unclipped, weights, SIGMA, C, along, steps, out)
     np.testing.assert_allclose(out, np.array([1.0, 2.0, 3.0]) + expected, atol=1e-9)
-
-
-@FORMS
-def test_changes_of_alpha(form: str) -> None:
-    function = in_form(move_alpha, form)
-    alpha, last, change = np.array([1.0, 2.0, 0.0]), np.array([1.0, 0.5, 0.25]), np.full(3, 9.0)
-    assert function(alpha, last, change) == 2
-    assert change.tolist() == [0.0, 1.5, -0.25]
-    assert last.tolist() == alpha.tolist()

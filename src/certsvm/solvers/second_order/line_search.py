@@ -1,7 +1,7 @@
 """The minimum of a convex function along a direction: the zero of its increasing slope.
 
 The slope is linear between kinks, where rows become free support vectors or cease to be. In memory
-it is evaluated point by point (``zero_of_slope``). If an evaluation costs a pass, or a wait for the
+it is evaluated point by point (``next_trial``). If an evaluation costs a pass, or a wait for the
 device, one evaluation gives it at all of ``STEPS`` (``best_step``).
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import Vector
 
 # If many rows are at the edge of the box, the best step may be tiny.
@@ -20,6 +21,8 @@ _FLAT = 0.3
 # The same if slopes are cheap, at a step of 1 and elsewhere.
 FLAT_AT_ONE, FLAT_ELSEWHERE = 0.1, 0.02
 LONGEST, TRIALS = 64.0, 30
+# The size of the state of a search.
+SEARCH = 7
 
 
 def best_step(slopes: Vector) -> float | None:
@@ -51,25 +54,41 @@ def zero_of_slope(slope: Callable[[float], float]) -> float:
     >>> zero_of_slope(lambda t: t - 1.0), zero_of_slope(lambda t: t + 1.0)
     (1.0, 0.0)
     """
-    first = slope(0.0)
-    if not first < 0.0:
-        return 0.0
-    low, at_low, high = 0.0, first, 1.0
-    at_high = slope(high)
-    while at_high < 0.0 and abs(at_high) > FLAT_AT_ONE * abs(first) and high < LONGEST:
-        low, at_low, high = high, at_high, 2.0 * high
-        at_high = slope(high)
-    if at_high <= 0.0 or abs(at_high) <= FLAT_AT_ONE * abs(first):
-        return high
-    for _ in range(TRIALS):
+    search = np.zeros(SEARCH)
+    while next_trial(search, slope(float(search[0]))):
+        pass
+    return float(search[0])
+
+
+@kernel
+def next_trial(search: Vector, slope: float) -> bool:
+    """Note the slope at t = ``search[0]``, and move t; False if t is the approximate zero.
+
+    ``search`` is zero at first. It holds t, the slope at 0, the ends of an interval with the slopes
+    there (that at the upper end is zero until the end is known), and the number of trials.
+    """
+    t, low, high = search[0], search[2], search[4]
+    enough = FLAT_AT_ONE if search[5] == 0.0 else FLAT_ELSEWHERE
+    if search[6] == 0.0:
+        search[1] = slope
+        if not slope < 0.0:
+            return False
+    elif abs(slope) <= enough * abs(search[1]):
+        return False
+    search[6] += 1.0
+    if slope < 0.0:
+        if t >= LONGEST and search[5] == 0.0:
+            return False
+        search[2], search[3], low = t, slope, t
+    else:
+        search[4], search[5], high = t, slope, t
+    if search[5] == 0.0:
+        search[0] = 2.0 * t if t > 0.0 else 1.0
+    elif search[6] > TRIALS:
+        search[0] = low if low > 0.0 else high
+        return False
+    else:
         # Regula falsi, away from the ends, since the slope has kinks.
-        share = min(max(-at_low / (at_high - at_low), 0.1), 0.9)
-        t = low + share * (high - low)
-        at_t = slope(t)
-        if abs(at_t) <= FLAT_ELSEWHERE * abs(first):
-            return t
-        if at_t < 0.0:
-            low, at_low = t, at_t
-        else:
-            high, at_high = t, at_t
-    return low if low > 0.0 else high
+        share = -search[3] / (search[5] - search[3])
+        search[0] = low + min(max(share, 0.1), 0.9) * (high - low)
+    return True

@@ -38,7 +38,7 @@ If the loss is smooth, as the squared hinge is, there is only one problem, J its
 alpha_k(w) = 2 C s_k max(0, 1 - w.y_k). Newton's method solves it in finitely many steps.
 
 Most steps are spent far from the optimum, where a part of the rows serves as well as all: if there
-are many more rows than columns, the method first runs on a sample (``sample``). Its w and sigma
+are many more rows than columns, the method first runs on a sample. Its w and sigma
 start the run on all rows. If that sigma is too steep, the first sigma is taken instead.
 
 References: S. S. Keerthi and D. DeCoste, A Modified Finite Newton Method for Fast Solution of Large
@@ -87,6 +87,20 @@ _MISLEADING = 1.5
 # more than a limit: with too steep a sigma, steps are short, and sigma only grows.
 _WARM, _LARGEST_WARM_SIGMA = 0.1, 10.0
 
+# A sample has this share of the rows, but at least so many per column, and in all.
+_SHARE, _PER_COLUMN, _FEWEST = 1 / 12, 20, 1000
+# It is worthwhile if there are so many times more rows.
+_WORTHWHILE = 3
+# A sample lacks the rows that matter if its share of the weight is less than this part of its share
+# of the rows.
+_LEAST_WEIGHT = 0.1
+# The run on a sample ends at this relative gap, or after so many steps.
+SAMPLE_GAP, SAMPLE_STEPS = 0.03, 30
+# If rows come in parts, the first rows are the sample: this share of the rows, within limits per
+# column. With fewer rows per column than the last number, it is not worthwhile.
+_FIRST_SHARE, _FIRST_LIMITS, FIRST_ROWS_PER_COLUMN = 1 / 64, (100, 1000), 10
+FIRST_ROWS_GAP, FIRST_ROWS_STEPS = 0.01, 60
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -128,22 +142,15 @@ def rules_for(loss: Loss, rules: Rules) -> Rules:
 
 
 class Move(Enum):
-    """The next move of the method."""
+    """The next move of the method: a step on the same smooth problem, or a new problem."""
 
     STEP = auto()
-    """A step on the same smooth problem."""
-    STEEPER = auto()
-    """A new problem with the same alpha_hat and a larger sigma."""
-    SMOOTHER = auto()
-    """A new problem with the same alpha_hat and the first sigma, from the current w."""
-    MULTIPLIERS = auto()
-    """A new problem with alpha_hat <- alpha(w)."""
-    FROM_ZERO = auto()
-    """A new problem with alpha_hat <- 0."""
-    FLATTER = auto()
-    """A new problem with the same alpha_hat and a smaller sigma."""
+    # With the same alpha_hat and a larger sigma; the first sigma; or a smaller one.
+    STEEPER, SMOOTHER, FLATTER = auto(), auto(), auto()
+    # With alpha_hat <- alpha(w), or alpha_hat <- 0.
+    MULTIPLIERS, FROM_ZERO = auto(), auto()
+    # With a sigma near that of the last one solved, from the w that solved it.
     BACK = auto()
-    """A new problem with a sigma near that of the last one solved, from the w that solved it."""
 
 
 class Schedule:
@@ -339,3 +346,37 @@ class Schedule:
         # says too little, and steps become short.
         most = free_per_column / rules.free_per_column
         return min(max(most, _LEAST_LIMITED_GROWTH), MULTIPLIER_GROWTH)
+
+
+def sample_size(m: int, columns: int, most: int | None = None) -> int | None:
+    """The size of a random sample of ``m`` rows, at most ``most``; None if it is not worthwhile.
+
+    Examples
+    --------
+    >>> sample_size(120_000, 10), sample_size(120_000, 1000), sample_size(2000, 10)
+    (10000, 20000, None)
+    """
+    size = max(int(_SHARE * m), _PER_COLUMN * columns, _FEWEST)
+    if most is not None:
+        size = min(size, most)
+    return None if _WORTHWHILE * size > m else size
+
+
+def has_enough_weight(weight_share: float, size: int, m: int) -> bool:
+    """Whether a sample of ``size`` of ``m`` rows, with this share of the weight, is useful.
+
+    If a few rows have most of the weight, a sample may contain none of them.
+    """
+    return weight_share >= _LEAST_WEIGHT * size / m
+
+
+def first_rows(n_rows: int, columns: int) -> int:
+    """The number of first rows to use as a sample.
+
+    Examples
+    --------
+    >>> first_rows(10_000, 10), first_rows(128_000, 10), first_rows(10_000_000, 10)
+    (1000, 2000, 10000)
+    """
+    least, most = (limit * columns for limit in _FIRST_LIMITS)
+    return int(min(max(_FIRST_SHARE * n_rows, least), most))

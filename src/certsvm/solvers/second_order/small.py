@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.kernels.cholesky import solve_small_system
 from certsvm.kernels.jit import reordering_kernel
 from certsvm.kernels.losses import (
     Loss,
@@ -25,7 +26,7 @@ from certsvm.kernels.rows import Vector
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers.base import Start
-from certsvm.solvers.second_order.line_search import FLAT_AT_ONE, FLAT_ELSEWHERE, LONGEST, TRIALS
+from certsvm.solvers.second_order.line_search import SEARCH, next_trial
 from certsvm.solvers.second_order.schedule import (
     FIRST_SIGMA,
     LARGEST_SIGMA,
@@ -69,7 +70,8 @@ def solved_start(problem: Problem) -> Start | None:
     w, per_row, per_column = np.zeros(d), np.empty((4, active.size)), np.empty((2, d))
     steps, sigma, gap = solve(
         problem.loss, signed_rows(problem.rows, problem.labels)[active], weights, problem.C, w,
-        alpha_hat, per_row, per_column, np.empty((d, d)), not problem.loss.is_smooth,
+        alpha_hat, per_row, per_column, np.empty((d, d)), np.empty(SEARCH),
+        not problem.loss.is_smooth,
     )  # fmt: skip
     if not gap <= _NEARLY_SOLVED:
         return None
@@ -89,17 +91,10 @@ def signed_rows(rows: Rows, labels: Vector) -> NDArray[np.float64]:
 
 @reordering_kernel
 def solve(
-    loss: Loss,
-    Y: NDArray[np.float64],
-    weights: Vector,
-    C: float,
-    w: Vector,
-    alpha_hat: Vector,
-    per_row: NDArray[np.float64],
-    per_column: NDArray[np.float64],
-    G: NDArray[np.float64],
-    stages: bool,
-) -> tuple[int, float, float]:
+    loss: Loss, Y: NDArray[np.float64], weights: Vector, C: float, w: Vector, alpha_hat: Vector,
+    per_row: NDArray[np.float64], per_column: NDArray[np.float64], G: NDArray[np.float64],
+    search: Vector, stages: bool,
+) -> tuple[int, float, float]:  # fmt: skip
     """Make steps until w is optimal up to rounding.
 
     Writes w, alpha_hat and, into the first row of ``per_row``, alpha(w). The arguments behind are
@@ -149,12 +144,18 @@ def solve(
                 loss, Y, weights, C, sigma * C, w, alpha_hat, products, unclipped, alpha, gradient
             )
         hessian(loss, Y, weights, C, sigma * C, unclipped, G)
-        if not solve_in_place(G, gradient, direction):
+        for j in range(w.size):
+            direction[j] = -gradient[j]
+        if not solve_small_system(G, direction):
             break
         multiply(Y, direction, along)
-        t = line_search(loss, weights, C, sigma * C, unclipped, along, w, direction)
+        linear, square, searching = dot(w, direction), dot(direction, direction), True
+        search[:] = 0.0
+        while searching:
+            falls = clipped_sum(loss, unclipped, weights, sigma * C, C, along, search[0])
+            searching = next_trial(search, linear + search[0] * square - falls)
         for j in range(w.size):
-            w[j] += t * direction[j]
+            w[j] += search[0] * direction[j]
         # Not updated by t times those of the direction, which would add up rounding.
         multiply(Y, w, products)
         steps, steps_here = steps + 1, steps_here + 1
@@ -179,18 +180,9 @@ def multiply(Y: NDArray[np.float64], w: Vector, out: Vector) -> None:
 
 @reordering_kernel
 def evaluate(
-    loss: Loss,
-    Y: NDArray[np.float64],
-    weights: Vector,
-    C: float,
-    sigma: float,
-    w: Vector,
-    alpha_hat: Vector,
-    products: Vector,
-    unclipped: Vector,
-    alpha: Vector,
-    gradient: Vector,
-) -> tuple[float, float, float]:
+    loss: Loss, Y: NDArray[np.float64], weights: Vector, C: float, sigma: float, w: Vector,
+    alpha_hat: Vector, products: Vector, unclipped: Vector, alpha: Vector, gradient: Vector,
+) -> tuple[float, float, float]:  # fmt: skip
     """Write alpha(w), unclipped and clipped, and the gradient; return J, L and sum_k alpha_k."""
     losses, alpha_sum, penalty = 0.0, 0.0, 0.0
     gradient[:] = 0.0
@@ -214,14 +206,9 @@ def evaluate(
 
 @reordering_kernel
 def hessian(
-    loss: Loss,
-    Y: NDArray[np.float64],
-    weights: Vector,
-    C: float,
-    sigma: float,
-    unclipped: Vector,
+    loss: Loss, Y: NDArray[np.float64], weights: Vector, C: float, sigma: float, unclipped: Vector,
     G: NDArray[np.float64],
-) -> None:
+) -> None:  # fmt: skip
     """Write the lower triangle of the Hessian, I + slope sum_k s_k y_k y_k' over the free rows."""
     slope = response_slope(loss, sigma, C)
     G[:] = 0.0
@@ -233,62 +220,3 @@ def hessian(
                 factor = slope * weights[k] * Y[k, i]
                 for j in range(i + 1):
                     G[i, j] += factor * Y[k, j]
-
-
-@reordering_kernel
-def solve_in_place(G: NDArray[np.float64], gradient: Vector, out: Vector) -> bool:
-    """Write -G^-1 gradient, by Cholesky's factors in the place of G; False if G is indefinite."""
-    for i in range(G.shape[0]):
-        for j in range(i + 1):
-            total = G[i, j] - dot(G[i, :j], G[j, :j])
-            if j < i:
-                G[i, j] = total / G[j, j]
-            elif total > 0.0:
-                G[i, i] = np.sqrt(total)
-            else:
-                return False
-    for i in range(out.size):
-        out[i] = (-gradient[i] - dot(G[i, :i], out[:i])) / G[i, i]
-    for i in range(out.size - 1, -1, -1):
-        out[i] /= G[i, i]
-        for j in range(i):
-            out[j] -= G[i, j] * out[i]
-    return True
-
-
-@reordering_kernel
-def line_search(
-    loss: Loss,
-    weights: Vector,
-    C: float,
-    sigma: float,
-    unclipped: Vector,
-    along: Vector,
-    w: Vector,
-    direction: Vector,
-) -> float:
-    """The zero of the slope along the direction, as ``line_search.zero_of_slope`` finds it."""
-    linear, square = dot(w, direction), dot(direction, direction)
-    first = linear - clipped_sum(loss, unclipped, weights, sigma, C, along, 0.0)
-    if not first < 0.0:
-        return 0.0
-    low, at_low, high = 0.0, first, 1.0
-    at_high = linear + square - clipped_sum(loss, unclipped, weights, sigma, C, along, high)
-    while at_high < 0.0 and abs(at_high) > FLAT_AT_ONE * abs(first) and high < LONGEST:
-        low, at_low, high = high, at_high, 2.0 * high
-        at_high = (
-            linear + high * square - clipped_sum(loss, unclipped, weights, sigma, C, along, high)
-        )
-    if at_high <= 0.0 or abs(at_high) <= FLAT_AT_ONE * abs(first):
-        return high
-    for _ in range(TRIALS):
-        share = min(max(-at_low / (at_high - at_low), 0.1), 0.9)
-        t = low + share * (high - low)
-        at_t = linear + t * square - clipped_sum(loss, unclipped, weights, sigma, C, along, t)
-        if abs(at_t) <= FLAT_ELSEWHERE * abs(first):
-            return t
-        if at_t < 0.0:
-            low, at_low = t, at_t
-        else:
-            high, at_high = t, at_t
-    return low if low > 0.0 else high

@@ -26,44 +26,30 @@ def free_support_vectors(
 
 
 @kernel
-def move_alpha(alpha: Vector, last: Vector, change: Vector) -> int:
-    """Write alpha - last into ``change`` and alpha into ``last``; count the changes."""
+def smoothed_alpha(
+    loss: Loss, products: Vector, weights: Vector, alpha_hat: Vector, sigma: float, C: float,
+    unclipped: Vector, alpha: Vector, change: Vector,
+) -> int:  # fmt: skip
+    """Write alpha(w), given the products w.y_k, before and after clipping to the box.
+
+    Writes by how much alpha has changed, too, and returns on how many rows.
+    """
     n = 0
     for k in range(alpha.size):
-        change[k] = alpha[k] - last[k]
-        last[k] = alpha[k]
+        value = response(loss, products[k], alpha_hat[k], sigma, C, weights[k])
+        unclipped[k] = value
+        value = min(max(value, 0.0), box_end(loss, C, weights[k]))
+        change[k] = value - alpha[k]
+        alpha[k] = value
         n += 1 if change[k] != 0.0 else 0
     return n
 
 
-@kernel
-def smoothed_alpha(
-    loss: Loss,
-    products: Vector,
-    weights: Vector,
-    alpha_hat: Vector,
-    sigma: float,
-    C: float,
-    unclipped: Vector,
-    alpha: Vector,
-) -> None:
-    """Write alpha(w), given the products w.y_k, before and after clipping to the box."""
-    for k in range(alpha.size):
-        value = response(loss, products[k], alpha_hat[k], sigma, C, weights[k])
-        unclipped[k] = value
-        alpha[k] = min(max(value, 0.0), box_end(loss, C, weights[k]))
-
-
 @reordering_kernel
 def clipped_sum(
-    loss: Loss,
-    unclipped: Vector,
-    weights: Vector,
-    sigma: float,
-    C: float,
-    products: Vector,
+    loss: Loss, unclipped: Vector, weights: Vector, sigma: float, C: float, products: Vector,
     t: float,
-) -> float:
+) -> float:  # fmt: skip
     """sum_k alpha_k products_k after a step t along a direction with these products."""
     total = 0.0
     step = t * response_slope(loss, sigma, C)
@@ -75,15 +61,9 @@ def clipped_sum(
 
 @reordering_kernel
 def clipped_sums(
-    loss: Loss,
-    unclipped: Vector,
-    weights: Vector,
-    sigma: float,
-    C: float,
-    products: Vector,
-    steps: Vector,
-    out: Vector,
-) -> None:
+    loss: Loss, unclipped: Vector, weights: Vector, sigma: float, C: float, products: Vector,
+    steps: Vector, out: Vector,
+) -> None:  # fmt: skip
     """Add ``clipped_sum`` of each of the ``steps`` to ``out``, in one pass."""
     slope = response_slope(loss, sigma, C)
     for k in range(unclipped.size):

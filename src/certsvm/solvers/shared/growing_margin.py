@@ -75,14 +75,9 @@ class GrowingMargin:
     """
 
     def __init__(
-        self,
-        problem: PartedProblem,
-        *,
-        w: Vector | None = None,
-        t: int = 0,
-        keep_counts: bool = False,
-        dtype: type[np.floating[Any]] = np.float64,
-    ) -> None:
+        self, problem: PartedProblem, *, w: Vector | None = None, t: int = 0,
+        keep_counts: bool = False, dtype: type[np.floating[Any]] = np.float64,
+    ) -> None:  # fmt: skip
         self.problem = problem
         self.t = t
         self.a: NDArray[Any] = np.zeros(problem.dimension, dtype=dtype)
@@ -170,16 +165,9 @@ def errors_among(ell: int, P: float, lambda_: float, curvature: float) -> int:
 
 @kernel
 def present(
-    rows: RowArrays,
-    signed_weights: Vector,
-    squared_norms: Vector,
-    order: NDArray[np.int64],
-    lambda_: float,
-    t: int,
-    ell: int,
-    a: NDArray[Any],
-    counts: NDArray[np.int64],
-) -> tuple[int, float, int, float]:
+    rows: RowArrays, signed_weights: Vector, squared_norms: Vector, order: NDArray[np.int64],
+    lambda_: float, t: int, ell: int, a: NDArray[Any], counts: NDArray[np.int64],
+) -> tuple[int, float, int, float]:  # fmt: skip
     """Present the rows of ``order``, each ``ell`` times; return the fields of ``PassSums``.
 
     Writes ``a`` and, unless it is empty, ``counts``.

@@ -12,8 +12,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.kernels.jit import kernel
-from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.problem.part import Part
 
 _BLOCK = 32
@@ -74,30 +72,18 @@ def neighbours_are_alike(part: Part, rng: np.random.Generator) -> bool:
     first = active[rng.integers(active.size - 1, size=_PAIRS)]
     second = active[np.searchsorted(active, first) + 1]
     left, right = active[rng.integers(active.size, size=(2, _PAIRS))]
-    scratch = np.zeros(part.rows.dimension)
-    arguments = part.rows.arrays, part.signed_weights, part.rows.norms
-    near = sum_of_cosines(*arguments, first, second, scratch)
-    far = sum_of_cosines(*arguments, left, right, scratch)
-    return near - far > _ALIKE * _PAIRS
+    return mean_cosine(part, first, second) - mean_cosine(part, left, right) > _ALIKE
 
 
-@kernel
-def sum_of_cosines(
-    rows: RowArrays,
-    signed_weights: Vector,
-    norms: Vector,
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    scratch: Vector,
-) -> float:
-    """The sum over pairs of the cosines of y_k; ``scratch`` is zero before and after."""
-    total = 0.0
-    for i in range(left.size):
-        k, other = left[i], right[i]
-        size = norms[k] * norms[other]
-        if size > 0.0:
-            add(rows, k, 1.0, scratch)
-            sign = 1.0 if signed_weights[k] * signed_weights[other] > 0.0 else -1.0
-            total += sign * dot(rows, other, scratch) / size
-            add(rows, k, -1.0, scratch)
-    return total
+def mean_cosine(part: Part, left: NDArray[np.int64], right: NDArray[np.int64]) -> float:
+    """The mean cosine of y_k over pairs of rows; zero for those of no length."""
+    rows, labels = part.rows, part.labels
+    one, other = (rows.matrix[which].astype(np.float64) for which in (left, right))
+    if isinstance(one, np.ndarray):
+        products = np.einsum("ij,ij->i", one, other)
+    else:
+        products = np.asarray(one.multiply(other).sum(axis=1)).ravel()
+    products += rows.intercept_scaling**2
+    sizes = rows.norms[left] * rows.norms[right]
+    sizes[sizes == 0.0] = np.inf
+    return float((labels[left] * labels[right] * products / sizes).mean())

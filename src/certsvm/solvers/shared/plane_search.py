@@ -80,15 +80,8 @@ def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float,
 
 @reordering_kernel
 def smoothed_losses(
-    loss: Loss,
-    u: Vector,
-    v: Vector,
-    weights: Vector,
-    a: float,
-    b: float,
-    sigma: float,
-    C: float,
-) -> tuple[float, float, float, float, float, float]:
+    loss: Loss, u: Vector, v: Vector, weights: Vector, a: float, b: float, sigma: float, C: float,
+) -> tuple[float, float, float, float, float, float]:  # fmt: skip
     """The loss at a u + b v; minus the gradient and the Hessian of C times the smoothed loss."""
     # For a weight of 1; both are proportional to the weight.
     centre, box = smoothing_centre(loss, C, 1.0), box_end(loss, C, 1.0)

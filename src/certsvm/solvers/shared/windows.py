@@ -26,6 +26,9 @@ from certsvm.kernels.jit import reordering_kernel
 from certsvm.problem.rows import Vector
 from certsvm.solvers.shared.growing_margin import GrowingMargin
 
+# The ratio of the times of successive snapshots.
+_SPACING = 1.5
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -41,14 +44,13 @@ class Snapshot:
 class Windows:
     """Dual points from the passes since each of a few snapshots of ``state``.
 
-    The first snapshot is taken now. ``size`` more are kept, at times T in the ratio ``spacing``; a
+    The first snapshot is taken now. ``size`` more are kept, at times T in a constant ratio; a
     size of zero gives Proposition 2.
     """
 
-    def __init__(self, state: GrowingMargin, *, size: int, spacing: float) -> None:
+    def __init__(self, state: GrowingMargin, size: int) -> None:
         self._state = state
         self._size = size
-        self._spacing = spacing
         self._next = 1.0
         self._snapshots = [self._snapshot(self.T_start)]
 
@@ -70,20 +72,10 @@ class Windows:
         """Take a snapshot after T epochs if one is due."""
         if self._size == 0 or T - self.T_start < self._next:
             return
-        self._next = max(self._next + 1.0, self._spacing * (T - self.T_start))
+        self._next = max(self._next + 1.0, _SPACING * (T - self.T_start))
         if len(self._snapshots) > self._size:
             self._snapshots.pop(0)
         self._snapshots.append(self._snapshot(T))
-
-    def average(self, since: Snapshot, T: int) -> Vector:
-        """sum_k alpha_k y_k of the window."""
-        a = self._state.a.astype(np.float64)
-        average: Vector = self._state.problem.C / (T - since.T) * (a - since.a)
-        return average
-
-    def scale(self, since: Snapshot, T: int) -> float:
-        """The best multiple of the window's dual point."""
-        return best_scale(*self._sums(since, T))
 
     def point(self, since: Snapshot, T: int) -> DualPoint:
         """The window's dual point."""
@@ -110,13 +102,10 @@ class Windows:
         s = self._state
         return Snapshot(T, s.error_mass, s.updates, s.a.copy(), s.counts.copy())
 
-    def _sums(self, since: Snapshot, T: int) -> tuple[float, float]:
+    def _value(self, since: Snapshot, T: int) -> float:
         per_count = self._state.problem.C / (T - since.T)
         A = per_count * (self._state.error_mass - since.error_mass)
-        return A, per_count * (per_count * squared_distance(self._state.a, since.a))
-
-    def _value(self, since: Snapshot, T: int) -> float:
-        A, B = self._sums(since, T)
+        B = per_count * (per_count * squared_distance(self._state.a, since.a))
         s = best_scale(A, B)
         return s * A - 0.5 * (s * (s * B))
 

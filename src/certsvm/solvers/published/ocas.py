@@ -17,8 +17,7 @@ Result:     w_best, and alpha through the weights of the cuts.
 Difference: the published program ends when Q_P - Q_D <= tol |Q_P|, computed without bounds on
             rounding; here the certificate decides. From the first round on, it solves the master
             problem to tol |Q_D| / 2; here the duality gap of the master problem must fall to 0.1 of
-            the gap. It keeps all cuts; here a cut without weight for ``idle_rounds`` rounds is
-            dropped.
+            the gap. It keeps all cuts; here a cut without weight for 50 rounds is dropped.
 
 Reference: V. Franc and S. Sonnenburg, Optimized Cutting Plane Algorithm for Support Vector
 Machines, ICML 2008.
@@ -35,8 +34,8 @@ import numpy as np
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Epoch, Options, Solver, require, require_positive
-from certsvm.solvers.shared.cutting_planes import CuttingPlaneRun
+from certsvm.solvers.base import Epoch, Options, Solver, require
+from certsvm.solvers.published.cutting_planes import CuttingPlaneRun
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,6 @@ class OCAS(Solver):
     ----------
     mu : float, default=0.1
         Position of the next cut between the best w (0) and the new w (1).
-    idle_rounds : int, default=50
-        A cut without weight for so many rounds is dropped.
 
     Examples
     --------
@@ -60,11 +57,9 @@ class OCAS(Solver):
     n_vectors: ClassVar[int] = 6
 
     mu: float = 0.1
-    idle_rounds: int = 50
 
     def __post_init__(self) -> None:
         require(0 < self.mu <= 1, self, f"mu must be in (0, 1], got {self.mu}")
-        require_positive(self, "idle_rounds")
 
     def start(self, problem: Problem, options: Options) -> OCASRun:
         """Begin a run; keeping alpha costs a bit per row and cut."""
@@ -77,7 +72,7 @@ class OCASRun(CuttingPlaneRun):
     FRACTION = 0.1
 
     def __init__(self, solver: OCAS, problem: Problem, options: Options) -> None:
-        super().__init__(problem, options, idle_rounds=solver.idle_rounds)
+        super().__init__(problem, options)
         self._mu = solver.mu
         self._margins = self._master.margins(self._w)
         self._master.add_cut(self._margins)
@@ -94,7 +89,7 @@ class OCASRun(CuttingPlaneRun):
         self._point = None
         master = self._master
         w_new = master.solve(self.FRACTION * (self._primal - self._dual))
-        point = master.dual("cutting planes")
+        point = master.dual()
         self._dual = max(self._dual, point.alpha_sum - 0.5 * inner(point.w, point.w))
         products = master.margins(w_new)
         step = line_search(self._problem, self._w, self._margins, w_new, products)

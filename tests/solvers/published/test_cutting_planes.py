@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.solvers import OCAS, Options, SVMperf
-from certsvm.solvers.shared.cutting_planes import Master, maximise
+from certsvm.solvers.published import cutting_planes
+from certsvm.solvers.published.cutting_planes import Master, maximise
 from tests.problems import Array, Case, cases, noisy, objective
 
 seeds = st.integers(0, 2**32 - 1)
@@ -34,7 +35,7 @@ def test_the_master_problem_is_solved(n: int, d: int, seed: int, C: float) -> No
 def test_cuts_bound_the_risk_from_below(case: Case, seed: int) -> None:
     rng = np.random.default_rng(seed)
     problem = case.problem()
-    master = Master(problem, idle_rounds=50, keep_alpha=False)
+    master = Master(problem, keep_alpha=False)
     for _ in range(3):
         master.add_cut(master.margins(rng.standard_normal(problem.rows.dimension)))
     for _ in range(5):
@@ -76,17 +77,18 @@ def test_the_master_problem_is_solved_to_a_fraction_of_the_gap(
 
 def test_mass_beyond_c_is_taken_back() -> None:
     problem = noisy()
-    master = Master(problem, idle_rounds=50, keep_alpha=True)
+    master = Master(problem, keep_alpha=True)
     master.add_cut(np.zeros(400))
     master.beta[:] = problem.C * (1 + 1e-9)
-    point = master.dual("a test")
+    point = master.dual()
     assert point.alpha is not None
     assert (point.alpha() <= problem.C).all()
     assert point.alpha_sum <= problem.C * 400
 
 
-def test_idle_cuts_are_dropped() -> None:
-    run = SVMperf(idle_rounds=3).start(noisy(), Options(np.random.default_rng(0), keep_alpha=True))
+def test_idle_cuts_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cutting_planes, "_IDLE_ROUNDS", 3)
+    run = SVMperf().start(noisy(), Options(np.random.default_rng(0), keep_alpha=True))
     for _ in range(60):
         run.epoch()
     assert run._master.g.size < 55

@@ -34,7 +34,7 @@ import numpy as np
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Solver, require_positive
-from certsvm.solvers.shared.cutting_planes import CuttingPlaneRun
+from certsvm.solvers.published.cutting_planes import CuttingPlaneRun
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,6 @@ class SVMperf(Solver):
     eps : float, default=None
         End when J exceeds its lower bound by no more than C times this, per unit of weight. With
         None, only the relative gap and the limits end training.
-    idle_rounds : int, default=50
-        A cut without weight for so many rounds is dropped.
 
     Examples
     --------
@@ -59,10 +57,9 @@ class SVMperf(Solver):
     n_vectors: ClassVar[int] = 6
 
     eps: float | None = None
-    idle_rounds: int = 50
 
     def __post_init__(self) -> None:
-        require_positive(self, "eps", "idle_rounds")
+        require_positive(self, "eps")
 
     def start(self, problem: Problem, options: Options) -> SVMperfRun:
         """Begin a run; keeping alpha costs a bit per row and cut."""
@@ -76,7 +73,7 @@ class SVMperfRun(CuttingPlaneRun):
     FRACTION = 0.2
 
     def __init__(self, solver: SVMperf, problem: Problem, options: Options) -> None:
-        super().__init__(problem, options, idle_rounds=solver.idle_rounds)
+        super().__init__(problem, options)
         self._eps = solver.eps
         self._master.add_cut(self._master.margins(self._w))
         self._gap = problem.C * problem.weight_sum
@@ -87,7 +84,7 @@ class SVMperfRun(CuttingPlaneRun):
         problem, master = self._problem, self._master
         self._point = None
         self._w = master.solve(self.FRACTION * self._gap)
-        point = master.dual("cutting planes")
+        point = master.dual()
         products = master.margins(self._w)
         risk = inner(problem.weights, np.maximum(0.0, 1.0 - products))
         master.add_cut(products)

@@ -23,17 +23,14 @@ Reference: L. Bottou, Stochastic Gradient Descent Examples, version 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
-from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require_positive
-from certsvm.solvers.shared.scaled_sgd import (
+from certsvm.solvers.base import Options, Solver, float_type, require_positive
+from certsvm.solvers.published.scaled_sgd import (
     TRIAL_ROWS,
-    Rate,
+    PassesRun,
     ScaledSGD,
     require_stable,
     search_rate,
@@ -52,8 +49,6 @@ class SvmSgd(Solver):
         Whether to shuffle the rows once. The published program leaves this to its user.
     precision : {"double", "single"}, default="double"
         Precision of w. Certificates are always computed in double precision.
-    published : bool, default=False
-        Whether to return the last w, as published, instead of the best w whose J was computed.
 
     Examples
     --------
@@ -67,48 +62,20 @@ class SvmSgd(Solver):
     eta_0: float | None = None
     shuffle: bool = True
     precision: Literal["double", "single"] = "double"
-    published: bool = False
 
     def __post_init__(self) -> None:
         require_positive(self, "eta_0")
         float_type(self, self.precision)
 
-    def start(self, problem: Problem, options: Options) -> SvmSgdRun:
+    def start(self, problem: Problem, options: Options) -> PassesRun:
         """Begin a run."""
-        return SvmSgdRun(self, problem, options)
-
-
-class SvmSgdRun(Run):
-    """SvmSgd on one problem."""
-
-    def __init__(self, solver: SvmSgd, problem: Problem, options: Options) -> None:
-        self._problem = problem
-        self._order = problem.active.copy()
-        if solver.shuffle:
-            options.rng.shuffle(self._order)
-        self._state = ScaledSGD(
-            problem,
-            self._rate(solver),
-            options.first_w(problem),
-            options.first_t(problem),
-            dtype=float_type(solver, solver.precision, problem),
-        )
-
-    def _rate(self, solver: SvmSgd) -> Rate:
-        eta_0 = solver.eta_0 or search_rate(self._problem, self._order[:TRIAL_ROWS])
-        require_stable(solver, self._problem, eta_0)
-        return Rate(eta_0, decay=self._problem.lambda_ * eta_0)
-
-    def epoch(self) -> Epoch:
-        """Present all rows, always in the same order."""
-        errors, loss = self._state.present(self._order)
-        w = self._state.w
-        return Epoch(
-            epochs=self._state.t // self._problem.m,
-            margin_errors=errors,
-            primal_estimate=0.5 * inner(w, w) + self._problem.C * loss,
-        )
-
-    def candidates(self) -> Iterator[Vector]:
-        """The last w."""
-        yield self._state.w
+        order = problem.active.copy()
+        if self.shuffle:
+            options.rng.shuffle(order)
+        eta_0 = self.eta_0 or search_rate(problem, order[:TRIAL_ROWS])
+        require_stable(self, problem, eta_0)
+        state = ScaledSGD(
+            problem, options.first_w(problem), options.first_t(problem), eta_0,
+            decay=problem.lambda_ * eta_0, dtype=float_type(self, self.precision, problem),
+        )  # fmt: skip
+        return PassesRun(problem, options, state, order)

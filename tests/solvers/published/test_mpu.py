@@ -12,7 +12,7 @@ from certsvm.problem import part as part_module
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import MPU, Options
-from certsvm.solvers.mpu import MPURun, learn_and_unlearn
+from certsvm.solvers.published.mpu import MPURun, learn_and_unlearn
 from certsvm.training.loop import train
 from certsvm.training.result import SOLVER_FINISHED
 from tests.problems import Case, cases, noisy, optimum

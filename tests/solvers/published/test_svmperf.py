@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from certsvm.solvers import OCAS, SVMperf
-from certsvm.solvers.svmperf import SVMperfRun
+from certsvm.solvers.published.svmperf import SVMperfRun
 from certsvm.training.loop import train
 from certsvm.training.result import SOLVER_FINISHED
 from tests.problems import noisy
@@ -35,7 +35,7 @@ def test_a_master_problem_solved_further_costs_rounds(
     assert loose.epochs < 0.9 * tight.epochs
 
 
-@pytest.mark.parametrize("arguments", [{"eps": 0.0}, {"idle_rounds": 0}])
+@pytest.mark.parametrize("arguments", [{"eps": 0.0}, {"eps": -1.0}])
 def test_bad_parameters(arguments: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"SVMperf: {next(iter(arguments))} must be"):
         SVMperf(**arguments)

@@ -204,16 +204,9 @@ class MPURun(Run):
 
 @kernel
 def learn_and_unlearn(
-    rows: RowArrays,
-    signed_weights: Vector,
-    squared_norms: Vector,
-    N: int,
-    b: float,
-    xi: float,
-    order: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    a: NDArray[np.floating],
-) -> tuple[int, int, float, float, float]:
+    rows: RowArrays, signed_weights: Vector, squared_norms: Vector, N: int, b: float, xi: float,
+    order: NDArray[np.int64], counts: NDArray[np.int64], a: NDArray[np.floating],
+) -> tuple[int, int, float, float, float]:  # fmt: skip
     """Present the rows of ``order`` once, and move those that stay active to its front.
 
     Writes ``order``, ``counts`` and ``a``. Returns the number of rows that stay active, the number

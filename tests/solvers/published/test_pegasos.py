@@ -27,7 +27,7 @@ def test_pegasos(case: Case, seed: int, project: bool, first_t: int) -> None:
     for _ in range(3):
         for k in problem.active[rng.integers(problem.m, size=problem.m)]:
             t += 1
-            short = w @ patterns[k] < 1
+            short = w @ patterns[k] <= 1
             if abs(w @ patterns[k] - 1) < 1e-9:
                 return  # rounding decides this one
             w = (1 - 1 / t) * w

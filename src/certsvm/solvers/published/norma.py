@@ -1,6 +1,6 @@
 """NORMA: SGD with a constant or slowly decreasing rate.
 
-Minimises    lambda/2 |w|^2 + 1/m sum_k s_k max(0, 1 - w.y_k),     lambda = 1/(C m)
+Minimises    lambda/2 |w|^2 + 1/m sum_k s_k max(0, 1 - w.y_k),     lambda = 1/(C m)     (J / (C m))
 
 with one row at a time (``scaled_sgd``):
 
@@ -12,8 +12,8 @@ Given:      C, s, the rows, the rate.
 Result:     the last w, and the mean of the w at the ends of the passes in the last half of the run
             (with a constant rate, w does not converge, but the mean does). Primal only.
 Difference: NORMA is an online algorithm; here it makes passes over the rows in random order. If
-            eta_0 is not given, it is found by trial on a thousand rows. The margin is 1; in the
-            paper, it may adapt to a fraction of errors.
+            eta_0 is not given, it is found by trial on a thousand rows. The variant whose margin
+            adapts to a fraction nu of errors, which is another problem, is left out.
 
 Reference: J. Kivinen, A. J. Smola and R. C. Williamson, Online Learning with Kernels, IEEE
 Transactions on Signal Processing 52 (2004).
@@ -28,13 +28,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Epoch, Options, Run, Solver, require, require_positive
-from certsvm.solvers.shared.scaled_sgd import (
+from certsvm.solvers.base import Epoch, Options, Solver, require, require_positive
+from certsvm.solvers.published.scaled_sgd import (
     TRIAL_ROWS,
-    Rate,
+    PassesRun,
     ScaledSGD,
     require_stable,
     search_rate,
@@ -76,54 +75,40 @@ class NORMA(Solver):
 
     def start(self, problem: Problem, options: Options) -> NORMARun:
         """Begin a run."""
-        return NORMARun(self, problem, options)
+        order = problem.active.copy()
+        options.rng.shuffle(order)
+        eta_0, sqrt = self.eta_0, self.rate == "sqrt"
+        if eta_0 is None:
+            trial = order[:TRIAL_ROWS]
+            eta_0 = search_rate(problem, trial)
+            if sqrt:
+                eta_0 = min(eta_0 * math.sqrt(trial.size), 0.5 / problem.lambda_)
+        require_stable(self, problem, eta_0)
+        state = ScaledSGD(
+            problem, options.first_w(problem), options.first_t(problem), eta_0,
+            decay=float(sqrt), power=0.5,
+        )  # fmt: skip
+        return NORMARun(problem, options, state, order)
 
 
-class NORMARun(Run):
-    """NORMA on one problem."""
+class NORMARun(PassesRun):
+    """NORMA on one problem: a new random order in each pass, and the mean of w."""
 
-    def __init__(self, solver: NORMA, problem: Problem, options: Options) -> None:
-        self._problem = problem
-        self._rng = options.rng
-        self._order = problem.active.copy()
-        self._rng.shuffle(self._order)
-        self._state = ScaledSGD(
-            problem,
-            self._rate(solver),
-            options.first_w(problem),
-            options.first_t(problem),
-        )
-        self._passes = 0
-        self._mean_since = 1
-        self._mean = np.zeros(problem.rows.dimension)
-        self._in_mean = 0
-
-    def _rate(self, solver: NORMA) -> Rate:
-        eta = solver.eta_0
-        if eta is None:
-            trial = self._order[:TRIAL_ROWS]
-            eta = search_rate(self._problem, trial)
-            if solver.rate == "sqrt":
-                eta = min(eta * math.sqrt(trial.size), 0.5 / self._problem.lambda_)
-        require_stable(solver, self._problem, eta)
-        return Rate(eta, decay=1.0, power=0.5) if solver.rate == "sqrt" else Rate(eta)
+    _passes, _mean_since, _in_mean = 0, 1, 0
+    _mean: Vector
 
     def epoch(self) -> Epoch:
         """Present all rows in a new random order."""
         self._passes += 1
         self._rng.shuffle(self._order)
-        errors, loss = self._state.present(self._order)
-        w = self._state.w
+        epoch = super().epoch()
         # The mean covers at least the last half of the passes.
-        if self._passes >= 2 * self._mean_since:
-            self._mean_since, self._mean, self._in_mean = self._passes, np.zeros_like(w), 0
+        if self._passes == 1 or self._passes >= 2 * self._mean_since:
+            self._mean_since, self._in_mean = self._passes, 0
+            self._mean = np.zeros(self._problem.dimension)
         self._in_mean += 1
-        self._mean += (w - self._mean) / self._in_mean
-        return Epoch(
-            epochs=self._state.t // self._problem.m,
-            margin_errors=errors,
-            primal_estimate=0.5 * inner(w, w) + self._problem.C * loss,
-        )
+        self._mean += (self._state.w - self._mean) / self._in_mean
+        return epoch
 
     def candidates(self) -> Iterator[Vector]:
         """The last w, then the mean."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.solvers import OCAS, Options
-from certsvm.solvers.ocas import line_search
+from certsvm.solvers.published.ocas import line_search
 from tests.problems import Case, cases, objective
 
 seeds = st.integers(0, 2**32 - 1)
@@ -41,7 +41,7 @@ def test_ocas_never_gets_worse(case: Case, seed: int) -> None:
         last = now
 
 
-@pytest.mark.parametrize("arguments", [{"mu": 0.0}, {"idle_rounds": 0}])
+@pytest.mark.parametrize("arguments", [{"mu": 0.0}, {"mu": 1.5}])
 def test_bad_parameters(arguments: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"OCAS: {next(iter(arguments))} must be"):
         OCAS(**arguments)

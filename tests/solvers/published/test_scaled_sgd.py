@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.solvers import NORMA, Solver, SvmSgd
-from certsvm.solvers.shared.scaled_sgd import (
-    Rate,
+from certsvm.solvers.published.scaled_sgd import (
     ScaledSGD,
     mean_objective,
     scaled_steps,
@@ -27,8 +26,9 @@ seeds = st.integers(0, 2**32 - 1)
     seed=seeds,
     share=st.sampled_from([0.01, 0.3, 0.9]),
     decay=st.sampled_from([0.0, 0.5]),
+    radius=st.sampled_from([np.inf, 0.5]),
 )
-def test_steps(form: str, case: Case, seed: int, share: float, decay: float) -> None:
+def test_steps(form: str, case: Case, seed: int, share: float, decay: float, radius: float) -> None:
     """Large rates shrink the scale until it is folded into v."""
     problem, rng = case.problem(), np.random.default_rng(seed)
     order = problem.active[rng.integers(problem.m, size=40)]
@@ -39,16 +39,18 @@ def test_steps(form: str, case: Case, seed: int, share: float, decay: float) -> 
     for i, k in enumerate(order):
         eta = eta_0 / (1 + decay * (t + i)) ** 0.5
         product = w @ patterns[k]
-        if abs(product - 1.0) < 1e-6:
+        if abs(product - 1) < 1e-6:
             return  # rounding decides this one
         w = (1 - eta * lambda_) * w
-        if product <= 1.0:
+        if product <= 1:
             errors += 1
             loss += s[k] * (1 - product)
             w = w + eta * s[k] * patterns[k]
+        w = w * min(1.0, radius / max(float(np.linalg.norm(w)), 1e-300))
     function = scaled_steps if form == "compiled" else scaled_steps.py_func
     scale, *sums = function(
-        problem.rows.arrays, problem.signed_weights, order, lambda_, eta_0, decay, 0.5, t, 1.0, v,
+        problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, order, lambda_,
+        eta_0, decay, 0.5, radius, t, 1.0, v,
     )  # fmt: skip
     assert 1e-5 <= scale <= 1
     np.testing.assert_allclose(scale * v, w, rtol=1e-6, atol=1e-9 * (1 + np.abs(w).max()))
@@ -61,7 +63,7 @@ def test_the_rate_found_by_trial_is_the_best_of_its_neighbours(case: Case, seed:
     rows = np.random.default_rng(seed).permutation(problem.active)
 
     def cost(eta: float) -> float:
-        state = ScaledSGD(problem, Rate(eta), np.zeros(problem.dimension))
+        state = ScaledSGD(problem, np.zeros(problem.dimension), 0, eta)
         state.present(rows)
         return mean_objective(problem, rows, state.w)
 

@@ -33,7 +33,6 @@ Descent, JMLR 10 (2009), with the erratum of 2010; svmsgdqn in L. Bottou's sgd 2
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -42,10 +41,9 @@ from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot
-from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require_positive
-from certsvm.solvers.shared.scaled_sgd import mean_objective
+from certsvm.solvers.base import Options, Solver, float_type, require_positive
+from certsvm.solvers.published.scaled_sgd import PassesRun, mean_objective
 
 _TRIAL_T0 = tuple(10.0**power for power in range(11))
 _TRIAL_PASSES = 5
@@ -69,8 +67,6 @@ class SGDQN(Solver):
         Whether to shuffle the rows once. The published program leaves this to its user.
     precision : {"double", "single"}, default="double"
         Precision of w and the rates. Certificates are always computed in double precision.
-    published : bool, default=False
-        Whether to return the last w, as published, instead of the best w whose J was computed.
 
     Examples
     --------
@@ -88,115 +84,78 @@ class SGDQN(Solver):
     clip_decay: bool = True
     shuffle: bool = True
     precision: Literal["double", "single"] = "double"
-    published: bool = False
 
     def __post_init__(self) -> None:
         require_positive(self, "t0", "skip")
         float_type(self, self.precision)
 
-    def start(self, problem: Problem, options: Options) -> SGDQNRun:
+    def start(self, problem: Problem, options: Options) -> PassesRun:
         """Begin a run."""
-        return SGDQNRun(self, problem, options)
+        order = problem.active.copy()
+        if self.shuffle:
+            options.rng.shuffle(order)
+        dtype = float_type(self, self.precision, problem)
+        t0 = self.t0 or self._search(problem, order[: max(1, order.size // 10)], dtype)
+        w = options.first_w(problem).astype(dtype)
+        state = QuasiNewtonSGD(self, problem, w, t0 + options.first_t(problem))
+        return PassesRun(problem, options, state, order)
+
+    def _search(
+        self, problem: Problem, trial: NDArray[np.int64], dtype: type[np.floating[Any]]
+    ) -> float:
+        """The t0 with the least objective after five passes over the rows ``trial``."""
+
+        def cost(t0: float) -> float:
+            state = QuasiNewtonSGD(self, problem, np.zeros(problem.dimension, dtype), t0)
+            for _ in range(_TRIAL_PASSES):
+                state.present(trial)
+            objective = mean_objective(problem, trial, state.w)
+            return objective if math.isfinite(objective) else math.inf
+
+        # If all overflow, the last has the smallest rates.
+        return min(reversed(_TRIAL_T0), key=cost)
 
 
 class QuasiNewtonSGD:
     """The state of SGD-QN: w, the rates, and the counters."""
 
-    def __init__(
-        self, problem: Problem, w: NDArray[Any], t0: float, *, skip: int, restart: bool, clip: bool
-    ) -> None:
-        self._problem = problem
-        self._skip, self._restart, self._clip = skip, restart, clip
-        self.w = w
-        self._before = np.zeros_like(self.w)
-        self._change = np.zeros_like(self.w)
-        self._rates = np.full_like(self.w, 1.0 / (problem.lambda_ * t0))
+    def __init__(self, solver: SGDQN, problem: Problem, w: NDArray[Any], t0: float) -> None:
+        self._solver, self._problem, self._w = solver, problem, w
+        stored_per_row = max(1.0, problem.rows.n_stored / problem.rows.n_rows)
+        self._skip = solver.skip or max(1, int(16 * problem.dimension / stored_per_row))
+        self._before, self._change = np.zeros((2, w.size), w.dtype)
+        self._rates = np.full_like(w, 1.0 / (problem.lambda_ * t0))
         # Rows until the next decay; rows since the rates changed; whether to compare w and w1.
-        self._counters = np.array([skip, 0, 0], dtype=np.int64)
+        self._counters = np.array([self._skip, 0, 0], dtype=np.int64)
+
+    @property
+    def w(self) -> Vector:
+        """The weight vector."""
+        return self._w.astype(np.float64)
 
     def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
         """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
-        if self._restart:
+        if self._solver.restart_decay:
             self._counters[0], self._counters[2] = self._skip, 0
         errors, loss = 0, 0.0
         for part in self._problem.slices(order):
             part_errors, part_loss = quasi_newton_steps(
                 self._problem.rows.arrays, self._problem.signed_weights, part,
-                self._problem.lambda_, self._skip, 1.0 if self._clip else math.inf,
-                self._counters, self._rates, self._before, self._change, self.w,
+                self._problem.lambda_, self._skip, 1.0 if self._solver.clip_decay else math.inf,
+                self._counters, self._rates, self._before, self._change, self._w,
             )  # fmt: skip
             errors += part_errors
             loss += part_loss
         return errors, loss
 
 
-class SGDQNRun(Run):
-    """SGD-QN on one problem."""
-
-    def __init__(self, solver: SGDQN, problem: Problem, options: Options) -> None:
-        self._problem = problem
-        self._passes = 0
-        self._order = problem.active.copy()
-        if solver.shuffle:
-            options.rng.shuffle(self._order)
-        w = options.first_w(problem).astype(float_type(solver, solver.precision, problem))
-        t0 = solver.t0 or self._search(solver, w.dtype)
-        self._state = self._begin(solver, w, t0 + options.first_t(problem))
-
-    def _begin(self, solver: SGDQN, w: NDArray[Any], t0: float) -> QuasiNewtonSGD:
-        rows = self._problem.rows
-        stored_per_row = max(1.0, rows.n_stored / rows.n_rows)
-        return QuasiNewtonSGD(
-            self._problem, w, t0,
-            skip=solver.skip or max(1, int(16 * rows.dimension / stored_per_row)),
-            restart=solver.restart_decay,
-            clip=solver.clip_decay,
-        )  # fmt: skip
-
-    def _search(self, solver: SGDQN, dtype: np.dtype[Any]) -> float:
-        """The t0 with the least objective after five passes over a tenth of the rows."""
-        trial = self._order[: max(1, self._order.size // 10)]
-
-        def cost(t0: float) -> float:
-            state = self._begin(solver, np.zeros(self._problem.dimension, dtype), t0)
-            for _ in range(_TRIAL_PASSES):
-                state.present(trial)
-            objective = mean_objective(self._problem, trial, state.w.astype(np.float64))
-            return objective if math.isfinite(objective) else math.inf
-
-        # If all overflow, the last has the smallest rates.
-        return min(reversed(_TRIAL_T0), key=cost)
-
-    def epoch(self) -> Epoch:
-        """Present all rows, always in the same order."""
-        self._passes += 1
-        errors, loss = self._state.present(self._order)
-        w = self._state.w.astype(np.float64)
-        return Epoch(
-            epochs=self._passes,
-            margin_errors=errors,
-            primal_estimate=0.5 * inner(w, w) + self._problem.C * loss,
-        )
-
-    def candidates(self) -> Iterator[Vector]:
-        """The last w."""
-        yield self._state.w.astype(np.float64)
-
-
 @kernel
 def quasi_newton_steps(
-    rows: RowArrays,
-    signed_weights: Vector,
-    order: NDArray[np.int64],
-    lambda_: float,
-    skip: int,
-    largest_decay: float,
-    counters: NDArray[np.int64],
-    rates: NDArray[np.floating[Any]],
-    before: NDArray[np.floating[Any]],
-    change: NDArray[np.floating[Any]],
+    rows: RowArrays, signed_weights: Vector, order: NDArray[np.int64], lambda_: float, skip: int,
+    largest_decay: float, counters: NDArray[np.int64], rates: NDArray[np.floating[Any]],
+    before: NDArray[np.floating[Any]], change: NDArray[np.floating[Any]],
     w: NDArray[np.floating[Any]],
-) -> tuple[int, float]:
+) -> tuple[int, float]:  # fmt: skip
     """Make steps on the rows of ``order``; write ``counters`` and all arrays after it.
 
     ``before`` is w1, the w before the last decay. ``change`` is zero between calls.

@@ -5,15 +5,18 @@ A step with the rate eta on row k, for  lambda/2 |w|^2 + 1/m sum_k s_k max(0, 1 
     w <- (1 - eta lambda) w,   plus  eta s_k y_k  if w.y_k <= 1.
 
 The first factor changes only the scale, which is folded into v before it gets too small. The rates
-of NORMA and SvmSgd are cases of
+of NORMA, SvmSgd and Pegasos are cases of
 
     eta_t = eta_0 / (1 + decay t)^power.
+
+Then w is projected to the ball of a given radius.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,44 +25,72 @@ from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Solver, require
+from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 
 TRIAL_ROWS = 1000
 """The number of rows on which a rate is tried."""
 
 
-@dataclass(frozen=True)
-class Rate:
-    """eta_t = eta_0 / (1 + decay t)^power."""
+class State(Protocol):
+    """What rows are presented to."""
 
-    eta_0: float
-    decay: float = 0.0
-    power: float = 1.0
-
-
-class ScaledSGD:
-    """The state (v, scale, t) of plain SGD, and its rate."""
-
-    def __init__(
-        self, problem: Problem, rate: Rate, w: Vector, t: int = 0, *,
-        dtype: type[np.floating[Any]] = np.float64,
-    ) -> None:  # fmt: skip
-        self.problem = problem
-        self.rate = rate
-        self.t = t
-        self.scale = 1.0
-        self.v: NDArray[Any] = w.astype(dtype)
+    @property
+    def w(self) -> Vector:
+        """The weight vector, in float64."""
 
     def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
         """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
-        problem, rate = self.problem, self.rate
+
+
+class PassesRun(Run):
+    """Presents all rows in each pass, always in the same order."""
+
+    def __init__(
+        self, problem: Problem, options: Options, state: State, order: NDArray[np.int64]
+    ) -> None:
+        self._problem, self._state, self._order = problem, state, order
+        self._rng = options.rng
+        self._epochs = options.first_t(problem) // problem.m
+
+    def epoch(self) -> Epoch:
+        """Present all rows."""
+        self._epochs += 1
+        errors, loss = self._state.present(self._order)
+        w = self._state.w
+        return Epoch(
+            epochs=self._epochs,
+            margin_errors=errors,
+            primal_estimate=0.5 * inner(w, w) + self._problem.C * loss,
+        )
+
+    def candidates(self) -> Iterator[Vector]:
+        """The last w."""
+        yield self._state.w
+
+
+class ScaledSGD:
+    """Plain SGD with the rate eta_t, from w after t presentations."""
+
+    def __init__(
+        self, problem: Problem, w: Vector, t: int, eta_0: float, decay: float = 0.0,
+        power: float = 1.0, radius: float = math.inf, dtype: type[np.floating[Any]] = np.float64,
+    ) -> None:  # fmt: skip
+        self._problem = problem
+        self._t = t
+        self._parameters = eta_0, decay, power, radius
+        self._scale = 1.0
+        self._v: NDArray[Any] = w.astype(dtype)
+
+    def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
+        """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
+        problem = self._problem
         errors, loss = 0, 0.0
         for part in problem.slices(order):
-            self.scale, part_errors, part_loss = scaled_steps(
-                problem.rows.arrays, problem.signed_weights, part, problem.lambda_,
-                rate.eta_0, rate.decay, rate.power, self.t, self.scale, self.v,
+            self._scale, part_errors, part_loss = scaled_steps(
+                problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, part,
+                problem.lambda_, *self._parameters, self._t, self._scale, self._v,
             )  # fmt: skip
-            self.t += part.size
+            self._t += part.size
             errors += part_errors
             loss += part_loss
         return errors, loss
@@ -67,7 +98,7 @@ class ScaledSGD:
     @property
     def w(self) -> Vector:
         """The weight vector."""
-        return self.scale * self.v.astype(np.float64)
+        return self._scale * self._v.astype(np.float64)
 
 
 def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
@@ -79,7 +110,7 @@ def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
     most = 0.5 / problem.lambda_
 
     def cost(eta: float) -> float:
-        state = ScaledSGD(problem, Rate(eta), np.zeros(problem.dimension))
+        state = ScaledSGD(problem, np.zeros(problem.dimension), 0, eta)
         state.present(rows)
         return mean_objective(problem, rows, state.w)
 
@@ -127,23 +158,16 @@ def partial_hinge(
 
 @kernel
 def scaled_steps(
-    rows: RowArrays,
-    signed_weights: Vector,
-    order: NDArray[np.int64],
-    lambda_: float,
-    eta_0: float,
-    decay: float,
-    power: float,
-    t: int,
-    scale: float,
+    rows: RowArrays, signed_weights: Vector, squared_norms: Vector, order: NDArray[np.int64],
+    lambda_: float, eta_0: float, decay: float, power: float, radius: float, t: int, scale: float,
     v: NDArray[np.floating[Any]],
-) -> tuple[float, int, float]:
+) -> tuple[float, int, float]:  # fmt: skip
     """Make steps on the rows of ``order``, the first with the rate at ``t``; write ``v``.
 
-    Returns the scale, the margin errors and the weighted hinge sum.
+    Returns the new scale, the margin errors and the weighted hinge sum.
     """
-    errors = 0
-    loss = 0.0
+    errors, loss = 0, 0.0
+    squared_norm = squared_length(v)
     for i in range(order.size):
         k = order[i]
         weight = abs(signed_weights[k])
@@ -151,15 +175,34 @@ def scaled_steps(
         eta = eta_0
         if decay > 0.0:
             eta = eta_0 / (1.0 + decay * t) ** power
-        margin = label * scale * dot(rows, k, v)
+        product = dot(rows, k, v)
+        margin = label * scale * product
         scale *= 1.0 - eta * lambda_
+        if 1.0 - eta * lambda_ < 1e-15:
+            # The first step of Pegasos multiplies w by 1 - 1/1.
+            v[:] = 0.0
+            squared_norm, scale, product = 0.0, 1.0, 0.0
         if margin <= 1.0:
             errors += 1
             loss += weight * (1.0 - margin)
-            add(rows, k, label * weight * eta / scale, v)
+            step = label * weight * eta / scale
+            add(rows, k, step, v)
+            squared_norm += step * (2.0 * product + step * squared_norms[k])
+        if scale * scale * squared_norm > radius * radius:
+            scale = radius / math.sqrt(squared_norm)
         if scale < 1e-5:
             for j in range(v.size):
                 v[j] *= scale
+            squared_norm = squared_length(v)
             scale = 1.0
         t += 1
     return scale, errors, loss
+
+
+@kernel
+def squared_length(v: NDArray[np.floating[Any]]) -> float:
+    """|v|^2 in float64."""
+    total = 0.0
+    for j in range(v.size):
+        total += np.float64(v[j]) * np.float64(v[j])
+    return total

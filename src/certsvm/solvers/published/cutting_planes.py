@@ -42,18 +42,18 @@ from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Options, Run
 
 _MOST_FACES = 50
+# A cut without weight for so many rounds is dropped.
+_IDLE_ROUNDS = 50
 
 
 class Master:
     """The cuts, and the solution ``beta`` of the problem over them.
 
-    A cut without weight in ``idle_rounds`` solutions is dropped. With ``keep_alpha``, each cut
-    keeps a bit per row: whether c_k is 1.
+    With ``keep_alpha``, each cut keeps a bit per row: whether c_k is 1.
     """
 
-    def __init__(self, problem: Problem, *, idle_rounds: int, keep_alpha: bool) -> None:
+    def __init__(self, problem: Problem, *, keep_alpha: bool) -> None:
         self._problem = problem
-        self._idle_rounds = idle_rounds
         self._keep_alpha = keep_alpha
         self._bits: list[NDArray[np.uint8]] = []
         # The vectors h of the cuts, in a buffer that grows by doubling.
@@ -104,7 +104,7 @@ class Master:
         self._drop_idle()
         return self.beta @ self.h
 
-    def dual(self, source: str) -> DualPoint:
+    def dual(self) -> DualPoint:
         """The dual point of the last solution."""
         # Steps on pairs preserve the sum only up to rounding; the box must hold exactly.
         beta = shares_within(self.beta.copy(), self._problem.C)
@@ -117,13 +117,13 @@ class Master:
             return self._problem.weights * shares
 
         return mixed_point(
-            beta, self.g, self.h, np.sqrt(np.diag(self._gram)), self._rounding, source,
-            alpha if self._keep_alpha else None,
+            beta, self.g, self.h, np.sqrt(np.diag(self._gram)), self._rounding,
+            "cutting planes", alpha if self._keep_alpha else None,
         )  # fmt: skip
 
     def _drop_idle(self) -> None:
         self._idle = np.where(self.beta > 0.0, 0, self._idle + 1)
-        keep = self._idle < self._idle_rounds
+        keep = self._idle < _IDLE_ROUNDS
         if keep.all():
             return
         self._buffer[: np.count_nonzero(keep)] = self.h[keep]
@@ -142,10 +142,10 @@ class CuttingPlaneRun(Run):
 
     FRACTION: ClassVar[float]
 
-    def __init__(self, problem: Problem, options: Options, *, idle_rounds: int) -> None:
+    def __init__(self, problem: Problem, options: Options) -> None:
         self._problem = problem
         self._rounds = 0
-        self._master = Master(problem, idle_rounds=idle_rounds, keep_alpha=options.keep_alpha)
+        self._master = Master(problem, keep_alpha=options.keep_alpha)
         self._w = options.first_w(problem)
         self._point: DualPoint | None = None
 

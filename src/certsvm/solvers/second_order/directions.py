@@ -1,0 +1,353 @@
+"""Newton's direction, in the space of the columns or in the space of the rows.
+
+A step solves (I + Y' D Y) p = -g, where the rows of Y are the free support vectors and D holds
+their weights: the Hessian of a smooth problem. The matrix is as large as the number of columns. If
+there are fewer rows,
+
+    p = Y' D^1/2 z - g,     (I + D^1/2 Y Y' D^1/2) z = D^1/2 Y g
+
+(Sherman, Morrison, Woodbury) is a system as large as the number of free support vectors. The
+products of all rows with each other are computed once, and shared by all problems on the same rows.
+
+In exact arithmetic the two are the same. In floating point, the second loses what columns of small
+scale add to products in which columns of large scale dominate. A step is then less exact, but the
+gradient of the next one is not, so the method still converges.
+
+BLAS is held to one thread, so several threads share the blocks of a large system. The blocks do not
+depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from certsvm.kernels.cholesky import solve_small_system
+from certsvm.kernels.gram import scaled_rows, scaled_submatrix, sparse_gram, sparse_row_products
+from certsvm.kernels.objective import combination_of, products_of, weighted_sum_of
+from certsvm.kernels.rows import CsrRows, Vector
+from certsvm.kernels.vectors import inner
+from certsvm.parallel import ALONE, Team, single_threaded_blas
+from certsvm.problem.base import BaseProblem
+from certsvm.problem.memory import Problem
+from certsvm.problem.part import Part
+from certsvm.problem.rows import Rows
+from certsvm.solvers.base import Solver, require
+from certsvm.solvers.second_order.intercept import intercept_ridge
+
+# Up to this size, calling LAPACK takes longer than the solution.
+_SMALL = 32
+# The size from which threads share the factorisation, and the size of their blocks.
+_LEAST_SHARED_SIZE, _BLOCK = 1000, 192
+# Fewer multiplications are not worth sharing among threads.
+_LEAST_SHARED = 2_000_000
+# Rows of a dense block, columns of one, and the cost of an entry of a dense product relative to a
+# sparse one.
+_ROWS_AT_ONCE, _COLUMNS_AT_ONCE, _DENSE_COST = 2048, 2048, 0.07
+# If rounding makes a matrix indefinite, its ridge is raised: at first to this times its size and
+# its largest entry, then by the factor, so many times.
+_FIRST_RIDGE, _RIDGE_FACTOR, _MOST_RIDGES = 1e-16, 100.0, 4
+
+
+def require_small_systems(problem: BaseProblem, size: int, most: int, solver: Solver) -> None:
+    """Raise if the systems would be too large."""
+    require(
+        size <= most,
+        solver,
+        f"X has {problem.n_rows} rows and {problem.dimension} columns (the intercept included), so "
+        f"the systems to solve are of size {size}, more than max_size = {most}: they would be too "
+        f"expensive. {problem.for_many_columns}, or raise max_size: "
+        f"solver={type(solver).__name__}(max_size={size}).",
+    )
+
+
+def newton_direction(
+    problem: BaseProblem, G: NDArray[np.float64], w: Vector, gradient: Vector, team: Team
+) -> Vector:
+    """-(I + G)^-1 gradient, for the lower triangle of G, which is overwritten.
+
+    If the intercept is free, the last entry of I is the ``intercept_ridge`` at w.
+    """
+    G[np.diag_indices_from(G)] += 1.0
+    G[-1, -1] += intercept_ridge(problem, w, gradient) - 1.0
+    solution = solve(G, gradient, team)
+    # If rounding made the matrix indefinite: minus the gradient is always a direction of descent.
+    return -gradient if solution is None else -solution
+
+
+@single_threaded_blas()
+def symmetric_product(G: NDArray[np.float64], v: Vector) -> Vector:
+    """G v for a symmetric matrix, given its lower triangle."""
+    product: Vector = np.tril(G) @ v + np.tril(G, -1).T @ v
+    return product
+
+
+def sum_of_rows(part: Part, which: NDArray[np.int64], team: Team) -> Vector:
+    """sum_k s_k y_k over the rows ``which``."""
+    rows = part.rows
+
+    def add_up(first: int, last: int) -> Vector:
+        out = np.zeros(rows.dimension)
+        weighted_sum_of(rows.arrays, part.signed_weights, which, first, last, out)
+        return out
+
+    total: Vector = np.sum(_share(team, add_up, which.size, _work(rows, which.size)), axis=0)
+    return total
+
+
+def _work(rows: Rows, n_rows: int) -> int:
+    """The multiplications of a product with so many rows."""
+    return n_rows * rows.n_stored // max(1, rows.n_rows)
+
+
+def _share(team: Team, task: Callable[[int, int], Any], pieces: int, work: int) -> list[Any]:
+    return [task(0, pieces)] if work < _LEAST_SHARED else team.share(task, pieces)
+
+
+def gram_matrices(n_rows: int, n_stored: int, d: int, n_jobs: int) -> int:
+    """How many matrices of size d x d ``gram`` may hold at once for so many rows."""
+    per_row = n_stored / max(1, n_rows)
+    # A product of dense rows is added to the sum.
+    at_once = 1 if _is_sparse(per_row, d) else 2
+    return at_once * (n_jobs if _is_shared(n_rows, per_row, d, n_jobs) else 1)
+
+
+def _is_sparse(per_row: float, d: int) -> bool:
+    return not per_row + _DENSE_COST * d**2 < 0.5 * per_row**2
+
+
+def _is_shared(n_rows: int, per_row: float, d: int, n_jobs: int) -> bool:
+    """Whether the rows justify a matrix per thread."""
+    work = n_rows * (min(0.5 * per_row**2, _DENSE_COST * d**2) + per_row)
+    return work >= max(4 * n_jobs * d**2, _LEAST_SHARED)
+
+
+def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> NDArray[np.float64]:
+    """sum_k weights_k y_k y_k' over the rows ``which``; at least the lower triangle is set."""
+    rows = part.rows
+    d = rows.dimension
+    per_row = rows.n_stored / max(1, rows.n_rows)
+    sparse = None
+    if isinstance(rows.arrays, CsrRows) and _is_sparse(per_row, d):
+        sparse = rows.arrays
+    ascending = sparse is not None and rows.ascending
+
+    def gram_of(first: int, last: int) -> NDArray[np.float64]:
+        G = np.zeros((d, d))
+        if sparse is not None:
+            sparse_gram(sparse, which, weights, ascending, first, last, G)
+            return G
+        block = np.empty((min(_ROWS_AT_ONCE, last - first), d))
+        for start in range(first, last, _ROWS_AT_ONCE):
+            now = slice(start, min(start + _ROWS_AT_ONCE, last))
+            filled = block[: now.stop - now.start]
+            scaled_rows(rows.arrays, which[now], np.sqrt(weights[now]), filled)
+            with single_threaded_blas():
+                G += filled.T @ filled
+        return G
+
+    if not _is_shared(which.size, per_row, d, team.n_jobs):
+        return gram_of(0, which.size)
+    parts = team.share(gram_of, which.size)
+    total: NDArray[np.float64] = parts[0]
+    for other in parts[1:]:
+        total += other
+    return total
+
+
+class RowSpace:
+    """The space of the rows, if there are fewer than columns."""
+
+    def __init__(self, problem: Problem, team: Team) -> None:
+        self._problem = problem
+        self._team = team
+        self._room = np.empty(0)
+        # The share of the intercept in the products of rows.
+        self._offset = problem.intercept_scaling**2 if problem.free_intercept else 0.0
+
+    def direction(
+        self, free: NDArray[np.int64], weights: Vector, w: Vector, gradient: Vector
+    ) -> Vector:
+        """-(I + sum_k weights_k y_k y_k')^-1 gradient, over the ``free`` rows, which ascend.
+
+        If the intercept is free, K = Y Y' and g leave it out. With M = I + D^1/2 K D^1/2 and
+        M t = D^1/2 1, its step is
+
+            (rho t.D^1/2 Y g - g_b) / (ridge + rho^2 t.D^1/2 1),
+
+        and z in the step of the coefficients becomes z - rho t times that. (Elimination of the
+        intercept from the columns' system would subtract large numbers that are almost equal.)
+        """
+        problem, rows, rho = self._problem, self._problem.rows, self._problem.intercept_scaling
+        scales = np.sqrt(weights) * np.sign(problem.signed_weights[free])
+        products, g = np.empty(free.size), gradient
+        if problem.free_intercept:
+            g = np.append(gradient[:-1], 0.0)
+
+        def multiply(first: int, last: int) -> None:
+            products_of(rows.arrays, free, g, first, last, products)
+
+        def combine(first: int, last: int) -> Vector:
+            out = np.zeros(rows.dimension)
+            combination_of(rows.arrays, free, steps, first, last, out)
+            return out
+
+        work = _work(rows, free.size)
+        _share(self._team, multiply, free.size, work)
+        b = scales * products
+        z = self._solve(free, scales, np.column_stack([b, scales]) if problem.free_intercept else b)
+        if z is None:
+            return -gradient
+        intercept = 0.0
+        if problem.free_intercept:
+            z, t = np.ascontiguousarray(z.T)
+            ridge = intercept_ridge(problem, w, gradient)
+            intercept = rho * inner(t, b) - float(gradient[-1])
+            intercept /= ridge + rho * rho * inner(t, scales)
+            z -= rho * intercept * t
+        steps = scales * z
+        sums = _share(self._team, combine, free.size, work)
+        direction: Vector = sum(sums[1:], sums[0]) - g
+        if problem.free_intercept:
+            direction[-1] = intercept
+        return direction
+
+    def _solve(
+        self, free: NDArray[np.int64], scales: Vector, b: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
+        """Solve (I + S K S) z = b; None if rounding makes the matrix far from definite."""
+        K, n = row_products(self._problem.rows, self._team), free.size
+        if self._room.size < n * n:
+            self._room = np.empty(n * n)
+        A, ridge = self._room[: n * n].reshape(n, n), 1.0
+
+        def fill(first: int, last: int) -> None:
+            scaled_submatrix(K, free, scales, self._offset, ridge, first, last, A)
+
+        for trial in range(_MOST_RIDGES + 1):
+            _share(self._team, fill, n, n * n)
+            z = solve(A, b, self._team)
+            if z is not None:
+                return z
+            largest = float((scales**2 * K.diagonal()[free]).max(initial=0.0))
+            ridge = 1.0 + _FIRST_RIDGE * n * largest * _RIDGE_FACTOR**trial
+        return None
+
+
+class _Products:
+    """The products of some rows with each other, once they are known."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.products: NDArray[np.float64] | None = None
+
+
+_ENTRIES: weakref.WeakKeyDictionary[Rows, _Products] = weakref.WeakKeyDictionary()
+_ENTRIES_LOCK = threading.Lock()
+
+
+def row_products(rows: Rows, team: Team) -> NDArray[np.float64]:
+    """The lower triangle of x_i.x_k, computed once and kept as long as the rows."""
+    with _ENTRIES_LOCK:
+        entry = _ENTRIES.setdefault(rows, _Products())
+    with entry.lock:
+        if entry.products is None:
+            entry.products = _multiply_rows(rows, team)
+        return entry.products
+
+
+def _multiply_rows(rows: Rows, team: Team) -> NDArray[np.float64]:
+    n = rows.n_rows
+    K = np.full((n, n), rows.intercept_scaling**2)
+    # Runs of rows of about the same area in the lower triangle.
+    n_runs = max(1, min(n // 32, 4 * team.n_jobs + 4))
+    edges = (n * np.sqrt(np.arange(n_runs + 1) / n_runs)).astype(np.int64)
+    runs = edges[:-1].tolist(), edges[1:].tolist()
+    if isinstance(rows.arrays, CsrRows):
+        columns = rows.matrix.tocsc()
+        starts = columns.indptr.astype(np.int64)
+        lengths = np.diff(starts).astype(np.float64)
+        if float((lengths**2).sum()) <= _DENSE_COST * n**2 * rows.n_columns:
+            arrays = rows.arrays
+
+            def multiply_sparse(first: int, last: int) -> None:
+                sparse_row_products(arrays, starts, columns.indices, columns.data, first, last, K)
+
+            team.map(multiply_sparse, *runs)
+            return K
+    else:
+        columns = rows.matrix
+    for start in range(0, rows.n_columns, _COLUMNS_AT_ONCE):
+        block = columns[:, start : start + _COLUMNS_AT_ONCE]
+        dense = np.ascontiguousarray(
+            block if isinstance(block, np.ndarray) else block.toarray(), dtype=np.float64
+        )
+
+        @single_threaded_blas()
+        def multiply_dense(first: int, last: int, dense: NDArray[np.float64] = dense) -> None:
+            K[first:last, :last] += dense[first:last] @ dense[:last].T
+
+        team.map(multiply_dense, *runs)
+    return K
+
+
+def solve(
+    A: NDArray[np.float64], b: NDArray[np.float64], team: Team = ALONE
+) -> NDArray[np.float64] | None:
+    """A^-1 b, given the lower triangle of A; None if A is not positive definite.
+
+    ``A`` is C-ordered and is overwritten. ``b`` is a vector, or several as columns.
+
+    Examples
+    --------
+    >>> solve(np.array([[4.0, 0.0], [2.0, 5.0]]), np.array([8.0, 12.0]))
+    array([1., 2.])
+    """
+    if b.ndim == 1 and len(b) <= _SMALL:
+        x = b.copy()
+        return x if solve_small_system(A, x) else None
+    with single_threaded_blas():
+        try:
+            if team.n_jobs == 1 or len(b) < _LEAST_SHARED_SIZE:
+                # The transpose is in LAPACK's order, so that no copy is made.
+                scipy.linalg.cho_factor(A.T, overwrite_a=True, check_finite=False)
+            else:
+                _factorise(A, team)
+        except np.linalg.LinAlgError:
+            return None
+        solution: NDArray[np.float64] = scipy.linalg.cho_solve((A.T, False), b, check_finite=False)
+    return solution
+
+
+def _factorise(A: NDArray[np.float64], team: Team) -> None:
+    """Replace the lower triangle of A by Cholesky's factor, block column by block column."""
+    n = len(A)
+    for first in range(0, n, _BLOCK):
+        last = min(first + _BLOCK, n)
+        corner: Any = np.linalg.cholesky(A[first:last, first:last])
+        A[first:last, first:last] = corner
+        # Large blocks first: the last ones fill up the threads.
+        starts = range(last, n, _BLOCK)[::-1]
+        team.map(partial(_solve_block, A, corner, first), starts)
+        team.map(partial(_update_block, A, first, last), starts)
+
+
+@single_threaded_blas()
+def _solve_block(A: NDArray[np.float64], corner: NDArray[np.float64], first: int, i: int) -> None:
+    """Divide a block below the corner by the corner's transpose."""
+    block = A[i : i + _BLOCK, first : first + len(corner)]
+    block[:] = scipy.linalg.solve_triangular(corner, block.T, lower=True, check_finite=False).T
+
+
+@single_threaded_blas()
+def _update_block(A: NDArray[np.float64], first: int, last: int, i: int) -> None:
+    """Subtract the products of the block column from the rows from i on, right of it."""
+    end = min(i + _BLOCK, len(A))
+    A[i:end, last:end] -= A[i:end, first:last] @ A[last:end, first:last].T
