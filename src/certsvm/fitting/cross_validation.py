@@ -2,8 +2,8 @@
 
 Each fold is fitted at ascending values of C, each fit from its neighbours. With a proof, two fits
 bound the error of the exact optimum on the held-out rows for every C between them
-(``certificates.bands``). Where this lower bound is too far below the best error found, the piece
-of the range is cut into smaller ones, which costs no fit, and else C is fitted in the middle.
+(``certificates.held_out_error``). Where this lower bound is too far below the best error found, the
+piece of the range is cut into smaller ones, which costs no fit, and else C is fitted in the middle.
 
 Folds run in threads. What is computed does not depend on their number.
 """
@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.bands import ChordBalls, OptimumBall, mean_bounds
+from certsvm.certificates.held_out_error import ChordBalls, OptimumBall, mean_bounds
 from certsvm.fitting.error_curve import Curve, Pieces
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold
+from certsvm.fitting.path import Knot, scaled_starts, starts_between
 from certsvm.fitting.settings import Settings
-from certsvm.fitting.tracing import Knot, scaled_starts, starts_between
 from certsvm.problem.rows import Vector
 from certsvm.solvers import Newton, Start
 from certsvm.training.history import History

@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.balls import RowSizes, row_sizes
-from certsvm.certificates.bands import HeldOutRows
+from certsvm.certificates.held_out_error import HeldOutRows
 from certsvm.fitting.sources import MemorySource, Source
-from certsvm.kernels.bands import products_with
+from certsvm.kernels.held_out_error import products_with
 from certsvm.problem.rows import Rows, Vector
 
 

@@ -25,9 +25,9 @@ from certsvm.cli.progress import lines_of
 from certsvm.cli.training_data import opened_source
 
 if TYPE_CHECKING:
+    from certsvm.fitting.path import Trace, TraceProgress
     from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import Source
-    from certsvm.fitting.tracing import Trace, TraceProgress
     from certsvm.models import Model
 
 
@@ -90,8 +90,8 @@ def command(
     Exit codes: 0 the accuracy is proved for every C; 3 it is not (what is proved is written); 2 bad
     usage or input.
     """  # noqa: D301
+    from certsvm.fitting.path import fits_of, require_proofs, trace_range
     from certsvm.fitting.settings import Settings
-    from certsvm.fitting.tracing import fits_of, require_proofs, trace_range
     from certsvm.parallel import available_processors
     from certsvm.solvers import make_solver
 

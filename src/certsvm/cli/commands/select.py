@@ -93,8 +93,8 @@ def command(
     """  # noqa: D301
     from certsvm.fitting.error_curve import values_in
     from certsvm.fitting.fit_model import fit_model
+    from certsvm.fitting.path import require_proofs
     from certsvm.fitting.settings import Settings
-    from certsvm.fitting.tracing import require_proofs
     from certsvm.parallel import available_processors
     from certsvm.solvers import make_solver
 

@@ -21,8 +21,7 @@ from certsvm.data.streams import BlockStream
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.reporting import are_right
 from certsvm.estimators.rollback import fitted_attributes
-from certsvm.fitting.sources import Source, StreamSource
-from certsvm.fitting.tracing import (
+from certsvm.fitting.path import (
     SHARE_OF_FITS,
     Trace,
     TraceProgress,
@@ -32,6 +31,7 @@ from certsvm.fitting.tracing import (
     trace_values,
     with_target,
 )
+from certsvm.fitting.sources import Source, StreamSource
 from certsvm.markup.html import element
 from certsvm.report.page import write_page
 from certsvm.report.plots import plot_path

@@ -14,9 +14,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from certsvm.fitting.fit_classes import fit_classes
+from certsvm.fitting.path import SHARE_OF_FITS, Knot, Trace, scaled_starts, trace_range
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
-from certsvm.fitting.tracing import SHARE_OF_FITS, Knot, Trace, scaled_starts, trace_range
 from certsvm.kernels.losses import LOSSES
 from certsvm.solvers import Start
 from certsvm.training.result import INTERRUPTED, Result
@@ -200,7 +200,7 @@ def test_an_interrupt_between_fits_keeps_them(monkeypatch: pytest.MonkeyPatch, m
         monkeypatch.setattr(Trace, "_chord", interrupt)
     elif moment == "start":
         original = scaled_starts
-        monkeypatch.setattr("certsvm.fitting.tracing.scaled_starts", interrupt)
+        monkeypatch.setattr("certsvm.fitting.path.scaled_starts", interrupt)
     callback = interrupt if moment == "callback" else None
     trace = trace_range(fits(SOURCE, 1e-4), SOURCE, (0.01, 10.0), 1e-4, callback=callback)
     assert len(trace.knots) == len(trace._chords) + 1 == 2

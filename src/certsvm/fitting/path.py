@@ -1,8 +1,8 @@
 """Tracing the path of solutions over C, with a proof for every C in between.
 
 Fits at single values of C are knots. Between two neighbouring knots the models are interpolated,
-and a chord (``certificates.chords``) bounds their gaps. A range is traced by a fit in each decade,
-each starting from the last one, and then by fits inside every chord that is not good enough, which
+and a chord (``certificates.path_bounds``) bounds their gaps. A range is traced by a fit in each
+decade, each starting from the last one, and then by fits inside every chord that is not good enough, which
 start from the interpolated model.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.chords import CHORD, Chord, ChordEnd
+from certsvm.certificates.path_bounds import CHORD, Chord, ChordEnd
 from certsvm.certificates.rounding import Bound
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.settings import Settings

@@ -7,7 +7,7 @@ Hence
     |c - w*|^2 <= J(w) - L(alpha) - 1/4 |w - v|^2,         c = (w + v) / 2.
 
 With fits at C_1 and C_2, whose balls have centres c_1 and c_2 and squared radii r_1 and r_2, the
-chord between them (``certificates.chords``) gives for C(t) = (1-t) C_1 + t C_2 the ball
+chord between them (``certificates.path_bounds``) gives for C(t) = (1-t) C_1 + t C_2 the ball
 
     c(t) = (1-t) c_1 + t c_2,
     r(t) = (1-t) r_1 + t r_2 + t (1-t) [(C_2 - C_1)(l_1 - l_2) - |c_1 - c_2|^2],
@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.balls import RowSizes
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.chords import squared_distance
 from certsvm.certificates.dual import DualVector
+from certsvm.certificates.path_bounds import squared_distance
 from certsvm.certificates.rounding import SLACK, UNDERFLOW, Bound, length, units
-from certsvm.kernels.bands import count_of_several, count_of_two
+from certsvm.kernels.held_out_error import count_of_several, count_of_two
 from certsvm.kernels.rows import Vector
 
 # More than the roundings of shares, of a quadratic in t and of its maximum.

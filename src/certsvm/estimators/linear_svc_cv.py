@@ -30,6 +30,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, inde
 
 from certsvm.certificates.certificate import Certificate, percentage_points
 from certsvm.estimators.linear_svc import LinearSVC
+from certsvm.estimators.path import checked_range, checked_values
 from certsvm.estimators.reporting import (
     DocumentedMixin,
     check_of,
@@ -48,7 +49,6 @@ from certsvm.models.model import Model
 from certsvm.report.fit import fit_sections
 from certsvm.report.page import page, write_page
 from certsvm.report.range import choice_sections
-from certsvm.selection.path import checked_range, checked_values
 from certsvm.solvers import SOLVERS, Solver, make_solver
 from certsvm.training.result import INTERRUPTED, Result
 
