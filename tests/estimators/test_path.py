@@ -119,13 +119,9 @@ def test_a_path_has_no_checkpoint(tmp_path: Path) -> None:
         fit_path(LinearSVC(random_state=0, checkpoint=tmp_path), X, y, [0.1, 1.0])
 
 
-@pytest.mark.parametrize(
-    ("estimator", "got"),
-    [(OtherSVC(), "object of sklearn.svm"), (LinearSVC, "the class"), (None, "NoneType"),
-     (make_pipeline(LinearSVC()), "Pipeline")],
-)  # fmt: skip
-def test_other_estimators_are_refused(estimator: Any, got: str) -> None:
-    with pytest.raises(TypeError, match=rf"takes a certsvm\.LinearSVC.*{got}"):
+@pytest.mark.parametrize("estimator", [OtherSVC(), LinearSVC, None, make_pipeline(LinearSVC())])
+def test_other_estimators_are_refused(estimator: Any) -> None:
+    with pytest.raises(TypeError, match=r"takes a certsvm\.LinearSVC"):
         fit_path(estimator, X, y, [1.0])
 
 
