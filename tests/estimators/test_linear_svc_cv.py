@@ -159,7 +159,7 @@ def test_values_to_begin_with() -> None:
     ("options", "message"),
     [
         ({"certify": 0.1, "scoring": "roc_auc"}, "certify needs scoring=None or 'accuracy'"),
-        ({"certify": 0.1, "solver": "pegasos"}, "certify needs a solver with a dual bound"),
+        ({"certify": 0.1, "solver": "pegasos"}, "needs a solver with a dual bound"),
         ({"certify": 0.1, "Cs": [1.0]}, "certify needs a range"),
         ({"certify": 1.5}, "certify"),
         ({"max_fits": 5}, "max_fits is a limit for certify"),
@@ -317,5 +317,5 @@ def test_other_objectives(objective: dict[str, Any]) -> None:
 
 def test_a_proof_needs_the_intercept_in_the_penalty() -> None:
     rows, labels = make_classification(100, random_state=0)
-    with pytest.raises(ValueError, match="certify needs penalize_intercept=True"):
+    with pytest.raises(ValueError, match="the intercept is free"):
         LinearSVCCV(certify=0.1, penalize_intercept=False).fit(rows, labels)

@@ -29,7 +29,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
-from certsvm.certificates.certificate import Certificate, percentage_points
+from certsvm.certificates.certificate import percentage_points
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.path import checked_range, checked_values
 from certsvm.estimators.reporting import (
@@ -40,7 +40,7 @@ from certsvm.estimators.reporting import (
 )
 from certsvm.estimators.rollback import fitted_attributes, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
-from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, Curve, values_in
+from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, values_in
 from certsvm.fitting.folds import Fold
 from certsvm.fitting.sources import MemorySource
 from certsvm.markup.html import element
@@ -48,7 +48,7 @@ from certsvm.models.model import Model
 from certsvm.report.fit import fit_sections
 from certsvm.report.page import page, write_page
 from certsvm.report.range import choice_sections
-from certsvm.solvers import Solver, make_solver
+from certsvm.solvers import Solver
 from certsvm.training.result import INTERRUPTED, Result
 
 
@@ -201,43 +201,16 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         },
     }
 
-    C_: float
-    Cs_: NDArray[np.float64]
-    scores_: NDArray[np.float64]
-    best_score_: float
-    error_bound_: float
-    certified_: bool
-    curve_: Curve
-    best_estimator_: LinearSVC
-    classes_: NDArray[Any]
-    n_iter_: NDArray[np.int64]
-    n_splits_: int
-    certificate_: Certificate | None
-    certificates_: list[Certificate] | None
-
     def __init__(
-        self,
-        *,
-        C_range: tuple[float, float] | None = None,
-        Cs: int | Sequence[float] | None = None,
-        cv: Any = 5,
-        certify: float | None = None,
-        scoring: Any = None,
-        refit: bool = True,
-        loss: str = "hinge",
-        tol: float = 0.01,
-        solver: str | Solver = "auto",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        penalize_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        max_fits: int | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
+        self, *, C_range: tuple[float, float] | None = None,
+        Cs: int | Sequence[float] | None = None, cv: Any = 5, certify: float | None = None,
+        scoring: Any = None, refit: bool = True,
+        loss: str = "hinge", tol: float = 0.01, solver: str | Solver = "auto",
+        fit_intercept: bool = True, intercept_scaling: float = 1.0, penalize_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None, max_iter: int = 1000,
+        max_time: float | None = None, max_fits: int | None = None, n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
         self.C_range = C_range
         self.Cs = Cs
         self.cv = cv
@@ -300,14 +273,9 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         return self
 
     def _search(
-        self,
-        template: LinearSVC,
-        Cs: list[float],
-        X: Any,
-        y: Any,
-        sample_weight: Any,
+        self, template: LinearSVC, Cs: list[float], X: Any, y: Any, sample_weight: Any,
         params: dict[str, Any],
-    ) -> CrossValidation:
+    ) -> CrossValidation:  # fmt: skip
         split_with, scored_with = self._routed(sample_weight, params)
         # LinearSVC's own checks of the data; names and number of columns are recorded on it.
         data, labels, weights = template._validate(X, y, sample_weight, reset=True)
@@ -317,7 +285,8 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
             class_weight=self.class_weight, intercept_scaling=template._rho(),
         )  # fmt: skip
         settings = template._settings(template._solver_for(source))
-        vars(self).update(fitted_attributes(template), classes_=source.classes)
+        vars(self).update(fitted_attributes(template))
+        self.classes_ = source.classes
         score_weights = scored_with.pop("sample_weight", None)
         if score_weights is not None:
             score_weights = weights if score_weights is sample_weight else np.asarray(score_weights)
@@ -341,15 +310,10 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
                     print(f"{search.seconds:6.1f} s  {search}", file=sys.stderr, flush=True)
                 return value_fitted()
 
-            certify = None if self.certify is None else float(self.certify)
             return CrossValidation(
-                folds,
-                replace(settings, max_time=self.max_time),
-                certify=certify,
-                max_fits=self.max_fits,
-                score=score,
-                callback=told,
-            ).run(Cs)
+                folds, replace(settings, max_time=self.max_time), certify=self.certify,
+                max_fits=self.max_fits, score=score, callback=told,
+            ).run(Cs)  # fmt: skip
 
     def _values(self) -> list[float]:
         """The values of C, or those to begin with."""
@@ -367,22 +331,12 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         return values
 
     def _refuse_what_has_no_proof(self) -> None:
-        if self.certify is None:
-            if self.max_fits is not None:
-                raise ValueError("max_fits is a limit for certify; without it, choose fewer Cs")
-        elif not _is_accuracy(self.scoring):
+        if self.certify is None and self.max_fits is not None:
+            raise ValueError("max_fits is a limit for certify; without it, choose fewer Cs")
+        if self.certify is not None and not _is_accuracy(self.scoring):
             raise ValueError(
                 "certify needs scoring=None or 'accuracy': bounds for every C are known for the "
                 f"share of rows that are predicted wrongly, and not for {self.scoring!r}"
-            )
-        elif not make_solver(self.solver).certifies:
-            raise ValueError(
-                f"certify needs a solver with a dual bound, and {self.solver!r} has none"
-            )
-        elif self.fit_intercept and not self.penalize_intercept:
-            raise ValueError(
-                "certify needs penalize_intercept=True: nothing is proved about the scores of the "
-                "exact optimum if its intercept is free"
             )
 
     def _routed(
@@ -425,32 +379,28 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         self.error_bound_ = search.bound
 
     def _warn_if_missed(self, search: CrossValidation) -> None:
-        missed = [fit.met for value in search.values.values() for fit in value.folds]
-        n, raised = len(search.values), "or accept a larger"
+        met = [fit.met for value in search.values.values() for fit in value.folds]
+        n, advice = len(search.values), ""
         if self.certify is not None and not self.certified_:
+            within = percentage_points(search.best.high - self.error_bound_)
             message = (
                 f"The proof was not reached: {search.reason} after {n} values of C. No C in the "
                 f"range has an error below {self.error_bound_:.4f}, proved; C = {self.C_:g} has "
-                f"{1 - self.best_score_:.4f}. So it is proved to be within "
-                f"{percentage_points(search.best.high - self.error_bound_)} of the best, and "
-                f"certify asks for {percentage_points(float(self.certify))}."
+                f"{1 - self.best_score_:.4f}. So it is proved to be within {within} of the best, "
+                f"and certify asks for {percentage_points(float(self.certify))}."
             )
             if search.reason != INTERRUPTED:
-                message += f" Raise max_time, max_fits or max_iter, {raised} certify."
+                advice = " Raise max_time, max_fits or max_iter, or accept a larger certify."
         elif self.certify is None and search.reason:
-            message = (
-                f"The search ended early: {search.reason}. {n} of {len(set(self.Cs_.tolist()))} "
-                "values of C were fitted on all folds."
-            )
-        elif self.certify is None and not all(missed) and make_solver(self.solver).certifies:
-            message = (
-                f"The target accuracy was not reached in {missed.count(False)} of {len(missed)} "
-                "fits of folds. Raise max_iter, scale the columns to similar size, "
-                f"{raised} tol."
-            )
+            message = f"The search ended early: {search.reason}. {n} of {len(set(self.Cs_))} values"
+            message += " of C were fitted on all folds."
+        elif self.certify is None and not all(met) and search.solver.certifies:
+            message = "The target accuracy was not reached in "
+            message += f"{met.count(False)} of {len(met)} fits of folds."
+            advice = " Raise max_iter, scale the columns to similar size, or accept a larger tol."
         else:
             return
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warnings.warn(message + advice, ConvergenceWarning, stacklevel=4)
 
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
         """Write a report of the choice: one HTML page with a slider over C.

@@ -27,7 +27,7 @@ from certsvm.certificates.certificate import percent
 from certsvm.certificates.held_out_error import ChordBalls, OptimumBall, mean_bounds
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold
-from certsvm.fitting.path import Knot, fit_settings, starts_at
+from certsvm.fitting.path import Knot, fit_settings, require_proofs, starts_at
 from certsvm.fitting.settings import Settings
 from certsvm.problem.rows import Vector
 from certsvm.report.plots import plot_curve
@@ -214,6 +214,8 @@ class CrossValidation:
         The ``Value`` at each C that was fitted on all folds.
     reason : str
         Why the search ended early; empty if it did not.
+    solver : Solver
+        Of all fits.
 
     Examples
     --------
@@ -235,21 +237,24 @@ class CrossValidation:
         score: Score | None = None,
         callback: Callable[[CrossValidation], Any] | None = None,
     ) -> None:
-        if certify is not None and settings.objective.frees(folds[0].intercept_scaling):
-            raise ValueError(
-                "nothing can be proved about errors at other C, since the intercept is free: "
-                "use penalize_intercept=True, or choose C without certify"
-            )
         self.folds, self._eps = list(folds), None if certify is None else float(certify)
+        self.solver = folds[0].solver(settings.solver, settings.objective)
+        if certify is not None:
+            require_proofs(self.solver)
+            if settings.objective.frees(folds[0].intercept_scaling):
+                raise ValueError(
+                    "nothing can be proved about errors at other C, since the intercept is free: "
+                    "use penalize_intercept=True, or choose C without certify"
+                )
         self._most = math.inf if max_fits is None or certify is None else max_fits
         self._n_jobs, self._score, self._callback = settings.n_jobs, score, callback
         self._began = time.monotonic()
         most = math.inf if settings.max_time is None else settings.max_time
         self._deadline = self._began + most
-        solver = folds[0].solver(settings.solver, settings.objective)
         self._settings = replace(
-            fit_settings(settings, solver, settings.tol), n_jobs=1, keep_vector=certify is not None
-        )
+            fit_settings(settings, self.solver, settings.tol),
+            n_jobs=1, keep_vector=certify is not None,
+        )  # fmt: skip
         self._stop = threading.Event()
         self._range = (0.0, 0.0)
         self._chords: dict[tuple[float, float], Pieces] = {}
@@ -338,7 +343,10 @@ class CrossValidation:
             pairs = itertools.pairwise(first)
             self._fit([(C, pair) for pair in pairs for C in values if pair[0] < C < pair[1]])
         if self._eps is not None:
-            self._prove(self._eps)
+            try:
+                self._prove(self._eps)
+            except KeyboardInterrupt:
+                self._end(INTERRUPTED)
         return self
 
     def _prove(self, eps: float) -> None:
@@ -350,7 +358,7 @@ class CrossValidation:
             self._bound_chords(hidden)
             least = self._least(eps)
             failing = [pair for pair, pieces in self._chords.items() if pieces.bound < least]
-            self._chords |= self._each(partial(self._cut, least=least), failing)
+            self._chords |= {pair: self._cut(pair, least) for pair in failing}
             failing = [pair for pair in failing if self._chords[pair].bound < least]
             failing.sort(key=lambda pair: self._chords[pair].bound)
             new = [(C, pair) for pair in failing for C in self._new_values(pair, least)]
@@ -413,10 +421,9 @@ class CrossValidation:
             return pieces.within(around[0]) if around else pieces
 
         stale = [p for p in pairs if p not in old or not set(p).isdisjoint(changed)]
-        new = old | self._each(bound, stale)
-        if all(pair in new for pair in pairs):
-            # Else an interruption kept some from being computed, and the old ones stay.
-            self._chords = {pair: new[pair] for pair in pairs}
+        new = old | {pair: bound(pair) for pair in stale}
+        # At once: an interruption before leaves the old ones.
+        self._chords = {pair: new[pair] for pair in pairs}
 
     def _cut(self, pair: tuple[float, float], least: float) -> Pieces:
         """The pieces with those whose bound is too low cut into smaller ones, while it pays."""
@@ -558,19 +565,6 @@ class CrossValidation:
     def _end(self, reason: str) -> None:
         self.reason = self.reason or reason
         self._stop.set()
-
-    def _each(
-        self, do: Callable[[tuple[float, float]], Pieces], pairs: Sequence[tuple[float, float]]
-    ) -> dict[tuple[float, float], Pieces]:
-        """What ``do`` returns for each pair, in threads; nothing after Ctrl-C."""
-        try:
-            if self._n_jobs == 1:
-                return {pair: do(pair) for pair in pairs}
-            with ThreadPoolExecutor(self._n_jobs, thread_name_prefix="certsvm") as executor:
-                return dict(zip(pairs, executor.map(do, pairs), strict=True))
-        except KeyboardInterrupt:
-            self._end(INTERRUPTED)
-            return {}
 
 
 def values_in(C_range: tuple[float, float], n: int | None = None, *, certify: bool) -> list[float]:

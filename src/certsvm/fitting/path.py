@@ -345,8 +345,8 @@ def fit_settings(settings: Settings, solver: Solver, tol: float) -> Settings:
     )
 
 
-def require_proofs(solver: Solver, tol: float) -> None:
-    """Raise a ValueError unless a range can be traced by this solver to this accuracy."""
+def require_proofs(solver: Solver, tol: float = math.inf) -> None:
+    """Raise a ValueError unless this solver can prove something about a range of C."""
     if not solver.certifies:
         raise ValueError(
             f"a range of C needs a solver with a dual bound, and {solver.name!r} has none: use "
