@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from certsvm.certificates.balls import radius
-from certsvm.fitting.cross_validation import CrossValidation, Curve, values_in
+from certsvm.fitting.cross_validation import CrossValidation, values_in
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold
 from certsvm.fitting.settings import Settings
@@ -173,19 +173,6 @@ def test_nothing_is_claimed_if_fits_miss_their_target() -> None:
     assert search.bound < 0.5 * search.best.error
 
 
-def test_the_number_of_threads_does_not_matter() -> None:
-    data = Data(5, n=120, classes=3)
-    curves = []
-    for n_jobs in (1, 2, 5):
-        search = CrossValidation(data.folds(), Settings(n_jobs=n_jobs), certify=0.05)
-        curve = search.run([0.01, 0.1, 1.0]).curve
-        curves.append((search.best.C, curve.edges, curve.lower, curve.upper))
-    for other in curves[1:]:
-        assert other[0] == curves[0][0]
-        for a, b in zip(other[1:], curves[0][1:], strict=True):
-            np.testing.assert_array_equal(a, b)
-
-
 def test_of_many_values_all_are_fitted() -> None:
     data = Data(5, n=120)
     Cs = [*np.geomspace(0.01, 1.0, 14).tolist(), 0.1]
@@ -318,16 +305,3 @@ def test_values_begin_and_end_exactly(
         assert len(values) == n
     elif not certify:
         assert len(values) == 20
-
-
-def test_a_proof_begins_with_a_value_for_each_power_of_ten() -> None:
-    assert len(values_in((1e-3, 1e2), certify=True)) == 6
-
-
-def test_the_bound_of_a_curve() -> None:
-    Cs, none = np.array([1.0, 4.0]), np.empty(0)
-    errors = np.array([0.3, 0.2])
-    assert Curve(Cs, errors, none, none, none, 4.0).bound == 0.0
-    edges = np.array([1.0, 2.0, 4.0])
-    curve = Curve(Cs, errors, edges, np.array([0.25, 0.1]), np.array([0.3, 0.2]), 4.0)
-    assert curve.bound == 0.1

@@ -285,14 +285,14 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
             class_weight=self.class_weight, intercept_scaling=template._rho(),
         )  # fmt: skip
         settings = template._settings(template._solver_for(source))
-        vars(self).update(fitted_attributes(template))
+        self.__dict__.update(fitted_attributes(template))
         self.classes_ = source.classes
         score_weights = scored_with.pop("sample_weight", None)
         if score_weights is not None:
             score_weights = weights if score_weights is sample_weight else np.asarray(score_weights)
         splitter, (indexed, _) = check_cv(self.cv, labels, classifier=True), indexable(X, y)
         splits = splitter.split(indexed, labels, **split_with)
-        folds = [Fold(source, *split, score_weights) for split in splits]
+        folds = [Fold(source, train, test, score_weights) for train, test in splits]
         self.n_splits_ = len(folds)
         score = None
         if not _is_accuracy(self.scoring):

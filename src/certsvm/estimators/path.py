@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any, overload
@@ -53,13 +53,9 @@ class Path(Sequence[LinearSVC]):
     """
 
     def __init__(
-        self,
-        trace: Trace,
-        models: dict[float, LinearSVC],
-        Cs: Sequence[float],
-        template: LinearSVC,
-        source: Source,
-    ) -> None:
+        self, trace: Trace, models: dict[float, LinearSVC], Cs: Sequence[float],
+        template: LinearSVC, source: Source,
+    ) -> None:  # fmt: skip
         self._trace, self._template = trace, template
         self._source: Source | None = source
         self.Cs = list(Cs)
@@ -76,9 +72,6 @@ class Path(Sequence[LinearSVC]):
     def __len__(self) -> int:
         return len(self.models)
 
-    def __iter__(self) -> Iterator[LinearSVC]:
-        return iter(self.models)
-
     def __repr__(self) -> str:
         low, high = self.C_range
         gap = self.worst_gap
@@ -90,7 +83,7 @@ class Path(Sequence[LinearSVC]):
 
     def _repr_html_(self) -> str:
         """For notebooks: what is proved, and the gap at every C."""
-        points = self._points(None, None)
+        points = self._points()
         return element("div", element("p", repr(self)[1:-1]), gap_chart(points, self.tol))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -357,7 +350,7 @@ def fit_path(
 def _at(template: LinearSVC, C: float) -> LinearSVC:
     """An unfitted model at C that knows the columns."""
     model: LinearSVC = clone(template).set_params(C=C)
-    vars(model).update(fitted_attributes(template))
+    model.__dict__.update(fitted_attributes(template))
     return model
 
 
