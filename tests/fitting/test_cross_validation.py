@@ -216,6 +216,25 @@ def test_an_interruption_keeps_what_is_proved(n_jobs: int, n: int) -> None:
         assert low <= curve.upper[p] + 1e-12
 
 
+@pytest.mark.parametrize("lost", [0.01, 1.0])
+def test_without_an_end_of_the_range_nothing_is_proved_of_all(lost: float) -> None:
+    """Ctrl-C may come when other folds are done at a value, and it is not added."""
+
+    class Interrupted(CrossValidation):
+        def _add(self, C: float, folds: Any) -> None:
+            if lost != C:
+                super()._add(C, folds)
+
+    search = Interrupted(Data(1, n=300).folds(), Settings(), certify=0.05, max_fits=3)
+    curve = search.run([0.01, 0.1, 1.0]).curve
+    assert lost not in search.values
+    assert search.bound == curve.bound == 0.0
+    assert not search.certified
+    assert (curve.edges[0], curve.edges[-1]) == (0.01, 1.0)
+    assert curve.edges.size == curve.lower.size + 1
+    assert curve.lower.max() > 0.0
+
+
 def test_an_interruption_of_the_first_fits_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(self: Any, *given: Any) -> None:
         raise KeyboardInterrupt

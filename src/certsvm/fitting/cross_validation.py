@@ -61,15 +61,24 @@ Score = Callable[[Fold, float, list[Result]], float]
 
 @dataclass(frozen=True)
 class FoldFit:
-    """The fits of all classes of a fold at one C."""
+    """The fits of all classes of a fold at one C.
+
+    Attributes
+    ----------
+    knot : Knot
+        The results, as far as other fits need them.
+    score : float
+        On the rows held out.
+    balls : list of OptimumBall
+        One for each class, if errors are to be bounded.
+    products : ndarray of shape (n_problems, n_rows)
+        Of the rows held out with the centres of the balls.
+    """
 
     knot: Knot
     score: float
-    """On the rows held out."""
     balls: list[OptimumBall]
-    """One for each class, if errors are to be bounded."""
     products: NDArray[np.float64]
-    """Of the rows held out with the centres of the balls; a row for each class."""
 
     @property
     def met(self) -> bool:
@@ -277,8 +286,7 @@ class CrossValidation:
     @property
     def bound(self) -> float:
         """No C in the range has an error below this; zero if nothing is proved."""
-        covered = bool(self._chords) and max(self._chords)[1] == self._range[1]
-        return min(pieces.bound for pieces in self._chords.values()) if covered else 0.0
+        return min((part.bound for part in self._parts), default=0.0)
 
     @property
     def certified(self) -> bool:
@@ -296,16 +304,24 @@ class CrossValidation:
         return text if self._eps is None else text + proved
 
     @property
+    def _parts(self) -> list[Pieces]:
+        """What is proved from the lowest C of the range to the highest; empty without a proof."""
+        low, high = self._range
+        known = [self._chords[pair] for pair in sorted(self._chords)]
+        first, last = (known[0].edges[0], known[-1].edges[-1]) if known else (high, high)
+        # An interruption of the first fits leaves an end of the range.
+        unknown = [
+            Pieces(np.array([a, b]), np.zeros(1), np.ones(1)) if a < b else None
+            for a, b in ((low, first), (last, high))
+        ]
+        parts = [unknown[0], *known, unknown[1]] if self._eps is not None else []
+        return [part for part in parts if part is not None]
+
+    @property
     def curve(self) -> Curve:
         """The errors that were measured, with what is proved for every C in the range."""
-        Cs = sorted(self.values)
-        parts = [self._chords[pair] for pair in sorted(self._chords)]
-        end = parts[-1].edges[-1] if parts else self._range[0]
-        if self._eps is not None and end < self._range[1]:
-            # An interruption of the first fits leaves the end of the range.
-            parts.append(Pieces(np.array([end, self._range[1]]), np.zeros(1), np.ones(1)))
+        Cs, parts, nothing = sorted(self.values), self._parts, np.zeros(0)
         edges = [*(part.edges[:1] for part in parts[:1]), *(part.edges[1:] for part in parts)]
-        nothing = np.zeros(0)
         return Curve(
             Cs=np.array(Cs),
             errors=np.array([self.values[C].error for C in Cs]),

@@ -90,16 +90,25 @@ def starts_at(source: Source, C: float, knots: Sequence[Knot]) -> list[Start] | 
 
 
 class PathProgress(NamedTuple):
-    """The state of a path after a fit, for callbacks."""
+    """The state of a path after a fit, for callbacks.
+
+    Attributes
+    ----------
+    n_fits : int
+        Values of C fitted so far.
+    C : float
+        The last one.
+    proved_up_to : float
+        From the lowest C of the range to this one, every C has a model of the accuracy asked for.
+        Zero if the lowest has none.
+    worst_gap : float
+        The largest gap between neighbouring fits so far.
+    """
 
     n_fits: int
-    """Values of C fitted so far."""
     C: float
-    """The last one."""
     proved_up_to: float
-    """From the lowest C to this one, every C has a model of the accuracy; zero if there is none."""
     worst_gap: float
-    """The largest gap between neighbouring fits so far."""
 
 
 class Trace:
