@@ -350,14 +350,13 @@ class CrossValidation:
         if len(values) > self._most:
             spread = np.linspace(0, len(values) - 1, int(self._most)).round().astype(int)
             values = [values[k] for k in spread]
-        few = len(values) <= _FEW
-        first = values if few else sorted({*values[::_EVERY], values[-1]})
+        first = values if len(values) <= _FEW else sorted({*values[::_EVERY], values[-1]})
         self._fit([(C, first[max(k - 1, 0) : k]) for k, C in enumerate(first)])
         if not self.values:
             raise KeyboardInterrupt
+        rest = [k for r in range(1, _EVERY) for k in range(r, len(values), _EVERY)]
         if not self.reason:
-            pairs = itertools.pairwise(first)
-            self._fit([(C, pair) for pair in pairs for C in values if pair[0] < C < pair[1]])
+            self._fit([(values[k], [values[k - 1]]) for k in rest if values[k] not in self.values])
         if self._eps is not None:
             try:
                 self._prove(self._eps)
