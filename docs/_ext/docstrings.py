@@ -17,7 +17,7 @@ from certsvm.solvers import Solver
 
 LITERAL = re.compile(r"(``.*?``)")
 UNDERLINE = re.compile(r"^-{3,}\s*$")
-MADE_BY_FUNCTIONS = ("certsvm.selection.path.Path",)
+MADE_BY_FUNCTIONS = ("certsvm.estimators.path.Path",)
 
 
 def to_restructuredtext(lines: list[str]) -> list[str]:

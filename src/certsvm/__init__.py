@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from certsvm.certificates.support import SupportStatus
     from certsvm.certificates.verification import verify, verify_model
     from certsvm.estimators import LinearSVC
+    from certsvm.estimators.linear_svc_cv import LinearSVCCV
+    from certsvm.estimators.path import fit_path
     from certsvm.fitting.comparison import compare
     from certsvm.fitting.fit_model import fit_stream
     from certsvm.fitting.foreign import bound
     from certsvm.models import Model
     from certsvm.problem.memory import Problem
     from certsvm.problem.rows import Rows
-    from certsvm.selection.cross_validation import LinearSVCCV
-    from certsvm.selection.path import fit_path
     from certsvm.training.history import History
     from certsvm.training.loop import train
 
@@ -36,14 +36,14 @@ _HOMES = {
     "Certificate": "certsvm.certificates.certificate",
     "History": "certsvm.training.history",
     "LinearSVC": "certsvm.estimators",
-    "LinearSVCCV": "certsvm.selection.cross_validation",
+    "LinearSVCCV": "certsvm.estimators.linear_svc_cv",
     "Model": "certsvm.models",
     "Problem": "certsvm.problem.memory",
     "Rows": "certsvm.problem.rows",
     "SupportStatus": "certsvm.certificates.support",
     "bound": "certsvm.fitting.foreign",
     "compare": "certsvm.fitting.comparison",
-    "fit_path": "certsvm.selection.path",
+    "fit_path": "certsvm.estimators.path",
     "fit_stream": "certsvm.fitting.fit_model",
     "train": "certsvm.training.loop",
     "verify": "certsvm.certificates.verification",

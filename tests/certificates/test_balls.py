@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from certsvm.certificates.balls import Balls, radius, row_blocks, row_sizes, unflippable
-from certsvm.certificates.bands import OptimumBall
 from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.held_out_error import OptimumBall
 from certsvm.kernels.losses import LOSSES
 from certsvm.problem.rows import split
 from certsvm.solvers import DCD, Newton, Pegasos, SGDs, Solver, WorkingSet
 from certsvm.training.loop import train
-from tests.certificates.test_chords import an_end
+from tests.certificates.test_path_bounds import an_end
 from tests.exact import exact_optimum, exact_rows
 from tests.problems import Case, cases, exact, exact_dot, squared_distance
 

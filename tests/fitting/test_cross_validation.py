@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from certsvm.certificates.balls import radius
-from certsvm.fitting.cross_validation import CrossValidation, SelectionProgress
+from certsvm.fitting.cross_validation import CrossValidation, values_in
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold
 from certsvm.fitting.settings import Settings
@@ -106,16 +106,17 @@ def test_the_band_contains_the_error_at_any_C(
     seed: int, classes: int, max_iter: int, loss: str
 ) -> None:
     data = Data(seed, classes=classes, loss=loss)
-    search = CrossValidation(data.folds(), Settings(max_iter=max_iter, loss=loss))
-    curve = search.certify([0.01, 0.1, 1.0], eps=0.05, max_fits=8)
+    options = Settings(max_iter=max_iter, loss=loss)
+    search = CrossValidation(data.folds(), options, certify=0.05, max_fits=8)
+    curve = search.run([0.01, 0.1, 1.0]).curve
     assert curve.edges[0] == 0.01
     assert curve.edges[-1] == 1.0
     assert (np.diff(curve.edges) > 0).all()
     for C in 10.0 ** data.rng.uniform(-2, 0, 6):
         low, high = data.exact_error(float(C))
         p = np.searchsorted(curve.edges, C) - 1
-        assert curve.low[p] <= high + 1e-12
-        assert low <= curve.high[p] + 1e-12
+        assert curve.lower[p] <= high + 1e-12
+        assert low <= curve.upper[p] + 1e-12
     for value in search.values.values():
         assert value.low <= value.error + 1e-12
         assert value.error <= value.high + 1e-12
@@ -128,8 +129,8 @@ def test_the_band_contains_the_error_at_any_C(
 )  # fmt: skip
 def test_a_certified_choice_holds_against_a_dense_grid(seed: int, classes: int, loss: str) -> None:
     data = Data(seed, n=150, classes=classes, loss=loss)
-    search = CrossValidation(data.folds(), Settings(loss=loss))
-    curve = search.certify([0.01, 0.1, 1.0], eps=0.04)
+    search = CrossValidation(data.folds(), Settings(loss=loss), certify=0.04)
+    curve = search.run([0.01, 0.1, 1.0]).curve
     assert search.certified
     assert curve.bound > 0.0
     grid = [data.exact_error(float(C)) for C in np.geomspace(0.01, 1.0, 60)]
@@ -140,8 +141,8 @@ def test_a_certified_choice_holds_against_a_dense_grid(seed: int, classes: int, 
 
 def test_the_bound_is_close_to_what_there_is() -> None:
     data = Data(1, n=300)
-    search = CrossValidation(data.folds(), Settings())
-    curve = search.certify([0.05, 0.5], eps=0.02)
+    search = CrossValidation(data.folds(), Settings(), certify=0.02)
+    curve = search.run([0.05, 0.5]).curve
     assert search.certified
     errors = [data.exact_error(float(C))[0] for C in np.geomspace(0.05, 0.5, 30)]
     assert min(errors) - 0.02 <= curve.bound + 1e-9
@@ -153,45 +154,29 @@ def test_a_free_intercept_has_errors_without_bounds(loss: str) -> None:
     data.rho = 1.0
     free = Settings(loss=loss, penalize_intercept=False)
     with pytest.raises(ValueError, match="the intercept is free"):
-        CrossValidation(data.folds(), free).certify([0.1, 1.0], eps=0.1)
-    search = CrossValidation(data.folds(), free)
-    search.fit_values([0.01, 0.1, 1.0])
+        CrossValidation(data.folds(), free, certify=0.1)
+    search = CrossValidation(data.folds(), free).run([0.01, 0.1, 1.0])
     assert sorted(search.values) == [0.01, 0.1, 1.0]
     assert all(fit.met for value in search.values.values() for fit in value.folds)
     # Without an intercept there is none that could be free.
     data.rho = 0.0
-    search = CrossValidation(data.folds(), free)
-    search.certify([0.1, 1.0], eps=0.2)
+    search = CrossValidation(data.folds(), free, certify=0.2).run([0.1, 1.0])
     assert search.certified
 
 
 def test_nothing_is_claimed_if_fits_miss_their_target() -> None:
     data = Data(1, n=300)
-    search = CrossValidation(data.folds(), Settings(solver="dcd", max_iter=1))
-    search.certify([0.1, 10.0], eps=0.01, max_fits=6)
+    options = Settings(solver="dcd", max_iter=1)
+    search = CrossValidation(data.folds(), options, certify=0.01, max_fits=6).run([0.1, 10.0])
     assert not search.certified
     assert search.reason in ("max_fits reached", "some fits are not accurate enough to prove more")
-    assert search.curve.bound < 0.5 * search.best.error
-
-
-def test_the_number_of_threads_does_not_matter() -> None:
-    data = Data(5, n=120, classes=3)
-    curves = []
-    for n_jobs in (1, 2, 5):
-        search = CrossValidation(data.folds(), Settings(), n_jobs=n_jobs)
-        curve = search.certify([0.01, 0.1, 1.0], eps=0.05)
-        curves.append((search.best.C, curve.edges, curve.low, curve.high))
-    for other in curves[1:]:
-        assert other[0] == curves[0][0]
-        for a, b in zip(other[1:], curves[0][1:], strict=True):
-            np.testing.assert_array_equal(a, b)
+    assert search.bound < 0.5 * search.best.error
 
 
 def test_of_many_values_all_are_fitted() -> None:
     data = Data(5, n=120)
     Cs = [*np.geomspace(0.01, 1.0, 14).tolist(), 0.1]
-    search = CrossValidation(data.folds(), Settings(), n_jobs=2)
-    search.fit_values(Cs)
+    search = CrossValidation(data.folds(), Settings(n_jobs=2)).run(Cs)
     assert sorted(search.values) == sorted(set(Cs))
     assert all(value.folds[0].met for value in search.values.values())
     assert not search.certified
@@ -203,7 +188,7 @@ class Interrupt:
     def __init__(self, n: int) -> None:
         self.n, self.calls = n, 0
 
-    def __call__(self, progress: SelectionProgress) -> None:
+    def __call__(self, search: CrossValidation) -> None:
         self.calls += 1
         if self.calls == self.n:
             raise KeyboardInterrupt
@@ -213,21 +198,41 @@ class Interrupt:
 @pytest.mark.parametrize("n", [2, 5])
 def test_an_interruption_keeps_what_is_proved(n_jobs: int, n: int) -> None:
     data = Data(7, n=200)
-    search = CrossValidation(data.folds(), Settings(), n_jobs=n_jobs, callback=Interrupt(n))
-    curve = search.certify([0.01, 0.1, 1.0], eps=1e-3)
+    settings, press = Settings(n_jobs=n_jobs), Interrupt(n)
+    search = CrossValidation(data.folds(), settings, certify=1e-3, callback=press)
+    curve = search.run([0.01, 0.1, 1.0]).curve
     assert search.reason == "interrupted"
     assert not search.certified
     # A fit or two of each thread had begun.
     assert len(search.values) <= n + 2 * n_jobs
     assert (curve.edges[0], curve.edges[-1]) == (0.01, 1.0)
-    if n == 2:
+    if len(search.values) == 2:
         # The end of the range was not reached.
         assert curve.bound == 0.0
     for C in np.geomspace(0.01, 1.0, 7):
         low, high = data.exact_error(float(C))
         p = max(0, int(np.searchsorted(curve.edges, C)) - 1)
-        assert curve.low[p] <= high + 1e-12
-        assert low <= curve.high[p] + 1e-12
+        assert curve.lower[p] <= high + 1e-12
+        assert low <= curve.upper[p] + 1e-12
+
+
+@pytest.mark.parametrize("lost", [0.01, 1.0])
+def test_without_an_end_of_the_range_nothing_is_proved_of_all(lost: float) -> None:
+    """Ctrl-C may come when other folds are done at a value, and it is not added."""
+
+    class Interrupted(CrossValidation):
+        def _add(self, C: float, folds: Any) -> None:
+            if lost != C:
+                super()._add(C, folds)
+
+    search = Interrupted(Data(1, n=300).folds(), Settings(), certify=0.05, max_fits=3)
+    curve = search.run([0.01, 0.1, 1.0]).curve
+    assert lost not in search.values
+    assert search.bound == curve.bound == 0.0
+    assert not search.certified
+    assert (curve.edges[0], curve.edges[-1]) == (0.01, 1.0)
+    assert curve.edges.size == curve.lower.size + 1
+    assert curve.lower.max() > 0.0
 
 
 def test_an_interruption_of_the_first_fits_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,65 +241,62 @@ def test_an_interruption_of_the_first_fits_is_raised(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(CrossValidation, "_fit_once", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        CrossValidation(Data(7).folds(), Settings()).certify([0.01, 1.0], eps=0.1)
+        CrossValidation(Data(7).folds(), Settings(), certify=0.1).run([0.01, 1.0])
 
 
 def test_a_true_answer_of_the_callback_ends_the_search() -> None:
-    seen: list[SelectionProgress] = []
+    seen: list[tuple[int, float]] = []
 
-    def stop(progress: SelectionProgress) -> bool:
-        seen.append(progress)
-        return progress.n_fits == 4
+    def stop(search: CrossValidation) -> bool:
+        seen.append((len(search.values), search.best.error))
+        return len(search.values) == 4
 
-    search = CrossValidation(Data(7, n=200).folds(), Settings(), callback=stop)
-    search.certify([0.01, 0.1, 1.0], eps=1e-3)
+    search = CrossValidation(Data(7, n=200).folds(), Settings(), certify=1e-3, callback=stop)
+    search.run([0.01, 0.1, 1.0])
     assert search.reason == "stopped by a callback"
-    assert [p.n_fits for p in seen] == [1, 2, 3, 4]
-    assert seen[-1].error_bound >= seen[0].error_bound == 0.0
-    assert seen[-1].best_error == search.best.error
+    assert [n for n, _ in seen] == [1, 2, 3, 4]
+    assert min(error for _, error in seen) == search.best.error
+    assert "4 values of C" in str(search)
 
 
 def test_without_time_one_value_is_fitted() -> None:
-    search = CrossValidation(Data(7).folds(), Settings(), max_time=0.0)
-    curve = search.certify([0.01, 1.0], eps=0.1)
+    settings = Settings(max_time=0.0)
+    search = CrossValidation(Data(7).folds(), settings, certify=0.1).run([0.01, 1.0])
     assert list(search.values) == [0.01]
     assert search.reason == "max_time reached"
     assert not search.certified
-    assert curve.bound == 0.0
+    assert search.bound == search.curve.bound == 0.0
+    search = CrossValidation(Data(7).folds(), settings).run(np.geomspace(0.01, 1.0, 20).tolist())
+    assert list(search.values) == [0.01]
 
 
 def test_max_fits_is_kept() -> None:
-    search = CrossValidation(Data(7, n=200).folds(), Settings())
-    search.certify([0.01, 0.1, 1.0], eps=1e-4, max_fits=7)
+    folds = Data(7, n=200).folds()
+    search = CrossValidation(folds, Settings(), certify=1e-4, max_fits=7).run([0.01, 0.1, 1.0])
     assert len(search.values) == 7
-    search = CrossValidation(Data(7, n=200).folds(), Settings())
-    curve = search.certify([0.01, 0.02, 0.1, 0.2, 1.0], eps=1e-4, max_fits=2)
+    search = CrossValidation(folds, Settings(), certify=1e-4, max_fits=2)
+    curve = search.run([0.01, 0.02, 0.1, 0.2, 1.0]).curve
     assert list(search.values) == [0.01, 1.0]
     assert (curve.edges[0], curve.edges[-1]) == (0.01, 1.0)
 
 
-def test_without_time_the_search_does_not_go_on() -> None:
-    search = CrossValidation(Data(7).folds(), Settings(), max_time=0.0)
-    search.fit_values(np.geomspace(0.01, 1.0, 20).tolist())
-    assert list(search.values) == [0.01]
-
-
 def test_new_fits_never_loosen_the_bounds() -> None:
     """A bad fit between two good ones must not cost what these had proved."""
-    folds = Data(1, n=300).folds()
-    search = CrossValidation(folds, Settings())
-    before = search.certify([0.1, 0.12], eps=1e-4, max_fits=2)
-    assert before.bound > 0.0
-    search._fit_between([(0.11, (0.1, 0.12))])
-    value = search.values[0.11]
-    nothing = [
-        replace(fit, balls=[replace(ball, square=np.inf) for ball in fit.balls])
-        for fit in value.folds
-    ]
-    search.values[0.11] = replace(value, folds=nothing)
-    search._bound_new_chords()
-    assert len(search._chords) == 2
-    assert search.curve.bound >= before.bound
+
+    class Spoiled(CrossValidation):
+        def _add(self, C: float, folds: Any) -> None:
+            if C not in (0.1, 0.12):
+                nothing = [[replace(ball, square=np.inf) for ball in f.balls] for f in folds]
+                folds = [replace(f, balls=b) for f, b in zip(folds, nothing, strict=True)]
+            super()._add(C, folds)
+
+    data = Data(1, n=300)
+    before, after = (
+        kind(data.folds(), Settings(), certify=1e-4, max_fits=most).run([0.1, 0.12])
+        for kind, most in ((CrossValidation, 2), (Spoiled, 4))
+    )
+    assert len(after.values) > 2
+    assert after.bound >= before.bound > 0.0
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -302,8 +304,23 @@ def test_alpha_beyond_single_precision(loss: str) -> None:
     """Rows are so short, and C so large, that alpha is up to 1e40."""
     data = Data(0, loss=loss)
     data.X, data.rho, data.class_weight = 1e-20 * data.X, 0.0, None
-    search = CrossValidation(data.folds(), Settings(tol=1e-3, solver="dcd", loss=loss))
-    search.fit_values([1e39, 1e40])
+    settings = Settings(tol=1e-3, solver="dcd", loss=loss)
+    search = CrossValidation(data.folds(), settings).run([1e39, 1e40])
     fits = [fold for value in search.values.values() for fold in value.folds]
     assert len(search.values) == 2
     assert all(fold.met for fold in fits)
+
+
+@pytest.mark.parametrize("C_range", [(1e-3, 1e2), (0.3, 0.7), (1e-300, 1e300)])
+@pytest.mark.parametrize("n", [None, 2, 7])
+@pytest.mark.parametrize("certify", [False, True])
+def test_values_begin_and_end_exactly(
+    C_range: tuple[float, float], n: int | None, certify: bool
+) -> None:
+    values = values_in(C_range, n, certify=certify)
+    assert (values[0], values[-1]) == C_range
+    assert values == sorted(set(values))
+    if n is not None:
+        assert len(values) == n
+    elif not certify:
+        assert len(values) == 20

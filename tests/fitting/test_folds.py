@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from certsvm.fitting.fit_classes import fit_classes
-from certsvm.fitting.folds import Fold, FoldSource, stratified_folds
+from certsvm.fitting.folds import Fold, stratified_folds
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
 
@@ -28,7 +28,7 @@ def test_a_fold_is_the_problem_of_its_rows(class_weight: object, weighted: bool)
         class_weight=class_weight, intercept_scaling=1.0,
     )  # fmt: skip
     settings = Settings(C=0.3, tol=1e-10)
-    fold = FoldSource(whole, train)
+    fold = Fold(whole, train, [50])
     assert fold.rows is whole.rows
     for ours, theirs in zip(fit_classes(fold, settings), fit_classes(cut, settings), strict=True):
         assert ours.certificate.primal == pytest.approx(theirs.certificate.primal, rel=1e-9)
@@ -39,7 +39,7 @@ def test_a_class_that_is_missing_in_a_fold() -> None:
     whole = MemorySource(X, y)
     train = np.flatnonzero(y != 1)
     fold = Fold(whole, train, np.flatnonzero(y == 1))
-    assert fold.source.classes.tolist() == [0, 2]
+    assert fold.classes.tolist() == [0, 2]
     assert fold.held_out.truth.tolist() == [-1] * int((y == 1).sum())
     assert fold.held_out.error(np.ones((1, fold.test.size))) == 1.0
     with pytest.raises(ValueError, match="at least 2 classes"):
@@ -51,7 +51,6 @@ def test_columns_of_no_training_row_do_not_count(form: type) -> None:
     data = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 5.0], [2.0, 5.0]])
     whole = MemorySource(form(data), np.array([0, 1, 0, 1]))
     fold = Fold(whole, [0, 1], [2, 3])
-    assert fold.source.occupied.tolist() == [True, False]
     assert fold.products(np.array([1.0, 7.0])).tolist() == [0.0, 2.0]
     assert fold.held_out._norms.round(9).tolist() == [0.0, 2.0]
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from certsvm.certificates.certificate import percent
 from certsvm.cli.app import BadInput
 from certsvm.cli.progress import lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from certsvm.fitting.cross_validation import CrossValidation, SelectionProgress
+    from certsvm.fitting.cross_validation import CrossValidation
     from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import Source
 
@@ -24,7 +23,6 @@ def cross_validated(
     *,
     certify: float | None = None,
     max_fits: int | None = None,
-    max_time: float | None = None,
     quiet: bool,
 ) -> CrossValidation:
     """The search over values of C, or with a proof from the lowest of them to the highest.
@@ -39,19 +37,7 @@ def cross_validated(
         raise BadInput("cross-validation needs the rows in memory: leave out --memory and --stream")
     folds = stratified_folds(source, n_folds, settings.seed or 0)
     with lines_of("cross-validation", quiet=quiet) as show:
-        search = CrossValidation(
-            folds, settings, n_jobs=settings.n_jobs, max_time=max_time,
-            callback=lambda progress: show(_described(progress, certify)),
-        )  # fmt: skip
-        if certify is None:
-            search.fit_values(Cs)
-        else:
-            search.certify(Cs, certify, max_fits)
-    return search
-
-
-def _described(progress: SelectionProgress, certify: float | None) -> str:
-    text = f"{progress.n_fits} values of C, least error {percent(progress.best_error)}"
-    if certify is None:
-        return text
-    return f"{text}, none in the range is below {percent(progress.error_bound)}"
+        return CrossValidation(
+            folds, settings, certify=certify, max_fits=max_fits,
+            callback=lambda search: show(str(search)),
+        ).run(Cs)  # fmt: skip

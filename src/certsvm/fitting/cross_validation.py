@@ -1,9 +1,9 @@
 """Cross-validation over C: at given values, or with a proof for every C in a range.
 
-Each fold is fitted at ascending values of C, each fit from its neighbours. With a proof, two fits
-bound the error of the exact optimum on the held-out rows for every C between them
-(``certificates.bands``). Where this lower bound is too far below the best error found, the piece
-of the range is cut into smaller ones, which costs no fit, and else C is fitted in the middle.
+Each fold is fitted at values of C, each fit from its neighbours. With a proof, two fits bound the
+error of the exact optimum on the held-out rows for every C between them
+(``certificates.held_out_error``). Where this lower bound is too far below the best error found, the
+piece of the range is cut into smaller ones, which costs no fit, and else C is fitted in the middle.
 
 Folds run in threads. What is computed does not depend on their number.
 """
@@ -14,35 +14,36 @@ import itertools
 import math
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.bands import ChordBalls, OptimumBall, mean_bounds
-from certsvm.fitting.error_curve import Curve, Pieces
+from certsvm.certificates.certificate import percent
+from certsvm.certificates.held_out_error import ChordBalls, OptimumBall, mean_bounds
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold
+from certsvm.fitting.path import Knot, fit_settings, require_proofs, starts_at
 from certsvm.fitting.settings import Settings
-from certsvm.fitting.tracing import Knot, scaled_starts, starts_between
 from certsvm.problem.rows import Vector
-from certsvm.solvers import Newton, Start
+from certsvm.report.plots import plot_curve
+from certsvm.solvers import Newton
 from certsvm.training.history import History
 from certsvm.training.result import INTERRUPTED, OUT_OF_TIME, STOPPED, Result, is_true
 
-# Of more values than these, every so-manieth is fitted first.
+DEFAULT_RANGE = (1e-3, 1e2)
+_DEFAULT_VALUES = 20
+# Of more values than these, every fourth is fitted first.
 _FEW, _EVERY = 8, 4
-# Pieces of a new chord, parts of a piece that is cut, and how often pieces are cut.
-_PIECES, _PARTS, _CUTS = 24, 4, 3
-# Pieces are cut again if this share of what is missing was won.
-_WORTH_CUTTING = 0.3
-# A chord is divided into at most so many; the width of the band is taken to fall with the distance
-# of the fits to the power 1 / _ORDER.
+# Pieces of a new chord, parts of a piece that is cut, and how often pieces are cut: again if this
+# share of what is missing was won.
+_PIECES, _PARTS, _CUTS, _WORTH_CUTTING = 24, 4, 3, 0.3
+# A chord is divided into at most so many; the width of the bounds is taken to fall with the
+# distance of the fits to the power 1 / _ORDER.
 _MOST_PARTS, _ORDER = 4, 0.75
 # The share of eps that rows may take which are open at a fit itself: with Newton's method, and
 # where accuracy is more expensive. Squares of radii add, so that it costs far less between fits.
@@ -53,29 +54,6 @@ _SHARE_OPEN, _SHARE_OPEN_AT_BEST = (0.35, 0.7), (0.03, 0.15)
 _FIRST_TOL, _LEAST_TOL, _MOST_TOL = 1e-5, 1e-10, 1e-3
 # Neighbouring fits are no closer than this factor.
 _LEAST_FACTOR = 1.0 + 1e-7
-
-
-@dataclass(frozen=True)
-class SelectionProgress:
-    """The state of the search, for callbacks.
-
-    Attributes
-    ----------
-    n_fits : int
-        Values of C at which all folds were fitted.
-    best_error : float
-        The least mean error of the folds so far; 1 minus the score if there is a scorer.
-    error_bound : float
-        No C in the range has an error below this; zero if nothing is proved.
-    seconds : float
-        Since the search began.
-    """
-
-    n_fits: int
-    best_error: float
-    error_bound: float
-    seconds: float
-
 
 Score = Callable[[Fold, float, list[Result]], float]
 """The score of the models of a fold at C, if it is not accuracy."""
@@ -88,25 +66,24 @@ class FoldFit:
     Attributes
     ----------
     knot : Knot
-        The results, as far as other fits start from them.
+        The results, as far as other fits need them.
     score : float
         On the rows held out.
     balls : list of OptimumBall
         One for each class, if errors are to be bounded.
     products : ndarray of shape (n_problems, n_rows)
         Of the rows held out with the centres of the balls.
-    met : bool
-        Whether the fits reached the accuracy asked for.
-    least : float
-        The least error that was known when the accuracy was chosen, or the fold's own.
     """
 
     knot: Knot
     score: float
     balls: list[OptimumBall]
     products: NDArray[np.float64]
-    met: bool
-    least: float
+
+    @property
+    def met(self) -> bool:
+        """Whether the fits reached the accuracy asked for."""
+        return all(result.certificate.met for result in self.knot.results)
 
 
 @dataclass(frozen=True)
@@ -124,17 +101,100 @@ class Value:
         return [fold.score for fold in self.folds]
 
     @property
+    def passes(self) -> list[int]:
+        """Of each fold, over its rows; the largest number of all classes."""
+        return [max(result.passes for result in fold.knot.results) for fold in self.folds]
+
+    @property
     def error(self) -> float:
         """1 minus the mean score."""
         return 1.0 - float(np.mean(self.scores))
 
 
 @dataclass(frozen=True)
-class Task:
-    """Something to do in any thread, and what follows from its result: more tasks."""
+class Pieces:
+    """Bounds on the mean error, for every C in each of several adjacent pieces."""
 
-    do: Callable[[], Any]
-    then: Callable[[Any], Sequence[Task]] = lambda result: ()
+    edges: Vector
+    low: Vector
+    high: Vector
+
+    @property
+    def bound(self) -> float:
+        """No C has a mean error below this."""
+        return float(self.low.min())
+
+    def within(self, around: Pieces) -> Pieces:
+        """The same pieces, cut at the edges of others around them, with the better bounds of both.
+
+        Examples
+        --------
+        >>> new = Pieces(np.array([1.0, 3.0]), np.array([0.1]), np.array([0.4]))
+        >>> old = Pieces(np.array([0.0, 2.0, 4.0]), np.array([0.0, 0.2]), np.array([0.3, 1.0]))
+        >>> both = new.within(old)
+        >>> both.edges.tolist(), both.low.tolist(), both.high.tolist()
+        ([1.0, 2.0, 3.0], [0.1, 0.2], [0.3, 0.4])
+        """
+        inside = (around.edges > self.edges[0]) & (around.edges < self.edges[-1])
+        edges = np.union1d(self.edges, around.edges[inside])
+        mine, theirs = (
+            np.searchsorted(pieces.edges[1:-1], edges[:-1], side="right")
+            for pieces in (self, around)
+        )
+        low = np.maximum(self.low[mine], around.low[theirs])
+        return Pieces(edges, low, np.minimum(self.high[mine], around.high[theirs]))
+
+
+@dataclass(frozen=True, repr=False)
+class Curve:
+    """The error of cross-validation against C: what was measured, and what is proved.
+
+    Attributes
+    ----------
+    Cs : ndarray of shape (n_Cs,)
+        The values of C that were fitted, ascending.
+    errors : ndarray of shape (n_Cs,)
+        Their mean errors.
+    edges : ndarray of shape (n_pieces + 1,)
+        The values of C at which pieces begin and end, ascending.
+    lower, upper : ndarray of shape (n_pieces,)
+        For every C in the piece, the mean error of the exact optima is between these. Without a
+        proof, there are no pieces.
+    C : float
+        The choice.
+    """
+
+    Cs: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    edges: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    C: float
+
+    def __repr__(self) -> str:
+        proved = f", no C below {self.bound:.4g}" if self.lower.size else ""
+        return f"<Curve of {self.Cs.size} values of C: the choice is {self.C:.4g}{proved}>"
+
+    @property
+    def bound(self) -> float:
+        """No C in the range has a mean error below this; zero if nothing is proved."""
+        return float(self.lower.min()) if self.lower.size else 0.0
+
+    def plot(self, path: str | None = None) -> Any:
+        """Plot the error against C, with all that is proved.
+
+        Parameters
+        ----------
+        path : str, default=None
+            File to save the plot to.
+
+        Returns
+        -------
+        figure : matplotlib.figure.Figure
+            The plot: the bounds at each C, the line that nothing is below, a dot for each value
+            that was fitted, and a star for the choice.
+        """
+        return plot_curve(self, path)
 
 
 class CrossValidation:
@@ -145,16 +205,17 @@ class CrossValidation:
     folds : sequence of Fold
         The folds, of the same rows.
     settings : Settings
-        How to train; ``C``, ``n_jobs`` and ``max_time`` are not used.
-    n_jobs : int, default=1
-        Threads.
-    max_time : float, default=None
-        Limit in seconds for the whole search.
+        How to train; ``C`` is not used. ``n_jobs`` is the number of threads for all fits, and
+        ``max_time`` the limit for the whole search.
+    certify : float, default=None
+        Fit until no C can have an error lower by more than this than one that was fitted; None
+        means that nothing is proved.
+    max_fits : int, default=None
+        Limit on the number of values of C with ``certify``, two at least.
     score : callable, default=None
         The score of a fold's models; None means accuracy.
     callback : callable, default=None
-        Called after each value of C with a ``SelectionProgress``; a true return value ends the
-        search.
+        Called with the search after each value of C; a true return value ends it.
 
     Attributes
     ----------
@@ -162,15 +223,17 @@ class CrossValidation:
         The ``Value`` at each C that was fitted on all folds.
     reason : str
         Why the search ended early; empty if it did not.
+    solver : Solver
+        Of all fits.
 
     Examples
     --------
     >>> from certsvm.fitting.sources import MemorySource
     >>> source = MemorySource(np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1, 1, 0, 0]))
     >>> folds = [Fold(source, [0, 2], [1, 3]), Fold(source, [1, 3], [0, 2])]
-    >>> search = CrossValidation(folds, Settings())
-    >>> search.certify([0.01, 1.0], eps=0.01).bound, search.best.error
-    (0.0, 0.0)
+    >>> search = CrossValidation(folds, Settings(), certify=0.01).run([0.01, 1.0])
+    >>> search.bound, search.best.error, search.certified
+    (0.0, 0.0, True)
     """
 
     def __init__(
@@ -178,19 +241,30 @@ class CrossValidation:
         folds: Sequence[Fold],
         settings: Settings,
         *,
-        n_jobs: int = 1,
-        max_time: float | None = None,
+        certify: float | None = None,
+        max_fits: int | None = None,
         score: Score | None = None,
-        callback: Callable[[SelectionProgress], Any] | None = None,
+        callback: Callable[[CrossValidation], Any] | None = None,
     ) -> None:
-        self.folds, self._n_jobs = list(folds), n_jobs
-        self._settings = settings
-        self._score, self._callback = score, callback
+        self.folds, self._eps = list(folds), None if certify is None else float(certify)
+        self.solver = folds[0].solver(settings.solver, settings.objective)
+        if certify is not None:
+            require_proofs(self.solver)
+            if settings.objective.frees(folds[0].intercept_scaling):
+                raise ValueError(
+                    "nothing can be proved about errors at other C, since the intercept is free: "
+                    "use penalize_intercept=True, or choose C without certify"
+                )
+        self._most = math.inf if max_fits is None or certify is None else max_fits
+        self._n_jobs, self._score, self._callback = settings.n_jobs, score, callback
         self._began = time.monotonic()
-        self._deadline = math.inf if max_time is None else self._began + float(max_time)
+        most = math.inf if settings.max_time is None else settings.max_time
+        self._deadline = self._began + most
+        self._settings = replace(
+            fit_settings(settings, self.solver, settings.tol),
+            n_jobs=1, keep_vector=certify is not None,
+        )  # fmt: skip
         self._stop = threading.Event()
-        # The accuracy of a choice with a proof, and the range; None for values without.
-        self._eps: float | None = None
         self._range = (0.0, 0.0)
         self._chords: dict[tuple[float, float], Pieces] = {}
         self._tightened: set[float] = set()
@@ -205,191 +279,179 @@ class CrossValidation:
         """
         values = [self.values[C] for C in sorted(self.values)]
         if self._eps is not None:
-            allowed = self._allowed
+            allowed = self.bound + self._eps
             values = [value for value in values if value.high <= allowed] or values
         return min(values, key=lambda value: value.error)
 
     @property
+    def bound(self) -> float:
+        """No C in the range has an error below this; zero if nothing is proved."""
+        return min((part.bound for part in self._parts), default=0.0)
+
+    @property
     def certified(self) -> bool:
-        """Whether no C in the range has an error lower by more than ``eps`` than the best."""
-        return self._eps is not None and self.best.high <= self._allowed
+        """Whether no C in the range has an error lower by more than ``certify`` than the best."""
+        return self._eps is not None and self.best.high <= self.bound + self._eps
 
     @property
-    def _allowed(self) -> float:
-        """Up to this error, a value is proved to be good enough."""
-        assert self._eps is not None
-        return self.curve.bound + self._eps
+    def seconds(self) -> float:
+        """Since the search began."""
+        return time.monotonic() - self._began
 
-    def fit_values(self, Cs: Sequence[float]) -> None:
-        """Fit all folds at the values, in ascending order; each fit starts from a lower value.
-
-        Of many, every fourth is fitted first, so that there are enough chains for many threads.
-        """
-        ascending = sorted(set(Cs))
-        every = 1 if len(ascending) <= _FEW else _EVERY
-        coarse = sorted({*ascending[::every], ascending[-1]})
-        self._fit_chains([coarse])
-        if not self.values:
-            raise KeyboardInterrupt
-        if not self.reason:
-            pairs = itertools.pairwise(coarse)
-            between = [[C for C in ascending if low <= C < high] for low, high in pairs]
-            self._fit_chains([chain for chain in between if len(chain) > 1])
-
-    def _fit_chains(self, chains: Sequence[Sequence[float]]) -> None:
-        """Fit all folds along chains of ascending C; the first value may have been fitted."""
-        fits: dict[float, dict[int, FoldFit]] = {C: {} for chain in chains for C in chain}
-
-        def follow(i: int, chain: Sequence[float], last: FoldFit | None) -> list[Task]:
-            """The fit of the first value of the chain, which the others follow."""
-            if not chain:
-                return []
-            C, rest = chain[0], chain[1:]
-
-            def then(fit: FoldFit | None) -> list[Task]:
-                if fit is None:
-                    return []
-                self._collect(fits, i, fit)
-                return follow(i, rest, fit)
-
-            return [Task(partial(self._fit_next, i, C, last), then)]
-
-        tasks = []
-        for chain in chains:
-            known = self.values.get(chain[0])
-            for i in range(len(self.folds)):
-                if known is None:
-                    tasks += follow(i, chain, None)
-                else:
-                    tasks += follow(i, chain[1:], known.folds[i])
-        self._run(tasks)
-
-    def _collect(self, fits: dict[float, dict[int, FoldFit]], i: int, fit: FoldFit) -> None:
-        """Once all folds have been fitted at a value of C, add it."""
-        folds = fits[fit.knot.C]
-        folds[i] = fit
-        if len(folds) == len(self.folds):
-            self._add(Value(fit.knot.C, [folds[k] for k in range(len(folds))]))
-
-    def certify(self, Cs: Sequence[float], eps: float, max_fits: int | None = None) -> Pieces:
-        """Fit until no C can have an error lower by more than ``eps`` than one that was fitted.
-
-        Parameters
-        ----------
-        Cs : sequence of float
-            Values of C to begin with, two at least; the lowest and the highest are the range.
-        eps : float
-            The accuracy of the choice.
-        max_fits : int, default=None
-            Limit on the number of values of C, two at least.
-
-        Returns
-        -------
-        curve : Pieces
-            What is proved for every C in the range.
-
-        Raises
-        ------
-        ValueError
-            The intercept is free.
-        """
-        if self._settings.objective.frees(self.folds[0].source.intercept_scaling):
-            raise ValueError(
-                "nothing can be proved about errors at other C, since the intercept is free: "
-                "use penalize_intercept=True, or choose C without certify"
-            )
-        self._eps, self._range = eps, (min(Cs), max(Cs))
-        most = math.inf if max_fits is None else max_fits
-        first = sorted(set(Cs))
-        if len(first) > most:
-            spread = np.linspace(0, len(first) - 1, int(most)).round().astype(int)
-            first = [first[k] for k in spread]
-        self.fit_values(first)
-        self._bound_new_chords()
-        while not self.reason:
-            self._tighten(self._hidden())
-            failing = self._failing()
-            if not failing:
-                if not self.certified:
-                    self.reason = "some fits are not accurate enough to prove more"
-                break
-            new = [(C, pair) for pair in failing for C in self._new_values(pair)]
-            room = int(min(most - len(self.values), len(new)))
-            if room <= 0:
-                self.reason = "max_fits reached" if new else "no closer fits are possible"
-                break
-            self._fit_between(new[:room])
-            self._bound_new_chords()
-        return self.curve
+    def __str__(self) -> str:
+        text = f"{len(self.values)} values of C, least error {percent(self._least_error)}"
+        proved = f", none in the range is below {percent(self.bound)}"
+        return text if self._eps is None else text + proved
 
     @property
-    def curve(self) -> Pieces:
-        """What is proved for every C in the range."""
-        chords = [self._chords[pair] for pair in sorted(self._chords)]
-        parts = [(chord.edges[1:], chord.low, chord.high) for chord in chords]
-        if not chords or chords[-1].edges[-1] < self._range[1]:
-            # An interruption of the first fits leaves the end of the range.
-            parts.append((np.array(self._range[1:]), np.zeros(1), np.ones(1)))
-        edges, low, high = map(np.concatenate, zip(*parts, strict=True))
-        return Pieces(np.append(self._range[0], edges), low, high)
+    def _parts(self) -> list[Pieces]:
+        """What is proved from the lowest C of the range to the highest; empty without a proof."""
+        low, high = self._range
+        known = [self._chords[pair] for pair in sorted(self._chords)]
+        first, last = (known[0].edges[0], known[-1].edges[-1]) if known else (high, high)
+        # An interruption of the first fits leaves an end of the range.
+        unknown = [
+            Pieces(np.array([a, b]), np.zeros(1), np.ones(1)) if a < b else None
+            for a, b in ((low, first), (last, high))
+        ]
+        parts = [unknown[0], *known, unknown[1]] if self._eps is not None else []
+        return [part for part in parts if part is not None]
 
     @property
-    def measured(self) -> Curve:
-        """The errors that were measured, with what is proved for every C."""
-        Cs = sorted(self.values)
-        nothing = np.zeros(0)
-        proved = Pieces(nothing, nothing, nothing) if self._eps is None else self.curve
+    def curve(self) -> Curve:
+        """The errors that were measured, with what is proved for every C in the range."""
+        Cs, parts, nothing = sorted(self.values), self._parts, np.zeros(0)
+        edges = [*(part.edges[:1] for part in parts[:1]), *(part.edges[1:] for part in parts)]
         return Curve(
             Cs=np.array(Cs),
             errors=np.array([self.values[C].error for C in Cs]),
-            edges=proved.edges,
-            lower=proved.low,
-            upper=proved.high,
+            edges=np.concatenate([nothing, *edges]),
+            lower=np.concatenate([nothing, *(part.low for part in parts)]),
+            upper=np.concatenate([nothing, *(part.high for part in parts)]),
             C=self.best.C,
         )
 
-    def _failing(self) -> list[tuple[float, float]]:
-        """Neighbouring values between which a lower error is not excluded, the worst first."""
-        least = self._least
-        low = [pair for pair, pieces in self._chords.items() if pieces.bound < least]
-        self._run([Task(partial(self._cut, pair, least)) for pair in low])
-        low = [pair for pair in low if self._chords[pair].bound < least]
-        return sorted(low, key=lambda pair: self._chords[pair].bound)
+    def run(self, Cs: Iterable[float]) -> CrossValidation:
+        """Fit all folds at the values; with ``certify``, go on until the proof is complete.
 
-    def _cut(self, pair: tuple[float, float], least: float) -> None:
-        """Cut the pieces whose bound is too low into smaller ones, as long as it pays."""
-        for _ in range(_CUTS):
-            before = self._chords[pair].bound
-            self._cut_once(pair, least)
-            now = self._chords[pair].bound
-            if now >= least or now - before < _WORTH_CUTTING * (least - before):
+        Parameters
+        ----------
+        Cs : iterable of float
+            Values of C; with ``certify``, two at least, from the lowest to the highest of the
+            range.
+
+        Returns
+        -------
+        search : CrossValidation
+            Itself.
+        """
+        values = sorted(set(Cs))
+        self._range = (values[0], values[-1])
+        if len(values) > self._most:
+            spread = np.linspace(0, len(values) - 1, int(self._most)).round().astype(int)
+            values = [values[k] for k in spread]
+        first = values if len(values) <= _FEW else sorted({*values[::_EVERY], values[-1]})
+        self._fit([(C, first[max(k - 1, 0) : k]) for k, C in enumerate(first)])
+        if not self.values:
+            raise KeyboardInterrupt
+        rest = [k for r in range(1, _EVERY) for k in range(r, len(values), _EVERY)]
+        if not self.reason:
+            self._fit([(values[k], [values[k - 1]]) for k in rest if values[k] not in self.values])
+        if self._eps is not None:
+            try:
+                self._prove(self._eps)
+            except KeyboardInterrupt:
+                self._end(INTERRUPTED)
+        return self
+
+    def _prove(self, eps: float) -> None:
+        self._bound_chords()
+        while not self.reason:
+            hidden = self._hidden(eps)
+            self._tightened |= set(hidden)
+            self._fit([(C, [C]) for C in hidden])
+            self._bound_chords(hidden)
+            least = self._least(eps)
+            failing = [pair for pair, pieces in self._chords.items() if pieces.bound < least]
+            self._chords |= {pair: self._cut(pair, least) for pair in failing}
+            failing = [pair for pair in failing if self._chords[pair].bound < least]
+            failing.sort(key=lambda pair: self._chords[pair].bound)
+            new = [(C, pair) for pair in failing for C in self._new_values(pair, least)]
+            room = int(min(self._most - len(self.values), len(new)))
+            if not failing:
+                if not self.certified:
+                    self._end("some fits are not accurate enough to prove more")
                 return
+            if room <= 0:
+                self._end("max_fits reached" if new else "no closer fits are possible")
+            self._fit(new[:room])
+            self._bound_chords()
 
-    def _cut_once(self, pair: tuple[float, float], least: float) -> None:
+    @property
+    def _least_error(self) -> float:
+        return min((value.error for value in self.values.values()), default=math.inf)
+
+    def _hidden(self, eps: float) -> list[float]:
+        """Values that must be fitted again, since open rows hide how good or bad they are.
+
+        They are the one of the least error, whose upper bound counts, and those whose own lower
+        bound is too low: fits beside them would not help.
+        """
+        high = min(value.high for value in self.values.values())
+        best = min(self.values.values(), key=lambda value: (value.error, value.C))
+        open_at_best = high - best.error > _SHARE_OPEN_AT_BEST[0] * eps
+        return [
+            C for C, value in sorted(self.values.items())
+            if C not in self._tightened
+            and (value.low < high - eps or (open_at_best and value is best))
+        ]  # fmt: skip
+
+    def _least(self, eps: float) -> float:
+        """The error below which no C may be, as far as it can be proved."""
+        high = min(value.high for value in self.values.values())
+        # Beside a value that could not be fitted more accurately, no more than its own bound.
+        known = [self.values[C].low - 0.1 * eps for C in self._tightened]
+        return min([high - eps, *known])
+
+    def _new_values(self, pair: tuple[float, float], least: float) -> list[float]:
+        """The values of C to fit between two neighbours: as many as it will probably take."""
+        if pair[1] <= _LEAST_FACTOR * pair[0]:
+            return []
         pieces = self._chords[pair]
-        too_low = pieces.low < least
-        edges = [
-            _between(a, b, _PARTS if cut else 1)[1:]
-            for a, b, cut in zip(pieces.edges, pieces.edges[1:], too_low, strict=False)
-        ]
-        cut = np.concatenate([pieces.edges[:1], *edges])
-        self._chords[pair] = self._pieces(pair, cut).within(pieces)
+        # The width of the bounds falls with the distance of the fits, their middle hardly moves.
+        middle, width = 0.5 * (pieces.low + pieces.high), pieces.high - pieces.low
+        allowed = np.maximum(2.0 * (middle - least), 1e-3 * width)
+        ratio = float((width / allowed)[pieces.low < least].max())
+        n = min(max(math.ceil(ratio**_ORDER), 2), _MOST_PARTS)
+        return [float(C) for C in _between(*pair, n)[1:-1]]
 
-    def _bound_new_chords(self) -> None:
-        """Bounds between new neighbours; what is known of the old chord around them still holds."""
-        old, new = self._chords, {}
+    def _bound_chords(self, changed: Sequence[float] = ()) -> None:
+        """Bounds between new neighbours and beside changed values; those that are known hold on."""
+        old, pairs = self._chords, list(itertools.pairwise(sorted(self.values)))
 
-        def bound(pair: tuple[float, float]) -> None:
-            pieces = self._pieces(pair, _between(*pair, _PIECES))
-            around = [c for (a, b), c in old.items() if a <= pair[0] and pair[1] <= b]
-            new[pair] = pieces.within(around[0]) if around else pieces
+        def bound(pair: tuple[float, float]) -> Pieces:
+            around = [old[p] for p in old if p[0] <= pair[0] and pair[1] <= p[1]]
+            edges = old[pair].edges if pair in old else _between(*pair, _PIECES)
+            pieces = self._pieces(pair, edges)
+            return pieces.within(around[0]) if around else pieces
 
-        pairs = list(itertools.pairwise(sorted(self.values)))
-        self._run([Task(partial(bound, pair)) for pair in pairs if pair not in old])
-        chords = {pair: new.get(pair) or old.get(pair) for pair in pairs}
-        if all(chords.values()):
-            # Else an interruption kept some from being computed, and the old ones stay.
-            self._chords = {pair: pieces for pair, pieces in chords.items() if pieces is not None}
+        stale = [p for p in pairs if p not in old or not set(p).isdisjoint(changed)]
+        new = old | {pair: bound(pair) for pair in stale}
+        # At once: an interruption before leaves the old ones.
+        self._chords = {pair: new[pair] for pair in pairs}
+
+    def _cut(self, pair: tuple[float, float], least: float) -> Pieces:
+        """The pieces with those whose bound is too low cut into smaller ones, while it pays."""
+        pieces = self._chords[pair]
+        for _ in range(_CUTS):
+            ends = zip(pieces.edges, pieces.edges[1:], pieces.low < least, strict=False)
+            edges = [_between(a, b, _PARTS if low else 1)[1:] for a, b, low in ends]
+            before = pieces.bound
+            pieces = self._pieces(pair, np.concatenate([pieces.edges[:1], *edges])).within(pieces)
+            won = pieces.bound - before
+            if pieces.bound >= least or won < _WORTH_CUTTING * (least - before):
+                break
+        return pieces
 
     def _pieces(self, pair: tuple[float, float], edges: Vector) -> Pieces:
         """Bounds on the pieces of the chord between two values."""
@@ -406,103 +468,70 @@ class CrossValidation:
             bounds.append(fold.held_out.error_bounds(balls, a.products, b.products, edges))
         return mean_bounds(bounds)
 
-    def _hidden(self) -> list[Value]:
-        """Values that must be fitted again, since open rows hide how good or bad they are.
+    def _fit(self, requests: Sequence[tuple[float, Sequence[float]]]) -> None:
+        """Fit all folds at values of C, each from the fits at others, which are known or before.
 
-        They are the one of the least error, whose upper bound counts, and those whose own lower
-        bound is too low: fits beside them would not help.
+        A value that is fitted from itself is fitted again, more accurately. Ctrl-C ends the search:
+        fits that run end after their pass, and others do not begin.
         """
-        assert self._eps is not None
-        values = [self.values[C] for C in sorted(self.values) if C not in self._tightened]
-        high = min(value.high for value in self.values.values())
-        hidden = [value for value in values if value.low < high - self._eps]
-        best = min(self.values.values(), key=lambda value: (value.error, value.C))
-        if high - best.error > _SHARE_OPEN_AT_BEST[0] * self._eps:
-            hidden += [value for value in values if value is best and value not in hidden]
-        return hidden
+        least = self._least_error
+        fits: dict[tuple[float, int], Callable[[], FoldFit | None]] = {}
 
-    def _tighten(self, values: Sequence[Value]) -> None:
-        """Fit values again, more accurately."""
-        fits: dict[float, dict[int, FoldFit]] = {value.C: {} for value in values}
-        self._tightened |= set(fits)
-        least = min(value.error for value in self.values.values())
+        def fit(i: int, C: float, ends: Sequence[float]) -> FoldFit | None:
+            known = []
+            for end in ends:
+                before = self.values[end].folds[i] if end in self.values else fits[end, i]()
+                if before is None:
+                    return None
+                known.append(before)
+            return self._fitted(i, C, known, least)
 
-        def fit(i: int, value: Value) -> FoldFit | None:
-            old, fold = value.folds[i], self.folds[i]
-            tol = self._wanted(i, old, least, _SHARE_OPEN_AT_BEST)
-            if tol >= old.knot.gap:
-                return old
-            starts = scaled_starts(fold.source, old.knot.results, value.C)
-            new = self._fit_once(i, value.C, starts, tol)
-            return old if new is not None and new.knot.gap > old.knot.gap else new
+        with ThreadPoolExecutor(self._n_jobs, thread_name_prefix="certsvm") as executor:
+            for C, ends in requests:
+                for i in range(len(self.folds)):
+                    job = partial(fit, i, C, ends)
+                    fits[C, i] = cache(job) if self._n_jobs == 1 else executor.submit(job).result
+            for C, _ in requests:
+                try:
+                    folds = [fits[C, i]() for i in range(len(self.folds))]
+                    self._add(C, [fold for fold in folds if fold is not None])
+                except KeyboardInterrupt:
+                    self._end(INTERRUPTED)
+                except BaseException:
+                    self._stop.set()
+                    raise
 
-        def then(i: int, fit: FoldFit | None) -> list[Task]:
-            if fit is not None:
-                self._collect(fits, i, fit)
-            return []
+    def _add(self, C: float, folds: list[FoldFit]) -> None:
+        """Add a value, if all folds have been fitted."""
+        if len(folds) < len(self.folds):
+            return
+        value, is_new = Value(C, folds), C not in self.values
+        if self._eps is not None:
+            (low,), (high,) = self._bounds(folds, folds, np.array([C, C]))
+            value = replace(value, low=float(low), high=float(high))
+        self.values[C] = value
+        if is_new and self._callback is not None and is_true(self._callback(self)):
+            self._end(STOPPED)
 
-        numbers = range(len(self.folds))
-        self._run([Task(partial(fit, i, v), partial(then, i)) for v in values for i in numbers])
-        for pair, pieces in list(self._chords.items()):
-            if not set(pair).isdisjoint(fits):
-                self._chords[pair] = self._pieces(pair, pieces.edges).within(pieces)
-
-    def _new_values(self, pair: tuple[float, float]) -> list[float]:
-        """The values of C to fit between two neighbours: as many as it will probably take."""
-        if pair[1] <= _LEAST_FACTOR * pair[0]:
-            return []
-        pieces, least = self._chords[pair], self._least
-        # The width of the band falls with the distance of the fits, its middle hardly moves.
-        middle, width = 0.5 * (pieces.low + pieces.high), pieces.high - pieces.low
-        allowed = np.maximum(2.0 * (middle - least), 1e-3 * width)
-        ratio = float((width / allowed)[pieces.low < least].max())
-        n = min(max(math.ceil(ratio**_ORDER), 2), _MOST_PARTS)
-        return [float(C) for C in _between(*pair, n)[1:-1]]
-
-    @property
-    def _least(self) -> float:
-        """The error below which no C may be, as far as it can be proved."""
-        assert self._eps is not None
-        least = min(value.high for value in self.values.values()) - self._eps
-        # Beside a value that could not be fitted more accurately, no more than its own bound.
-        known = [self.values[C].low - 0.1 * self._eps for C in self._tightened]
-        return min([least, *known])
-
-    def _fit_between(self, new: Sequence[tuple[float, tuple[float, float]]]) -> None:
-        """Fit all folds at new values, each between two neighbours that have been fitted."""
-        fits: dict[float, dict[int, FoldFit]] = {C: {} for C, _ in new}
-        least = min(value.error for value in self.values.values())
-
-        def fit(i: int, C: float, pair: tuple[float, float]) -> FoldFit | None:
-            first, last = (self.values[end].folds[i] for end in pair)
-            starts = starts_between(self.folds[i].source, first.knot, last.knot, C)
-            tol = min(self._wanted(i, end, least) for end in (first, last))
-            return self._fit(i, C, starts, tol, least)
-
-        def then(i: int, fit: FoldFit | None) -> list[Task]:
-            if fit is not None:
-                self._collect(fits, i, fit)
-            return []
-
-        numbers = range(len(self.folds))
-        self._run(
-            [Task(partial(fit, i, C, pair), partial(then, i)) for C, pair in new for i in numbers]
-        )
-
-    def _fit_next(self, i: int, C: float, last: FoldFit | None) -> FoldFit | None:
-        """Fit a fold at C after a fit at a lower one, if there is any."""
-        source = self.folds[i].source
-        starts = None if last is None else scaled_starts(source, last.knot.results, C)
+    def _fitted(self, i: int, C: float, ends: Sequence[FoldFit], least: float) -> FoldFit | None:
+        """Fit a fold at C; None if there is no time, or after Ctrl-C."""
         if self._eps is None:
-            return self._fit_once(i, C, starts, self._settings.tol)
-        if last is None:
-            return self._fit(i, C, starts, _FIRST_TOL, math.inf)
-        # What other folds have found by now depends on the timing of threads.
-        return self._fit(i, C, starts, self._wanted(i, last, last.least), last.least)
+            return self._fit_once(i, C, ends, self._settings.tol)
+        old = self.values[C].folds[i] if C in self.values else None
+        shares = _SHARE_OPEN if old is None else _SHARE_OPEN_AT_BEST
+        tol = min([self._wanted(i, end, least, shares) for end in ends], default=_FIRST_TOL)
+        if old is not None and tol >= old.knot.gap:
+            return old
+        fit = self._fit_once(i, C, ends, tol)
+        if old is not None and fit is not None:
+            return min(old, fit, key=lambda fit: fit.knot.gap)
+        if fit is None or not fit.met:
+            return fit
+        tol = self._wanted(i, fit, least, shares)
+        # More rows may be open than the accuracy was chosen for.
+        return fit if tol >= 0.25 * fit.knot.gap else self._fit_once(i, C, [fit], tol) or fit
 
-    def _wanted(
-        self, i: int, fit: FoldFit, least: float, shares: tuple[float, float] = _SHARE_OPEN
-    ) -> float:
+    def _wanted(self, i: int, fit: FoldFit, least: float, shares: tuple[float, float]) -> float:
         """The relative accuracy at which few enough rows are open at a fit.
 
         Where the error is larger than the least, more of them may be.
@@ -515,55 +544,23 @@ class CrossValidation:
         gap = self.folds[i].held_out.distance(fit.products, share) ** 2
         return min(max(gap / largest, _LEAST_TOL), _MOST_TOL) if largest > 0.0 else _MOST_TOL
 
-    def _fit(
-        self, i: int, C: float, starts: Sequence[Start] | None, tol: float, least: float
-    ) -> FoldFit | None:
-        """Fit a fold at C; None if there is no time, or after Ctrl-C."""
-        fit = self._fit_once(i, C, starts, tol, least)
-        if fit is None or not fit.met:
-            return fit
-        wanted = self._wanted(i, fit, fit.least)
-        if wanted >= 0.25 * fit.knot.gap:
-            return fit
-        # More rows are open than the accuracy was chosen for.
-        starts = scaled_starts(self.folds[i].source, fit.knot.results, C)
-        return self._fit_once(i, C, starts, wanted, least) or fit
-
-    def _fit_once(
-        self,
-        i: int,
-        C: float,
-        starts: Sequence[Start] | None,
-        tol: float,
-        least: float = math.inf,
-    ) -> FoldFit | None:
-        left = self._deadline - time.monotonic()
+    def _fit_once(self, i: int, C: float, ends: Sequence[FoldFit], tol: float) -> FoldFit | None:
+        left, fold = self._deadline - time.monotonic(), self.folds[i]
         # The first value is fitted in any case.
-        if left <= 0.0 and starts is not None:
+        if left <= 0.0 and ends:
             self.reason = self.reason or OUT_OF_TIME
+        if self._stop.is_set() or (left <= 0.0 and ends):
             return None
-        if self._stop.is_set():
-            return None
-        fold = self.folds[i]
-        solver = fold.source.solver(self._settings.solver, self._settings.objective)
-        settings = replace(
-            self._settings,
-            C=C,
-            tol=tol,
-            solver=solver,
-            n_jobs=1,
-            max_time=None if math.isinf(left) else max(left, 0.0),
-            keep_alpha=solver.warm_starts_from_alpha,
-            keep_vector=self._eps is not None and solver.certifies,
-        )
-        results = fit_classes(fold.source, settings, start=starts, stop=self._stop)
-        if any(result.reason == INTERRUPTED for result in results):
+        limit = None if math.isinf(left) else max(left, 0.0)
+        settings = replace(self._settings, C=C, tol=tol, max_time=limit)
+        starts = starts_at(fold, C, [end.knot for end in ends])
+        results = fit_classes(fold, settings, start=starts, stop=self._stop)
+        reasons = {result.reason for result in results}
+        if INTERRUPTED in reasons:
             self._end(INTERRUPTED)
+        if INTERRUPTED in reasons or (ends and OUT_OF_TIME in reasons):
             return None
-        if starts is not None and any(result.reason == OUT_OF_TIME for result in results):
-            return None
-        fit = self._measured(fold, C, results)
-        return replace(fit, least=min(least, fit.least))
+        return self._measured(fold, C, results)
 
     def _measured(self, fold: Fold, C: float, results: list[Result]) -> FoldFit:
         if self._score is not None:
@@ -575,62 +572,42 @@ class CrossValidation:
         if self._eps is not None:
             balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in results]
             products = np.array([fold.products(ball.centre) for ball in balls])
-        met = all(result.certificate.met for result in results)
-        knot = Knot(C, list(map(_light, results)))
-        return FoldFit(knot, score, balls, products, met, least=1.0 - score)
-
-    def _add(self, value: Value) -> None:
-        """Add a value, whose folds have all been fitted."""
-        if self._eps is not None:
-            edges = np.array([value.C, value.C])
-            (low,), (high,) = self._bounds(value.folds, value.folds, edges)
-            value = replace(value, low=float(low), high=float(high))
-        is_new = value.C not in self.values
-        self.values[value.C] = value
-        if is_new and self._callback is not None and is_true(self._callback(self.progress)):
-            self._end(STOPPED)
-
-    @property
-    def progress(self) -> SelectionProgress:
-        """The state of the search."""
-        return SelectionProgress(
-            n_fits=len(self.values),
-            best_error=min(value.error for value in self.values.values()),
-            error_bound=0.0 if self._eps is None else max(self.curve.bound, 0.0),
-            seconds=time.monotonic() - self._began,
-        )
+        light = [replace(r, history=History(), response=None, vector=None) for r in results]
+        knot = Knot.of(C, light)
+        starts = [replace(start, alpha=_in_single(start.alpha)) for start in knot.starts]
+        return FoldFit(replace(knot, starts=starts), score, balls, products)
 
     def _end(self, reason: str) -> None:
         self.reason = self.reason or reason
         self._stop.set()
 
-    def _run(self, tasks: Sequence[Task]) -> None:
-        """Run tasks and those that follow them; what follows is decided in the caller's thread.
 
-        Ctrl-C ends the search: fits that run end after their pass, and others do not begin.
-        """
-        if self._n_jobs == 1:
-            waiting = deque(tasks)
-            while waiting:
-                task = waiting.popleft()
-                try:
-                    waiting.extend(task.then(task.do()))
-                except KeyboardInterrupt:
-                    self._end(INTERRUPTED)
-            return
-        with ThreadPoolExecutor(self._n_jobs, thread_name_prefix="certsvm") as executor:
-            running = {executor.submit(task.do): task for task in tasks}
-            try:
-                while running:
-                    try:
-                        for future in wait(running, return_when=FIRST_COMPLETED).done:
-                            for task in running.pop(future).then(future.result()):
-                                running[executor.submit(task.do)] = task
-                    except KeyboardInterrupt:
-                        self._end(INTERRUPTED)
-            except BaseException:
-                self._stop.set()
-                raise
+def values_in(C_range: tuple[float, float], n: int | None = None, *, certify: bool) -> list[float]:
+    """Values of C to fit in a range, of equal ratio.
+
+    Parameters
+    ----------
+    C_range : tuple of float
+        The lowest and the highest.
+    n : int, default=None
+        Their number; None means 20, or, to begin a proof with, one for each power of ten.
+    certify : bool
+        Whether a proof begins with them.
+
+    Returns
+    -------
+    Cs : list of float
+        Ascending.
+
+    Examples
+    --------
+    >>> [round(C, 9) for C in values_in((0.01, 10.0), certify=True)]
+    [0.01, 0.1, 1.0, 10.0]
+    """
+    low, high = C_range
+    decades = math.ceil(math.log10(high) - math.log10(low) - 1e-9)
+    n = n or (1 + max(1, decades) if certify else _DEFAULT_VALUES)
+    return [low, *np.geomspace(low, high, n)[1:-1].clip(low, high).tolist(), high]
 
 
 def _between(low: float, high: float, n: int) -> Vector:
@@ -641,16 +618,10 @@ def _between(low: float, high: float, n: int) -> Vector:
     return edges
 
 
-def _light(result: Result) -> Result:
-    """What other fits start from; alpha in single precision, since it need not be feasible."""
-    end = result.warm_start or Start(result.w, result.epochs, result.alpha)
-    alpha = end.alpha
-    if alpha is not None:
-        with np.errstate(over="ignore"):
-            single = alpha.astype(np.float32)
-        # What single precision cannot hold stays as it is.
-        alpha = single if np.isfinite(single).all() else alpha
-    start = replace(end, w=result.w, alpha=alpha)
-    return replace(
-        result, history=History(), alpha=None, response=None, vector=None, warm_start=start
-    )
+def _in_single(alpha: Any) -> Any:
+    """Alpha in single precision if that can hold it, since a start need not be feasible."""
+    if alpha is None:
+        return None
+    with np.errstate(over="ignore"):
+        single = alpha.astype(np.float32)
+    return single if np.isfinite(single).all() else alpha

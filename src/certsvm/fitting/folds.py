@@ -13,14 +13,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.balls import RowSizes, row_sizes
-from certsvm.certificates.bands import HeldOutRows
+from certsvm.certificates.held_out_error import HeldOutRows
 from certsvm.fitting.sources import MemorySource, Source
-from certsvm.kernels.bands import products_with
-from certsvm.problem.rows import Rows, Vector
+from certsvm.kernels.held_out_error import products_with
+from certsvm.problem.rows import Vector
 
 
-class FoldSource(MemorySource):
-    """The training rows of a fold.
+class Fold(MemorySource):
+    """The rows that a fold is trained on, as a source, and those that it is not.
 
     Its classes are those of the training rows, as if there were no others.
 
@@ -28,107 +28,64 @@ class FoldSource(MemorySource):
     ----------
     whole : MemorySource
         All rows.
-    train : ndarray of shape (n_train,)
-        Which rows to train on; a row may occur several times.
-
-    Examples
-    --------
-    >>> whole = MemorySource(np.eye(4), np.array(["a", "b", "b", "c"]))
-    >>> fold = FoldSource(whole, np.array([0, 1, 1]))
-    >>> from certsvm.problem.objective import Objective
-    >>> fold.classes.tolist(), fold.problem(0, Objective()).weights.tolist()
-    (['a', 'b'], [1.0, 2.0, 0.0, 0.0])
-    """
-
-    def __init__(self, whole: MemorySource, train: NDArray[np.int64]) -> None:
-        self._X, self._y, self.rows = whole._X, whole._y, whole.rows
-        self.n_rows, self.n_columns = whole.n_rows, whole.n_columns
-        self.intercept_scaling = whole.intercept_scaling
-        self.feature_names = whole.feature_names
-        weights = np.bincount(train, minlength=whole.n_rows).astype(np.float64)
-        self.row_weights = weights if whole.row_weights is None else weights * whole.row_weights
-        present = np.unique(whole.y_index[train])
-        # Rows of other classes have weight zero, so that their position does not matter.
-        self.position = np.full(whole.classes.size, -1, dtype=np.int64)
-        self.position[present] = np.arange(present.size)
-        self.y_index = np.maximum(self.position[whole.y_index], 0)
-        totals = np.bincount(self.y_index, weights=self.row_weights, minlength=present.size)
-        Source.__init__(self, whole.classes[present], totals.astype(np.float64), whole.class_weight)
-
-    @property
-    def occupied(self) -> NDArray[np.bool_]:
-        """The columns, with the intercept's, in which a row of positive weight has a value.
-
-        The optimum is zero in all others.
-        """
-        assert self.row_weights is not None
-        matrix, trained = self.rows.matrix, self.row_weights > 0.0
-        columns = np.zeros(self.dimension, dtype=np.bool_)
-        if sp.issparse(matrix):
-            begin, end = matrix.indptr[0], matrix.indptr[-1]
-            stored = np.repeat(trained, np.diff(matrix.indptr))
-            columns[matrix.indices[begin:end][stored]] = True
-        else:
-            columns[: self.n_columns] = [
-                bool((matrix[:, j] != 0.0)[trained].any()) for j in range(self.n_columns)
-            ]
-        columns[self.n_columns :] = True
-        return columns
-
-
-class Fold:
-    """The rows that a fold is trained on, and those that it is not.
-
-    Parameters
-    ----------
-    whole : MemorySource
-        All rows.
     train, test : array-like of int
-        Which rows to train on, and which to hold out.
+        Which rows to train on, and which to hold out. A row may occur several times.
     weights : ndarray of shape (n_rows,), default=None
         The weights of all rows in the error; None means that all are 1.
 
     Attributes
     ----------
-    source : FoldSource
-        The training rows.
     test : ndarray of shape (n_test,)
         The rows held out.
     held_out : HeldOutRows
         What bounds on the error need of them.
+
+    Examples
+    --------
+    >>> whole = MemorySource(np.eye(4), np.array(["a", "b", "b", "c"]))
+    >>> fold = Fold(whole, [0, 1, 1], [2, 3])
+    >>> from certsvm.problem.objective import Objective
+    >>> fold.classes.tolist(), fold.problem(0, Objective()).weights.tolist()
+    (['a', 'b'], [1.0, 2.0, 0.0, 0.0])
     """
 
     def __init__(
-        self,
-        whole: MemorySource,
-        train: ArrayLike,
-        test: ArrayLike,
-        weights: Vector | None = None,
+        self, whole: MemorySource, train: ArrayLike, test: ArrayLike, weights: Vector | None = None
     ) -> None:
-        self.train = _positions(train, whole.n_rows, "to train on")
+        vars(self).update(vars(whole))
+        rows = _positions(train, whole.n_rows, "to train on")
         self.test = _positions(test, whole.n_rows, "held out")
-        self.source = FoldSource(whole, self.train)
-        self._rows = whole.rows
-        occupied = self.source.occupied
-        self._unoccupied = None if bool(occupied.all()) else np.flatnonzero(~occupied)
+        counts = np.bincount(rows, minlength=whole.n_rows).astype(np.float64)
+        self.row_weights = counts if whole.row_weights is None else counts * whole.row_weights
+        present = np.unique(whole.y_index[rows])
+        # Rows of other classes have weight zero, so that their position does not matter.
+        position = np.full(whole.classes.size, -1, dtype=np.int64)
+        position[present] = np.arange(present.size)
+        self.y_index = np.maximum(position[whole.y_index], 0)
+        totals = np.bincount(self.y_index, self.row_weights, present.size).astype(np.float64)
+        Source.__init__(self, whole.classes[present], totals, whole.class_weight)
         if weights is None:
             weights = np.ones(whole.n_rows)
         held_out = np.asarray(weights, dtype=np.float64)[self.test]
         if not held_out.sum() > 0.0:
             raise ValueError("cv has a fold whose held-out rows have no weight: nothing to measure")
+        columns = _occupied(self.rows.matrix, self.row_weights > 0.0)
+        # The optimum is zero in columns in which no training row has a value.
+        self._unoccupied = np.flatnonzero(~columns)
+        squares, n_stored = row_sizes(self.rows.matrix[self.test][:, columns].astype(np.float64))
+        rho = self.intercept_scaling
         self.held_out = HeldOutRows(
-            sizes=_sizes(whole.rows, self.test, occupied),
-            truth=self.source.position[whole.y_index[self.test]],
-            weights=held_out,
-        )
+            RowSizes(squares + rho * rho, n_stored + int(rho > 0.0)),
+            truth=position[whole.y_index[self.test]], weights=held_out,
+        )  # fmt: skip
 
     def products(self, w: Vector) -> Vector:
         """Products with the rows held out, without columns that no training row has."""
-        if self._unoccupied is not None and w[self._unoccupied].any():
+        if w[self._unoccupied].any():
             w = w.copy()
             w[self._unoccupied] = 0.0
         out = np.empty(self.test.size)
-        products_with(self._rows.arrays, self.test, w, out)
+        products_with(self.rows.arrays, self.test, w, out)
         return out
 
 
@@ -190,15 +147,10 @@ def _positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int64]
     return positions
 
 
-def _sizes(rows: Rows, which: NDArray[np.int64], occupied: NDArray[np.bool_]) -> RowSizes:
-    matrix = rows.matrix[which].astype(np.float64)
-    kept = occupied[: rows.n_columns]
-    if not kept.all():
-        if sp.issparse(matrix):
-            matrix.data[~kept[matrix.indices]] = 0.0
-            matrix.eliminate_zeros()
-        else:
-            matrix[:, ~kept] = 0.0
-    squares, counts = row_sizes(matrix)
-    rho = rows.intercept_scaling
-    return RowSizes(squares + rho * rho, counts + int(rho > 0.0))
+def _occupied(matrix: Any, trained: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The columns in which a row that is trained on has a value."""
+    if not sp.issparse(matrix):
+        return np.array([bool(matrix[trained, j].any()) for j in range(matrix.shape[1])])
+    stored = np.repeat(trained, np.diff(matrix.indptr))
+    used = matrix.indices[matrix.indptr[0] : matrix.indptr[-1]][stored]
+    return np.bincount(used, minlength=matrix.shape[1]) > 0

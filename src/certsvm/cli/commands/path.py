@@ -27,9 +27,9 @@ from certsvm.cli.progress import lines_of
 from certsvm.cli.training_data import opened_source
 
 if TYPE_CHECKING:
+    from certsvm.fitting.path import PathProgress, Trace
     from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import Source
-    from certsvm.fitting.tracing import Trace, TraceProgress
     from certsvm.models import Model
 
 
@@ -92,8 +92,8 @@ def command(
     Exit codes: 0 the accuracy is proved for every C; 3 it is not (what is proved is written); 2 bad
     usage or input.
     """  # noqa: D301
+    from certsvm.fitting.path import require_proofs, trace_path
     from certsvm.fitting.settings import Settings
-    from certsvm.fitting.tracing import fits_of, require_proofs, trace_range
     from certsvm.parallel import available_processors
     from certsvm.solvers import make_solver
 
@@ -117,9 +117,9 @@ def command(
     ) as source:  # fmt: skip
         source.set_class_weight(parse_class_weights(weights, source.classes))
         with lines_of("path", quiet=silent) as show:
-            trace = trace_range(
-                fits_of(source, settings), source, C_range, tol, objective=settings.objective,
-                max_fits=max_fits, keep_alpha=witness, callback=lambda p: show(_described(p)),
+            trace = trace_path(
+                source, settings, C_range,
+                max_fits=max_fits, callback=lambda p: show(_described(p)),
             )  # fmt: skip
         written = []
         if output is not None:
@@ -147,7 +147,7 @@ def _prepare(folder: str, file: str) -> None:
         raise BadInput(f"the folder {folder} cannot be written to")
 
 
-def _described(progress: TraceProgress) -> str:
+def _described(progress: PathProgress) -> str:
     gap = percent(progress.worst_gap) if progress.n_fits > 1 else "..."
     end = progress.proved_up_to
     proved = f"proved up to C = {end:.4g}" if end > 0.0 else "nothing proved"

@@ -91,10 +91,10 @@ def command(
     Exit codes: 0 C is chosen, and proved if --certify asks for it; 3 the proof was not reached, or
     the accuracy of the model was not (both are written all the same); 2 bad usage or input.
     """  # noqa: D301
-    from certsvm.fitting.error_curve import values_in
+    from certsvm.fitting.cross_validation import values_in
     from certsvm.fitting.fit_model import fit_model
+    from certsvm.fitting.path import require_proofs
     from certsvm.fitting.settings import Settings
-    from certsvm.fitting.tracing import require_proofs
     from certsvm.parallel import available_processors
     from certsvm.solvers import make_solver
 
@@ -112,7 +112,7 @@ def command(
         import matplotlib  # noqa: F401  missing packages are found before training
     began = time.perf_counter()
     settings = Settings(
-        C=C_range[0], tol=tol, solver=solver, max_iter=max_iter, seed=seed,
+        C=C_range[0], tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
         n_jobs=n_jobs or available_processors(), **objective.settings(),
     )  # fmt: skip
     silent = quiet or as_json
@@ -123,14 +123,14 @@ def command(
         source.set_class_weight(parse_class_weights(weights, source.classes))
         search = cross_validated(
             source, settings, values_in(C_range, values, certify=certify is not None), folds,
-            certify=certify, max_fits=max_fits, max_time=max_time, quiet=silent,
+            certify=certify, max_fits=max_fits, quiet=silent,
         )  # fmt: skip
         fitted = None
         if output is not None:
-            fitted = fit_model(source, replace(settings, C=search.best.C))
+            fitted = fit_model(source, replace(settings, C=search.best.C, max_time=None))
             fitted.model.save(output)
     if plot is not None:
-        search.measured.plot(plot)
+        search.curve.plot(plot)
     seconds = time.perf_counter() - began
     proved = certify is None or search.certified
     if as_json:
@@ -152,7 +152,7 @@ def _summarise(
         click.echo(f"{C:12.6g}  {percent(search.values[C].error)}{star}")
     click.echo(f"C = {best.C:g}, error {percent(best.error)}; {seconds:.1f} s")
     if certify is not None:
-        bound = f"no C in the range has an error below {100 * max(search.curve.bound, 0.0):.4g} %"
+        bound = f"no C in the range has an error below {100 * search.bound:.4g} %"
         if search.certified:
             click.echo(f"{bound}: C is within {percentage_points(certify)} of the best, proved")
         else:
@@ -183,12 +183,12 @@ def _put_json(
         result |= {
             "certified": search.certified,
             "certify": certify,
-            "error_bound": max(curve.bound, 0.0),
+            "error_bound": search.bound,
             "reason": search.reason,
             "curve": {
                 "edges": curve.edges.tolist(),
-                "lower": curve.low.tolist(),
-                "upper": curve.high.tolist(),
+                "lower": curve.lower.tolist(),
+                "upper": curve.upper.tolist(),
             },
         }
     if fitted is not None and output is not None:

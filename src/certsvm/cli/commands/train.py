@@ -312,7 +312,7 @@ def _cross_validate(
 ) -> None:
     """Print what liblinear prints for -v and -C."""
     Cs = [2.0**k for k in range(-10, 11)] if find_C else [settings.C]
-    search = cross_validated(source, settings, Cs, folds, max_time=settings.max_time, quiet=quiet)
+    search = cross_validated(source, settings, Cs, folds, quiet=quiet)
     best = search.best
     accuracy = 100.0 * (1.0 - best.error)
     if as_json:

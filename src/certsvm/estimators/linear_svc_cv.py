@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
@@ -28,28 +29,26 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
-from certsvm.certificates.certificate import Certificate, percentage_points
+from certsvm.certificates.certificate import percentage_points
 from certsvm.estimators.linear_svc import LinearSVC
+from certsvm.estimators.path import checked_range, checked_values
 from certsvm.estimators.reporting import (
     DocumentedMixin,
     check_of,
     evaluation_of,
     histories_of,
 )
-from certsvm.estimators.rollback import rollback
+from certsvm.estimators.rollback import fitted_attributes, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
-from certsvm.fitting.cross_validation import CrossValidation, SelectionProgress
-from certsvm.fitting.error_curve import DEFAULT_RANGE, Curve, values_in
+from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, values_in
 from certsvm.fitting.folds import Fold
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
 from certsvm.markup.html import element
 from certsvm.models.model import Model
 from certsvm.report.fit import fit_sections
 from certsvm.report.page import page, write_page
 from certsvm.report.range import choice_sections
-from certsvm.selection.path import checked_range, checked_values
-from certsvm.solvers import SOLVERS, Solver, make_solver
+from certsvm.solvers import Solver
 from certsvm.training.result import INTERRUPTED, Result
 
 
@@ -60,6 +59,13 @@ def _refitted(estimator: Any) -> bool:
             "own. Fit a LinearSVC with C=C_"
         )
     return True
+
+
+# The parameters of all fits.
+_COMMON = (
+    "loss", "tol", "solver", "fit_intercept", "intercept_scaling", "penalize_intercept",
+    "class_weight", "max_iter", "n_jobs", "random_state",
+)  # fmt: skip
 
 
 class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEstimator):
@@ -189,53 +195,22 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
         "refit": ["boolean"],
         "max_fits": [Interval(Integral, 2, None, closed="left"), None],
-        "solver": [StrOptions({"auto", *SOLVERS}), Solver],
         **{
             name: LinearSVC._parameter_constraints[name]
-            for name in (
-                "loss", "tol", "fit_intercept", "intercept_scaling", "penalize_intercept",
-                "class_weight", "max_iter", "max_time", "n_jobs", "random_state", "verbose",
-            )
+            for name in (*_COMMON, "max_time", "verbose")
         },
-    }  # fmt: skip
-
-    C_: float
-    Cs_: NDArray[np.float64]
-    scores_: NDArray[np.float64]
-    best_score_: float
-    error_bound_: float
-    certified_: bool
-    curve_: Curve
-    best_estimator_: LinearSVC
-    classes_: NDArray[Any]
-    n_iter_: NDArray[np.int64]
-    n_splits_: int
-    certificate_: Certificate | None
-    certificates_: list[Certificate] | None
+    }
 
     def __init__(
-        self,
-        *,
-        C_range: tuple[float, float] | None = None,
-        Cs: int | Sequence[float] | None = None,
-        cv: Any = 5,
-        certify: float | None = None,
-        scoring: Any = None,
-        refit: bool = True,
-        loss: str = "hinge",
-        tol: float = 0.01,
-        solver: str | Solver = "auto",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        penalize_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        max_fits: int | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
+        self, *, C_range: tuple[float, float] | None = None,
+        Cs: int | Sequence[float] | None = None, cv: Any = 5, certify: float | None = None,
+        scoring: Any = None, refit: bool = True,
+        loss: str = "hinge", tol: float = 0.01, solver: str | Solver = "auto",
+        fit_intercept: bool = True, intercept_scaling: float = 1.0, penalize_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None, max_iter: int = 1000,
+        max_time: float | None = None, max_fits: int | None = None, n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
         self.C_range = C_range
         self.Cs = Cs
         self.cv = cv
@@ -283,21 +258,25 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
             Fitted.
         """
         with rollback(self):
-            search, template, Cs = self._search(X, y, sample_weight, params)
+            Cs = self._values()
+            self._refuse_what_has_no_proof()
+            template = LinearSVC(**{name: getattr(self, name) for name in _COMMON})
+            search = self._search(template, Cs, X, y, sample_weight, params)
             self._set_fitted(search, Cs)
             if self.refit:
-                self._refit(template, X, y, sample_weight)
+                model = template.set_params(C=self.C_).fit(X, y, sample_weight)
+                self.best_estimator_ = model
+                self.coef_, self.intercept_ = model.coef_, model.intercept_
+                self.certificate_, self.certificates_ = model.certificate_, model.certificates_
         # Outside: where warnings are errors, a missed target must not cost the model.
         self._warn_if_missed(search)
         return self
 
     def _search(
-        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
-    ) -> tuple[CrossValidation, LinearSVC, list[float]]:
-        Cs = self._values()
-        template = self._template()
-        splits, scored_with = self._routed(sample_weight, params)
-        solver = self._checked_solver(template)
+        self, template: LinearSVC, Cs: list[float], X: Any, y: Any, sample_weight: Any,
+        params: dict[str, Any],
+    ) -> CrossValidation:  # fmt: skip
+        split_with, scored_with = self._routed(sample_weight, params)
         # LinearSVC's own checks of the data; names and number of columns are recorded on it.
         data, labels, weights = template._validate(X, y, sample_weight, reset=True)
         check_classification_targets(labels)
@@ -305,99 +284,62 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
             data, labels, weights,
             class_weight=self.class_weight, intercept_scaling=template._rho(),
         )  # fmt: skip
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(template, name):
-                setattr(self, name, getattr(template, name))
+        settings = template._settings(template._solver_for(source))
+        self.__dict__.update(fitted_attributes(template))
         self.classes_ = source.classes
-        splitter = check_cv(self.cv, labels, classifier=True)
-        indexed, *_ = indexable(X, y)
         score_weights = scored_with.pop("sample_weight", None)
         if score_weights is not None:
             score_weights = weights if score_weights is sample_weight else np.asarray(score_weights)
-        folds = [
-            Fold(source, train, test, score_weights)
-            for train, test in splitter.split(indexed, labels, **splits)
-        ]
+        splitter, (indexed, _) = check_cv(self.cv, labels, classifier=True), indexable(X, y)
+        splits = splitter.split(indexed, labels, **split_with)
+        folds = [Fold(source, train, test, score_weights) for train, test in splits]
         if not folds:
             raise ValueError("cv gives no folds: it must give at least one pair (train, test)")
         self.n_splits_ = len(folds)
-        settings = Settings(
-            loss=self.loss,
-            penalize_intercept=self.penalize_intercept,
-            tol=self.tol,
-            solver=solver,
-            max_iter=self.max_iter,
-            seed=template._seed(),
-        )
         score = None
         if not _is_accuracy(self.scoring):
             if score_weights is not None:
                 scored_with["sample_weight"] = score_weights
             score = self._scorer(template, data, labels, scored_with)
-        with _Tasks(self, {"X": X, "y": y}, len(Cs)) as tasks:
-            search = CrossValidation(
-                folds, settings,
-                n_jobs=effective_n_jobs(self.n_jobs), max_time=self.max_time, score=score,
-                callback=_all(tasks, _PrintedSearch(self.verbose)),
-            )  # fmt: skip
-            if self.certify is None:
-                search.fit_values(Cs)
-            else:
-                search.certify(Cs, float(self.certify), self.max_fits)
-        return search, template, Cs
+        most = len(Cs) if self.certify is None else None
+        with _tasks(self, {"X": X, "y": y}, most) as value_fitted:
+            shown = 0.0
+
+            def told(search: CrossValidation) -> bool:
+                nonlocal shown
+                if self.verbose > 1 or (self.verbose and search.seconds >= shown):
+                    shown = search.seconds + 1.0
+                    print(f"{search.seconds:6.1f} s  {search}", file=sys.stderr, flush=True)
+                return value_fitted()
+
+            return CrossValidation(
+                folds, replace(settings, max_time=self.max_time), certify=self.certify,
+                max_fits=self.max_fits, score=score, callback=told,
+            ).run(Cs)  # fmt: skip
 
     def _values(self) -> list[float]:
         """The values of C, or those to begin with."""
         low_high = None if self.C_range is None else checked_range(self.C_range)
-        if self.Cs is not None and not isinstance(self.Cs, Integral):
-            values = checked_values(self.Cs)
-            if low_high is not None:
-                if not all(low_high[0] <= C <= low_high[1] for C in values):
-                    raise ValueError(f"Cs must be in C_range, which is {low_high}, got {values}")
-                if self.certify is None:
-                    return values
-                values = [*values, *low_high]
-            if self.certify is not None and len(set(values)) < 2:
+        if self.Cs is None or isinstance(self.Cs, Integral):
+            n = None if self.Cs is None else int(self.Cs)
+            return values_in(low_high or DEFAULT_RANGE, n, certify=self.certify is not None)
+        values = checked_values(self.Cs)
+        if low_high is not None and not all(low_high[0] <= C <= low_high[1] for C in values):
+            raise ValueError(f"Cs must be in C_range, which is {low_high}, got {values}")
+        if self.certify is not None:
+            values += low_high or ()
+            if len(set(values)) < 2:
                 raise ValueError("certify needs a range: give C_range, or at least two values Cs")
-            return values
-        n = None if self.Cs is None else int(self.Cs)
-        return values_in(low_high or DEFAULT_RANGE, n, certify=self.certify is not None)
+        return values
 
-    def _template(self) -> LinearSVC:
-        """A LinearSVC with the parameters that are common to all fits."""
-        return LinearSVC(
-            loss=self.loss,
-            tol=self.tol,
-            solver=self.solver,
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            penalize_intercept=self.penalize_intercept,
-            class_weight=self.class_weight,
-            max_iter=self.max_iter,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        )
-
-    def _checked_solver(self, template: LinearSVC) -> Any:
-        if self.certify is None:
-            if self.max_fits is not None:
-                raise ValueError("max_fits is a limit for certify; without it, choose fewer Cs")
-            return template.solver
-        if not _is_accuracy(self.scoring):
+    def _refuse_what_has_no_proof(self) -> None:
+        if self.certify is None and self.max_fits is not None:
+            raise ValueError("max_fits is a limit for certify; without it, choose fewer Cs")
+        if self.certify is not None and not _is_accuracy(self.scoring):
             raise ValueError(
                 "certify needs scoring=None or 'accuracy': bounds for every C are known for the "
                 f"share of rows that are predicted wrongly, and not for {self.scoring!r}"
             )
-        if not _certifies(self.solver):
-            raise ValueError(
-                f"certify needs a solver with a dual bound, and {self.solver!r} has none"
-            )
-        if self.fit_intercept and not self.penalize_intercept:
-            raise ValueError(
-                "certify needs penalize_intercept=True: nothing is proved about the scores of the "
-                "exact optimum if its intercept is free"
-            )
-        return template.solver
 
     def _routed(
         self, sample_weight: Any, params: dict[str, Any]
@@ -413,79 +355,54 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
                 "sklearn.set_config(enable_metadata_routing=True) it passes on what the splitter "
                 "and the scorer ask for"
             )
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return {"groups": groups}, weights
+        return {"groups": groups}, {} if sample_weight is None else {"sample_weight": sample_weight}
 
     def _scorer(
         self, template: LinearSVC, X: Any, y: NDArray[Any], given: dict[str, Any]
     ) -> Callable[[Fold, float, list[Result]], float]:
         scorer = get_scorer(self.scoring)
-        params = template.get_params()
 
         def score(fold: Fold, C: float, results: list[Result]) -> float:
-            model = LinearSVC(**params).set_params(C=C)
-            model._set_fitted(fold.source, results)
-            rows = X[fold.test]
+            model = clone(template).set_params(C=C)
+            model._set_fitted(fold, results)
             chosen = _check_method_params(X, params=given, indices=fold.test)
-            return float(scorer(model, rows, y[fold.test], **chosen))
+            return float(scorer(model, X[fold.test], y[fold.test], **chosen))
 
         return score
 
     def _set_fitted(self, search: CrossValidation, Cs: list[float]) -> None:
-        fitted = sorted(search.values)
-        values, best = search.values, search.best
-        self.C_ = best.C
-        self.Cs_ = np.array(Cs if self.certify is None else fitted)
-        nothing = [math.nan] * self.n_splits_
-        self.scores_ = np.array([values[C].scores if C in values else nothing for C in self.Cs_]).T
-        self.n_iter_ = np.array(
-            [
-                [max(r.passes for r in fit.knot.results) for fit in values[C].folds]
-                if C in values
-                else [0] * self.n_splits_
-                for C in self.Cs_
-            ]
-        ).T
-        self.best_score_ = float(np.mean(best.scores))
-        self.certified_, self.curve_ = search.certified, search.measured
-        self.error_bound_ = self.curve_.bound
-
-    def _refit(self, template: LinearSVC, X: Any, y: Any, sample_weight: Any) -> None:
-        model = template.set_params(C=self.C_)
-        model.fit(X, y, sample_weight)
-        self.best_estimator_ = model
-        self.coef_, self.intercept_ = model.coef_, model.intercept_
-        self.certificate_, self.certificates_ = model.certificate_, model.certificates_
+        values, best, n = search.values, search.best, self.n_splits_
+        self.Cs_ = np.array(Cs if self.certify is None else sorted(values))
+        found = [values.get(C) for C in self.Cs_.tolist()]
+        self.scores_ = np.array([v.scores if v else [math.nan] * n for v in found]).T
+        self.n_iter_ = np.array([v.passes if v else [0] * n for v in found]).T
+        self.C_, self.best_score_ = best.C, float(np.mean(best.scores))
+        self.certified_, self.curve_ = search.certified, search.curve
+        self.error_bound_ = search.bound
 
     def _warn_if_missed(self, search: CrossValidation) -> None:
-        fits = [fit for value in search.values.values() for fit in value.folds]
-        if self.certify is not None:
-            if self.certified_:
-                return
+        met = [fit.met for value in search.values.values() for fit in value.folds]
+        n, advice = len(search.values), ""
+        if self.certify is not None and not self.certified_:
+            within = percentage_points(search.best.high - self.error_bound_)
             message = (
-                f"The proof was not reached: {search.reason} after {len(search.values)} values of "
-                f"C. No C from {self.curve_.edges[0]:g} to {self.curve_.edges[-1]:g} has an error "
-                f"below {self.error_bound_:.4f}, proved; C = {self.C_:g} has "
-                f"{1 - self.best_score_:.4f}. So it is proved to be within "
-                f"{percentage_points(search.best.high - self.error_bound_)} of the best, and "
-                f"certify asks for {percentage_points(float(self.certify))}."
+                f"The proof was not reached: {search.reason} after {n} values of C. No C in the "
+                f"range has an error below {self.error_bound_:.4f}, proved; C = {self.C_:g} has "
+                f"{1 - self.best_score_:.4f}. So it is proved to be within {within} of the best, "
+                f"and certify asks for {percentage_points(float(self.certify))}."
             )
             if search.reason != INTERRUPTED:
-                message += " Raise max_time, max_fits or max_iter, or accept a larger certify."
-        elif search.reason:
-            message = (
-                f"The search ended early: {search.reason}. {len(search.values)} of "
-                f"{len(set(self.Cs_.tolist()))} values of C were fitted on all folds."
-            )
-        elif not all(fit.met for fit in fits) and _certifies(self.solver):
-            missed = sum(not fit.met for fit in fits)
-            message = (
-                f"The target accuracy was not reached in {missed} of {len(fits)} fits of folds. "
-                "Raise max_iter, scale the columns to similar size, or accept a larger tol."
-            )
+                advice = " Raise max_time, max_fits or max_iter, or accept a larger certify."
+        elif self.certify is None and search.reason:
+            message = f"The search ended early: {search.reason}. {n} of {len(set(self.Cs_))} values"
+            message += " of C were fitted on all folds."
+        elif self.certify is None and not all(met) and search.solver.certifies:
+            message = "The target accuracy was not reached in "
+            message += f"{met.count(False)} of {len(met)} fits of folds."
+            advice = " Raise max_iter, scale the columns to similar size, or accept a larger tol."
         else:
             return
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warnings.warn(message + advice, ConvergenceWarning, stacklevel=4)
 
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
         """Write a report of the choice: one HTML page with a slider over C.
@@ -588,57 +505,28 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         )
 
 
-class _Tasks:
-    """The values of C as tasks of scikit-learn's callbacks; a context manager, and callable."""
+@contextmanager
+def _tasks(
+    estimator: LinearSVCCV, given: dict[str, Any], most: int | None
+) -> Iterator[Callable[[], bool]]:
+    """The search as a task of scikit-learn's callbacks, and a function that adds one for a C."""
+    root = None
+    if hasattr(estimator, "_init_callback_context"):
+        root = estimator._init_callback_context(max_subtasks=most)
+        root.call_on_fit_task_begin(estimator=estimator, **given)
 
-    def __init__(self, estimator: LinearSVCCV, given: dict[str, Any], n_values: int) -> None:
-        self._estimator, self._given = estimator, given
-        self._root: Any = None
-        self._n_values = n_values
-
-    def __enter__(self) -> _Tasks:
-        if hasattr(self._estimator, "_init_callback_context"):
-            most = self._n_values if self._estimator.certify is None else None
-            self._root = self._estimator._init_callback_context(max_subtasks=most)
-            self._root.call_on_fit_task_begin(estimator=self._estimator, **self._given)
-        return self
-
-    def __call__(self, progress: SelectionProgress) -> bool:
-        if self._root is None or not getattr(self._estimator, "_skl_callbacks", None):
+    def value_fitted() -> bool:
+        if root is None or not getattr(estimator, "_skl_callbacks", None):
             return False
-        task = self._root.subcontext("value of C")
-        task.call_on_fit_task_begin(estimator=self._estimator, **self._given)
-        return bool(task.call_on_fit_task_end(estimator=self._estimator, **self._given))
+        task = root.subcontext("value of C")
+        task.call_on_fit_task_begin(estimator=estimator, **given)
+        return bool(task.call_on_fit_task_end(estimator=estimator, **given))
 
-    def __exit__(self, *error: object) -> None:
-        if self._root is not None:
-            self._root.call_on_fit_task_end(estimator=self._estimator, **self._given)
-
-
-class _PrintedSearch:
-    """Prints the state of the search to standard error."""
-
-    def __init__(self, verbose: int) -> None:
-        self._verbose, self._next = verbose, 0.0
-
-    def __call__(self, progress: SelectionProgress) -> bool:
-        if self._verbose and (self._verbose > 1 or progress.seconds >= self._next):
-            self._next = progress.seconds + 1.0
-            print(
-                f"{progress.n_fits:4d} values of C {progress.seconds:6.1f} s   best error "
-                f"{progress.best_error:.5f}   no error below {progress.error_bound:.5f}",
-                file=sys.stderr,
-                flush=True,
-            )
-        return False
-
-
-def _all(*callbacks: Callable[[SelectionProgress], bool]) -> Callable[[SelectionProgress], bool]:
-    def call(progress: SelectionProgress) -> bool:
-        answers = [callback(progress) for callback in callbacks]
-        return any(answers)
-
-    return call
+    try:
+        yield value_fitted
+    finally:
+        if root is not None:
+            root.call_on_fit_task_end(estimator=estimator, **given)
 
 
 def _is_accuracy(scoring: Any) -> bool:
@@ -647,7 +535,3 @@ def _is_accuracy(scoring: Any) -> bool:
         known = getattr(scoring, "_score_func", None) is accuracy_score
         return scoring is None or (known and scoring._sign == 1 and not scoring._kwargs)
     return bool(scoring == "accuracy")
-
-
-def _certifies(solver: str | Solver) -> bool:
-    return make_solver(solver).certifies

@@ -1,9 +1,8 @@
-"""Tracing the path of solutions over C."""
+"""The path of solutions over C."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -13,12 +12,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from certsvm.certificates.path_bounds import Chord, ChordEnd
 from certsvm.fitting.fit_classes import fit_classes
+from certsvm.fitting.path import Knot, Trace, trace_path
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
-from certsvm.fitting.tracing import SHARE_OF_FITS, Knot, Trace, scaled_starts, trace_range
 from certsvm.kernels.losses import LOSSES
-from certsvm.solvers import Start
 from certsvm.training.result import INTERRUPTED, Result
 from tests.exact import exact_optimum
 from tests.problems import Case, cases, exact, exact_objective, optimum, require_proof
@@ -29,16 +28,9 @@ Y = np.where(X[:, 0] + 0.5 * RNG.standard_normal(120) > 0, 1, -1)
 SOURCE = MemorySource(X, Y, intercept_scaling=1.0)
 
 
-def fits(source: MemorySource, tol: float, **options: Any) -> Any:
-    """Fits to the accuracy that tracing to ``tol`` needs."""
-
-    def fit(C: float, start: Sequence[Start] | None) -> list[Result]:
-        chosen = Settings(
-            C=C, tol=SHARE_OF_FITS * tol, keep_alpha=True, keep_vector=True, **options
-        )
-        return fit_classes(source, chosen, start=start)
-
-    return fit
+def kept(tol: float, **options: Any) -> Settings:
+    """Settings of a path that keeps its dual points."""
+    return Settings(tol=tol, keep_alpha=True, **options)
 
 
 def upper_bound(case: Case) -> Fraction:
@@ -71,10 +63,7 @@ def test_every_C_has_a_model_of_the_accuracy(case: Case, solver: str, share: flo
     )
     tol, low, high = 0.05, 0.01, 50.0
     kind = {"loss": case.loss, "penalize_intercept": case.penalize_intercept}
-    trace = trace_range(
-        fits(source, tol, solver=solver, max_iter=5000, **kind), source, (low, high), tol,
-        objective=Settings(**kind).objective, keep_alpha=True,
-    )  # fmt: skip
+    trace = trace_path(source, kept(tol, solver=solver, max_iter=5000, **kind), (low, high))
     if case.free_intercept and solver in ("dcd", "working-set"):
         # Their multipliers converge slowly if the constant column is low.
         assume(all(knot.gap <= tol for knot in trace.knots))
@@ -96,24 +85,17 @@ def test_every_C_has_a_model_of_the_accuracy(case: Case, solver: str, share: flo
 
 
 def test_a_range_takes_few_fits_and_warm_starts() -> None:
-    passes = []
-    fit = fits(SOURCE, 0.01, solver="working-set")
-
-    def counted(C: float, start: Any) -> list[Result]:
-        results = fit(C, start)
-        passes.append((C, results[0].passes))
-        return results
-
-    trace = trace_range(counted, SOURCE, (1e-3, 10.0), 0.01)
+    trace = trace_path(SOURCE, Settings(solver="working-set"), (1e-3, 10.0))
     assert trace.worst_gap <= 0.01
-    assert trace.Cs == sorted(C for C, _ in passes)
-    assert len(passes) < 25
-    cold = sum(fit(C, None)[0].passes for C, _ in passes)
-    assert sum(n for _, n in passes) < 0.7 * cold
+    assert trace.Cs == sorted(trace.Cs)
+    assert len(trace.knots) < 25
+    tight = Settings(solver="working-set", tol=0.0025)
+    cold = sum(fit_classes(SOURCE, replace(tight, C=C))[0].passes for C in trace.Cs)
+    assert sum(knot.results[0].passes for knot in trace.knots) < 0.7 * cold
 
 
 def test_fits_that_miss_the_accuracy_prove_nothing_about_it() -> None:
-    trace = trace_range(fits(SOURCE, 1e-6, solver="sgd-s", max_iter=2), SOURCE, (0.1, 10.0), 1e-6)
+    trace = trace_path(SOURCE, Settings(tol=1e-6, solver="sgd-s", max_iter=2), (0.1, 10.0))
     # No fit was added to a chord whose ends are not good enough.
     assert len(trace.knots) == 3
     assert trace.worst_gap > 1e-6
@@ -122,39 +104,38 @@ def test_fits_that_miss_the_accuracy_prove_nothing_about_it() -> None:
     for C in np.geomspace(0.1, 10.0, 17)[1:-1]:
         (certificate,) = trace.certificates(float(C))
         assert not certificate.met
-        optimal = fits(SOURCE, 1e-7, solver="newton")(float(C), None)[0].certificate
+        exactly = Settings(C=float(C), tol=1e-7, solver="newton")
+        optimal = fit_classes(SOURCE, exactly)[0].certificate
         assert certificate.dual <= optimal.primal + optimal.primal_rounding
 
 
 def test_a_contradiction_at_a_fit_proves_nothing() -> None:
     """L exceeds J, as of a stream that is not the same in each pass."""
-    fit = fits(SOURCE, 0.01)
 
-    def contradicting(C: float, start: Any) -> list[Result]:
-        results = fit(C, start)
-        if C < 10.0:
+    def contradicting(at_C: Settings, **options: Any) -> list[Result]:
+        results = fit_classes(SOURCE, at_C, **options)
+        if at_C.C < 10.0:
             return results
         return [
             replace(r, certificate=replace(r.certificate, dual=1.1 * r.certificate.primal))
             for r in results
         ]
 
-    trace = trace_range(contradicting, SOURCE, (1.0, 10.0), 0.01)
+    trace = trace_path(SOURCE, Settings(), (1.0, 10.0), fit=contradicting)
     assert trace.knots[-1].gap == math.inf
     assert trace.worst_gap == math.inf
     assert trace.proved_up_to == 1.0
 
 
 def test_limits_and_callbacks_end_it() -> None:
-    fit = fits(SOURCE, 1e-4)
-    told = []
-    assert len(trace_range(fit, SOURCE, (0.01, 10.0), 1e-4, max_fits=5).knots) == 5
+    settings, told = Settings(tol=1e-4), []
+    assert len(trace_path(SOURCE, settings, (0.01, 10.0), max_fits=5).knots) == 5
 
     def enough(progress: Any) -> bool:
         told.append(progress)
         return progress.n_fits == 6
 
-    trace = trace_range(fit, SOURCE, (0.01, 10.0), 1e-4, callback=enough)
+    trace = trace_path(SOURCE, settings, (0.01, 10.0), callback=enough)
     assert [progress.n_fits for progress in told] == [1, 2, 3, 4, 5, 6]
     assert len(trace.knots) == 6
     assert told[-1].proved_up_to <= 10.0
@@ -164,18 +145,19 @@ def test_limits_and_callbacks_end_it() -> None:
 @pytest.mark.parametrize("after", [1, 3, 6])
 @pytest.mark.parametrize("raised", [False, True])
 def test_an_interrupt_keeps_what_is_proved(after: int, raised: bool) -> None:
-    fit, done = fits(SOURCE, 1e-3), []
+    done = []
 
-    def interrupted(C: float, start: Any) -> list[Result]:
-        done.append(C)
+    def interrupted(at_C: Settings, **options: Any) -> list[Result]:
+        done.append(at_C.C)
         if len(done) <= after:
-            return fit(C, start)
+            return fit_classes(SOURCE, at_C, **options)
         if raised:
             raise KeyboardInterrupt
-        partly = fit_classes(SOURCE, Settings(C=C, solver="sgd-s", max_iter=1, keep_vector=True))
+        partly = fit_classes(SOURCE, replace(at_C, solver="sgd-s", max_iter=1))
         return [replace(result, reason=INTERRUPTED) for result in partly]
 
-    trace = trace_range(interrupted, SOURCE, (0.01, 10.0), 1e-3)
+    trace = trace_path(SOURCE, Settings(tol=1e-3), (0.01, 10.0), fit=interrupted)
+    assert trace.interrupted
     assert len(trace.knots) == after
     assert len(done) == after + 1
     assert 0.01 <= trace.proved_up_to <= trace.Cs[-1]
@@ -183,69 +165,62 @@ def test_an_interrupt_keeps_what_is_proved(after: int, raised: bool) -> None:
         assert trace.worst_gap == math.inf
 
 
-@pytest.mark.parametrize("moment", ["callback", "chord", "start"])
-def test_an_interrupt_between_fits_keeps_them(monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
-    calls = 0
-
-    def interrupt(*args: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
+def test_an_interrupt_in_a_callback_keeps_the_fits() -> None:
+    def interrupt(progress: Any) -> None:
+        if progress.n_fits == 2:
             raise KeyboardInterrupt
-        return original(*args)
 
-    original: Any = lambda *args: None  # noqa: E731
-    if moment == "chord":
-        original = Trace._chord
-        monkeypatch.setattr(Trace, "_chord", interrupt)
-    elif moment == "start":
-        original = scaled_starts
-        monkeypatch.setattr("certsvm.fitting.tracing.scaled_starts", interrupt)
-    callback = interrupt if moment == "callback" else None
-    trace = trace_range(fits(SOURCE, 1e-4), SOURCE, (0.01, 10.0), 1e-4, callback=callback)
-    assert len(trace.knots) == len(trace._chords) + 1 == 2
+    trace = trace_path(SOURCE, Settings(tol=1e-4), (0.01, 10.0), callback=interrupt)
+    assert len(trace.knots) == 2
     assert trace.worst_gap == math.inf
     assert all(certificate.gap <= 1e-4 for C in trace.Cs for certificate in trace.certificates(C))
 
 
 def test_an_interrupt_of_the_first_fit_is_raised() -> None:
-    def interrupted(C: float, start: Any) -> list[Result]:
+    def interrupted(at_C: Settings, **options: Any) -> list[Result]:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        trace_range(interrupted, SOURCE, (0.01, 10.0), 1e-3)
+        trace_path(SOURCE, Settings(), (0.01, 10.0), fit=interrupted)
 
 
-def test_dual_points_are_dropped_when_they_are_no_longer_needed() -> None:
-    kept = trace_range(fits(SOURCE, 0.01), SOURCE, (0.1, 1.0), 0.01, keep_alpha=True)
-    assert all(knot.results[0].alpha is not None for knot in kept.knots)
-    (result,) = kept.at(0.2345, SOURCE)
+@pytest.mark.parametrize("Cs", [None, [0.1, 0.5, 1.0]])
+def test_dual_points_are_kept_only_if_asked_for(Cs: list[float] | None) -> None:
+    trace = trace_path(SOURCE, kept(0.01), (0.1, 1.0), Cs)
+    assert all(knot.results[0].alpha is not None for knot in trace.knots)
+    (result,) = trace.at(0.2345, SOURCE)
     assert result.alpha is not None
     assert (result.alpha <= 0.2345).all()
-    light = trace_range(fits(SOURCE, 0.01), SOURCE, (0.1, 1.0), 0.01)
-    assert all(knot.results[0].alpha is None for knot in light.knots)
+    light = trace_path(SOURCE, Settings(), (0.1, 1.0), Cs)
+    assert all(knot.results[0].alpha is None and not knot.starts for knot in light.knots)
     assert light.at(0.2345, SOURCE)[0].alpha is None
 
 
+def test_each_class_has_the_weights_of_its_own_problem() -> None:
+    y = np.random.default_rng(1).integers(0, 3, 120)
+    source = MemorySource(X, y, class_weight={0: 1e-9, 2: 1e3}, intercept_scaling=1.0)
+    settings = Settings(tol=0.1)
+    trace = trace_path(source, settings, (0.1, 1.0), [0.1, 1.0])
+    certificates = trace.certificates(0.5)
+    for i, results in enumerate(zip(*(knot.results for knot in trace.knots), strict=True)):
+        problem = source.problem(i, settings.objective)
+        ends = [ChordEnd(r.certificate, r.w, r.vector) for r in results if r.vector]
+        chord = Chord(*ends, weight_sum=problem.weight_sum, R=problem.R)
+        assert certificates[i].primal == chord.primal(0.5)
+
+
 def test_where_there_is_nothing() -> None:
-    trace = Trace(SOURCE, (0.1, 1.0), 0.01)
+    trace = Trace(SOURCE, Settings(), (0.1, 1.0))
     assert trace.worst_gap == math.inf
     with pytest.raises(ValueError, match="outside the path, which is empty"):
         trace.find(0.5)
-    trace.add(Knot(0.1, fits(SOURCE, 0.01)(0.1, None)))
+    fits = [fit_classes(SOURCE, Settings(C=C, keep_vector=True)) for C in (0.1, 1.0)]
+    trace.add(Knot(0.1, fits[0]))
     with pytest.raises(ValueError, match=r"from 0\.1 to 0\.1"):
         trace.find(0.5)
     # Without a dual vector there is no chord.
-    results = fits(SOURCE, 0.01)(1.0, None)
-    trace.add(Knot(1.0, [replace(result, vector=None) for result in results]))
-    with pytest.raises(ValueError, match="nothing is proved"):
-        trace.certificates(0.5)
-    with pytest.raises(ValueError, match="nothing is proved"):
-        trace.at(0.5, SOURCE)
-
-
-def test_starts_stay_in_the_box() -> None:
-    results = fits(SOURCE, 0.01, solver="dcd")(1.0, None)
-    (start,) = scaled_starts(SOURCE, results, 0.25)
-    assert start.alpha is not None
-    np.testing.assert_allclose(start.alpha, 0.25 * results[0].alpha)
+    trace.add(Knot(1.0, [replace(result, vector=None) for result in fits[1]]))
+    assert trace.worst_gap == math.inf
+    for ask in (trace.certificates, lambda C: trace.at(C, SOURCE)):
+        with pytest.raises(ValueError, match="nothing is proved"):
+            ask(0.5)

@@ -24,7 +24,7 @@ has the proofs.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from certsvm.certificates.certificate import Certificate, relative_gap
@@ -211,16 +211,10 @@ class Chord:
 
     def certificate(self, C: float, target: float) -> Certificate:
         """The certificate of w(t), where C(t) = C; ``primal`` is an upper bound on J."""
-        return Certificate(
-            primal=self.primal(C),
-            dual=self.dual(C).low,
-            target=target,
-            bound=CHORD,
-            C=C,
-            intercept_scaling=self.first.certificate.intercept_scaling,
-            loss=self.first.certificate.loss,
-            penalize_intercept=self.first.certificate.penalize_intercept,
-        )
+        return replace(
+            self.first.certificate, primal=self.primal(C), dual=self.dual(C).low, target=target,
+            bound=CHORD, scale=1.0, primal_rounding=0.0, dual_rounding=0.0, C=C,
+        )  # fmt: skip
 
     @cached_property
     def worst_gap(self) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, overload
 
@@ -21,23 +21,14 @@ from certsvm.data.streams import BlockStream
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.reporting import are_right
 from certsvm.estimators.rollback import fitted_attributes
+from certsvm.fitting.path import PathProgress, Trace, trace_path
+from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import Source, StreamSource
-from certsvm.fitting.tracing import (
-    SHARE_OF_FITS,
-    Trace,
-    TraceProgress,
-    require_proofs,
-    settings_at,
-    trace_range,
-    trace_values,
-    with_target,
-)
 from certsvm.markup.html import element
 from certsvm.report.page import write_page
 from certsvm.report.plots import plot_path
 from certsvm.report.range import ClassWeights, PathPoints, gap_chart, path_report
 from certsvm.scalars import as_float
-from certsvm.solvers import Solver, Start
 from certsvm.training.result import Result
 
 # Values of C on the slider of a report.
@@ -63,13 +54,9 @@ class Path(Sequence[LinearSVC]):
     """
 
     def __init__(
-        self,
-        trace: Trace,
-        models: dict[float, LinearSVC],
-        Cs: Sequence[float],
-        template: LinearSVC,
-        source: Source,
-    ) -> None:
+        self, trace: Trace, models: dict[float, LinearSVC], Cs: Sequence[float],
+        template: LinearSVC, source: Source,
+    ) -> None:  # fmt: skip
         self._trace, self._template = trace, template
         self._source: Source | None = source
         self.Cs = list(Cs)
@@ -86,9 +73,6 @@ class Path(Sequence[LinearSVC]):
     def __len__(self) -> int:
         return len(self.models)
 
-    def __iter__(self) -> Iterator[LinearSVC]:
-        return iter(self.models)
-
     def __repr__(self) -> str:
         low, high = self.C_range
         gap = self.worst_gap
@@ -100,7 +84,7 @@ class Path(Sequence[LinearSVC]):
 
     def _repr_html_(self) -> str:
         """For notebooks: what is proved, and the gap at every C."""
-        points = self._points(None, None)
+        points = self._points()
         return element("div", element("p", repr(self)[1:-1]), gap_chart(points, self.tol))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -138,7 +122,7 @@ class Path(Sequence[LinearSVC]):
         certificates : list of Certificate
             Between fitted values, ``primal`` is an upper bound on J.
         """
-        return self._trace.certificates(C)
+        return self._trace.certificates(float(C))
 
     def certificate(self, C: float) -> Certificate:
         """The certificate of the class with the largest gap; see ``certificates``."""
@@ -169,8 +153,7 @@ class Path(Sequence[LinearSVC]):
                 "a path that was pickled has its fitted models, but not the data to certify one "
                 f"between them. Fit at C = {C:g}, or take one of {self.Cs}"
             )
-        model: LinearSVC = clone(self._template).set_params(C=C)
-        model.__dict__.update(fitted_attributes(self._template))
+        model = _at(self._template, C)
         model._set_fitted(self._source, self._trace.at(C, self._source))
         return model
 
@@ -187,13 +170,9 @@ class Path(Sequence[LinearSVC]):
         figure : matplotlib.figure.Figure
             The plot.
         """
+        points = self._points()
         fitted = [(knot.C, knot.gap) for knot in self._trace.knots]
-        Cs, gaps = [], []
-        for (low, _), (high, _) in itertools.pairwise(fitted):
-            for C in np.geomspace(low, high, 24):
-                Cs.append(min(max(float(C), low), high))
-                gaps.append(self._gap(Cs[-1]))
-        return plot_path(fitted, Cs, gaps, self.tol, path)
+        return plot_path(fitted, points.Cs, points.gaps, self.tol, path)
 
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
         """Write a report of the path: one HTML page with a slider over C.
@@ -214,32 +193,24 @@ class Path(Sequence[LinearSVC]):
             names = [f"column {j}" for j in range(self.models[0].n_features_in_)]
         write_page(path, path_report(self._points(X, y), names, self.tol, self.worst_gap))
 
-    def _points(self, X: Any, y: Any) -> PathPoints:
+    def _points(self, X: Any = None, y: Any = None) -> PathPoints:
         """The path at the fitted values of C and some between them."""
-        knots = self._trace.knots
-        n = max(4, _MOST_POINTS // max(1, len(knots) - 1))
-        places = [
-            (i, share) for i in range(len(knots) - 1) for share in np.linspace(0.0, 1.0, n)[:-1]
-        ] + [(len(knots) - 1, 0.0)]
-        Cs, shares = [], []
-        for i, share in places:
-            low, high = knots[i].C, knots[min(i + 1, len(knots) - 1)].C
-            C = low if share == 0.0 else min(max(low * (high / low) ** share, low), high)
-            Cs.append(float(C))
-            shares.append((C - low) / (high - low) if high > low else 0.0)
+        fitted = np.array(self._trace.Cs)
+        n = max(4, _MOST_POINTS // max(1, fitted.size - 1))
+        inner = [np.geomspace(a, b, n + 1).clip(a, b) for a, b in itertools.pairwise(fitted)]
+        Cs = np.unique(np.concatenate([fitted, *inner]))
+        last = np.minimum(np.searchsorted(fitted, Cs, side="right"), fitted.size - 1)
+        first = np.maximum(last - 1, 0)
+        shares = (Cs - fitted[first]) / np.maximum(fitted[last] - fitted[first], 5e-324)
 
         def interpolated(values: list[Any]) -> list[Any]:
-            """At each place, the combination of what is known at the knots around it."""
-            last = len(knots) - 1
-            return [
-                (1.0 - t) * values[i] + t * values[min(i + 1, last)]
-                for (i, _), t in zip(places, shares, strict=True)
-            ]
+            """At each C, the combination of what is known at the knots around it."""
+            places = zip(first, last, shares.tolist(), strict=True)
+            return [(1.0 - t) * values[i] + t * values[j] for i, j, t in places]
 
-        models = [self.model(knot.C) for knot in knots]
+        models = [self.model(C) for C in self._trace.Cs]
         coefs = [np.asarray(dense(model.coef_)) for model in models]
-        labels = [tidy(label) for label in models[0].classes_[-len(coefs[0]) :]]
-        certificates = [self._known(C) for C in Cs]
+        certificates = [self._known(C) for C in Cs.tolist()]
         errors = None
         if X is not None:
             classes = models[0].classes_
@@ -247,12 +218,13 @@ class Path(Sequence[LinearSVC]):
             answers = [(s > 0.0).astype(int) if s.ndim == 1 else s.argmax(axis=1) for s in scores]
             # Labels are compared, since those of other classes have no place among these.
             errors = [float(np.mean(~are_right(classes[answer], y))) for answer in answers]
+        labels = [tidy(label) for label in models[0].classes_[-len(coefs[0]) :]]
         return PathPoints(
-            Cs=Cs,
-            primal=[math.nan if c is None else c.primal for c in certificates],
-            dual=[math.nan if c is None else c.dual for c in certificates],
-            gaps=[math.inf if c is None else c.proved_gap for c in certificates],
-            fitted=[knot.C for knot in knots],
+            Cs=Cs.tolist(),
+            primal=[c.primal if c else math.nan for c in certificates],
+            dual=[c.dual if c else math.nan for c in certificates],
+            gaps=[c.proved_gap if c else math.inf for c in certificates],
+            fitted=fitted.tolist(),
             weights=ClassWeights.largest(labels, coefs, interpolated),
             n_classes=len(labels),
             objective=self._trace.knots[0].results[0].certificate.objective,
@@ -265,10 +237,6 @@ class Path(Sequence[LinearSVC]):
         except ValueError:
             return None
 
-    def _gap(self, C: float) -> float:
-        certificate = self._known(C)
-        return math.inf if certificate is None else certificate.proved_gap
-
 
 def fit_path(
     estimator: LinearSVC,
@@ -280,7 +248,7 @@ def fit_path(
     C_range: tuple[float, float] | None = None,
     tol: float | None = None,
     max_fits: int = 200,
-    callback: Callable[[TraceProgress], Any] | None = None,
+    callback: Callable[[PathProgress], Any] | None = None,
 ) -> Path:
     """Train models for several C, or for every C in a range.
 
@@ -338,7 +306,7 @@ def fit_path(
     if not isinstance(estimator, LinearSVC):
         raise TypeError(
             "fit_path takes a certsvm.LinearSVC, whose other parameters hold for all C, got "
-            f"{_described(estimator)}"
+            f"{estimator!r}"
         )
     if (Cs is None) == (C_range is None):
         raise ValueError("give either Cs, the values of C, or C_range, the lowest and the highest")
@@ -353,58 +321,38 @@ def fit_path(
         raise ValueError(f"max_fits must be at least 2, got {max_fits!r}")
     # Made once: it holds the data, checked and where they are trained on.
     source = _source(template, X, y, sample_weight)
-    solver = estimator._solver_for(source)
+    solver = template._solver_for(source)
+    settings = replace(template._settings(solver), keep_alpha=bool(estimator.store_dual))
     given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-    fits = _Fits(template, source, solver, given)
-    keep_alpha, objective = bool(estimator.store_dual), template._objective()
+    models: dict[float, LinearSVC] = {}
+
+    def fit(at_C: Settings, **options: Any) -> list[Result]:
+        model = models[at_C.C] = _at(template, at_C.C)
+        return model._fit_source(source, solver, given, settings=at_C, **options)
+
     if values is not None:
-        trace = trace_values(
-            fits, source, values, tol, fits.stop, objective=objective, keep_alpha=keep_alpha
-        )
-        for C in values:
-            fits.models[C]._warn_if_missed(fits.results[C], solver, stacklevel=3)
-        return Path(trace, fits.models, values, template, source)
+        low_high, callback = (min(values), max(values)), None
     assert low_high is not None
-    require_proofs(solver, tol)
-    fits.tol = SHARE_OF_FITS * tol
-    trace = trace_range(
-        fits, source, low_high, tol, objective=objective,
-        max_fits=max_fits, keep_alpha=keep_alpha, callback=callback,
+    trace = trace_path(
+        source, settings, low_high, values,
+        fit=fit, max_fits=max_fits, callback=callback,
     )  # fmt: skip
-    path = Path(trace, fits.models, trace.Cs, template, source)
-    _warn_if_missed(path, interrupted=trace.interrupted)
+    for knot in trace.knots:
+        # Those of the fits are about the accuracy of the path, too.
+        models[knot.C]._set_certificates(knot.results)
+    path = Path(trace, models, values or trace.Cs, template, source)
+    if values is None:
+        _warn_if_missed(path, interrupted=trace.interrupted)
+    for C in values or ():
+        models[C]._warn_if_missed(trace.find(C)[0].results, solver, stacklevel=3)
     return path
 
 
-class _Fits:
-    """Fits at single values of C, and their models; callable."""
-
-    def __init__(
-        self, template: LinearSVC, source: Source, solver: Solver, given: dict[str, Any]
-    ) -> None:
-        self._template, self._source, self._solver = template, source, solver
-        self._given = given
-        self.tol = float(template.tol)
-        # One for all: after an interruption none goes on.
-        self.stop = threading.Event()
-        self.models: dict[float, LinearSVC] = {}
-        self.results: dict[float, list[Result]] = {}
-
-    def __call__(self, C: float, start: Sequence[Start] | None) -> list[Result]:
-        """Train all classes at C."""
-        template = self._template
-        model = clone(template).set_params(C=C)
-        vars(model).update(fitted_attributes(template))
-        settings = settings_at(C, self.tol, model._settings(self._solver), self._solver)
-        results = model._fit_source(
-            self._source, self._solver, self._given,
-            settings=settings, start=start if self._solver.starts_warm else None, stop=self.stop,
-        )  # fmt: skip
-        # What was asked for is the accuracy of the path.
-        results = [with_target(result, template.tol) for result in results]
-        model._set_certificates(results)
-        self.models[C], self.results[C] = model, results
-        return results
+def _at(template: LinearSVC, C: float) -> LinearSVC:
+    """An unfitted model at C that knows the columns."""
+    model: LinearSVC = clone(template).set_params(C=C)
+    model.__dict__.update(fitted_attributes(template))
+    return model
 
 
 def checked_values(Cs: Any) -> list[float]:
@@ -451,10 +399,3 @@ def _warn_if_missed(path: Path, *, interrupted: bool) -> None:
         ConvergenceWarning,
         stacklevel=3,
     )
-
-
-def _described(estimator: Any) -> str:
-    if isinstance(estimator, type):
-        return f"the class {estimator.__module__}.{estimator.__qualname__}; make an object of it"
-    kind = type(estimator)
-    return f"an object of {kind.__module__}.{kind.__qualname__}"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from certsvm.kernels.bands import count_of_several, count_of_two, products_with
+from certsvm.kernels.held_out_error import count_of_several, count_of_two, products_with
 from certsvm.problem.rows import Rows
 
 rng = np.random.default_rng(0)

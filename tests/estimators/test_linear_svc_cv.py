@@ -141,25 +141,19 @@ def test_the_number_of_threads_does_not_matter() -> None:
     assert fits[0].C_ == fits[1].C_
 
 
-def test_values_to_begin_with() -> None:
-    def Cs(**options: Any) -> list[float]:
-        return LinearSVCCV(**options)._values()
-
-    assert len(Cs()) == 20
-    assert Cs()[0] == 0.001
-    assert Cs()[-1] == 100.0
-    np.testing.assert_allclose(Cs(certify=0.1), np.geomspace(0.001, 100.0, 6))
-    np.testing.assert_allclose(Cs(Cs=3, C_range=(1, 4)), [1, 2, 4])
-    assert Cs(Cs=[3, 1]) == [3.0, 1.0]
-    assert sorted(Cs(Cs=[3, 2], C_range=(1, 4), certify=0.1)) == [1, 2, 3, 4]
-    assert Cs(Cs=[3, 2], C_range=(1, 4)) == [3, 2]
+def test_values_in_a_range_to_begin_with() -> None:
+    clf = LinearSVCCV(Cs=[0.3, 0.2], C_range=(0.1, 0.4), certify=0.3, refit=False).fit(X, binary)
+    assert clf.Cs_[[0, -1]].tolist() == clf.curve_.edges[[0, -1]].tolist() == [0.1, 0.4]
+    assert {0.2, 0.3} <= set(clf.Cs_)
+    clf = LinearSVCCV(Cs=3, C_range=(0.1, 0.4), refit=False).fit(X, binary)
+    np.testing.assert_allclose(clf.Cs_, [0.1, 0.2, 0.4])
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"certify": 0.1, "scoring": "roc_auc"}, "certify needs scoring=None or 'accuracy'"),
-        ({"certify": 0.1, "solver": "pegasos"}, "certify needs a solver with a dual bound"),
+        ({"certify": 0.1, "solver": "pegasos"}, "needs a solver with a dual bound"),
         ({"certify": 0.1, "Cs": [1.0]}, "certify needs a range"),
         ({"certify": 1.5}, "certify"),
         ({"max_fits": 5}, "max_fits is a limit for certify"),
@@ -317,7 +311,7 @@ def test_other_objectives(objective: dict[str, Any]) -> None:
 
 def test_a_proof_needs_the_intercept_in_the_penalty() -> None:
     rows, labels = make_classification(100, random_state=0)
-    with pytest.raises(ValueError, match="certify needs penalize_intercept=True"):
+    with pytest.raises(ValueError, match="the intercept is free"):
         LinearSVCCV(certify=0.1, penalize_intercept=False).fit(rows, labels)
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.chords import Chord, ChordEnd, squared_distance
 from certsvm.certificates.dual import DualVector, dual_bound, dual_point, scaled_vector
+from certsvm.certificates.path_bounds import Chord, ChordEnd, squared_distance
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import LOSSES

@@ -7,7 +7,7 @@ Hence
     |c - w*|^2 <= J(w) - L(alpha) - 1/4 |w - v|^2,         c = (w + v) / 2.
 
 With fits at C_1 and C_2, whose balls have centres c_1 and c_2 and squared radii r_1 and r_2, the
-chord between them (``certificates.chords``) gives for C(t) = (1-t) C_1 + t C_2 the ball
+chord between them (``certificates.path_bounds``) gives for C(t) = (1-t) C_1 + t C_2 the ball
 
     c(t) = (1-t) c_1 + t c_2,
     r(t) = (1-t) r_1 + t r_2 + t (1-t) [(C_2 - C_1)(l_1 - l_2) - |c_1 - c_2|^2],
@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.balls import RowSizes
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.chords import squared_distance
 from certsvm.certificates.dual import DualVector
+from certsvm.certificates.path_bounds import ChordEnd, squared_distance
 from certsvm.certificates.rounding import SLACK, UNDERFLOW, Bound, length, units
-from certsvm.kernels.bands import count_of_several, count_of_two
+from certsvm.kernels.held_out_error import count_of_several, count_of_two
 from certsvm.kernels.rows import Vector
 
 # More than the roundings of shares, of a quadratic in t and of its maximum.
@@ -83,31 +83,22 @@ class OptimumBall:
         >>> ball.centre.tolist(), ball.square < 1e-12, round(ball.loss.value, 9)
         ([0.5], True, 0.5)
         """
-        c = certificate
-        dual = Bound(c.dual, c.dual_rounding)
-        if vector is None:
-            vector, dual = DualVector(np.zeros_like(w), 0.0), Bound(0.0, 0.0)
-        primal = Bound(c.primal, c.primal_rounding)
+        v = DualVector(np.zeros_like(w), 0.0) if vector is None else vector
+        end = ChordEnd(certificate, w, v)
+        primal, dual = end.primal, Bound(0.0, 0.0) if vector is None else end.dual
         gap = primal.high - dual.low
         gap += units(4, abs(primal.value) + abs(dual.value))
-        apart = squared_distance(w, vector.v, vector.rounding)
+        apart = squared_distance(w, v.v, v.rounding)
         square = gap - 0.25 * apart.low + units(4, abs(gap) + apart.high)
         # A lower bound above the upper one is a contradiction, from which nothing follows. The
         # exact radius is not below |w - v| / 2, so that here only rounding can be negative.
         square = max(square, 0.0) if gap >= 0.0 else math.inf
-        if c.free_intercept:
-            # The ball does not contain the intercept.
+        error = 0.5 * v.rounding + units(4, length(w) + length(v.v))
+        finite = math.isfinite(square + end.loss.high - end.loss.low + error)
+        # The ball does not contain an intercept that is free.
+        if certificate.free_intercept or not finite:
             square = math.inf
-        half = 0.5 * length(w) ** 2
-        loss = Bound(
-            (primal.value - half) / c.C,
-            SLACK * primal.rounding / c.C
-            + (units(w.size + 8, half) + units(8, abs(primal.value))) / c.C,
-        )
-        error = 0.5 * vector.rounding + units(4, length(w) + length(vector.v))
-        if not math.isfinite(square + loss.high - loss.low + error):
-            square = math.inf
-        return cls(c.C, 0.5 * (w + vector.v), SLACK * error, square, loss)
+        return cls(certificate.C, 0.5 * (w + v.v), SLACK * error, square, end.loss)
 
 
 class ChordBalls:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
@@ -16,7 +15,6 @@ from sklearn.svm import LinearSVC as OtherSVC
 
 from certsvm import LinearSVC, Model, fit_path, verify
 from certsvm.estimators.sklearn_callbacks import FitTasks
-from certsvm.fitting import sources
 
 X, y = make_classification(n_samples=300, n_informative=4, n_classes=3, random_state=0)
 
@@ -38,19 +36,6 @@ def test_it_is_a_warm_start() -> None:
     cold = LinearSVC(solver="dcd", C=0.01, tol=1e-4, random_state=0).fit(X, y)
     warm = fit_path(LinearSVC(solver="dcd", tol=1e-4, random_state=0), X, y, [0.009, 0.01])[1]
     assert warm.n_iter_ < cold.n_iter_
-
-
-def test_data_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    plain = sources.Rows
-
-    def counted(*given: Any, **options: Any) -> Any:
-        made.append(1)
-        return plain(*given, **options)
-
-    monkeypatch.setattr(sources, "Rows", counted)
-    fit_path(LinearSVC(random_state=0), sp.csr_matrix(X), y, [0.01, 0.1, 1.0])
-    assert len(made) == 1
 
 
 def test_weights_and_names() -> None:
@@ -108,30 +93,16 @@ def test_values_that_make_no_sense(Cs: list[float]) -> None:
         fit_path(LinearSVC(), X, y, Cs)
 
 
-def test_parameters_are_checked() -> None:
-    with pytest.raises(ValueError, match="tol"):
-        fit_path(LinearSVC(tol=-1.0), X, y, [1.0])
-
-
 def test_a_path_has_no_checkpoint(tmp_path: Path) -> None:
     X, y = make_classification(random_state=0)
     with pytest.raises(ValueError, match="fit_path"):
         fit_path(LinearSVC(random_state=0, checkpoint=tmp_path), X, y, [0.1, 1.0])
 
 
-@pytest.mark.parametrize(
-    ("estimator", "got"),
-    [(OtherSVC(), "object of sklearn.svm"), (LinearSVC, "the class"), (None, "NoneType"),
-     (make_pipeline(LinearSVC()), "Pipeline")],
-)  # fmt: skip
-def test_other_estimators_are_refused(estimator: Any, got: str) -> None:
-    with pytest.raises(TypeError, match=rf"takes a certsvm\.LinearSVC.*{got}"):
+@pytest.mark.parametrize("estimator", [OtherSVC(), LinearSVC, None, make_pipeline(LinearSVC())])
+def test_other_estimators_are_refused(estimator: Any) -> None:
+    with pytest.raises(TypeError, match=r"takes a certsvm\.LinearSVC"):
         fit_path(estimator, X, y, [1.0])
-
-
-def test_a_single_number_is_no_path() -> None:
-    with pytest.raises(TypeError, match="Cs must be a sequence"):
-        fit_path(LinearSVC(), X, y, 1.0)  # type: ignore[arg-type]
 
 
 def test_every_C_in_a_range() -> None:
@@ -202,16 +173,6 @@ def test_a_model_between_predicts_and_saves(tmp_path: Path) -> None:
     np.testing.assert_allclose(loaded.coef, model.coef_)
 
 
-@pytest.mark.parametrize("solver", ["dcd", "working-set", "newton", "sgd-s", "ocas"])
-def test_any_solver_that_certifies(solver: str) -> None:
-    path = fit_path(
-        LinearSVC(solver=solver, random_state=0, max_iter=20_000),
-        X, y == 1, C_range=(0.01, 0.1), tol=0.1,
-    )  # fmt: skip
-    assert path.met
-    assert path.model(0.03).certificate_.met
-
-
 def test_a_solver_without_proofs() -> None:
     with pytest.raises(ValueError, match="a solver with a dual bound, and 'pegasos' has"):
         fit_path(LinearSVC(solver="pegasos"), X, y, C_range=(0.1, 1.0))
@@ -271,6 +232,7 @@ def test_progress_and_the_limit_on_fits() -> None:
 @pytest.mark.parametrize(
     ("given", "match"),
     [
+        ({"Cs": [-1.0]}, "finite numbers > 0"),
         ({}, "either Cs"),
         ({"Cs": [1.0], "C_range": (0.1, 1.0)}, "either Cs"),
         ({"C_range": (1.0, 0.1)}, "ascending"),

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.balls import RowSizes
-from certsvm.certificates.bands import ChordBalls, HeldOutRows, OptimumBall, mean_bounds
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import DualVector
+from certsvm.certificates.held_out_error import ChordBalls, HeldOutRows, OptimumBall, mean_bounds
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import LOSSES, loss_named
 from certsvm.problem.memory import Problem

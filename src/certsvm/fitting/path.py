@@ -1,0 +1,386 @@
+"""The path of solutions over C, with a proof for every C in between.
+
+Fits at single values of C are knots. Between two neighbouring knots the models are interpolated,
+and a chord (``certificates.path_bounds``) bounds their gaps. A range is traced by a fit in each
+decade, each starting from the last one, and then by fits inside every chord that is not good
+enough, which start from the interpolated model.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from bisect import bisect_left, insort
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.path_bounds import CHORD, Chord, ChordEnd
+from certsvm.fitting.fit_classes import fit_classes
+from certsvm.fitting.settings import Settings
+from certsvm.fitting.sources import Source
+from certsvm.kernels.losses import box_end
+from certsvm.solvers import Solver, Start
+from certsvm.training.history import History
+from certsvm.training.result import INTERRUPTED, Result, is_true
+
+# The accuracy of the fits relative to the accuracy of the path.
+_SHARE_OF_FITS = 0.25
+# The first knots are no further apart than this factor, and no two knots closer than the other.
+_FACTOR, _LEAST_FACTOR = 10.0, 1.0 + 1e-6
+# A chord's gap, beyond the gaps of its ends, grows with this power of log(C_2 / C_1).
+_POWER = 2.5
+
+Fit = Callable[..., list[Result]]
+"""Trains all classes, given settings, ``start`` and ``stop``; see ``fit_classes``."""
+
+
+@dataclass(frozen=True)
+class Knot:
+    """The fits of all classes at one C, and where fits at other C begin."""
+
+    C: float
+    results: list[Result]
+    starts: Sequence[Start] = ()
+
+    @classmethod
+    def of(cls, C: float, results: Sequence[Result], *, keep_alpha: bool = False) -> Knot:
+        """The knot of some results; only starts keep alpha, unless it is asked for."""
+        ends = [r.warm_start or Start(r.w, alpha=r.alpha) for r in results]
+        starts = [replace(s, w=r.w, epochs=r.epochs) for r, s in zip(results, ends, strict=True)]
+        results = [replace(r, warm_start=None) for r in results]
+        return cls(C, results if keep_alpha else [replace(r, alpha=None) for r in results], starts)
+
+    def without_starts(self) -> Knot:
+        """The knot, beside which nothing will be fitted any more."""
+        return replace(self, starts=())
+
+    @property
+    def gap(self) -> float:
+        """The largest relative gap of all classes, proved; infinite after a contradiction."""
+        gaps = [result.certificate.proved_gap for result in self.results]
+        return max(gaps) if min(gaps) >= 0.0 else math.inf
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended a fit."""
+        return any(result.reason == INTERRUPTED for result in self.results)
+
+
+def starts_at(source: Source, C: float, knots: Sequence[Knot]) -> list[Start] | None:
+    """Where to start at C: from one knot, with alpha scaled to the box, or between two."""
+    if not knots:
+        return None
+    first, last = knots[0], knots[-1]
+    if first is last:
+        return [source.scaled_start(start, C / first.C) for start in first.starts]
+    t = (C - first.C) / (last.C - first.C)
+    starts = []
+    for a, b in zip(first.starts, last.starts, strict=True):
+        both = a.alpha is not None and b.alpha is not None
+        alpha = (1.0 - t) * a.alpha + t * b.alpha if both else None
+        w, smoothing = (1.0 - t) * a.w + t * b.w, a.smoothing or b.smoothing
+        starts.append(source.start(w, max(1, a.epochs), alpha, smoothing))
+    return starts
+
+
+class PathProgress(NamedTuple):
+    """The state of a path after a fit, for callbacks.
+
+    Attributes
+    ----------
+    n_fits : int
+        Values of C fitted so far.
+    C : float
+        The last one.
+    proved_up_to : float
+        From the lowest C of the range to this one, every C has a model of the accuracy asked for.
+        Zero if the lowest has none.
+    worst_gap : float
+        The largest gap between neighbouring fits so far.
+    """
+
+    n_fits: int
+    C: float
+    proved_up_to: float
+    worst_gap: float
+
+
+class Trace:
+    """Knots in ascending order of C, and the chords between neighbours.
+
+    Parameters
+    ----------
+    source : Source
+        The data.
+    settings : Settings
+        The accuracy ``tol`` asked for, at every C, and the objective, at any C.
+    C_range : tuple of float
+        The lowest and the highest C asked for.
+
+    Attributes
+    ----------
+    knots : list of Knot
+        The fits, by C.
+    interrupted : bool
+        Whether Ctrl-C ended the tracing.
+    """
+
+    def __init__(self, source: Source, settings: Settings, C_range: tuple[float, float]) -> None:
+        self.C_range, self.tol, self._objective = C_range, settings.tol, settings.objective
+        self.knots: list[Knot] = []
+        self.interrupted = False
+        self._chords: dict[tuple[float, float], list[Chord] | None] = {}
+        objective, numbers = settings.objective.at(C_range[0]), range(len(source.labels))
+        # Rows may weigh differently in the problem of each class.
+        problems = (source.problem(i, objective) for i in numbers)
+        self._sizes = [{"weight_sum": p.weight_sum, "R": p.R} for p in problems]
+
+    @property
+    def Cs(self) -> list[float]:
+        """The fitted values, ascending."""
+        return [knot.C for knot in self.knots]
+
+    def add(self, knot: Knot) -> None:
+        """Insert a knot."""
+        insort(self.knots, knot, key=lambda knot: knot.C)
+
+    def _chord(self, first: Knot, last: Knot) -> list[Chord] | None:
+        """The chord of each class; None if one of the fits has no dual point."""
+        pair = (first.C, last.C)
+        if pair not in self._chords:
+            fits = zip(first.results, last.results, self._sizes, strict=True)
+            chords = [
+                Chord(
+                    ChordEnd(a.certificate, a.w, a.vector), ChordEnd(b.certificate, b.w, b.vector),
+                    **sizes,
+                )
+                for a, b, sizes in fits if a.vector and b.vector
+            ]  # fmt: skip
+            self._chords[pair] = chords if len(chords) == len(self._sizes) else None
+        return self._chords[pair]
+
+    def gap_after(self, i: int) -> float:
+        """The largest gap between knot i and the next one, proved."""
+        chords = self._chord(self.knots[i], self.knots[i + 1])
+        return math.inf if chords is None else max(chord.worst_gap for chord in chords)
+
+    @property
+    def gaps(self) -> list[float]:
+        """The largest gap between each knot and the next one."""
+        return [self.gap_after(i) for i in range(len(self.knots) - 1)]
+
+    @property
+    def proved_up_to(self) -> float:
+        """From the lowest C to this one, the accuracy asked for is proved; zero if nowhere."""
+        if self.knots[0].gap > self.tol:
+            return 0.0
+        proved = itertools.takewhile(lambda gap: gap <= self.tol, self.gaps)
+        return self.knots[len(list(proved))].C
+
+    @property
+    def worst_gap(self) -> float:
+        """The largest gap in the whole range, proved; infinite if it is not covered."""
+        if not (self.knots and self.Cs[0] <= self.C_range[0] and self.C_range[1] <= self.Cs[-1]):
+            return math.inf
+        return max([knot.gap for knot in self.knots] + self.gaps)
+
+    def progress(self, C: float) -> PathProgress:
+        """The state after the fit at C."""
+        worst = max(self.gaps, default=math.inf)
+        return PathProgress(len(self.knots), C, self.proved_up_to, worst)
+
+    def find(self, C: float) -> tuple[Knot, Knot, list[Chord]]:
+        """The neighbouring knots around C, and their chords; for a knot, twice the same and none.
+
+        Raises
+        ------
+        ValueError
+            Nothing is proved at C.
+        """
+        Cs = self.Cs
+        if not (Cs and Cs[0] <= C <= Cs[-1]):
+            known = f"from {Cs[0]:g} to {Cs[-1]:g}" if Cs else "empty"
+            raise ValueError(f"C = {C!r} is outside the path, which is {known}")
+        i = bisect_left(Cs, C)
+        if Cs[i] == C:
+            return self.knots[i], self.knots[i], []
+        first, last = self.knots[i - 1 : i + 1]
+        chords = self._chord(first, last)
+        if chords is None:
+            raise ValueError(f"nothing is proved at C = {C:g}: the fits there were not completed")
+        return first, last, chords
+
+    def certificates(self, C: float) -> list[Certificate]:
+        """What is proved of the model at C, for each class, without reading the data."""
+        first, last, chords = self.find(C)
+        if first is last:
+            return [result.certificate for result in first.results]
+        return [chord.certificate(C, self.tol) for chord in chords]
+
+    def at(self, C: float, source: Source) -> list[Result]:
+        """The results at C, interpolated between knots; J is computed in one pass for each class.
+
+        Parameters
+        ----------
+        C : float
+            Between the lowest and the highest knot.
+        source : Source
+            The data.
+
+        Returns
+        -------
+        results : list of Result
+            One for each class.
+        """
+        first, last, chords = self.find(C)
+        if first is last:
+            return first.results
+        results = []
+        for i, (a, b, chord) in enumerate(zip(first.results, last.results, chords, strict=True)):
+            problem = source.problem(i, self._objective.at(C))
+            s, t = chord.shares(C)
+            w = s * a.w + t * b.w
+            alpha, dual = None, chord.dual(C)
+            if a.alpha is not None and b.alpha is not None:
+                box = box_end(problem.loss, C, problem.weights)
+                alpha = np.minimum(s * a.alpha + t * b.alpha, box)
+                # Whoever recomputes L from alpha must find it as claimed.
+                dual = chord.dual_of(C, a.alpha, b.alpha, problem.weights)
+            primal = source.primal_bound(problem, w)
+            certificate = replace(
+                chord.certificate(C, self.tol), primal=primal.value, dual=dual.value,
+                primal_rounding=primal.rounding, dual_rounding=dual.rounding,
+            )  # fmt: skip
+            results.append(
+                Result(w, certificate, History(), CHORD, 0, a.epochs, alpha, solver=CHORD)
+            )
+        return results
+
+
+def trace_path(
+    source: Source,
+    settings: Settings,
+    C_range: tuple[float, float],
+    Cs: Sequence[float] | None = None,
+    *,
+    fit: Fit | None = None,
+    max_fits: int = 200,
+    callback: Callable[[PathProgress], Any] | None = None,
+) -> Trace:
+    """Fit as few C as needed so that every C in a range has a model of accuracy ``settings.tol``.
+
+    Parameters
+    ----------
+    source : Source
+        The data.
+    settings : Settings
+        How to train, at any C. The knots keep their dual points with ``keep_alpha``.
+    C_range : tuple of float
+        The lowest and the highest C.
+    Cs : sequence of float, default=None
+        Fit these instead. After Ctrl-C, those that had not begun have zero weights.
+    fit : callable, default=None
+        Trains with given settings from given starts; None means ``fit_classes``.
+    max_fits : int, default=200
+        Limit on the number of fits in a range.
+    callback : callable, default=None
+        Called after each fit with a ``PathProgress``; a true return value ends tracing.
+
+    Returns
+    -------
+    trace : Trace
+        Complete, or what was proved when Ctrl-C or a limit ended it.
+    """
+    tol = settings.tol
+    solver = source.solver(settings.solver, settings.objective)
+    if Cs is None:
+        require_proofs(solver, tol)
+    one_fit = fit_settings(settings, solver, _SHARE_OF_FITS * tol if Cs is None else tol)
+    values = _first_values(*C_range) if Cs is None else sorted(set(Cs))
+    fit = fit or partial(fit_classes, source)
+    stop, trace = threading.Event(), Trace(source, settings, C_range)
+
+    def train(C: float, ends: Sequence[Knot]) -> Knot:
+        starts = starts_at(source, C, ends) if solver.starts_warm else None
+        results = fit(replace(one_fit, C=C), start=starts, stop=stop)
+        # What was asked for is the accuracy of the path.
+        results = [replace(r, certificate=replace(r.certificate, target=tol)) for r in results]
+        return Knot.of(C, results, keep_alpha=settings.keep_alpha)
+
+    def goes_on(C: float, ends: Sequence[Knot]) -> bool:
+        """Fit at C and add the knot; whether to go on."""
+        knot = train(C, ends)
+        trace.interrupted |= knot.interrupted
+        if Cs is not None:
+            trace.knots = list(map(Knot.without_starts, trace.knots))
+        elif knot.interrupted and trace.knots and knot.gap > tol:
+            return False
+        trace.add(knot)
+        ends_here = callback is not None and is_true(callback(trace.progress(C)))
+        return not (knot.interrupted or ends_here or (Cs is None and len(trace.knots) >= max_fits))
+
+    try:
+        refine, i = all(goes_on(C, trace.knots[-1:]) for C in values) and Cs is None, 0
+        while refine and i < len(trace.knots) - 1:
+            middle = _next_value(trace, i)
+            if middle is None:
+                trace.knots[i] = trace.knots[i].without_starts()
+                i += 1
+            else:
+                refine = goes_on(middle, trace.knots[i : i + 2])
+    except KeyboardInterrupt:
+        if not trace.knots:
+            raise
+        trace.interrupted = True
+    if Cs is not None and trace.interrupted:
+        stop.set()
+        for C in values[len(trace.knots) :]:
+            trace.add(train(C, ()))
+    trace.knots = list(map(Knot.without_starts, trace.knots))
+    return trace
+
+
+def fit_settings(settings: Settings, solver: Solver, tol: float) -> Settings:
+    """The settings of one fit among several, with what the others need of it."""
+    keep_alpha = settings.keep_alpha or solver.warm_starts_from_alpha
+    return replace(
+        settings, solver=solver, tol=tol, keep_alpha=keep_alpha, keep_vector=solver.certifies
+    )
+
+
+def require_proofs(solver: Solver, tol: float = math.inf) -> None:
+    """Raise a ValueError unless this solver can prove something about a range of C."""
+    if not solver.certifies:
+        raise ValueError(
+            f"a range of C needs a solver with a dual bound, and {solver.name!r} has none: use "
+            "'auto', or train at single values"
+        )
+    if not tol > 0.0:
+        raise ValueError(f"a range of C needs tol > 0, got {tol!r}")
+
+
+def _first_values(low: float, high: float) -> list[float]:
+    n = max(1, math.ceil(math.log(high / low, _FACTOR) - 1e-9))
+    inner = [low * (high / low) ** (k / n) for k in range(1, n)]
+    # As 0.1 and not 0.09999999999999998, where they are far enough apart.
+    short = [float(f"{C:.12g}") for C in inner]
+    ascending = all(a < b for a, b in itertools.pairwise([low, *short, high]))
+    return [low, *(short if ascending else inner), high]
+
+
+def _next_value(trace: Trace, i: int) -> float | None:
+    """The C to fit next between knot i and the next one; None if there is none."""
+    first, last = trace.knots[i : i + 2]
+    gap, ends = trace.gap_after(i), max(first.gap, last.gap)
+    # Where a fit missed the accuracy, no chord that ends there has it.
+    if gap <= trace.tol or ends > trace.tol or last.C <= _LEAST_FACTOR**2 * first.C:
+        return None
+    excess = (gap - ends) / max(trace.tol - ends, 1e-3 * trace.tol)
+    pieces = max(2, math.ceil(min(excess, 1e6) ** (1.0 / _POWER)))
+    return float(first.C * (last.C / first.C) ** (1.0 / pieces))

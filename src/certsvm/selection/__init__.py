@@ -1,1 +1,0 @@
-"""Models for several values of C."""
