@@ -27,8 +27,8 @@ from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 
+# The number of rows on which a rate is tried.
 TRIAL_ROWS = 1000
-"""The number of rows on which a rate is tried."""
 
 
 class State(Protocol):
@@ -172,9 +172,9 @@ def scaled_steps(
         k = order[i]
         weight = abs(signed_weights[k])
         label = 1.0 if signed_weights[k] > 0.0 else -1.0
-        eta = eta_0
-        if decay > 0.0:
-            eta = eta_0 / (1.0 + decay * t) ** power
+        growth = 1.0 + decay * t
+        # A power costs as much as a short row.
+        eta = eta_0 / (growth if power == 1.0 else growth**power)
         product = dot(rows, k, v)
         margin = label * scale * product
         scale *= 1.0 - eta * lambda_
