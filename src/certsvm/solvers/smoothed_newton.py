@@ -28,7 +28,6 @@ Result:     w, and sigma, hence alpha.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
@@ -280,7 +279,8 @@ class ReadingSums:
     def __iadd__(self, other: ReadingSums) -> ReadingSums:
         for field in fields(self):
             # The matrix, which is large, in place.
-            total = operator.iadd(getattr(self, field.name), getattr(other, field.name))
+            total = getattr(self, field.name)
+            total += getattr(other, field.name)
             setattr(self, field.name, total)
         return self
 
