@@ -167,7 +167,7 @@ def scaled_steps(
     Returns the new scale, the margin errors and the weighted hinge sum.
     """
     errors, loss = 0, 0.0
-    squared_norm = squared_length(v)
+    squared_norm = inner(v, v)
     for i in range(order.size):
         k = order[i]
         weight = abs(signed_weights[k])
@@ -193,16 +193,7 @@ def scaled_steps(
         if scale < 1e-5:
             for j in range(v.size):
                 v[j] *= scale
-            squared_norm = squared_length(v)
+            squared_norm = inner(v, v)
             scale = 1.0
         t += 1
     return scale, errors, loss
-
-
-@kernel
-def squared_length(v: NDArray[np.floating[Any]]) -> float:
-    """|v|^2 in float64."""
-    total = 0.0
-    for j in range(v.size):
-        total += np.float64(v[j]) * np.float64(v[j])
-    return total
