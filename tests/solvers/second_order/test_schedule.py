@@ -73,7 +73,10 @@ def test_sigma_stays_within_range_and_smoothing_never_returns(
         assert rules.multipliers or schedule.smoothing
         assert move is Move.STEP or schedule.steps == 0
         was_smoothing = schedule.smoothing
-        schedule.note_step(length)
+        if rules.multipliers:
+            schedule.note_step(length)
+        else:
+            schedule.steps += 1
 
 
 @WITH_MULTIPLIERS

@@ -27,8 +27,8 @@ from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 
+# The number of rows on which a rate is tried.
 TRIAL_ROWS = 1000
-"""The number of rows on which a rate is tried."""
 
 
 class State(Protocol):
@@ -167,14 +167,14 @@ def scaled_steps(
     Returns the new scale, the margin errors and the weighted hinge sum.
     """
     errors, loss = 0, 0.0
-    squared_norm = squared_length(v)
+    squared_norm = inner(v, v)
     for i in range(order.size):
         k = order[i]
         weight = abs(signed_weights[k])
         label = 1.0 if signed_weights[k] > 0.0 else -1.0
-        eta = eta_0
-        if decay > 0.0:
-            eta = eta_0 / (1.0 + decay * t) ** power
+        growth = 1.0 + decay * t
+        # A power costs as much as a short row.
+        eta = eta_0 / (growth if power == 1.0 else growth**power)
         product = dot(rows, k, v)
         margin = label * scale * product
         scale *= 1.0 - eta * lambda_
@@ -193,16 +193,7 @@ def scaled_steps(
         if scale < 1e-5:
             for j in range(v.size):
                 v[j] *= scale
-            squared_norm = squared_length(v)
+            squared_norm = inner(v, v)
             scale = 1.0
         t += 1
     return scale, errors, loss
-
-
-@kernel
-def squared_length(v: NDArray[np.floating[Any]]) -> float:
-    """|v|^2 in float64."""
-    total = 0.0
-    for j in range(v.size):
-        total += np.float64(v[j]) * np.float64(v[j])
-    return total

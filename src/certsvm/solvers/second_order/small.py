@@ -23,6 +23,7 @@ from certsvm.kernels.losses import (
     smoothing_centre,
 )
 from certsvm.kernels.rows import Vector
+from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers.base import Start
@@ -119,7 +120,7 @@ def solve(
         stuck = since > _PATIENCE and gap <= _NEARLY_SOLVED * best_dual
         if gap <= _SOLVED * best_dual or stuck:
             break
-        solved = 0.5 * dot(gradient, gradient) <= _ACCURACY * gap
+        solved = 0.5 * inner(gradient, gradient) <= _ACCURACY * gap
         if not stages:
             # J itself is the only problem.
             steps_here = steps
@@ -149,7 +150,7 @@ def solve(
         if not solve_small_system(G, direction):
             break
         multiply(Y, direction, along)
-        linear, square, searching = dot(w, direction), dot(direction, direction), True
+        linear, square, searching = inner(w, direction), inner(direction, direction), True
         search[:] = 0.0
         while searching:
             falls = clipped_sum(loss, unclipped, weights, sigma * C, C, along, search[0])
@@ -163,19 +164,10 @@ def solve(
 
 
 @reordering_kernel
-def dot(x: Vector, y: Vector) -> float:
-    """x.y."""
-    total = 0.0
-    for j in range(x.size):
-        total += x[j] * y[j]
-    return total
-
-
-@reordering_kernel
 def multiply(Y: NDArray[np.float64], w: Vector, out: Vector) -> None:
     """Write w.y_k."""
     for k in range(out.size):
-        out[k] = dot(Y[k], w)
+        out[k] = inner(Y[k], w)
 
 
 @reordering_kernel
@@ -196,11 +188,11 @@ def evaluate(
             for j in range(w.size):
                 gradient[j] += alpha[k] * Y[k, j]
     # Up to here it is sum_k alpha_k y_k.
-    square = dot(gradient, gradient) + 2.0 * penalty
+    square = inner(gradient, gradient) + 2.0 * penalty
     scale = min(1.0, alpha_sum / square) if square > 0.0 else 1.0
     for j in range(w.size):
         gradient[j] = w[j] - gradient[j]
-    primal = 0.5 * dot(w, w) + C * losses
+    primal = 0.5 * inner(w, w) + C * losses
     return primal, scale * (alpha_sum - 0.5 * scale * square), alpha_sum
 
 
