@@ -160,7 +160,7 @@ def partial_hinge(
 def scaled_steps(
     rows: RowArrays, signed_weights: Vector, squared_norms: Vector, order: NDArray[np.int64],
     lambda_: float, eta_0: float, decay: float, power: float, radius: float, t: int, scale: float,
-    v: NDArray[np.floating[Any]],
+    v: NDArray[Any],
 ) -> tuple[float, int, float]:  # fmt: skip
     """Make steps on the rows of ``order``, the first with the rate at ``t``; write ``v``.
 
