@@ -25,7 +25,6 @@ import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 
-from certsvm.markup.html import definitions_line, element
 from certsvm.scalars import set_plain_numbers
 
 PRIMAL_ONLY = "primal only"
@@ -169,6 +168,8 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         """For notebooks: the sentence, and the bounds."""
+        from certsvm.markup.html import definitions_line, element
+
         colour = "#047857" if self.met else "#b91c1c"
         return element(
             "div",

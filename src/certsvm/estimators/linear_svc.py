@@ -35,7 +35,6 @@ from certsvm.estimators.to_model import ModelMixin
 from certsvm.estimators.warm_start import WarmState, warm_starts
 from certsvm.fitting.class_weights import positive_classes
 from certsvm.fitting.fit_classes import Observer, fit_classes
-from certsvm.fitting.online import OnlineModel, require_online
 from certsvm.fitting.printed_progress import PrintedProgress
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source
@@ -51,6 +50,8 @@ from certsvm.training.result import INTERRUPTED, Result
 
 
 def _learns_online(estimator: Any) -> bool:
+    from certsvm.fitting.online import require_online
+
     free = estimator.fit_intercept and not estimator.penalize_intercept
     require_online(estimator.loss, free_intercept=free)
     return True
@@ -467,6 +468,8 @@ class LinearSVC(
     def _partial_fit(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, total_samples: int | None
     ) -> LinearSVC:
+        from certsvm.fitting.online import OnlineModel
+
         self._refuse_other_problems()
         first = not hasattr(self, "classes_")
         if first and classes is None:

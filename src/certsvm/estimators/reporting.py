@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from certsvm.estimators import tensors
 from certsvm.matrices import exact_labels
-from certsvm.models.model import Model
-from certsvm.report.fit import Check, Evaluation, fit_report
-from certsvm.report.page import write_page
-from certsvm.storage.fingerprint import Fingerprint
 from certsvm.training.history import History
+
+if TYPE_CHECKING:
+    from certsvm.report.fit import Check, Evaluation
 
 _VERIFICATION = "import certsvm\n\nprint(certsvm.verify(clf, X, y))  # with the training data"
 
@@ -59,6 +58,10 @@ class ReportMixin(DocumentedMixin):
         >>> "petal width" in page, "could not flip" in page
         (True, True)
         """
+        from certsvm.models.model import Model
+        from certsvm.report.fit import fit_report
+        from certsvm.report.page import write_page
+
         check_is_fitted(self)
         content = fit_report(
             Model.from_estimator(self),
@@ -72,6 +75,8 @@ class ReportMixin(DocumentedMixin):
 
 def check_of(clf: Any) -> Check:
     """How others can check a fitted classifier."""
+    from certsvm.report.fit import Check
+
     return Check(_VERIFICATION, dual_kept=hasattr(clf, "dual_coef_"))
 
 
@@ -95,6 +100,9 @@ def are_right(answers: Any, y: Any) -> NDArray[np.bool_]:
 
 def evaluation_of(clf: Any, X: Any, y: Any) -> Evaluation | None:
     """What a fitted classifier answers on some rows, if there are any."""
+    from certsvm.report.fit import Evaluation
+    from certsvm.storage.fingerprint import Fingerprint
+
     if X is None:
         if y is not None:
             raise ValueError("y without X: give the rows to predict, too")

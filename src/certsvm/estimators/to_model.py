@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from certsvm.certificates.primal import primal_bound
-from certsvm.certificates.verification import verify
 from certsvm.estimators import tensors
 from certsvm.fitting.sources import MemorySource
-from certsvm.fitting.witnesses import joined, proof
 from certsvm.kernels.losses import loss_named
-from certsvm.models.model import Model
 from certsvm.problem.objective import Objective
-from certsvm.storage.fingerprint import Fingerprint
+
+if TYPE_CHECKING:
+    from certsvm.models.model import Model
 
 
 class ModelMixin:
@@ -52,6 +51,8 @@ class ModelMixin:
         >>> verify_model(model, [(X, y)]).verdict
         'confirmed'
         """
+        from certsvm.models.model import Model
+
         check_is_fitted(self)
         if (X is None) != (y is None) or (X is None and sample_weight is not None):
             raise ValueError("to_model takes both X and y, the training data, or neither")
@@ -59,6 +60,11 @@ class ModelMixin:
 
 
 def _proved(clf: Any, X: Any, y: Any, sample_weight: Any) -> Model:
+    from certsvm.certificates.verification import verify
+    from certsvm.fitting.witnesses import joined, proof
+    from certsvm.models.model import Model
+    from certsvm.storage.fingerprint import Fingerprint
+
     given = (tensors.on_host(values) for values in (X, y, sample_weight))
     if not hasattr(clf, "dual_coef_"):
         raise ValueError(

@@ -95,39 +95,37 @@ def fit_classes(
     errors: list[BaseException] = []
 
     def fit_class(i: int) -> Result:
+        result: Result | None = None
         try:
-            result = _untrained(source, settings, solver, i) if stop.is_set() else trained(i)
-        except (KeyboardInterrupt, RunLostError) as error:
-            errors.append(error)
-            result = _untrained(source, settings, solver, i)
-            if isinstance(error, RunLostError):
-                result = replace(result, reason=f"{LOST}: {error}")
+            if not stop.is_set():
+                problem = source.problem(i, settings.objective)
+                callbacks = [c for o in observers for c in o.begin(i, labels[i], problem)]
+                result = train(
+                    problem, solver, tol=settings.tol, max_iter=settings.max_iter,
+                    max_time=settings.max_time, seed=seeds[i],
+                    start=None if start is None else start[i], keep_alpha=settings.keep_alpha,
+                    keep_vector=settings.keep_vector, n_jobs=max(1, settings.n_jobs // workers),
+                    callbacks=callbacks, stop=stop, checkpoint=_checkpoint(source, settings, i),
+                )  # fmt: skip
+                if not result.reason.startswith(LOST):
+                    result = source.finish(i, problem, result)
+                    result = result if finish is None else finish(i, problem, result)
+        except KeyboardInterrupt as error:
+            stop.set()
+            if result is None:
+                errors.append(error)
             else:
-                stop.set()
+                result = replace(result, reason=INTERRUPTED)
+        except RunLostError as error:
+            errors.append(error)
+            result = replace(_untrained(source, settings, solver, i), reason=f"{LOST}: {error}")
+        if result is None:
+            result = _untrained(source, settings, solver, i)
+        elif result.reason == INTERRUPTED:
+            stop.set()
         for observer in observers:
             observer.end(i, labels[i], result)
         return result
-
-    def trained(i: int) -> Result:
-        problem = source.problem(i, settings.objective)
-        callbacks = [c for o in observers for c in o.begin(i, labels[i], problem)]
-        result = train(
-            problem, solver, tol=settings.tol, max_iter=settings.max_iter,
-            max_time=settings.max_time, seed=seeds[i], start=None if start is None else start[i],
-            keep_alpha=settings.keep_alpha, keep_vector=settings.keep_vector,
-            n_jobs=max(1, settings.n_jobs // workers), callbacks=callbacks, stop=stop,
-            checkpoint=_checkpoint(source, settings, i),
-        )  # fmt: skip
-        if result.reason == INTERRUPTED:
-            stop.set()
-        if result.reason.startswith(LOST):
-            return result
-        try:
-            result = source.finish(i, problem, result)
-            return result if finish is None else finish(i, problem, result)
-        except KeyboardInterrupt:
-            stop.set()
-            return replace(result, reason=INTERRUPTED)
 
     if workers == 1:
         results = list(map(fit_class, range(len(labels))))

@@ -12,14 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.rounding import Bound
-from certsvm.data.streams import BlockStream
 from certsvm.fitting.class_weights import (
     ClassWeight,
     class_factors,
@@ -36,8 +35,11 @@ from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.problem.rows import Rows, Vector, dimension_of
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import Solver, Start, make_solver
-from certsvm.storage.fingerprint import Fingerprint
 from certsvm.training.result import Result
+
+if TYPE_CHECKING:
+    from certsvm.data.streams import BlockStream
+    from certsvm.storage.fingerprint import Fingerprint
 
 
 class Source(ABC):
@@ -238,6 +240,8 @@ class MemorySource(Source):
 
     @cached_property
     def _fingerprint(self) -> Fingerprint:
+        from certsvm.storage.fingerprint import Fingerprint
+
         return Fingerprint.of(self._X, self._y)
 
     @property

@@ -2,33 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from certsvm.scalars import plain_numbers
 from certsvm.solvers.auto import Auto
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
-from certsvm.solvers.dcd import DCD
-from certsvm.solvers.newton import Newton
-from certsvm.solvers.published.mpu import MPU
-from certsvm.solvers.published.norma import NORMA
-from certsvm.solvers.published.ocas import OCAS
-from certsvm.solvers.published.pegasos import Pegasos
-from certsvm.solvers.published.sgd_qn import SGDQN
-from certsvm.solvers.published.svmperf import SVMperf
-from certsvm.solvers.published.svmsgd import SvmSgd
-from certsvm.solvers.sgd_m import SGDm
-from certsvm.solvers.sgd_r import SGDr
-from certsvm.solvers.sgd_s import SGDs
-from certsvm.solvers.smoothed_newton import SmoothedNewton
-from certsvm.solvers.working_set import WorkingSet
 
-SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver
-    for solver in (
-        SGDr, SGDs, SGDm, WorkingSet, DCD, Newton, SmoothedNewton, MPU, OCAS, SVMperf, Pegasos,
-        NORMA, SvmSgd, SGDQN,
-    )
-}  # fmt: skip
+if TYPE_CHECKING:
+    from certsvm.solvers.dcd import DCD
+    from certsvm.solvers.newton import Newton
+    from certsvm.solvers.published.mpu import MPU
+    from certsvm.solvers.published.norma import NORMA
+    from certsvm.solvers.published.ocas import OCAS
+    from certsvm.solvers.published.pegasos import Pegasos
+    from certsvm.solvers.published.sgd_qn import SGDQN
+    from certsvm.solvers.published.svmperf import SVMperf
+    from certsvm.solvers.published.svmsgd import SvmSgd
+    from certsvm.solvers.sgd_m import SGDm
+    from certsvm.solvers.sgd_r import SGDr
+    from certsvm.solvers.sgd_s import SGDs
+    from certsvm.solvers.smoothed_newton import SmoothedNewton
+    from certsvm.solvers.working_set import WorkingSet
+
+# The class of each solver and its module, which is loaded when the solver is first used.
+_HOMES = {
+    "sgd-r": ("SGDr", "sgd_r"),
+    "sgd-s": ("SGDs", "sgd_s"),
+    "sgd-m": ("SGDm", "sgd_m"),
+    "working-set": ("WorkingSet", "working_set"),
+    "dcd": ("DCD", "dcd"),
+    "newton": ("Newton", "newton"),
+    "smoothed-newton": ("SmoothedNewton", "smoothed_newton"),
+    "mpu": ("MPU", "published.mpu"),
+    "ocas": ("OCAS", "published.ocas"),
+    "svmperf": ("SVMperf", "published.svmperf"),
+    "pegasos": ("Pegasos", "published.pegasos"),
+    "norma": ("NORMA", "published.norma"),
+    "svmsgd": ("SvmSgd", "published.svmsgd"),
+    "sgd-qn": ("SGDQN", "published.sgd_qn"),
+}
+
+
+class _Registry(Mapping[str, type[Solver]]):
+    """The classes of solvers by their names."""
+
+    def __getitem__(self, name: str) -> type[Solver]:
+        solver, module = _HOMES[name]
+        return getattr(import_module(f"{__name__}.{module}"), solver)  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOMES)
+
+    def __len__(self) -> int:
+        return len(_HOMES)
+
+
+SOLVERS: Mapping[str, type[Solver]] = _Registry()
+
+
+def __getattr__(attribute: str) -> Any:
+    for name, (solver, _) in _HOMES.items():
+        if solver == attribute:
+            return SOLVERS[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {attribute!r}")
 
 
 def make_solver(solver: str | Solver) -> Solver:
@@ -43,10 +82,11 @@ def make_solver(solver: str | Solver) -> Solver:
         if is_dataclass(solver) and (numbers := plain_numbers(solver)):
             solver = replace(solver, **numbers)
         return solver
-    solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
-    if isinstance(solver, str) and solver in solvers:
-        return solvers[solver]()
-    known = ", ".join(map(repr, solvers))
+    if solver == Auto.name:
+        return Auto()
+    if isinstance(solver, str) and solver in SOLVERS:
+        return SOLVERS[solver]()
+    known = ", ".join(map(repr, (Auto.name, *SOLVERS)))
     raise ValueError(f"unknown solver {solver!r}: use {known}, or a configured solver object")
 
 

@@ -48,7 +48,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
@@ -61,10 +61,12 @@ from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.newton import Newton, NewtonRun
 from certsvm.solvers.second_order import small
 from certsvm.solvers.second_order.schedule import sample_size
-from certsvm.solvers.sgd_s import SGDs
 from certsvm.solvers.shared.order import Order
 from certsvm.solvers.smoothed_newton import SmoothedNewton
 from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
+
+if TYPE_CHECKING:
+    from certsvm.solvers.sgd_s import SGDs
 
 # The largest size of Newton's systems, and the largest number of columns on a stream.
 _LARGEST_SIZE, _MOST_COLUMNS_OF_STREAM = 5000, 3000
@@ -148,6 +150,8 @@ class Auto(Solver):
         self, dimension: int, loss: Loss = HINGE, *, free_intercept: bool = False
     ) -> SmoothedNewton | SGDs:
         """The solver for a stream."""
+        from certsvm.solvers.sgd_s import SGDs
+
         few = dimension <= _MOST_COLUMNS_OF_STREAM
         if few or not SGDs.solves(loss, free_intercept=free_intercept):
             return SmoothedNewton()

@@ -17,8 +17,6 @@ from typing import Any
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Start
-from certsvm.storage.atomic import WriteError
-from certsvm.storage.container import read_container, write_container
 
 KIND = "checkpoint"
 # Writing may take this fraction of the time.
@@ -103,6 +101,8 @@ class Checkpoint:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.path.parent).close()
         except OSError as error:
+            from certsvm.storage.atomic import WriteError
+
             raise WriteError(
                 error.errno, f"no checkpoints can be kept there: {error.strerror}",
                 str(self.path.parent),
@@ -114,6 +114,8 @@ class Checkpoint:
 
     def save(self, saved: Saved) -> None:
         """Write where training is."""
+        from certsvm.storage.container import write_container
+
         began = time.perf_counter()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         start = saved.start
@@ -134,6 +136,8 @@ class Checkpoint:
         """Where training was, in a form that fits ``problem``; None if there is no checkpoint."""
         if not self.path.exists():
             return None
+        from certsvm.storage.container import read_container
+
         try:
             file = read_container(self.path, KIND)
             self._require_same_problem(file.content.get("problem"))

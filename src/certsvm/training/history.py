@@ -121,6 +121,8 @@ class History:
 
     def _repr_html_(self) -> str:
         """For notebooks: the gap against time, and the last passes."""
+        from certsvm.markup.html import table
+
         if not len(self):
             return element("p", repr(self))
         gaps = np.maximum(self["relative_gap"], LEAST_GAP).tolist()

@@ -144,7 +144,7 @@ def train(
                 raise
             reason = f"{LOST}: {error}" if isinstance(error, RunLostError) else INTERRUPTED
         if trainer.best.w is None and not reason.startswith(LOST):
-            trainer.checks.now()
+            trainer.compute_primal()
         if checkpoint is not None:
             # A second Ctrl-C loses the checkpoint, not the result.
             with contextlib.suppress(KeyboardInterrupt):
@@ -182,10 +182,8 @@ def _make_passes(
         # The first pass may have compiled kernels, and tells nothing about the next.
         duration = trainer.seconds - began if trainer.passes else 0.0
         out_of_time = trainer.seconds + duration >= limit
-        passes = trainer.passes + 1
-        last = out_of_time or epoch.finished or passes == max_iter
-        primal = trainer.checks.after(passes, epoch, last=last)
-        trainer.record(epoch, primal)
+        last = out_of_time or epoch.finished or trainer.passes + 1 == max_iter
+        trainer.end_pass(epoch, last=last)
         answers = [is_true(callback(trainer.progress())) for callback in callbacks]
         met = trainer.best.certificate().met
         reasons = (

@@ -1,4 +1,11 @@
-"""The parts of a training run, and where it is for a checkpoint."""
+"""A training run: the solver's, with its bounds and history, and when J is computed.
+
+J costs a pass over all rows, so it is computed when it may end training: when the solver's estimate
+of J, compared with the dual bound, is within f times the target. The estimate is multiplied by a
+correction, the ratio of J to the estimate when J was last computed. J is also computed at
+geometrically spaced passes, which keep the correction up to date, and an answer at hand in case
+training is interrupted. Runs that need the products with all rows anyway compute J themselves.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +27,15 @@ from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.shared.dual_start import in_box
 from certsvm.solvers.smoothed_newton import point_of_response
 from certsvm.training.checkpoints import Saved
-from certsvm.training.exact_checks import ExactChecks
 from certsvm.training.history import History, Record
 from certsvm.training.result import Progress, Result
 
+# The ratio of the passes at which J is computed in any case.
+_SPACING = 1.5
+
 
 class Trainer:
-    """A solver's run with its bounds, exact checks and history.
+    """A solver's run with its bounds and history.
 
     ``began`` is the ``time.perf_counter`` at which training began, ``passes`` the number of
     complete passes; both count those before a checkpoint.
@@ -39,9 +48,9 @@ class Trainer:
         # The loop has checked that the solver supports this kind of problem.
         self.run: Run = solver.start(cast(Problem, problem), options)
         self.best = BestBounds(problem, options.target, keep_vector=options.keep_vector)
-        self.checks = ExactChecks(problem, solver, self.run, self.best, options.team)
         self.history = History()
         self.passes = 0
+        self._correction, self._next_scheduled = 1.0, 1
         # Of an interrupted run that this one goes on from.
         self._epochs_before = 0
         self._began = began
@@ -65,7 +74,7 @@ class Trainer:
             self.best.offer_dual(point_of_response(problem, response, "checkpoint", options))
         self._began -= saved.seconds
         self.passes, self._epochs_before = saved.passes - 1, start.epochs
-        self.record(Epoch(start.epochs), self.best.primal.value)
+        self._record(Epoch(start.epochs), self.best.primal.value)
 
     def saved(self) -> Saved:
         """Where training is."""
@@ -80,8 +89,53 @@ class Trainer:
             start = Start(w, epochs, best.dual.alpha, None if end is None else end.smoothing)
         return Saved(start, w if best.w is None else best.w, self.passes, self.seconds)
 
-    def record(self, epoch: Epoch, primal: float) -> None:
-        """Add the pass to the history."""
+    def end_pass(self, epoch: Epoch, *, last: bool) -> None:
+        """Compute the bounds that a pass gives, and add it to the history."""
+        if epoch.dual_estimate is None or (last and self.run.computes_primal):
+            self._compute_dual()
+        primal = math.nan
+        if self.run.computes_primal:
+            point = self.run.primal()
+            if point is not None:
+                self.best.offer_primal(*point)
+                primal = point[1].value
+            elif last:
+                primal = self.compute_primal()
+        elif last or self.passes + 1 >= self._next_scheduled or self._may_be_met(epoch):
+            if epoch.dual_estimate is not None:
+                self._compute_dual()
+            primal = self.compute_primal()
+            self._next_scheduled = max(self.passes + 2, math.ceil(_SPACING * (self.passes + 1)))
+            if epoch.primal_estimate:
+                correction = primal / epoch.primal_estimate
+                if 0.0 <= correction < math.inf:
+                    self._correction = correction
+        self._record(epoch, primal)
+
+    def compute_primal(self) -> float:
+        """Compute J for the solver's candidates; return the least J."""
+        least = math.inf
+        for w in self.run.candidates():
+            # A run on any other kind of problem computes J itself.
+            assert isinstance(self._problem, SummableProblem)
+            bound = primal_bound(self._problem, w, self._options.team)
+            self.best.offer_primal(w, bound)
+            least = min(least, bound.value)
+        return least
+
+    def _compute_dual(self) -> None:
+        point = self.run.dual()
+        if point is not None:
+            self.best.offer_dual(point)
+
+    def _may_be_met(self, epoch: Epoch) -> bool:
+        dual = max(self.best.dual.bound.value, epoch.dual_estimate or 0.0)
+        if epoch.primal_estimate is None or dual <= 0:
+            return False
+        guess = self._correction * epoch.primal_estimate
+        return guess / dual - 1.0 <= self._solver.f * self.best.target
+
+    def _record(self, epoch: Epoch, primal: float) -> None:
         self.passes += 1
         epochs = epoch.epochs
         if self._epochs_before and len(self.history):
