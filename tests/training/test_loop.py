@@ -1,3 +1,5 @@
+import itertools
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +21,7 @@ from certsvm.training import result as training
 from certsvm.training.history import History
 from certsvm.training.loop import train
 from certsvm.training.result import Progress
+from certsvm.training.trainer import Trainer
 
 
 @pytest.fixture(scope="module")
@@ -276,6 +279,38 @@ def test_an_interrupt_in_the_first_pass_is_raised(problem: Problem) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         train(problem, AtOnce(), tol=0.0, seed=0)
+
+
+def test_an_interrupt_while_the_first_pass_is_recorded_is_raised_or_gives_a_result(
+    problem: Problem,
+) -> None:
+    """Ctrl-C at every line that runs while the record is made."""
+    before, passes = sys.gettrace(), list[int]()
+    interrupted = True
+    while interrupted:
+        interrupted, lines = False, itertools.count()
+
+        def interrupt(
+            frame: Any, event: str, _: Any, lines: Any = lines, last: int = len(passes)
+        ) -> Any:
+            nonlocal interrupted
+            if frame.f_code is not Trainer.record.__code__:
+                return None
+            if event == "line" and not interrupted and next(lines) == last:
+                interrupted = True
+                raise KeyboardInterrupt
+            return interrupt
+
+        sys.settrace(interrupt)
+        try:
+            result = train(problem, SGDs(), tol=0.0, max_iter=1, seed=0)
+            assert result.passes == len(result.history)
+            passes.append(result.passes)
+        except KeyboardInterrupt:
+            passes.append(0)
+        finally:
+            sys.settrace(before)
+    assert set(passes) == {0, 1}
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])

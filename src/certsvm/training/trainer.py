@@ -37,8 +37,7 @@ _SPACING = 1.5
 class Trainer:
     """A solver's run with its bounds and history.
 
-    ``began`` is the ``time.perf_counter`` at which training began, ``passes`` the number of
-    complete passes; both count those before a checkpoint.
+    ``began`` is the ``time.perf_counter`` at which training began.
     """
 
     def __init__(
@@ -49,11 +48,15 @@ class Trainer:
         self.run: Run = solver.start(cast(Problem, problem), options)
         self.best = BestBounds(problem, options.target, keep_vector=options.keep_vector)
         self.history = History()
-        self.passes = 0
         self._correction, self._next_scheduled = 1.0, 1
         # Of an interrupted run that this one goes on from.
-        self._epochs_before = 0
+        self._passes_before = self._epochs_before = 0
         self._began = began
+
+    @property
+    def passes(self) -> int:
+        """The number of complete passes, which are those with a record."""
+        return self.history[-1].passes if len(self.history) else self._passes_before
 
     @property
     def seconds(self) -> float:
@@ -73,7 +76,7 @@ class Trainer:
             response = Response(start.w, start.smoothing * problem.C)
             self.best.offer_dual(point_of_response(problem, response, "checkpoint", options))
         self._began -= saved.seconds
-        self.passes, self._epochs_before = saved.passes - 1, start.epochs
+        self._passes_before, self._epochs_before = saved.passes - 1, start.epochs
         self._record(Epoch(start.epochs), self.best.primal.value)
 
     def saved(self) -> Saved:
@@ -136,7 +139,6 @@ class Trainer:
         return guess / dual - 1.0 <= self._solver.f * self.best.target
 
     def _record(self, epoch: Epoch, primal: float) -> None:
-        self.passes += 1
         epochs = epoch.epochs
         if self._epochs_before and len(self.history):
             # Not every solver counts on from its start.
@@ -145,7 +147,7 @@ class Trainer:
         self.history.append(
             Record(
                 seconds=self.seconds,
-                passes=self.passes,
+                passes=self.passes + 1,
                 epochs=epochs,
                 margin_errors=_or_nan(epoch.margin_errors),
                 updates=_or_nan(epoch.updates),
