@@ -31,11 +31,13 @@ def pass_limits(seconds: float = math.inf, stop: threading.Event | None = None) 
     ...
     certsvm.pass_limits.PassCutError: out of time
     """
-    token = _limits.set((time.perf_counter() + seconds, stop))
+    before, limits = _limits.get(), (time.perf_counter() + seconds, stop)
+    # An interrupt between setting the limits and the try would leave them in force for good.
     try:
+        _limits.set(limits)
         yield
     finally:
-        _limits.reset(token)
+        _limits.set(before)
 
 
 def require_time() -> None:
