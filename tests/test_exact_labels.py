@@ -54,6 +54,18 @@ def test_labels_that_end_in_nul_are_refused(door: str, as_list: bool) -> None:
             DOORS[door](y.tolist() if as_list else y)
 
 
+@pytest.mark.parametrize("door", ["fit", "LinearSVCCV", "fit_path"])
+@pytest.mark.parametrize("kind", ["Int64", "UInt64"])
+def test_integers_of_pandas_that_float64_would_merge_are_refused(door: str, kind: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    # With three classes, one that is lost goes unnoticed.
+    labels = np.array([BIG, BIG + 1, BIG + 2])[CODES + (X[:, 1] > 0.5)]
+    with pytest.raises(ValueError, match=f"label {BIG + 1} would become"):
+        DOORS[door](pandas.Series(labels, dtype=kind))
+    small = LinearSVC().fit(X, pandas.Series(CODES, dtype=kind))
+    assert small.classes_.tolist() == [0, 1]
+
+
 def test_nul_inside_a_label_is_a_character() -> None:
     clf = LinearSVC(store_dual=True, random_state=0).fit(X, labelled("a\0x", "a\0y"))
     assert clf.classes_.tolist() == ["a\0x", "a\0y"]

@@ -157,6 +157,18 @@ def exact_labels(y: Any) -> NDArray[Any]:
     return array
 
 
+def refuse_changed_labels(labels: NDArray[Any], converted: NDArray[Any]) -> None:
+    """Raise a ValueError if scikit-learn has changed labels: it makes pandas' Int64 float64."""
+    if labels.dtype == converted.dtype:
+        return
+    for label, kept in zip(labels.ravel().tolist(), converted.ravel().tolist(), strict=True):
+        if label != kept:
+            raise ValueError(
+                f"the label {label!r} would become {kept!r} in float64: pass the labels as a NumPy "
+                "array of integers or strings"
+            )
+
+
 def columns_in_order(X: Any, names: Iterable[str] | None) -> Any:
     """A data frame with its columns in the order of ``names``; anything else as it is.
 

@@ -39,7 +39,7 @@ from certsvm.fitting.printed_progress import PrintedProgress
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source
 from certsvm.kernels.losses import LOSSES, loss_named
-from certsvm.matrices import exact_labels, refuse_masked
+from certsvm.matrices import exact_labels, refuse_changed_labels, refuse_masked
 from certsvm.problem.objective import Objective
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
@@ -609,7 +609,7 @@ class LinearSVC(
         refuse_masked(sample_weight=sample_weight)
         # Rows checks that all values are finite, while it computes their norms.
         with to_numpy():
-            exact_labels(y)
+            given = exact_labels(y)
             X, y = validate_data(
                 self,
                 X,
@@ -620,6 +620,7 @@ class LinearSVC(
                 ensure_all_finite=False,
                 reset=reset,
             )
+            refuse_changed_labels(given, y)
             if sample_weight is None:
                 return X, y, None
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
