@@ -70,6 +70,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("convert", "data", "out.witness"),
         # One name for two outputs.
         ("select", "data", "--values", "2", "-o", "new", "--plot", "new"),
+        ("select", "data", "--values", "2", "-o", "new.png", "--plot", "./new.png"),
     ],
 )
 def test_files_that_are_kept(words: tuple[str, ...], prepared: Path) -> None:

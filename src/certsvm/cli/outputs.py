@@ -41,11 +41,11 @@ def require_outputs(
     kinds = {"model": model, _TEXT_MODEL: text_model, _BLOCKS: blocks, _PAGE: page,
              "predictions": predictions, "picture": picture,
              "checkpoint": checkpoint}  # fmt: skip
-    outputs = {path: kind for kind, path in kinds.items() if path is not None}
-    if len(outputs) < sum(path is not None for path in kinds.values()):
-        raise BadInput("two outputs have the same name")
     if model is not None:
-        outputs[witness_path(model)] = "witness"
+        kinds["witness"] = witness_path(model)
+    outputs = {path: kind for kind, path in kinds.items() if path is not None}
+    if len({*map(os.path.realpath, outputs)}) < sum(path is not None for path in kinds.values()):
+        raise BadInput("two outputs have the same name")
     inputs = list(inputs)
     inputs += [witness_path(path) for path in inputs if path != "-" and not os.path.isdir(path)]
     for path, kind in outputs.items():
