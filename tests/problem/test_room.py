@@ -126,19 +126,17 @@ def test_the_least_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(room, "limits_of_process", dict)
     assert available_memory() == 400 * 1024
     (tmp_path / "own").write_text("4:memory:/a/b\n0::/c/d\n")
-    inner = tmp_path / "cgroups" / "memory" / "a" / "b"
+    inner = tmp_path / "cgroups" / "c" / "d"
     inner.mkdir(parents=True)
-    (inner.parent / "memory.limit_in_bytes").write_text("90000")
-    (inner.parent / "memory.usage_in_bytes").write_text("50000")
-    (inner.parent / "memory.stat").write_text("cache 3\ntotal_inactive_file 10000\n")
+    (inner.parent / "memory.max").write_text("90000")
+    (inner.parent / "memory.current").write_text("50000")
+    (inner.parent / "memory.stat").write_text("file 3\ninactive_file 10000\n")
     assert available_memory() == 50_000
-    unified = tmp_path / "cgroups" / "c" / "d"
-    unified.mkdir(parents=True)
-    (unified / "memory.max").write_text("max\n")
+    (inner / "memory.max").write_text("max\n")
     assert available_memory() == 50_000
-    (unified / "memory.max").write_text("7000\n")
-    (unified / "memory.current").write_text("6000\n")
-    (unified / "memory.stat").write_text("inactive_file 500\n")
+    (inner / "memory.max").write_text("7000\n")
+    (inner / "memory.current").write_text("6000\n")
+    (inner / "memory.stat").write_text("inactive_file 500\n")
     assert available_memory() == 1500
     meminfo.unlink()
     assert available_memory() == 1500

@@ -124,33 +124,29 @@ else:
 
 
 def _of_cgroups() -> list[int]:
-    """What is left of the limits of the control groups of this process, and of those above."""
+    """What is left of the limits of the control group of this process, and of those above."""
     left = []
-    with contextlib.suppress(OSError, ValueError):
-        for line in Path(_OWN_CGROUPS).read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controllers == "":
-                root = Path(_CGROUPS)
-                names = "memory.max", "memory.current", "inactive_file"
-            elif "memory" in controllers.split(","):
-                root = Path(_CGROUPS) / "memory"
-                names = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
-            else:
-                continue
-            # In a container, only the innermost group may be visible, as the root.
-            group = root / path.lstrip("/")
-            for folder in (group, *group.parents):
-                if folder.is_relative_to(root) and (free := _left_of_cgroup(folder, *names)):
-                    left.append(free)
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        path = next(
+            line[len("0::") :]
+            for line in Path(_OWN_CGROUPS).read_text().splitlines()
+            if line.startswith("0::")
+        )
+        # In a container, only the innermost group may be visible, as the root.
+        root = Path(_CGROUPS)
+        group = root / path.lstrip("/")
+        for folder in (group, *group.parents):
+            if folder.is_relative_to(root) and (free := _left_of_cgroup(folder)):
+                left.append(free)
     return left
 
 
-def _left_of_cgroup(folder: Path, limit: str, usage: str, cached: str) -> int | None:
+def _left_of_cgroup(folder: Path) -> int | None:
     with contextlib.suppress(OSError, ValueError):
-        most, used = (int((folder / name).read_text()) for name in (limit, usage))
+        most, used = (int((folder / name).read_text()) for name in ("memory.max", "memory.current"))
         statistics = dict(
             line.split() for line in (folder / "memory.stat").read_text().splitlines()
         )
         # Files that are cached count as used, and are dropped when memory is short.
-        return max(1, most - used + int(statistics.get(cached, 0)))
+        return max(1, most - used + int(statistics.get("inactive_file", 0)))
     return None
