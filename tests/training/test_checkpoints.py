@@ -331,6 +331,17 @@ def test_a_forged_checkpoint_costs_time_not_truth(name: str, stream: bool, tmp_p
             assert claim.primal == pytest.approx(J, rel=1e-9), forged
 
 
+@pytest.mark.parametrize("size", [5e305, 1e306, 1e308])
+def test_a_forged_alpha_whose_sums_overflow_proves_nothing(size: float, tmp_path: Path) -> None:
+    """Those over parts may be finite."""
+    problem, newton = problem_on_stream(loss=SQUARED_HINGE), make_solver("newton")
+    path = tmp_path / "run"
+    train(problem, newton, max_iter=2, tol=0.0, checkpoint=Checkpoint(path, {}))
+    change(path, "alpha", np.full(400, size))
+    result = train(problem, newton, max_iter=20, tol=1e-3, checkpoint=Checkpoint(path, {}))
+    assert result.certificate.met
+
+
 def losses(w: Any) -> Any:
     X, y = noisy_rows()
     return np.maximum(0.0, 1.0 - y * (X @ w[:-1] + w[-1]))

@@ -20,6 +20,7 @@ from certsvm.certificates.rounding import (
     length,
     moved_rounding,
     sum_in_any_order,
+    sum_of_parts,
     units,
 )
 from certsvm.kernels.losses import Loss
@@ -211,13 +212,13 @@ class RowSums:
         """
         additions = self.additions + len(self.alpha_sums)
         return DualPoint(
-            alpha_sum=math.fsum(s.alpha.value for s in self.alpha_sums),
+            alpha_sum=sum_of_parts(s.alpha.value for s in self.alpha_sums),
             w=self.w,
             source=source,
-            alpha_sum_rounding=math.fsum(s.alpha.rounding for s in self.alpha_sums),
+            alpha_sum_rounding=sum_of_parts(s.alpha.rounding for s in self.alpha_sums),
             penalty=Bound(
-                math.fsum(s.penalty.value for s in self.alpha_sums),
-                math.fsum(s.penalty.rounding for s in self.alpha_sums),
+                sum_of_parts(s.penalty.value for s in self.alpha_sums),
+                sum_of_parts(s.penalty.rounding for s in self.alpha_sums),
             ),
             most=self.most,
             w_rounding=units(additions, self.path),

@@ -6,7 +6,6 @@ certificate.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +21,7 @@ from certsvm.certificates.rounding import (
     per_size,
     product_error,
     rounding_slack,
+    sum_of_parts,
     units,
 )
 from certsvm.kernels.losses import Loss, loss_value
@@ -83,7 +83,7 @@ def _sum_losses(part: Part, team: Team, error: float, kernel: Callable[..., None
         kernel(starts, first, last, slack, part.loss_roundings, sums, masses)
 
     worth_sharing(part, team).share(sum_chunks, starts.size - 1)
-    return LossSums((math.fsum(sums),), (math.fsum(masses),), part.rows.longest_chunk)
+    return LossSums((sum_of_parts(sums),), (sum_of_parts(masses),), part.rows.longest_chunk)
 
 
 def multiply(part: Part, w: Vector, out: Vector, team: Team = ALONE) -> None:
@@ -192,9 +192,9 @@ class LossSums:
         """
         regularised = w[:-1] if free_intercept else w
         squared_norm, longest = inner(regularised, regularised), self.longest_chunk
-        loss = C * math.fsum(self.losses)
+        loss = C * sum_of_parts(self.losses)
         rounding = (
-            C * per_size(error) * math.fsum(self.masses) * (1.0 + longest * UNIT_ROUNDOFF)
+            C * per_size(error) * sum_of_parts(self.masses) * (1.0 + longest * UNIT_ROUNDOFF)
             + units(longest + 11, loss)
             + units(w.size + 4, squared_norm)
             + (1.0 + C) * UNDERFLOW

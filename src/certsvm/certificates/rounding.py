@@ -11,6 +11,7 @@ since (1 + u)^n - 1 <= 1.01 n u for any n that a computer can count to in a day.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from certsvm.kernels.rows import Vector
@@ -56,6 +57,14 @@ def units(count: float, size: float) -> float:
     the same holds in norm.
     """
     return SLACK * UNIT_ROUNDOFF * count * size
+
+
+def sum_of_parts(values: Iterable[float]) -> float:
+    """The sum of numbers >= 0, rounded once; infinity, which proves nothing, if it overflows."""
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return math.inf
 
 
 def sum_in_any_order(value: float, n: int) -> Bound:

@@ -63,6 +63,7 @@ class Trainer:
         """Time since training began, including the time before a checkpoint."""
         return time.perf_counter() - self._began
 
+    @np.errstate(over="ignore", invalid="ignore")
     def resume(self, saved: Saved) -> None:
         """Go on counting from an interrupted run, with J and L of its points computed anew."""
         problem, options, start = self._problem, self._options, saved.start
