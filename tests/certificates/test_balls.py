@@ -13,7 +13,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from certsvm.certificates.balls import Balls, radius, row_blocks, row_sizes, unflippable
+from certsvm.certificates.balls import Balls, added_up, radius, row_sizes, unflippable
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.held_out_error import OptimumBall
 from certsvm.kernels.losses import LOSSES
@@ -238,17 +238,8 @@ def test_values_stored_twice_are_added_up(flag: bool | None) -> None:
     if flag:
         # A lie.
         twice.has_canonical_format = True
-    (rows,) = row_blocks(twice)
-    assert row_sizes(rows).squares.tolist() == [36.0]
+    assert row_sizes(added_up(twice)).squares.tolist() == [36.0]
     assert twice.nnz == 2
-
-
-def test_rows_come_in_blocks_of_float64() -> None:
-    X = np.arange(10, dtype=np.float32).reshape(5, 2)
-    blocks = list(row_blocks(X, 2))
-    assert [len(block) for block in blocks] == [2, 2, 1]
-    assert all(block.dtype == np.float64 for block in blocks)
-    np.testing.assert_array_equal(np.vstack(blocks), X)
 
 
 @given(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from certsvm.certificates.balls import added_up
+from certsvm.certificates.balls import Array, RowSizes, added_up, row_sizes
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.support import ScoredRows
 from certsvm.estimators import tensors
 from certsvm.estimators.scores import rows_to_score, scores_of
-from certsvm.models.optimum import Optimum, blocks_of, is_stream, scored_blocks
+from certsvm.models.optimum import Optimum, blocks_of, is_stream
 
 
 class OptimumMixin:
@@ -34,7 +32,6 @@ class OptimumMixin:
     class_weight_: NDArray[np.float64]
     certificates_: list[Certificate] | None
     n_features_in_: int
-    n_samples_seen_: int
 
     def decision_interval(self, X: Any) -> Any:
         """Intervals that contain ``decision_function`` of the exact optimum.
@@ -132,20 +129,17 @@ iterator
         return self._optimum().balls.intercept_intervals()
 
     def support_status(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Which training rows are surely support vectors of the exact optimum, and of which kind.
+        """Which training rows are surely support vectors of the exact optimum, or surely none.
 
-        ``SupportStatus.NONE`` and ``BOUNDED`` are proved if the interval of the row's margin lies
-        above or below one. (The squared hinge bounds no alpha: there, a margin below one makes a
-        row ``FREE``.) ``FREE`` takes all rows at once: it is proved if the gap is small and
-        the row is no duplicate or combination of other undecided ones. What is proved holds for
-        every optimal dual point.
+        ``SupportStatus.NONE`` and ``SUPPORT`` are proved if the interval of the row's margin lies
+        above or below one. They hold in every optimal dual point: the alpha of a row is zero, or,
+        with the hinge, at its bound C times the weight.
 
         Parameters
         ----------
         X : array-like, sparse matrix or tensor of shape (n_samples, n_features), callable or \
 iterator
-            The training data, or a stream of blocks ``(X, y)`` or ``(X, y, weights)``. If they are
-            not all of them, none is proved to be free.
+            The training data, or a stream of blocks ``(X, y)`` or ``(X, y, weights)``.
         y : array-like or tensor of shape (n_samples,), default=None
             Their labels; None for a stream.
         sample_weight : array-like or tensor of shape (n_samples,), default=None
@@ -172,7 +166,7 @@ iterator
         >>> clf = LinearSVC(0.1, tol=1e-10, random_state=0).fit(X, y)
         >>> status = clf.support_status(X, y)
         >>> {kind.name: int((status == kind).sum()) for kind in SupportStatus}
-        {'UNDECIDED': 0, 'NONE': 60, 'FREE': 14, 'BOUNDED': 26}
+        {'UNDECIDED': 14, 'NONE': 60, 'SUPPORT': 26}
         """
         check_is_fitted(self)
         status = self._optimum().support_status(
@@ -181,7 +175,6 @@ iterator
             tensors.on_host(sample_weight),
             classes=self.classes_,
             class_weight=self.class_weight_,
-            n_rows=self.n_samples_seen_,
         )
         return tensors.answer(X, status) if tensors.are_tensors(X) else status
 
@@ -189,13 +182,12 @@ iterator
         """What the certificates tell."""
         return Optimum(self.coef_, self.intercept_, self.certificates_, self._scored)
 
-    def _scored(self, X: Any) -> Iterable[ScoredRows]:
-        """Rows in blocks, with their scores."""
+    def _scored(self, X: Any) -> tuple[Array, RowSizes]:
+        """The scores of rows, and their sizes."""
         if tensors.are_tensors(X):
-            return tensors.scored_blocks(self, X)
+            return tensors.scored(self, X)
         X = added_up(rows_to_score(self, X))
-        scores = scores_of(X, self.coef_) + self.intercept_
-        return scored_blocks(X, scores, self.n_features_in_)
+        return scores_of(X, self.coef_) + self.intercept_, row_sizes(X)
 
 
 def _on_host(X: Any) -> Any:

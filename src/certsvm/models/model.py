@@ -18,7 +18,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from certsvm._version import __version__
-from certsvm.certificates.balls import added_up
+from certsvm.certificates.balls import Array, RowSizes, added_up, row_sizes
 from certsvm.certificates.certificate import HINGE, Certificate, printable, tidy
 from certsvm.certificates.weights import dense
 from certsvm.matrices import checked_matrix, columns_in_order
@@ -30,7 +30,7 @@ from certsvm.models.checks import (
     listing,
     read_only,
 )
-from certsvm.models.optimum import MatrixRows, Optimum, blocks_of, is_stream, scored_blocks
+from certsvm.models.optimum import Optimum, blocks_of, is_stream
 from certsvm.models.scores import linear_scores
 from certsvm.models.witness import (
     WeightsWitness,
@@ -372,13 +372,12 @@ class Model:
     def support_status(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, allow_fewer: bool = False
     ) -> NDArray[np.int8]:
-        """Which training rows are surely support vectors of the exact optimum, and of which kind.
+        """Which training rows are surely support vectors of the exact optimum, or surely none.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), callable or iterator
-            The training data, or a stream of blocks ``(X, y)`` or ``(X, y, weights)``. If they are
-            not all of them, or the model has no fingerprint, none is proved to be free.
+            The training data, or a stream of blocks ``(X, y)`` or ``(X, y, weights)``.
         y : array-like of shape (n_samples,), default=None
             Their labels; None for a stream.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -397,16 +396,15 @@ class Model:
             sample_weight,
             classes=self.classes,
             class_weight=self.class_weight,
-            n_rows=None if self.fingerprint is None else self.fingerprint.n_rows,
         )
 
     def _optimum(self, allow_fewer: bool = False) -> Optimum:
         """What the certificates tell."""
 
-        def scored(X: Any) -> Iterator[MatrixRows]:
+        def scored(X: Any) -> tuple[Array, RowSizes]:
             X = added_up(checked_matrix(columns_in_order(X, self.feature_names)))
             scores = linear_scores(X, self.coef, self.intercept, allow_fewer=allow_fewer)
-            return scored_blocks(X, scores, self.n_features)
+            return scores, row_sizes(X)
 
         return Optimum(self.coef, self.intercept, self.certificates, scored)
 
