@@ -13,7 +13,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from certsvm.certificates.balls import Balls, added_up, radius, row_sizes, unflippable
+from certsvm.certificates.balls import OptimumIntervals, added_up, radius, row_sizes, unflippable
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.held_out_error import OptimumBall
 from certsvm.kernels.losses import LOSSES
@@ -57,7 +57,7 @@ def test_the_exact_optimum_is_where_the_certificate_says(
     assert squared_distance(result.w, optimum.w) <= r * r
     rho = case.intercept_scaling
     coef, intercept = split(result.w, rho)
-    balls = Balls(coef[np.newaxis], np.array([intercept]), [result.certificate])
+    balls = OptimumIntervals(coef[np.newaxis], np.array([intercept]), [result.certificate])
     # All weights, the intercept, and the scores of old and of new rows.
     n = coef.size
     low, high = balls.coef_intervals()
@@ -96,7 +96,7 @@ def test_the_optimum_is_in_the_ball_of_any_point(case: Case, size: float, seed: 
     r = exact(radius(end.certificate))
     assert squared_distance(w[:n], optimum.w[:n]) <= r * r
     coef, intercept = split(w, case.intercept_scaling)
-    balls = Balls(coef[np.newaxis], np.array([intercept]), [end.certificate])
+    balls = OptimumIntervals(coef[np.newaxis], np.array([intercept]), [end.certificate])
     low, high = balls.coef_intervals()
     for a, value, z in zip(low[0], optimum.w, high[0], strict=False):
         assert exact(a) <= value <= exact(z)
@@ -144,7 +144,7 @@ def test_the_radius_is_rounded_upwards(
 def test_what_proves_nothing_leaves_everything_open(certificate: Certificate | None) -> None:
     assert radius(certificate) == math.inf
     proofs = None if certificate is None else [certificate]
-    balls = Balls(np.ones((1, 2)), np.zeros(1), proofs)
+    balls = OptimumIntervals(np.ones((1, 2)), np.zeros(1), proofs)
     rows = np.array([[1.0, 2.0], [0.0, 0.0]])
     ends = balls.score_intervals(rows @ balls.coef.T, row_sizes(rows))
     for low, high in (ends, balls.coef_intervals()):
@@ -157,14 +157,14 @@ def test_a_lower_bound_below_zero_is_no_worse_than_none() -> None:
 
 
 def test_an_intercept_without_a_constant_column_proves_nothing() -> None:
-    balls = Balls(np.ones((1, 1)), np.ones(1), [Certificate(1.0, 1.0, 0.01)])
+    balls = OptimumIntervals(np.ones((1, 1)), np.ones(1), [Certificate(1.0, 1.0, 0.01)])
     assert balls.radii.tolist() == [math.inf]
     low, high = balls.intercept_intervals()
     assert (low.item(), high.item()) == (-math.inf, math.inf)
 
 
 def test_without_an_intercept_its_interval_is_zero() -> None:
-    balls = Balls(np.ones((1, 1)), np.zeros(1), [Certificate(1.0, 0.5, 0.01)])
+    balls = OptimumIntervals(np.ones((1, 1)), np.zeros(1), [Certificate(1.0, 0.5, 0.01)])
     low, high = balls.intercept_intervals()
     assert (low.item(), high.item()) == (0.0, 0.0)
 
@@ -179,7 +179,7 @@ def test_rounding_is_allowed_for(data: st.DataObject, n: int, sparse: bool, gap:
     rho = data.draw(st.sampled_from([0.0, 1e-3, 1.0, 1e5]))
     b = data.draw(moderate) if rho else 0.0
     certificate = Certificate(1.0 + gap, 1.0, target=0.0, intercept_scaling=rho)
-    balls = Balls(w[np.newaxis], np.array([b]), [certificate])
+    balls = OptimumIntervals(w[np.newaxis], np.array([b]), [certificate])
     rows: Any = sp.csr_array(X) if sparse else X
     with np.errstate(all="ignore"):
         low, high = balls.score_intervals(rows @ balls.coef.T + b, row_sizes(rows))
@@ -202,7 +202,9 @@ def test_scores_that_cancel(rho: float, sparse: bool) -> None:
     w, X = rng.standard_normal(30), rng.standard_normal((200, 30))
     b = 10.0 * rho
     X[:, -1] = -(X[:, :-1] @ w[:-1] + b) / w[-1]
-    balls = Balls(w[np.newaxis], np.array([b]), [Certificate(1.0, 1.0, 0.0, intercept_scaling=rho)])
+    balls = OptimumIntervals(
+        w[np.newaxis], np.array([b]), [Certificate(1.0, 1.0, 0.0, intercept_scaling=rho)]
+    )
     rows: Any = sp.csr_array(X) if sparse else X
     scores = rows @ balls.coef.T + b
     low, high = balls.score_intervals(scores, row_sizes(rows))
@@ -215,7 +217,7 @@ def test_scores_that_cancel(rho: float, sparse: bool) -> None:
 
 
 def test_a_zero_row_is_decided_exactly() -> None:
-    balls = Balls(np.ones((1, 2)), np.zeros(1), [Certificate(9.0, 1.0, 0.01)])
+    balls = OptimumIntervals(np.ones((1, 2)), np.zeros(1), [Certificate(9.0, 1.0, 0.01)])
     for rows in (np.zeros((1, 2)), sp.csr_array((1, 2))):
         low, high = balls.score_intervals(np.zeros((1, 1)), row_sizes(rows))
         assert (low.item(), high.item()) == (0.0, 0.0)
@@ -224,7 +226,7 @@ def test_a_zero_row_is_decided_exactly() -> None:
 
 def test_intervals_are_not_wider_than_needed() -> None:
     certificate = Certificate(1.0, 0.5, target=0.5, intercept_scaling=12.0)
-    balls = Balls(np.array([[2.0, 0.0]]), np.array([1.0]), [certificate])
+    balls = OptimumIntervals(np.array([[2.0, 0.0]]), np.array([1.0]), [certificate])
     rows = np.array([[3.0, 4.0]])
     low, high = balls.score_intervals(np.array([[7.0]]), row_sizes(rows))
     assert low.item() == pytest.approx(7.0 - 13.0, rel=1e-13)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from certsvm.certificates.balls import row_sizes
+from certsvm.certificates.balls import OptimumIntervals, row_sizes
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.support import SupportStatus
 from certsvm.kernels.losses import LOSSES
-from certsvm.models.optimum import Optimum
+from certsvm.models.optimum import OptimumMixin
 from certsvm.problem.rows import split
 from certsvm.solvers import DCD, Newton
 from certsvm.training.loop import train
@@ -24,21 +24,33 @@ from tests.exact import ExactOptimum, exact_optimum
 from tests.problems import Case, exact
 
 
+class Teller(OptimumMixin):
+    """What a weight vector and its certificate tell."""
+
+    def __init__(self, w: Any, rho: float, certificates: list[Certificate] | None) -> None:
+        self.coef, self.intercept = split(w, rho)
+        self.certificates = certificates
+
+    def _optimum(self) -> OptimumIntervals:
+        return OptimumIntervals(
+            self.coef[np.newaxis], np.array([self.intercept]), self.certificates
+        )
+
+    def _labels_and_weights(self) -> Any:
+        return np.array([-1.0, 1.0]), np.ones(2)
+
+    def _scores_and_sizes(self, X: Any) -> Any:
+        return (X @ self.coef + self.intercept)[:, np.newaxis], row_sizes(X)
+
+
 def statuses(case: Case, result: Result, blocks: int = 1) -> Any:
     """Of the rows of a case, in a number of blocks."""
-    coef, intercept = split(result.w, case.intercept_scaling)
-
-    def scored(X: Any) -> Any:
-        return (X @ coef + intercept)[:, np.newaxis], row_sizes(X)
-
     X = case.matrix()
-    optimum = Optimum(coef[np.newaxis], np.array([intercept]), [result.certificate], scored)
     cuts = np.linspace(0, X.shape[0], blocks + 1).astype(int)
     parts = [slice(a, b) for a, b in pairwise(cuts.tolist())]
     stream = iter([(X[p], case.labels[p], case.row_weights()[p]) for p in parts])
-    return optimum.support_status(
-        stream, None, None, classes=np.array([-1.0, 1.0]), class_weight=np.ones(2)
-    )
+    teller = Teller(result.w, case.intercept_scaling, [result.certificate])
+    return teller.support_status(stream)
 
 
 def require_true(case: Case, optimum: ExactOptimum, status: Any) -> None:
@@ -109,16 +121,8 @@ def test_other_data_are_refused(loss: str) -> None:
 def test_nothing_is_said_without_a_certificate() -> None:
     case = overlapping()
     result = train(case.problem(), Newton(), tol=0.0, max_iter=200, seed=0)
-    coef, intercept = split(result.w, 1.0)
-    X = case.X
-
-    def scored(X: Any) -> Any:
-        return (X @ coef + intercept)[:, np.newaxis], row_sizes(X)
-
     for proofs in (None, [Certificate(np.inf, 0.0, 0.01, intercept_scaling=1.0)]):
-        optimum = Optimum(coef[np.newaxis], np.array([intercept]), proofs, scored)
-        status = optimum.support_status(
-            X, case.labels, case.weights, classes=np.array([-1.0, 1.0]), class_weight=np.ones(2)
-        )
+        teller = Teller(result.w, 1.0, proofs)
+        status = teller.support_status(case.X, case.labels, case.weights)
         assert (status == SupportStatus.UNDECIDED).all()
-        assert optimum.stability(X) == 0.0
+        assert teller.stability(case.X) == 0.0

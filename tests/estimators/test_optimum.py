@@ -240,23 +240,6 @@ def test_a_model_of_a_stream() -> None:
     assert {*status.tolist()} == {-1, 0, 1}
 
 
-def test_a_model_and_rows_of_fewer_columns() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((50, 3))
-    X[:, 2] = 0.0
-    y = (X[:, 0] + rng.standard_normal(50) > 0).astype(int)
-    clf = LinearSVC(tol=1e-10, random_state=0).fit(X, y)
-    model = Model.from_estimator(clf, Fingerprint.of(X, y))
-    for narrow in (X[:, :2], sp.csr_matrix(X[:, :2])):
-        with pytest.raises(ValueError, match="allow_fewer"):
-            model.decision_interval(narrow)
-        close(model.decision_interval(narrow, allow_fewer=True), clf.decision_interval(X))
-        assert model.stability(narrow, allow_fewer=True) == clf.stability(X)
-        np.testing.assert_array_equal(
-            model.support_status(narrow, y, allow_fewer=True), clf.support_status(X, y)
-        )
-
-
 def test_what_proves_nothing(fitted: Any) -> None:
     _, X, y = fitted
     clf = LinearSVC().partial_fit(X, y, classes=[0, 1, 2])

@@ -138,8 +138,8 @@ def row_sizes(X: Any) -> RowSizes:
     return RowSizes(squares, counts)
 
 
-class Balls:
-    """A ball for each binary problem, around its weight vector, that contains its exact optimum.
+class OptimumIntervals:
+    """A ball for each binary problem that contains its exact optimum, and what follows from it.
 
     Parameters
     ----------
@@ -161,9 +161,9 @@ class Balls:
     Examples
     --------
     >>> certificate = Certificate(primal=1.0, dual=0.5, target=0.5)
-    >>> balls = Balls(np.array([[2.0, 0.0]]), np.zeros(1), [certificate])
+    >>> optimum = OptimumIntervals(np.array([[2.0, 0.0]]), np.zeros(1), [certificate])
     >>> rows = np.array([[3.0, 4.0], [0.0, 0.0]])
-    >>> low, high = balls.score_intervals(rows @ balls.coef.T, row_sizes(rows))
+    >>> low, high = optimum.score_intervals(rows @ optimum.coef.T, row_sizes(rows))
     >>> low.round(9).tolist(), high.round(9).tolist()
     ([[1.0], [0.0]], [[11.0], [0.0]])
     """

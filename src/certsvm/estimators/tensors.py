@@ -86,7 +86,7 @@ def _rows_of(model: OptimumMixin, X: Any) -> Tensor:
     return rows
 
 
-def scored(model: OptimumMixin, X: Any) -> tuple[NDArray[np.float64], RowSizes]:
+def scores_and_sizes(model: OptimumMixin, X: Any) -> tuple[NDArray[np.float64], RowSizes]:
     """The scores of rows and their sizes, on the host."""
     import torch
 
