@@ -74,8 +74,9 @@ class Fold(MemorySource):
         self._unoccupied = np.flatnonzero(~columns)
         squares, n_stored = row_sizes(self.rows.matrix[self.test][:, columns].astype(np.float64))
         rho = self.intercept_scaling
+        sizes = RowSizes(squares + rho * rho, n_stored + int(rho > 0.0))
         self.held_out = HeldOutRows(
-            RowSizes(squares + rho * rho, n_stored + int(rho > 0.0)),
+            sizes.norms, sizes.counts,
             truth=position[whole.y_index[self.test]], weights=held_out,
         )  # fmt: skip
 

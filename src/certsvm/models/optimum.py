@@ -227,7 +227,8 @@ class OptimumMixin:
         """
         optimum, (classes, class_weight) = self._optimum(), self._labels_and_weights()
         n_problems = optimum.intercept.size
-        statuses, losses = [np.zeros((0, n_problems), dtype=np.int8)], np.zeros(n_problems)
+        losses, status = np.zeros(n_problems), np.empty((0, n_problems), dtype=np.int8)
+        statuses = [status]
         for block, labels, given in blocks_of(X, y, sample_weight):
             if labels is None:
                 raise ValueError("requires y to be passed, but the target y is None")
@@ -239,7 +240,7 @@ class OptimumMixin:
             if len(scores) != labels.size:
                 raise ValueError(f"X has not as many rows as y, which has {labels.size} labels")
             low, high = optimum.score_intervals(scores, sizes)
-            status = np.empty(scores.shape, dtype=np.int8)
+            status = np.empty((labels.size, n_problems), dtype=np.int8)
             for i in range(n_problems):
                 positive = 1 if n_problems == 1 else i
                 signs = np.where(position == positive, 1.0, -1.0)
