@@ -9,13 +9,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from certsvm.certificates.balls import Array, OptimumIntervals, RowSizes, added_up, row_sizes
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.enclosures import Vector
 from certsvm.estimators import tensors
 from certsvm.estimators.scores import rows_to_score
 from certsvm.models import optimum
 from certsvm.models.scores import products
+from certsvm.verification.interval_arithmetic import Vector
+from certsvm.verification.optimum_intervals import (
+    Array,
+    OptimumIntervals,
+    RowSizes,
+    added_up,
+    row_sizes,
+)
 
 
 class OptimumMixin(optimum.OptimumMixin):

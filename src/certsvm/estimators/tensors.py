@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from certsvm.certificates.balls import RowSizes, in_single
 from certsvm.certificates.weights import dense
 from certsvm.matrices import refuse_masked
+from certsvm.verification.optimum_intervals import RowSizes, in_single
 
 if TYPE_CHECKING:
     from torch import Tensor

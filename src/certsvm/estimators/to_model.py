@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from certsvm.certificates.primal import primal_bound
-from certsvm.certificates.verification import verify
 from certsvm.estimators import tensors
 from certsvm.fitting.sources import MemorySource
 from certsvm.fitting.witnesses import joined, proof
@@ -17,6 +16,7 @@ from certsvm.kernels.losses import loss_named
 from certsvm.models.model import Model
 from certsvm.problem.objective import Objective
 from certsvm.storage.fingerprint import Fingerprint
+from certsvm.verification.verify import verify
 
 
 class ModelMixin:

@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from certsvm.certificates.balls import RowSizes, row_sizes
 from certsvm.certificates.held_out_error import HeldOutRows
 from certsvm.fitting.sources import MemorySource, Source
 from certsvm.kernels.held_out_error import products_with
 from certsvm.problem.rows import Vector
+from certsvm.verification.optimum_intervals import RowSizes, row_sizes
 
 
 class Fold(MemorySource):

@@ -18,32 +18,37 @@ import xxhash
 from numpy.typing import NDArray
 
 from certsvm._version import __version__
-from certsvm.certificates.balls import Array, OptimumIntervals, RowSizes, added_up, row_sizes
 from certsvm.certificates.certificate import HINGE, Certificate, printable, tidy
 from certsvm.certificates.weights import dense
-from certsvm.matrices import checked_matrix, columns_in_order
+from certsvm.matrices import checked_matrix, columns_in_order, read_only
 from certsvm.models.checks import (
     check_certificate,
     check_loss,
     checked_labels,
     is_finite,
     listing,
-    read_only,
 )
 from certsvm.models.optimum import OptimumMixin
 from certsvm.models.scores import linear_scores
-from certsvm.models.witness import (
+from certsvm.storage.atomic import atomic_write
+from certsvm.storage.container import Container, ModelFileError, container_bytes, read_container
+from certsvm.storage.fingerprint import Fingerprint
+from certsvm.storage.strict_json import encoded
+from certsvm.training.history import CLOSING, History, closing_records
+from certsvm.verification.optimum_intervals import (
+    Array,
+    OptimumIntervals,
+    RowSizes,
+    added_up,
+    row_sizes,
+)
+from certsvm.verification.witness import (
     WeightsWitness,
     Witness,
     is_witness,
     load_witness,
     save_witness,
 )
-from certsvm.storage.atomic import atomic_write
-from certsvm.storage.container import Container, ModelFileError, container_bytes, read_container
-from certsvm.storage.fingerprint import Fingerprint
-from certsvm.storage.strict_json import encoded
-from certsvm.training.history import CLOSING, History, closing_records
 
 KIND = "model"
 

@@ -8,15 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.balls import Array, OptimumIntervals, RowSizes, unflippable
-from certsvm.certificates.enclosures import Vector
-from certsvm.certificates.support import status_of
-from certsvm.certificates.verification import (
+from certsvm.matrices import exact_labels
+from certsvm.verification.interval_arithmetic import Vector
+from certsvm.verification.optimum_intervals import (
+    Array,
+    OptimumIntervals,
+    RowSizes,
+    status_of,
+    unflippable,
+)
+from certsvm.verification.verify import (
     checked_weights,
     positions,
     weights_in_problem,
 )
-from certsvm.matrices import exact_labels
 
 
 def is_stream(X: Any) -> bool:

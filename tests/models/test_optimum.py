@@ -10,18 +10,17 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from certsvm.certificates.balls import OptimumIntervals, row_sizes
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.support import SupportStatus
 from certsvm.kernels.losses import LOSSES
 from certsvm.models.optimum import OptimumMixin
 from certsvm.problem.rows import split
 from certsvm.solvers import DCD, Newton
 from certsvm.training.loop import train
 from certsvm.training.result import Result
-from tests.certificates.test_balls import hard_cases
+from certsvm.verification.optimum_intervals import OptimumIntervals, SupportStatus, row_sizes
 from tests.exact import ExactOptimum, exact_optimum
 from tests.problems import Case, exact
+from tests.verification.test_optimum_intervals import hard_cases
 
 
 class Teller(OptimumMixin):

@@ -8,6 +8,10 @@ The certificate of w has all that this takes. A product with any row y then diff
 the optimum by at most the radius times |y|, and an entry of w by at most the radius. With an
 intercept, w and y include the constant column, and the intercept is rho times the last entry of w.
 
+The intervals of the margins tell support vectors. In every optimal dual point, a row with
+w*.y_k > 1 has alpha_k = 0. One with w*.y_k < 1 has alpha_k = C s_k for the hinge, and
+2 C s_k (1 - w*.y_k) for its square. That a margin is exactly one follows from no interval.
+
 If the intercept is free, J is strongly convex in the other entries only. The ball is then one of
 coefficients, and nothing is known of intercepts and scores.
 
@@ -19,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from enum import IntEnum
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
@@ -27,8 +32,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import HINGE, Certificate
-from certsvm.certificates.enclosures import INFLATION, UNDERFLOW, UNIT_ROUNDOFF, Interval, Vector
 from certsvm.certificates.weights import dense
+from certsvm.verification.interval_arithmetic import (
+    INFLATION,
+    UNDERFLOW,
+    UNIT_ROUNDOFF,
+    Interval,
+    Vector,
+)
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -332,3 +343,41 @@ def unflippable(low: Array, high: Array) -> NDArray[np.bool_]:
     beaten = (high < least) | ((high == least) & (column > winner)) | (column == winner)
     surely: NDArray[np.bool_] = beaten.all(axis=1)
     return surely
+
+
+class SupportStatus(IntEnum):
+    """What is proved about a row and the exact optimum.
+
+    ``NONE``: surely no support vector, alpha = 0. ``SUPPORT``: surely a support vector, with a
+    margin below one; with the hinge, alpha is at its bound C s. ``UNDECIDED``: neither is proved,
+    as of all rows whose margin is exactly one.
+    """
+
+    UNDECIDED = -1
+    NONE = 0
+    SUPPORT = 1
+
+
+def status_of(low: Vector, high: Vector, signs: Vector, weights: Vector) -> NDArray[np.int8]:
+    """The status of rows in one problem.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_rows,)
+        Intervals that contain the scores of the exact optimum.
+    signs : ndarray of shape (n_rows,)
+        Labels, +1 or -1.
+    weights : ndarray of shape (n_rows,)
+        Row weights. A row without weight has alpha = 0.
+
+    Examples
+    --------
+    >>> ends = np.array([1.1, 0.5, 0.5, 0.5]), np.array([1.2, 0.9, 1.0, 0.9])
+    >>> status_of(*ends, np.ones(4), np.array([1.0, 1.0, 1.0, 0.0])).tolist()
+    [0, 1, -1, 0]
+    """
+    least, most = np.where(signs > 0, low, -high), np.where(signs > 0, high, -low)
+    status = np.full(least.size, SupportStatus.UNDECIDED, dtype=np.int8)
+    status[most < 1.0] = SupportStatus.SUPPORT
+    status[(least > 1.0) | (weights == 0.0)] = SupportStatus.NONE
+    return status
