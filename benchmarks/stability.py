@@ -2,7 +2,7 @@
 
 C = 1, without intercept, one thread, at most 30 seconds. Stable is the share of predictions that
 more training could not flip, and the same is the share that agrees with the most accurate model.
-The last four columns are the numbers of rows of each ``SupportStatus``.
+The last three columns are the numbers of rows of each ``SupportStatus``.
 """
 
 from __future__ import annotations

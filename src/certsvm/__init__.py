@@ -17,8 +17,6 @@ from certsvm._version import __version__
 
 if TYPE_CHECKING:
     from certsvm.certificates.certificate import Certificate
-    from certsvm.certificates.support import SupportStatus
-    from certsvm.certificates.verification import verify, verify_model
     from certsvm.estimators import LinearSVC
     from certsvm.estimators.linear_svc_cv import LinearSVCCV
     from certsvm.estimators.path import fit_path
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
     from certsvm.problem.rows import Rows
     from certsvm.training.history import History
     from certsvm.training.loop import train
+    from certsvm.verification.optimum_intervals import SupportStatus
+    from certsvm.verification.verify import verify, verify_model
 
 # Loaded when first used: the core does without scikit-learn, whose import takes a second.
 _HOMES = {
@@ -40,14 +40,14 @@ _HOMES = {
     "Model": "certsvm.models",
     "Problem": "certsvm.problem.memory",
     "Rows": "certsvm.problem.rows",
-    "SupportStatus": "certsvm.certificates.support",
+    "SupportStatus": "certsvm.verification.optimum_intervals",
     "bound": "certsvm.fitting.foreign",
     "compare": "certsvm.fitting.comparison",
     "fit_path": "certsvm.estimators.path",
     "fit_stream": "certsvm.fitting.fit_model",
     "train": "certsvm.training.loop",
-    "verify": "certsvm.certificates.verification",
-    "verify_model": "certsvm.certificates.verification",
+    "verify": "certsvm.verification.verify",
+    "verify_model": "certsvm.verification.verify",
 }
 
 __all__ = [

@@ -17,6 +17,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A contiguous view of the array that cannot be written to."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
 def checked_matrix(X: Any) -> Any:
     """X as an array of real numbers, or as a CSR matrix that is safe to read.
 

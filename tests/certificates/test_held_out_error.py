@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.certificates.balls import RowSizes
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import DualVector
 from certsvm.certificates.held_out_error import ChordBalls, HeldOutRows, OptimumBall, mean_bounds
@@ -101,7 +100,7 @@ def test_a_contradiction_proves_nothing() -> None:
     assert math.isinf(ball.square)
     ball = OptimumBall.of(Certificate(math.inf, 2.0, target=0.1), w, DualVector(w, 0.0))
     assert math.isinf(ball.square)
-    rows = HeldOutRows(RowSizes(np.ones(2), np.ones(2, np.int64)), np.array([0, 1]), np.ones(2))
+    rows = HeldOutRows(np.ones(2), np.ones(2, np.int64), np.array([0, 1]), np.ones(2))
     balls = [ChordBalls(ball, ball)]
     low, high = rows.error_bounds(balls, np.ones((1, 2)), np.ones((1, 2)), np.array([1.0, 1.0]))
     assert (low[0], high[0]) == (0.0, 1.0)
@@ -118,7 +117,8 @@ def test_bounds_hold_for_all_scores_in_the_intervals(seed: int, n_problems: int)
     weights = rng.choice([0.0, 1.0, 2.5], n)
     weights[0] = 1.0
     squares = np.einsum("ij,ij->i", X, X)
-    rows = HeldOutRows(RowSizes(squares, np.full(n, d) * (squares > 0)), truth, weights)
+    norms = np.sqrt(squares) * (1.0 + 1e-14)
+    rows = HeldOutRows(norms, np.full(n, d) * (squares > 0), truth, weights)
     C_1, C_2 = 1.0, 2.0
     balls, centres = [], []
     for _ in range(n_problems):
@@ -148,8 +148,8 @@ def test_bounds_hold_for_all_scores_in_the_intervals(seed: int, n_problems: int)
 
 
 def test_rows_of_zeros_and_unknown_classes() -> None:
-    sizes = RowSizes(np.array([0.0, 0.0, 1.0]), np.array([0, 0, 1]))
-    rows = HeldOutRows(sizes, np.array([0, 1, -1]), np.ones(3))
+    norms = np.array([0.0, 0.0, 1.0])
+    rows = HeldOutRows(norms, np.array([0, 0, 1]), np.array([0, 1, -1]), np.ones(3))
     unknown = OptimumBall(1.0, np.zeros(1), 0.0, math.inf, Bound(0.0, 0.0))
     nothing = np.zeros((1, 3))
     edges = np.array([1.0, 1.0])
@@ -167,7 +167,8 @@ def test_the_mean_of_bounds_is_on_the_safe_side() -> None:
 
 def test_the_distance_at_which_a_share_of_rows_is_open() -> None:
     rows = HeldOutRows(
-        RowSizes(np.array([1.0, 4.0, 1.0, 0.0]), np.array([1, 1, 1, 0])),
+        np.array([1.0, 2.0, 1.0, 0.0]),
+        np.array([1, 1, 1, 0]),
         np.array([0, 1, 0, 0]),
         np.ones(4),
     )

@@ -19,8 +19,8 @@ from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
 from certsvm.storage.fingerprint import Fingerprint
-from tests.certificates.test_support import require_true
 from tests.exact import ExactOptimum, exact_optimum, exact_rows
+from tests.models.test_optimum import require_true
 from tests.problems import Case, exact
 
 Ends = tuple[Any, Any]
@@ -219,10 +219,6 @@ def test_a_model_tells_the_same(fitted: Any) -> None:
     assert model.stability(X) == clf.stability(X)
     status = clf.support_status(X, y)
     np.testing.assert_array_equal(model.support_status(X, y), status)
-    # Who does not know how many rows there are, cannot know that these are all.
-    without = Model.from_estimator(clf).support_status(X, y)
-    np.testing.assert_array_equal(without, np.where(status == SupportStatus.FREE, -1, status))
-    assert (status == SupportStatus.FREE).any()
     (pair,) = model.decision_interval(iter([(X, y)]))
     close(pair, clf.decision_interval(X))
 
@@ -241,24 +237,7 @@ def test_a_model_of_a_stream() -> None:
     assert model.stability(blocks) > 0.99
     fine = LinearSVC(0.5, tol=1e-11, random_state=0).fit(X, y)
     np.testing.assert_array_equal(status, fine.support_status(X, y))
-    assert {*status.tolist()} == {0, 1, 2}
-
-
-def test_a_model_and_rows_of_fewer_columns() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((50, 3))
-    X[:, 2] = 0.0
-    y = (X[:, 0] + rng.standard_normal(50) > 0).astype(int)
-    clf = LinearSVC(tol=1e-10, random_state=0).fit(X, y)
-    model = Model.from_estimator(clf, Fingerprint.of(X, y))
-    for narrow in (X[:, :2], sp.csr_matrix(X[:, :2])):
-        with pytest.raises(ValueError, match="allow_fewer"):
-            model.decision_interval(narrow)
-        close(model.decision_interval(narrow, allow_fewer=True), clf.decision_interval(X))
-        assert model.stability(narrow, allow_fewer=True) == clf.stability(X)
-        np.testing.assert_array_equal(
-            model.support_status(narrow, y, allow_fewer=True), clf.support_status(X, y)
-        )
+    assert {*status.tolist()} == {-1, 0, 1}
 
 
 def test_what_proves_nothing(fitted: Any) -> None:

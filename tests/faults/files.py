@@ -27,12 +27,12 @@ from certsvm.models import load_liblinear, load_witness
 from certsvm.solvers import make_solver
 from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.loop import train
-from tests.certificates.forgeries import Case, falsehoods
 from tests.cli.running import noisy, write
 from tests.data.hostile import rows, write_blocks
 from tests.faults import mutations
 from tests.faults.tally import HANG, Budget, Tally, attempt, complaint
 from tests.faults.writers import must
+from tests.verification.forgeries import Case, falsehoods
 
 # Longest time and most memory to read a file of some kilobytes.
 SECONDS, MEMORY = 60.0, 6 * 2**30

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.certificates.forgeries import KINDS, judge
 from tests.faults.tally import Budget, Tally
+from tests.verification.forgeries import KINDS, judge
 
 
 def campaign(seed: int, budget: Budget, folder: Path) -> Tally:

@@ -22,12 +22,12 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from certsvm import LinearSVC, Model, verify_model
-from certsvm.certificates.enclosures import Interval
-from certsvm.certificates.verification import CONFIRMED, HALF_CONFIRMED, VERDICTS, Verification
 from certsvm.cli.app import app
 from certsvm.data.features import Features
-from tests.certificates.forgeries import Case, falsehoods
+from certsvm.verification.interval_arithmetic import Interval
+from certsvm.verification.verify import CONFIRMED, HALF_CONFIRMED, VERDICTS, Verification
 from tests.faults.tally import Budget, Tally
+from tests.verification.forgeries import Case, falsehoods
 
 NAMES = ("age", "b", "eyes", "id", "label", "sex", "w", "y", "eyes=1")
 DOORS = ("csv", "parquet", "arrow", "frame")

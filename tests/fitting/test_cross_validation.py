@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from certsvm.certificates.balls import radius
 from certsvm.fitting.cross_validation import CrossValidation, values_in
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import LOSSES
+from certsvm.verification.optimum_intervals import radius
 
 Array = NDArray[np.float64]
 

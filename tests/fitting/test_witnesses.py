@@ -19,10 +19,10 @@ from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.fitting.witnesses import joined, needs_alpha, witnessed
 from certsvm.kernels.losses import SQUARED_HINGE
-from certsvm.models.witness import WeightsWitness, Witness
 from certsvm.problem.objective import Objective
 from certsvm.solvers import Auto, Newton, SGDs, SmoothedNewton
 from certsvm.training.result import NOT_KEPT, TARGET_MET
+from certsvm.verification.witness import WeightsWitness, Witness
 
 
 def test_witnesses_of_several_problems_are_joined() -> None:

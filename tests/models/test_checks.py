@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.models.checks import check_certificate, checked_labels, is_finite, listing, read_only
+from certsvm.matrices import read_only
+from certsvm.models.checks import check_certificate, checked_labels, is_finite, listing
 
 
 @given(

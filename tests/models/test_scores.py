@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from certsvm.models.scores import linear_scores
+from certsvm.models import scores
+from certsvm.models.scores import linear_scores, products
 from tests.models.test_model import small
 
 rows = hnp.arrays(np.float64, (5, 3), elements=st.integers(-9, 9).map(float))
@@ -30,7 +31,7 @@ def test_sparse_and_dense_rows_have_the_same_scores(X: Any, coef: Any) -> None:
 def test_numbers_of_columns() -> None:
     model = small()
     for X in (np.ones((3, 1)), sp.csr_array(np.ones((3, 1)))):
-        with pytest.raises(ValueError, match=r"1 columns, the model 2; allow_fewer"):
+        with pytest.raises(ValueError, match=r"1 columns, the model 2; .*allow_fewer"):
             model.decision_function(X)
         assert model.decision_function(X, allow_fewer=True).tolist() == [1.5] * 3
         assert model.predict(X, allow_fewer=True).tolist() == [1] * 3
@@ -56,3 +57,22 @@ def test_rows_that_cannot_be_scored() -> None:
     broken.indices[0] = 1_000_000_000
     with pytest.raises(ValueError, match="broken CSR matrix: it has an index of 1000000000"):
         small().predict(broken)
+
+
+@given(
+    n=st.integers(0, 30), classes=st.integers(1, 3), dtype=st.sampled_from(["f4", "f8"]),
+    form=st.sampled_from([np.asarray, sp.csr_matrix, sp.csr_array]),
+    weights=st.sampled_from([np.asarray, sp.csr_matrix]),
+)  # fmt: skip
+def test_scores_are_those_of_float64(
+    n: int, classes: int, dtype: str, form: Any, weights: Any
+) -> None:
+    rng = np.random.default_rng(n)
+    X = rng.standard_normal((n, 4)).astype(dtype)
+    coef = rng.standard_normal((classes, 4))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scores, "_ROWS_AT_ONCE", 7)
+        values = products(form(X), weights(coef))
+    assert isinstance(values, np.ndarray)
+    assert values.dtype == np.float64
+    np.testing.assert_allclose(values, X.astype(np.float64) @ coef.T, rtol=1e-12, atol=1e-12)

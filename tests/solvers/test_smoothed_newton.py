@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from certsvm.certificates.dual import DualPoint, Response, dual_bound
 from certsvm.data.streams import BlockStream
-from certsvm.models.witness import WeightsWitness
 from certsvm.parallel import ALONE
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
@@ -25,6 +24,7 @@ from certsvm.solvers.second_order.line_search import STEPS
 from certsvm.solvers.second_order.schedule import PARTS, Schedule
 from certsvm.solvers.smoothed_newton import Line, alpha_of, read
 from certsvm.training.loop import train
+from certsvm.verification.witness import WeightsWitness
 from tests.problems import Case, cases, exact_dual
 
 seeds = st.integers(0, 2**32 - 1)

@@ -46,7 +46,7 @@ def test_support_status(classes: int) -> None:
     assert status.device == X.device
     expected = clf.support_status(host(X), y.cpu().numpy(), host(weights))
     np.testing.assert_array_equal(status.cpu().numpy(), expected)
-    assert (expected == SupportStatus.FREE).any()
+    assert (expected == SupportStatus.SUPPORT).any()
 
     def blocks() -> Any:
         for part in (slice(0, 150), slice(150, 400)):

@@ -1,1 +1,1 @@
-"""Certificates: primal and dual bounds, their rounding allowances, and their verification."""
+"""Certificates: primal and dual bounds, and their rounding allowances."""

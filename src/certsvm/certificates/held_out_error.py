@@ -27,7 +27,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.balls import RowSizes
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import DualVector
 from certsvm.certificates.path_bounds import ChordEnd, squared_distance
@@ -174,18 +173,23 @@ class HeldOutRows:
 
     Parameters
     ----------
-    sizes : RowSizes
-        Of the augmented rows, without the columns in which all training rows are zero.
+    norms : ndarray of shape (n_rows,)
+        Upper bounds on the norms of the augmented rows, without the columns in which all training
+        rows are zero.
+    counts : ndarray of shape (n_rows,)
+        Their numbers of values.
     truth : ndarray of shape (n_rows,)
         The position of each row's class among those of the training rows; -1 if it is not there.
     weights : ndarray of shape (n_rows,)
         The weight of each row in the error.
     """
 
-    def __init__(self, sizes: RowSizes, truth: NDArray[np.int64], weights: Vector) -> None:
+    def __init__(
+        self, norms: Vector, counts: NDArray[np.int64], truth: NDArray[np.int64], weights: Vector
+    ) -> None:
         self.truth, self.weights = truth, weights
-        self._norms: Vector = sizes.norms
-        self._counts: Vector = sizes.counts + np.float64(_MORE_ROUNDINGS)
+        self._norms: Vector = norms
+        self._counts: Vector = counts + np.float64(_MORE_ROUNDINGS)
         self._total = float(weights.sum())
         # A row of zeros has scores of zero, even if nothing is known of w: the first class wins.
         # A class that is not among the training rows never does.
@@ -222,7 +226,7 @@ class HeldOutRows:
         Two rows, of which the second is too near to the boundary.
 
         >>> ball = OptimumBall(1.0, np.array([1.0]), 0.0, square=0.01, loss=Bound(1.0, 0.0))
-        >>> rows = HeldOutRows(RowSizes(np.array([1.0, 1.0]), np.array([1, 1])),
+        >>> rows = HeldOutRows(norms=np.array([1.0, 1.0]), counts=np.array([1, 1]),
         ...                    truth=np.array([0, 0]), weights=np.ones(2))
         >>> products = np.array([[1.0, 0.05]])
         >>> edges = np.array([1.0, 1.0])

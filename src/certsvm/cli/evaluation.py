@@ -51,8 +51,8 @@ def answers_on(model: Model, file: str, options: DataOptions) -> Answers:
     """Let a model predict the labels of a file, block by block."""
     import numpy as np
 
-    from certsvm.certificates.balls import unflippable
     from certsvm.models.checks import listing
+    from certsvm.verification.optimum_intervals import unflippable
 
     rows = FittedRows(model, file, options, complete=True)
     answers, stable = Answers(rows.reading), 0.0

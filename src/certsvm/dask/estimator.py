@@ -13,7 +13,6 @@ from sklearn.base import clone as clone_of
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from certsvm.certificates.balls import unflippable
 from certsvm.dask.choice import SOLVERS
 from certsvm.dask.cluster import Cluster, ClusterLostError, Traffic
 from certsvm.dask.source import ClusterSource
@@ -21,6 +20,7 @@ from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
 from certsvm.estimators.rollback import rollback
 from certsvm.solvers import Solver
 from certsvm.training.result import LOST
+from certsvm.verification.optimum_intervals import unflippable
 
 # Parameters of the estimator in memory: for threads and devices of one machine, and for programs
 # that were written for scikit-learn's LinearSVC, which has no cluster.

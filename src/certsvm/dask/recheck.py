@@ -18,22 +18,27 @@ import numpy as np
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import Response, RowSums, dual_bound, scaled_vector
-from certsvm.certificates.enclosures import DualObjective, Objective, RowBlock, scaled_alpha
-from certsvm.certificates.verification import (
+from certsvm.dask.cluster import TRANSIENT, WorkerGoneError, add_up
+from certsvm.dask.cocoa import AlphaOnWorkers, GroupState
+from certsvm.dask.problem import ClusterProblem, parts_of
+from certsvm.kernels.losses import Loss
+from certsvm.parallel import Team
+from certsvm.problem.part import Part
+from certsvm.problem.rows import Vector
+from certsvm.training.result import Result
+from certsvm.verification.interval_arithmetic import (
+    DualObjective,
+    Objective,
+    RowBlock,
+    scaled_alpha,
+)
+from certsvm.verification.verify import (
     REFUTED,
     Verification,
     kind_of,
     row_blocks,
 )
-from certsvm.dask.cluster import TRANSIENT, WorkerGoneError, add_up
-from certsvm.dask.cocoa import AlphaOnWorkers, GroupState
-from certsvm.dask.problem import ClusterProblem, parts_of
-from certsvm.kernels.losses import Loss
-from certsvm.models.witness import WeightsWitness
-from certsvm.parallel import Team
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Vector
-from certsvm.training.result import Result
+from certsvm.verification.witness import WeightsWitness
 
 
 class CertificateRefutedError(RuntimeError):

@@ -28,7 +28,7 @@ from certsvm.estimators import tensors
 from certsvm.estimators.optimum import OptimumMixin
 from certsvm.estimators.reporting import ReportMixin
 from certsvm.estimators.rollback import rollback
-from certsvm.estimators.scores import rows_to_score, safe_to_read, scores_of, to_numpy
+from certsvm.estimators.scores import rows_to_score, safe_to_read, to_numpy
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
 from certsvm.estimators.sparse_coef import SparseCoefMixin
 from certsvm.estimators.to_model import ModelMixin
@@ -40,6 +40,7 @@ from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source
 from certsvm.kernels.losses import LOSSES, loss_named
 from certsvm.matrices import exact_labels, refuse_changed_labels, refuse_masked
+from certsvm.models.scores import products
 from certsvm.problem.objective import Objective
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
@@ -523,7 +524,7 @@ class LinearSVC(
         if tensors.are_tensors(X):
             return tensors.decide(self, X)
         check_is_fitted(self)
-        scores = scores_of(rows_to_score(self, X), self.coef_) + self.intercept_
+        scores = products(rows_to_score(self, X), self.coef_) + self.intercept_
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from certsvm.certificates.balls import RowSizes, in_single
 from certsvm.certificates.weights import dense
 from certsvm.matrices import refuse_masked
+from certsvm.verification.optimum_intervals import RowSizes, in_single
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -87,37 +86,19 @@ def _rows_of(model: OptimumMixin, X: Any) -> Tensor:
     return rows
 
 
-class TensorBlock:
-    """A block of tensor rows, with their scores on the host."""
+def scores_and_sizes(model: OptimumMixin, X: Any) -> tuple[NDArray[np.float64], RowSizes]:
+    """The scores of rows and their sizes, on the host."""
+    import torch
 
-    def __init__(self, rows: Tensor, scores: Tensor) -> None:
-        self._rows = rows
-        self.scores = scores.cpu().numpy()
-        squares, counts = (rows * rows).sum(dim=1), (rows != 0).sum(dim=1)
-        self.sizes = RowSizes(squares.cpu().numpy(), counts.cpu().numpy())
-
-    def combination(self, a: NDArray[np.float64]) -> NDArray[np.float64]:
-        """sum_k a_k x_k."""
-        from certsvm.torch.data import as_tensor
-
-        combined: NDArray[np.float64] = (as_tensor(a, self._rows.device) @ self._rows).cpu().numpy()
-        return combined
-
-    def take(self, which: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Copies of some rows, on the host."""
-        from certsvm.torch.data import as_tensor
-
-        rows: NDArray[np.float64] = self._rows[as_tensor(which, self._rows.device)].cpu().numpy()
-        return rows
-
-
-def scored_blocks(model: OptimumMixin, X: Any) -> Iterator[TensorBlock]:
-    """The rows in blocks, in float64, with their scores."""
     rows, scores = _rows_of(model, X), scores_of_tensors(model, X)
-    columns = scores if scores.ndim == 2 else scores[:, None]
-    for first in range(0, rows.shape[0], _ROWS_AT_ONCE):
+    squares = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
+    counts = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
         part = slice(first, first + _ROWS_AT_ONCE)
-        yield TensorBlock(rows[part].double(), columns[part])
+        squares[part] = rows[part].double().square().sum(dim=1)
+        counts[part] = (rows[part] != 0).sum(dim=1)
+    columns = scores if scores.ndim == 2 else scores[:, None]
+    return columns.cpu().numpy(), RowSizes(squares.cpu().numpy(), counts.cpu().numpy())
 
 
 def answer(X: Any, values: NDArray[Any]) -> Any:

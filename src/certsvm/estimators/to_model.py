@@ -60,10 +60,10 @@ class ModelMixin:
 
 
 def _proved(clf: Any, X: Any, y: Any, sample_weight: Any) -> Model:
-    from certsvm.certificates.verification import verify
     from certsvm.fitting.witnesses import joined, proof
     from certsvm.models.model import Model
     from certsvm.storage.fingerprint import Fingerprint
+    from certsvm.verification.verify import verify
 
     given = (tensors.on_host(values) for values in (X, y, sample_weight))
     if not hasattr(clf, "dual_coef_"):

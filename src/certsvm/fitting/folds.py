@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from certsvm.certificates.balls import RowSizes, row_sizes
 from certsvm.certificates.held_out_error import HeldOutRows
 from certsvm.fitting.sources import MemorySource, Source
 from certsvm.kernels.held_out_error import products_with
 from certsvm.problem.rows import Vector
+from certsvm.verification.optimum_intervals import RowSizes, row_sizes
 
 
 class Fold(MemorySource):
@@ -74,8 +74,9 @@ class Fold(MemorySource):
         self._unoccupied = np.flatnonzero(~columns)
         squares, n_stored = row_sizes(self.rows.matrix[self.test][:, columns].astype(np.float64))
         rho = self.intercept_scaling
+        sizes = RowSizes(squares + rho * rho, n_stored + int(rho > 0.0))
         self.held_out = HeldOutRows(
-            RowSizes(squares + rho * rho, n_stored + int(rho > 0.0)),
+            sizes.norms, sizes.counts,
             truth=position[whole.y_index[self.test]], weights=held_out,
         )  # fmt: skip
 

@@ -13,7 +13,6 @@ from certsvm.certificates.best import BestBounds
 from certsvm.certificates.certificate import Certificate, relative_gap
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
-from certsvm.certificates.verification import positions, weights_in_problem
 from certsvm.certificates.weights import dense
 from certsvm.fitting.class_weights import positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
@@ -29,6 +28,7 @@ from certsvm.solvers import Auto, Start
 from certsvm.solvers.shared.dual_start import alpha_from_margins
 from certsvm.training.loop import require_limits, train
 from certsvm.training.result import INTERRUPTED, Progress
+from certsvm.verification.verify import positions, weights_in_problem
 
 # Passes end when L could rise by this share of the accuracy to prove, at most.
 _WORTH_IT = 0.1

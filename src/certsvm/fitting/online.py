@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.verification import positions
 from certsvm.fitting.class_weights import (
     ClassWeight,
     class_factors,
@@ -18,6 +17,7 @@ from certsvm.kernels.losses import HINGE
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows, Vector
 from certsvm.solvers.sgd_s import present_once
+from certsvm.verification.verify import positions
 
 
 def require_online(loss: str, *, free_intercept: bool) -> None:

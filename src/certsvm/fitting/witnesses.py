@@ -11,13 +11,13 @@ import numpy as np
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.fitting.sources import Source
-from certsvm.models.witness import WeightsWitness, Witness
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Vector
 from certsvm.solvers import Auto, Newton, SmoothedNewton, Solver
 from certsvm.training.result import Result
+from certsvm.verification.witness import WeightsWitness, Witness
 
 # A witness may cost this much of the gap, relative to it, where the target is not met anyway.
 _WITNESS_COST = 0.05

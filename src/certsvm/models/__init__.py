@@ -2,7 +2,13 @@
 
 from certsvm.models.liblinear import load_liblinear, save_liblinear
 from certsvm.models.model import Model, witness_path
-from certsvm.models.witness import WeightsWitness, Witness, WitnessFile, load_witness, save_witness
+from certsvm.verification.witness import (
+    WeightsWitness,
+    Witness,
+    WitnessFile,
+    load_witness,
+    save_witness,
+)
 
 __all__ = [
     "Model",

@@ -22,13 +22,6 @@ from certsvm.certificates.certificate import (
 _MOST_SHOWN = 5
 
 
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A contiguous view of the array that cannot be written to."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
 def is_finite(value: Any) -> bool:
     """Whether the value is a finite number; booleans are not."""
     return type(value) in (float, int, np.float64) and math.isfinite(value)

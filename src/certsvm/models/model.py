@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -18,38 +18,43 @@ import xxhash
 from numpy.typing import NDArray
 
 from certsvm._version import __version__
-from certsvm.certificates.balls import added_up
 from certsvm.certificates.certificate import HINGE, Certificate, printable, tidy
 from certsvm.certificates.weights import dense
-from certsvm.matrices import checked_matrix, columns_in_order
+from certsvm.matrices import checked_matrix, columns_in_order, read_only
 from certsvm.models.checks import (
     check_certificate,
     check_loss,
     checked_labels,
     is_finite,
     listing,
-    read_only,
 )
-from certsvm.models.optimum import MatrixRows, Optimum, blocks_of, is_stream, scored_blocks
+from certsvm.models.optimum import OptimumMixin
 from certsvm.models.scores import linear_scores
-from certsvm.models.witness import (
+from certsvm.storage.atomic import atomic_write
+from certsvm.storage.container import Container, ModelFileError, container_bytes, read_container
+from certsvm.storage.fingerprint import Fingerprint
+from certsvm.storage.strict_json import encoded
+from certsvm.training.history import CLOSING, History, closing_records
+from certsvm.verification.optimum_intervals import (
+    Array,
+    OptimumIntervals,
+    RowSizes,
+    added_up,
+    row_sizes,
+)
+from certsvm.verification.witness import (
     WeightsWitness,
     Witness,
     is_witness,
     load_witness,
     save_witness,
 )
-from certsvm.storage.atomic import atomic_write
-from certsvm.storage.container import Container, ModelFileError, container_bytes, read_container
-from certsvm.storage.fingerprint import Fingerprint
-from certsvm.storage.strict_json import encoded
-from certsvm.training.history import CLOSING, History, closing_records
 
 KIND = "model"
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(OptimumMixin):
     """A linear classifier and its certificates.
 
     Attributes
@@ -292,123 +297,15 @@ class Model:
         """
         return self.labels_of(self.decision_function(X, allow_fewer=allow_fewer))
 
-    def decision_interval(self, X: Any, *, allow_fewer: bool = False) -> Any:
-        """Intervals that contain the scores of the exact optimum of the training problem.
+    def _optimum(self) -> OptimumIntervals:
+        return OptimumIntervals(self.coef, self.intercept, self.certificates)
 
-        They follow from the certificates, and are as true as these are: for a model from a file,
-        see ``verify_model``. Without certificates they are infinite.
+    def _labels_and_weights(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        return self.classes, self.class_weight
 
-        Parameters
-        ----------
-        X : rows, callable or iterator
-            The rows, as for ``decision_function``. An iterator over blocks ``X``, ``(X, y)`` or
-            ``(X, y, weights)``, or a function that returns one, such as
-            ``certsvm.data.BlockFile``, is answered block by block.
-        allow_fewer : bool, default=False
-            Whether X may have fewer columns than the model, the rest being zero.
-
-        Returns
-        -------
-        low, high : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            The ends; for a stream, an iterator over such pairs.
-
-        Examples
-        --------
-        >>> model = Model(
-        ...     coef=np.array([[2.0, -1.0]]), intercept=np.zeros(1), classes=np.array([0, 1]),
-        ...     class_weight=np.ones(2), certificates=(Certificate(4.0, 3.875, target=0.1),),
-        ... )
-        >>> low, high = model.decision_interval([[1.0, 0.0], [0.0, 0.25]])
-        >>> low.round(6).tolist(), high.round(6).tolist()
-        ([1.5, -0.375], [2.5, -0.125])
-        """
-        optimum = self._optimum(allow_fewer)
-        if is_stream(X):
-            return (optimum.decision_interval(block) for block, _, _ in blocks_of(X))
-        return optimum.decision_interval(X)
-
-    def stability(self, X: Any, sample_weight: Any = None, *, allow_fewer: bool = False) -> float:
-        """The share of predictions that more training could not flip.
-
-        These rows have the same label under the model and under the exact optimum, which is proved
-        by ``decision_interval``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), callable or iterator
-            The rows, or a stream of blocks as for ``decision_interval``.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows; a stream brings its own.
-        allow_fewer : bool, default=False
-            Whether X may have fewer columns than the model, the rest being zero.
-
-        Returns
-        -------
-        share : float
-            Between 0 and 1; 0 without certificates.
-        """
-        return self._optimum(allow_fewer).stability(X, sample_weight)
-
-    def coef_interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Intervals that contain the weights of the exact optimum.
-
-        Returns
-        -------
-        low, high : ndarray of shape (n_problems, n_features)
-            The ends; infinite without certificates.
-        """
-        return self._optimum().balls.coef_intervals()
-
-    def intercept_interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Intervals that contain the intercepts of the exact optimum.
-
-        Returns
-        -------
-        low, high : ndarray of shape (n_problems,)
-            The ends; both zero if there is no intercept.
-        """
-        return self._optimum().balls.intercept_intervals()
-
-    def support_status(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, allow_fewer: bool = False
-    ) -> NDArray[np.int8]:
-        """Which training rows are surely support vectors of the exact optimum, and of which kind.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), callable or iterator
-            The training data, or a stream of blocks ``(X, y)`` or ``(X, y, weights)``. If they are
-            not all of them, or the model has no fingerprint, none is proved to be free.
-        y : array-like of shape (n_samples,), default=None
-            Their labels; None for a stream.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Their weights.
-        allow_fewer : bool, default=False
-            Whether X may have fewer columns than the model, the rest being zero.
-
-        Returns
-        -------
-        status : ndarray of int8 of shape (n_samples,) or (n_samples, n_classes)
-            Values of ``certsvm.SupportStatus``.
-        """
-        return self._optimum(allow_fewer).support_status(
-            X,
-            y,
-            sample_weight,
-            classes=self.classes,
-            class_weight=self.class_weight,
-            n_rows=None if self.fingerprint is None else self.fingerprint.n_rows,
-        )
-
-    def _optimum(self, allow_fewer: bool = False) -> Optimum:
-        """What the certificates tell."""
-
-        def scored(X: Any) -> Iterator[MatrixRows]:
-            X = added_up(checked_matrix(columns_in_order(X, self.feature_names)))
-            scores = linear_scores(X, self.coef, self.intercept, allow_fewer=allow_fewer)
-            return scored_blocks(X, scores, self.n_features)
-
-        return Optimum(self.coef, self.intercept, self.certificates, scored)
+    def _scores_and_sizes(self, X: Any) -> tuple[Array, RowSizes]:
+        X = added_up(checked_matrix(columns_in_order(X, self.feature_names)))
+        return linear_scores(X, self.coef, self.intercept), row_sizes(X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model atomically, and its witness, if it has one, beside it.

@@ -2,55 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from certsvm.certificates.balls import Array, Balls, row_blocks, row_sizes, unflippable
-from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.enclosures import Vector
-from certsvm.certificates.support import ScoredRows, SupportSurvey
-from certsvm.certificates.verification import (
+from certsvm.matrices import exact_labels
+from certsvm.verification.interval_arithmetic import Vector
+from certsvm.verification.optimum_intervals import (
+    Array,
+    OptimumIntervals,
+    RowSizes,
+    status_of,
+    unflippable,
+)
+from certsvm.verification.verify import (
     checked_weights,
     positions,
     weights_in_problem,
 )
-from certsvm.matrices import exact_labels
-
-
-class MatrixRows:
-    """A block of an array or a CSR matrix, with its scores.
-
-    Columns that the model has and the rows have not are zero.
-    """
-
-    def __init__(self, rows: Any, scores: Array, n_features: int) -> None:
-        self._rows, self.scores, self.sizes = rows, scores, row_sizes(rows)
-        self._missing = n_features - rows.shape[1]
-
-    def combination(self, a: Vector) -> Vector:
-        """sum_k a_k x_k."""
-        return np.pad(a @ self._rows, (0, self._missing))
-
-    def take(self, which: NDArray[np.intp]) -> Any:
-        """Copies of some rows."""
-        rows = self._rows[which]
-        if not sp.issparse(rows):
-            return np.pad(rows, ((0, 0), (0, self._missing)))
-        rows.resize(rows.shape[0], rows.shape[1] + self._missing)
-        return rows
-
-
-def scored_blocks(X: Any, scores: Array, n_features: int) -> Iterator[MatrixRows]:
-    """The rows of an array or CSR matrix from ``added_up``, in blocks with their scores."""
-    first = 0
-    for rows in row_blocks(X):
-        last = first + rows.shape[0]
-        yield MatrixRows(rows, scores[first:last], n_features)
-        first = last
 
 
 def is_stream(X: Any) -> bool:
@@ -90,87 +61,206 @@ def blocks_of(X: Any, y: Any = None, sample_weight: Any = None) -> Iterator[tupl
             yield block, None, None
 
 
-class Optimum:
-    """What is proved about the exact optimum: the methods of ``LinearSVC`` and ``Model``.
+class OptimumMixin:
+    """Intervals that contain what the exact optimum would answer.
 
-    Parameters
-    ----------
-    coef, intercept : ndarray or sparse matrix, ndarray
-        The weights.
-    certificates : sequence of Certificate, or None
-        One for each row of ``coef``; None or empty if nothing is proved.
-    scored : callable
-        Takes rows, wherever they are, and yields them in blocks with their scores.
+    They follow from the certificates: the smaller the gap, the narrower. Where nothing is proved,
+    as after ``partial_fit``, they are infinite. A solver without a dual bound leaves L = 0, so its
+    intervals are finite, but wide. About an intercept without penalty
+    (``penalize_intercept=False``) nothing is proved, nor about scores, so that only
+    ``coef_interval`` answers.
+
+    The certificates of a model from a file are claims, and intervals are as true as these: see
+    ``verify_model``.
     """
 
-    def __init__(
-        self,
-        coef: Any,
-        intercept: Vector,
-        certificates: Sequence[Certificate] | None,
-        scored: Callable[[Any], Iterable[ScoredRows]],
-    ) -> None:
-        self.balls = Balls(coef, intercept, certificates)
-        self._certificates, self._scored = certificates, scored
+    def _optimum(self) -> OptimumIntervals:
+        """What the certificates tell."""
+        raise NotImplementedError
 
-    def decision_interval(self, X: Any) -> tuple[Array, Array]:
-        """Intervals that contain the scores of rows, of the shape of ``decision_function``."""
-        shape = (0, self.balls.intercept.size)
-        lows, highs = [np.zeros(shape)], [np.zeros(shape)]
-        for rows in self._scored(X):
-            low, high = self.balls.score_intervals(rows.scores, rows.sizes)
-            lows.append(low)
-            highs.append(high)
-        low, high = np.concatenate(lows), np.concatenate(highs)
-        return (low.ravel(), high.ravel()) if shape[1] == 1 else (low, high)
+    def _labels_and_weights(self) -> tuple[NDArray[Any], Vector]:
+        """The classes and their weights."""
+        raise NotImplementedError
+
+    def _scores_and_sizes(self, X: Any) -> tuple[Array, RowSizes]:
+        """The scores of rows in each problem, and the sizes of the rows."""
+        raise NotImplementedError
+
+    def _to_host(self, values: Any) -> Any:
+        """Labels or weights, where NumPy can read them."""
+        return values
+
+    def _like(self, X: Any, values: NDArray[Any], *, upwards: bool | None = None) -> Any:
+        """An answer as what X is, where X is; ends of intervals are rounded outwards."""
+        return values
+
+    def decision_interval(self, X: Any) -> Any:
+        """Intervals that contain ``decision_function`` of the exact optimum.
+
+        The exact optimum is the minimiser of J for the training data, which training to any ``tol``
+        approaches. It lies within ``sqrt(2 * gap)`` of the weights, by strong convexity. All
+        rounding is allowed for.
+
+        Parameters
+        ----------
+        X : rows, callable or iterator
+            The rows, as for ``decision_function``. An iterator over blocks ``X``, ``(X, y)`` or
+            ``(X, y, weights)``, or a function that returns one, such as
+            ``certsvm.data.BlockFile``, is answered block by block.
+
+        Returns
+        -------
+        low, high : ndarray, or tensor for a tensor, of shape (n_samples,) or (n_samples, n_classes)
+            The ends; for a stream, an iterator over such pairs.
+
+        Raises
+        ------
+        ValueError
+            The intercept is not in the penalty.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from certsvm import LinearSVC
+        >>> X, y = make_classification(random_state=0)
+        >>> rough, fine = (LinearSVC(0.1, tol=tol, solver="dcd").fit(X, y) for tol in (0.1, 1e-9))
+        >>> low, high = rough.decision_interval(X)
+        >>> scores = fine.decision_function(X)
+        >>> bool((low <= scores).all() and (scores <= high).all())
+        True
+        """
+        optimum = self._optimum()
+        if is_stream(X):
+            return (self._answer(optimum, block) for block, *_ in blocks_of(X))
+        return self._answer(optimum, X)
 
     def stability(self, X: Any, sample_weight: Any = None) -> float:
-        """The share of rows, or of their weight, whose label is that of the optimum."""
+        """The share of predictions that more training could not flip.
+
+        These rows have the same label under the model and under the exact optimum, which is proved
+        by ``decision_interval``: of two classes, the interval excludes the other label; of several,
+        the lowest score of the predicted class is above the highest of every other.
+
+        Parameters
+        ----------
+        X : rows, callable or iterator
+            The rows, or a stream of blocks, as for ``decision_interval``.
+        sample_weight : array-like or tensor of shape (n_samples,), default=None
+            Weights of the rows; a stream brings its own.
+
+        Returns
+        -------
+        share : float
+            Between 0 and 1; 0 without certificates.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from certsvm import LinearSVC
+        >>> X, y = make_classification(random_state=0)
+        >>> LinearSVC(0.1, tol=1e-6, random_state=0).fit(X, y).stability(X) > 0.95
+        True
+        """
+        optimum = self._optimum()
         sure = total = 0.0
         for block, _, given in blocks_of(X, None, sample_weight):
-            surely = unflippable(*self.decision_interval(block))
-            weights = np.ones(surely.size) if given is None else checked_weights(given, surely.size)
+            surely = unflippable(*self._intervals(optimum, block))
+            given = np.ones(surely.size) if given is None else self._to_host(given)
+            weights = checked_weights(given, surely.size)
             sure += float(weights[surely].sum())
             total += float(weights.sum())
         return sure / total if total > 0.0 else 0.0
 
-    def support_status(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        *,
-        classes: NDArray[Any],
-        class_weight: Vector,
-        n_rows: int | None,
-    ) -> NDArray[np.int8]:
-        """The status of all training rows, one column for each problem.
+    def coef_interval(self) -> tuple[Array, Array]:
+        """Intervals that contain the weights of the exact optimum.
 
-        ``n_rows`` is the number of rows of the training data; None if it is unknown.
+        Returns
+        -------
+        low, high : ndarray of shape (n_problems, n_features)
+            The ends, dense also after ``sparsify``; infinite without certificates.
         """
-        n_problems = self.balls.intercept.size
-        proofs: Sequence[Certificate | None] = self._certificates or [None] * n_problems
-        surveys = [SupportSurvey(self.balls, i, proofs[i], n_rows) for i in range(n_problems)]
+        return self._optimum().coef_intervals()
+
+    def intercept_interval(self) -> tuple[Vector, Vector]:
+        """Intervals that contain the intercepts of the exact optimum.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_problems,)
+            The ends; both zero if there is no intercept.
+        """
+        return self._optimum().intercept_intervals()
+
+    def support_status(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Which training rows are surely support vectors of the exact optimum, or surely none.
+
+        ``SupportStatus.NONE`` and ``SUPPORT`` are proved if the interval of the row's margin lies
+        above or below one. They hold in every optimal dual point: the alpha of a row is zero, or,
+        with the hinge, at its bound C times the weight.
+
+        Parameters
+        ----------
+        X : rows, callable or iterator
+            The training data, or a stream of blocks ``(X, y)`` or ``(X, y, weights)``.
+        y : array-like or tensor of shape (n_samples,), default=None
+            Their labels; None for a stream.
+        sample_weight : array-like or tensor of shape (n_samples,), default=None
+            Their weights, if there were weights in training.
+
+        Returns
+        -------
+        status : ndarray, or tensor for a tensor, of int8, shape (n_samples,) or \
+(n_samples, n_classes)
+            Values of ``certsvm.SupportStatus``; for several classes, one for each problem. A stream
+            is answered at its end, with one array.
+
+        Raises
+        ------
+        ValueError
+            These are not the training data: their loss is larger. Or the intercept is not in the
+            penalty.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from certsvm import LinearSVC, SupportStatus
+        >>> X, y = make_classification(random_state=0)
+        >>> clf = LinearSVC(0.1, tol=1e-10, random_state=0).fit(X, y)
+        >>> status = clf.support_status(X, y)
+        >>> {kind.name: int((status == kind).sum()) for kind in SupportStatus}
+        {'UNDECIDED': 14, 'NONE': 60, 'SUPPORT': 26}
+        """
+        optimum, (classes, class_weight) = self._optimum(), self._labels_and_weights()
+        n_problems = optimum.intercept.size
+        losses, status = np.zeros(n_problems), np.empty((0, n_problems), dtype=np.int8)
+        statuses = [status]
         for block, labels, given in blocks_of(X, y, sample_weight):
             if labels is None:
                 raise ValueError("requires y to be passed, but the target y is None")
-            first, labels = 0, exact_labels(labels).ravel()
+            labels = exact_labels(self._to_host(labels)).ravel()
             position = positions(classes, labels, labels.size)
-            given = checked_weights(np.ones(labels.size) if given is None else given, labels.size)
-            for rows in self._scored(block):
-                low, high = self.balls.score_intervals(rows.scores, rows.sizes)
-                part = slice(first, first + len(low))
-                first += len(low)
-                if first > labels.size:
-                    break
-                for i, survey in enumerate(surveys):
-                    positive = 1 if n_problems == 1 else i
-                    signs = np.where(position[part] == positive, 1.0, -1.0)
-                    weights = weights_in_problem(
-                        class_weight, position[part], positive, given[part]
-                    )
-                    survey.add(rows, low[:, i], high[:, i], signs, weights)
-            if first != labels.size:
+            given = np.ones(labels.size) if given is None else self._to_host(given)
+            given = checked_weights(given, labels.size)
+            scores, sizes = self._scores_and_sizes(block)
+            if len(scores) != labels.size:
                 raise ValueError(f"X has not as many rows as y, which has {labels.size} labels")
-        status = np.stack([survey.finish() for survey in surveys], axis=1)
-        return status.ravel() if n_problems == 1 else status
+            low, high = optimum.score_intervals(scores, sizes)
+            status = np.empty((labels.size, n_problems), dtype=np.int8)
+            for i in range(n_problems):
+                positive = 1 if n_problems == 1 else i
+                signs = np.where(position == positive, 1.0, -1.0)
+                weights = weights_in_problem(class_weight, position, positive, given)
+                status[:, i] = status_of(low[:, i], high[:, i], signs, weights)
+                losses[i] += optimum.loss_of(i, signs * scores[:, i], weights)
+            statuses.append(status)
+        optimum.require_training_data(losses)
+        status = np.concatenate(statuses)
+        return self._like(X, status.ravel() if n_problems == 1 else status)
+
+    def _answer(self, optimum: OptimumIntervals, X: Any) -> tuple[Any, Any]:
+        low, high = self._intervals(optimum, X)
+        return self._like(X, low, upwards=False), self._like(X, high, upwards=True)
+
+    def _intervals(self, optimum: OptimumIntervals, X: Any) -> tuple[Array, Array]:
+        low, high = optimum.score_intervals(*self._scores_and_sizes(X))
+        return (low.ravel(), high.ravel()) if low.shape[1] == 1 else (low, high)

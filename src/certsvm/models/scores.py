@@ -5,11 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from certsvm.matrices import checked_matrix
 
 _ROWS_AT_ONCE = 8192
+
+
+def products(X: Any, coef: Any) -> NDArray[np.float64]:
+    """``X @ coef.T`` in float64, of an array or a CSR matrix; ``coef`` may be sparse, too."""
+    if X.dtype == np.float64:
+        scores = X @ coef.T
+        return scores.toarray() if sp.issparse(scores) else np.asarray(scores)
+    scores = np.empty((X.shape[0], coef.shape[0]))
+    # In blocks, to bound the size of the float64 copies.
+    for first in range(0, X.shape[0], _ROWS_AT_ONCE):
+        part = slice(first, first + _ROWS_AT_ONCE)
+        scores[part] = products(X[part].astype(np.float64), coef)
+    return scores
 
 
 def linear_scores(
@@ -34,21 +48,11 @@ def linear_scores(
         Finite; a ValueError names the first row whose scores are not.
     """
     X = checked_matrix(X)
-    n_rows, n_columns = X.shape
-    n_features = coef.shape[1]
+    n_columns, n_features = X.shape[1], coef.shape[1]
     if n_columns > n_features or (n_columns < n_features and not allow_fewer):
-        hint = "" if n_columns > n_features else "; allow_fewer=True takes them as zero"
+        hint = "" if n_columns > n_features else "; predict(X, allow_fewer=True) takes them as zero"
         raise ValueError(f"X has {n_columns} columns, the model {n_features}{hint}")
-    weights = coef[:, :n_columns].T
-    scores: NDArray[np.float64]
-    if X.dtype == np.float64:
-        scores = X @ weights + intercept
-    else:
-        scores = np.empty((n_rows, coef.shape[0]))
-        # In chunks, to bound the size of the float64 copies.
-        for start in range(0, n_rows, _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            scores[part] = X[part].astype(np.float64) @ weights + intercept
+    scores = products(X, coef[:, :n_columns]) + intercept
     if not np.isfinite(scores).all():
         k = int(np.argmin(np.isfinite(scores).all(axis=1)))
         raise ValueError(f"row {k} of X contains NaN, infinity, or values too large to add up")

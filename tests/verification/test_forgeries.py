@@ -16,15 +16,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from certsvm import LinearSVC, verify
-from certsvm.certificates.enclosures import DualObjective, RowBlock
-from certsvm.certificates.verification import CONFIRMED, HALF_CONFIRMED, REFUTED, UNDECIDED
 from certsvm.kernels.losses import loss_named
 from certsvm.models import WeightsWitness, Witness
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton
 from certsvm.training.loop import train
-from tests.certificates.forgeries import (
+from certsvm.verification.interval_arithmetic import DualObjective, RowBlock
+from certsvm.verification.verify import CONFIRMED, HALF_CONFIRMED, REFUTED, UNDECIDED
+from tests.verification.forgeries import (
     ERROR,
     KINDS,
     Case,

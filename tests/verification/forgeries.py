@@ -1,6 +1,6 @@
 """Forged certificates, and whether verdicts about them are true, in rational arithmetic.
 
-python -m tests.certificates.forgeries --count 100000
+python -m tests.verification.forgeries --count 100000
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.verification import (
+from certsvm.models import WeightsWitness, Witness
+from certsvm.verification.verify import (
     CONFIRMED,
     HALF_CONFIRMED,
     RECOMPUTATION_TOLERANCE,
@@ -34,7 +35,6 @@ from certsvm.certificates.verification import (
     verify,
     verify_model,
 )
-from certsvm.models import WeightsWitness, Witness
 
 Array = NDArray[np.float64]
 ERROR = "error"

@@ -17,12 +17,12 @@ from sklearn.datasets import make_classification
 from sklearn.pipeline import make_pipeline
 
 from certsvm import LinearSVC, Model, verify, verify_model
-from certsvm.certificates.balls import radius
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.enclosures import Interval
-from certsvm.certificates.verification import Verification, VerificationReport
 from certsvm.models import Witness
 from certsvm.storage.fingerprint import Fingerprint
+from certsvm.verification.interval_arithmetic import Interval
+from certsvm.verification.optimum_intervals import radius
+from certsvm.verification.verify import Verification, VerificationReport
 
 
 def data(n_classes: int = 2, seed: int = 0) -> tuple[Any, Any]:
@@ -267,7 +267,7 @@ def test_no_certificate() -> None:
 
 
 def test_verification_does_without_numba() -> None:
-    code = "import sys, certsvm.certificates.verification; sys.exit('numba' in sys.modules)"
+    code = "import sys, certsvm.verification.verify; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

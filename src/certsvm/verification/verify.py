@@ -1,8 +1,8 @@
 """Verification of certificates from data, model and witness, by code that training does not use.
 
-The arithmetic is in ``enclosures``, which yields intervals that contain the exact J and L; this
-module reads the data and compares. A certificate claims that J(w) and L(alpha) are the numbers
-in it, up to its allowances. The verdict about it is one of
+The arithmetic is in ``interval_arithmetic``, which yields intervals that contain the exact J and
+L; this module reads the data and compares. A certificate claims that J(w) and L(alpha) are the
+numbers in it, up to its allowances. The verdict about it is one of
 
 * confirmed: the intervals prove the claim, up to ``RECOMPUTATION_TOLERANCE``;
 * refuted: they contradict it;
@@ -35,7 +35,10 @@ from certsvm.certificates.certificate import (
     percent,
     tidy,
 )
-from certsvm.certificates.enclosures import (
+from certsvm.certificates.weights import dense
+from certsvm.matrices import checked_matrix, columns_in_order, exact_labels, refuse_masked
+from certsvm.storage.fingerprint import FingerprintBuilder
+from certsvm.verification.interval_arithmetic import (
     UNDERFLOW,
     DualObjective,
     Interval,
@@ -43,9 +46,6 @@ from certsvm.certificates.enclosures import (
     RowBlock,
     Vector,
 )
-from certsvm.certificates.weights import dense
-from certsvm.matrices import checked_matrix, columns_in_order, exact_labels, refuse_masked
-from certsvm.storage.fingerprint import FingerprintBuilder
 
 # Relative to the claimed value. A model in a file differs from what was trained by a rounding of
 # its intercept and of alpha, which allowances do not cover. A lost or doubled block of rows, or a

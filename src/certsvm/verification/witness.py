@@ -22,13 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.certificate import HINGE, SQUARED_HINGE, Certificate, largest_scale
-from certsvm.certificates.enclosures import RowBlock
-from certsvm.certificates.responses import (
-    enclosed_margins,
-    response_uncertainty,
-    squared_response_uncertainty,
-)
-from certsvm.models.checks import read_only
+from certsvm.matrices import read_only
 from certsvm.storage.container import (
     Container,
     ModelFileError,
@@ -37,6 +31,12 @@ from certsvm.storage.container import (
     write_container,
 )
 from certsvm.storage.fingerprint import Fingerprint
+from certsvm.verification.interval_arithmetic import RowBlock
+from certsvm.verification.responses import (
+    enclosed_margins,
+    response_uncertainty,
+    squared_response_uncertainty,
+)
 
 KIND = "witness"
 

@@ -11,7 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from certsvm.certificates.enclosures import INFLATION, UNDERFLOW, UNIT_ROUNDOFF, RowBlock, Vector
+from certsvm.verification.interval_arithmetic import (
+    INFLATION,
+    UNDERFLOW,
+    UNIT_ROUNDOFF,
+    RowBlock,
+    Vector,
+)
 
 
 @np.errstate(all="ignore")

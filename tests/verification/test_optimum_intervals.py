@@ -13,13 +13,19 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from certsvm.certificates.balls import Balls, radius, row_blocks, row_sizes, unflippable
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.held_out_error import OptimumBall
 from certsvm.kernels.losses import LOSSES
 from certsvm.problem.rows import split
 from certsvm.solvers import DCD, Newton, Pegasos, SGDs, Solver, WorkingSet
 from certsvm.training.loop import train
+from certsvm.verification.optimum_intervals import (
+    OptimumIntervals,
+    added_up,
+    radius,
+    row_sizes,
+    unflippable,
+)
 from tests.certificates.test_path_bounds import an_end
 from tests.exact import exact_optimum, exact_rows
 from tests.problems import Case, cases, exact, exact_dot, squared_distance
@@ -57,19 +63,19 @@ def test_the_exact_optimum_is_where_the_certificate_says(
     assert squared_distance(result.w, optimum.w) <= r * r
     rho = case.intercept_scaling
     coef, intercept = split(result.w, rho)
-    balls = Balls(coef[np.newaxis], np.array([intercept]), [result.certificate])
+    intervals = OptimumIntervals(coef[np.newaxis], np.array([intercept]), [result.certificate])
     # All weights, the intercept, and the scores of old and of new rows.
     n = coef.size
-    low, high = balls.coef_intervals()
+    low, high = intervals.coef_intervals()
     assert all(
         exact(a) <= v <= exact(b) for a, v, b in zip(low[0], optimum.w[:n], high[0], strict=True)
     )
     b = optimum.w[n] * exact(rho) if rho else Fraction(0)
-    (low_b,), (high_b,) = balls.intercept_intervals()
+    (low_b,), (high_b,) = intervals.intercept_intervals()
     assert exact(low_b) <= b <= exact(high_b)
     rng = np.random.default_rng(new)
     X = np.vstack([case.patterns()[:, :n], 3 * rng.standard_normal((4, n)), np.zeros(n)])
-    low, high = balls.score_intervals(X @ balls.coef.T + balls.intercept, row_sizes(X))
+    low, high = intervals.score_intervals(X @ intervals.coef.T + intervals.intercept, row_sizes(X))
     for x, (a,), (z,) in zip(exact_rows(X), low, high, strict=True):
         score = sum((p * q for p, q in zip(x, optimum.w[:n], strict=True)), b)
         assert exact(a) <= score <= exact(z)
@@ -96,8 +102,8 @@ def test_the_optimum_is_in_the_ball_of_any_point(case: Case, size: float, seed: 
     r = exact(radius(end.certificate))
     assert squared_distance(w[:n], optimum.w[:n]) <= r * r
     coef, intercept = split(w, case.intercept_scaling)
-    balls = Balls(coef[np.newaxis], np.array([intercept]), [end.certificate])
-    low, high = balls.coef_intervals()
+    intervals = OptimumIntervals(coef[np.newaxis], np.array([intercept]), [end.certificate])
+    low, high = intervals.coef_intervals()
     for a, value, z in zip(low[0], optimum.w, high[0], strict=False):
         assert exact(a) <= value <= exact(z)
     ball = OptimumBall.of(end.certificate, w, end.vector)
@@ -105,8 +111,8 @@ def test_the_optimum_is_in_the_ball_of_any_point(case: Case, size: float, seed: 
         # Nothing is claimed about intercepts and scores.
         assert ball.square == math.inf
         for claim in (
-            balls.intercept_intervals,
-            lambda: balls.score_intervals(np.zeros((1, 1)), row_sizes(np.zeros((1, 1)))),
+            intervals.intercept_intervals,
+            lambda: intervals.score_intervals(np.zeros((1, 1)), row_sizes(np.zeros((1, 1)))),
         ):
             with pytest.raises(ValueError, match="the intercept is free"):
                 claim()
@@ -144,10 +150,10 @@ def test_the_radius_is_rounded_upwards(
 def test_what_proves_nothing_leaves_everything_open(certificate: Certificate | None) -> None:
     assert radius(certificate) == math.inf
     proofs = None if certificate is None else [certificate]
-    balls = Balls(np.ones((1, 2)), np.zeros(1), proofs)
+    intervals = OptimumIntervals(np.ones((1, 2)), np.zeros(1), proofs)
     rows = np.array([[1.0, 2.0], [0.0, 0.0]])
-    ends = balls.score_intervals(rows @ balls.coef.T, row_sizes(rows))
-    for low, high in (ends, balls.coef_intervals()):
+    ends = intervals.score_intervals(rows @ intervals.coef.T, row_sizes(rows))
+    for low, high in (ends, intervals.coef_intervals()):
         assert (low == -math.inf).all()
         assert (high == math.inf).all()
 
@@ -157,15 +163,15 @@ def test_a_lower_bound_below_zero_is_no_worse_than_none() -> None:
 
 
 def test_an_intercept_without_a_constant_column_proves_nothing() -> None:
-    balls = Balls(np.ones((1, 1)), np.ones(1), [Certificate(1.0, 1.0, 0.01)])
-    assert balls.radii.tolist() == [math.inf]
-    low, high = balls.intercept_intervals()
+    intervals = OptimumIntervals(np.ones((1, 1)), np.ones(1), [Certificate(1.0, 1.0, 0.01)])
+    assert intervals.radii.tolist() == [math.inf]
+    low, high = intervals.intercept_intervals()
     assert (low.item(), high.item()) == (-math.inf, math.inf)
 
 
 def test_without_an_intercept_its_interval_is_zero() -> None:
-    balls = Balls(np.ones((1, 1)), np.zeros(1), [Certificate(1.0, 0.5, 0.01)])
-    low, high = balls.intercept_intervals()
+    intervals = OptimumIntervals(np.ones((1, 1)), np.zeros(1), [Certificate(1.0, 0.5, 0.01)])
+    low, high = intervals.intercept_intervals()
     assert (low.item(), high.item()) == (0.0, 0.0)
 
 
@@ -179,10 +185,10 @@ def test_rounding_is_allowed_for(data: st.DataObject, n: int, sparse: bool, gap:
     rho = data.draw(st.sampled_from([0.0, 1e-3, 1.0, 1e5]))
     b = data.draw(moderate) if rho else 0.0
     certificate = Certificate(1.0 + gap, 1.0, target=0.0, intercept_scaling=rho)
-    balls = Balls(w[np.newaxis], np.array([b]), [certificate])
+    intervals = OptimumIntervals(w[np.newaxis], np.array([b]), [certificate])
     rows: Any = sp.csr_array(X) if sparse else X
     with np.errstate(all="ignore"):
-        low, high = balls.score_intervals(rows @ balls.coef.T + b, row_sizes(rows))
+        low, high = intervals.score_intervals(rows @ intervals.coef.T + b, row_sizes(rows))
     for x, (a,), (z,) in zip(X, low, high, strict=True):
         centre = exact_dot(x, w) + exact(b)
         square = 2 * (exact(1.0 + gap) - 1) * (exact_dot(x, x) + exact(rho) ** 2)
@@ -202,10 +208,12 @@ def test_scores_that_cancel(rho: float, sparse: bool) -> None:
     w, X = rng.standard_normal(30), rng.standard_normal((200, 30))
     b = 10.0 * rho
     X[:, -1] = -(X[:, :-1] @ w[:-1] + b) / w[-1]
-    balls = Balls(w[np.newaxis], np.array([b]), [Certificate(1.0, 1.0, 0.0, intercept_scaling=rho)])
+    intervals = OptimumIntervals(
+        w[np.newaxis], np.array([b]), [Certificate(1.0, 1.0, 0.0, intercept_scaling=rho)]
+    )
     rows: Any = sp.csr_array(X) if sparse else X
-    scores = rows @ balls.coef.T + b
-    low, high = balls.score_intervals(scores, row_sizes(rows))
+    scores = rows @ intervals.coef.T + b
+    low, high = intervals.score_intervals(scores, row_sizes(rows))
     exact_scores = [exact_dot(x, w) + exact(b) for x in X]
     assert any(exact(s) != e for s, e in zip(scores[:, 0], exact_scores, strict=True))
     for a, e, z in zip(low[:, 0], exact_scores, high[:, 0], strict=True):
@@ -215,21 +223,21 @@ def test_scores_that_cancel(rho: float, sparse: bool) -> None:
 
 
 def test_a_zero_row_is_decided_exactly() -> None:
-    balls = Balls(np.ones((1, 2)), np.zeros(1), [Certificate(9.0, 1.0, 0.01)])
+    intervals = OptimumIntervals(np.ones((1, 2)), np.zeros(1), [Certificate(9.0, 1.0, 0.01)])
     for rows in (np.zeros((1, 2)), sp.csr_array((1, 2))):
-        low, high = balls.score_intervals(np.zeros((1, 1)), row_sizes(rows))
+        low, high = intervals.score_intervals(np.zeros((1, 1)), row_sizes(rows))
         assert (low.item(), high.item()) == (0.0, 0.0)
         assert unflippable(low[:, 0], high[:, 0]).all()
 
 
 def test_intervals_are_not_wider_than_needed() -> None:
     certificate = Certificate(1.0, 0.5, target=0.5, intercept_scaling=12.0)
-    balls = Balls(np.array([[2.0, 0.0]]), np.array([1.0]), [certificate])
+    intervals = OptimumIntervals(np.array([[2.0, 0.0]]), np.array([1.0]), [certificate])
     rows = np.array([[3.0, 4.0]])
-    low, high = balls.score_intervals(np.array([[7.0]]), row_sizes(rows))
+    low, high = intervals.score_intervals(np.array([[7.0]]), row_sizes(rows))
     assert low.item() == pytest.approx(7.0 - 13.0, rel=1e-13)
     assert high.item() == pytest.approx(7.0 + 13.0, rel=1e-13)
-    assert balls.intercept_intervals()[1].item() == pytest.approx(13.0, rel=1e-13)
+    assert intervals.intercept_intervals()[1].item() == pytest.approx(13.0, rel=1e-13)
 
 
 @pytest.mark.parametrize("flag", [True, None])
@@ -238,17 +246,8 @@ def test_values_stored_twice_are_added_up(flag: bool | None) -> None:
     if flag:
         # A lie.
         twice.has_canonical_format = True
-    (rows,) = row_blocks(twice)
-    assert row_sizes(rows).squares.tolist() == [36.0]
+    assert row_sizes(added_up(twice)).squares.tolist() == [36.0]
     assert twice.nnz == 2
-
-
-def test_rows_come_in_blocks_of_float64() -> None:
-    X = np.arange(10, dtype=np.float32).reshape(5, 2)
-    blocks = list(row_blocks(X, 2))
-    assert [len(block) for block in blocks] == [2, 2, 1]
-    assert all(block.dtype == np.float64 for block in blocks)
-    np.testing.assert_array_equal(np.vstack(blocks), X)
 
 
 @given(

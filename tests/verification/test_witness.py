@@ -16,11 +16,11 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.enclosures import RowBlock
-from certsvm.certificates.responses import squared_response_uncertainty
 from certsvm.models import WeightsWitness, Witness, load_witness, save_witness
 from certsvm.storage.container import ModelFileError, read_container, write_container
 from certsvm.storage.fingerprint import Fingerprint
+from certsvm.verification.interval_arithmetic import RowBlock
+from certsvm.verification.responses import squared_response_uncertainty
 from tests.problems import Case, cases, exact, exact_dot, objective, optimum
 
 BITS = st.sampled_from([8, 16, 32])

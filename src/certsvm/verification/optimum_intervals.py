@@ -8,6 +8,10 @@ The certificate of w has all that this takes. A product with any row y then diff
 the optimum by at most the radius times |y|, and an entry of w by at most the radius. With an
 intercept, w and y include the constant column, and the intercept is rho times the last entry of w.
 
+The intervals of the margins tell support vectors. In every optimal dual point, a row with
+w*.y_k > 1 has alpha_k = 0. One with w*.y_k < 1 has alpha_k = C s_k for the hinge, and
+2 C s_k (1 - w*.y_k) for its square. That a margin is exactly one follows from no interval.
+
 If the intercept is free, J is strongly convex in the other entries only. The ball is then one of
 coefficients, and nothing is known of intercepts and scores.
 
@@ -18,7 +22,8 @@ about the optimum".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from enum import IntEnum
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
@@ -26,15 +31,23 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.enclosures import INFLATION, UNDERFLOW, UNIT_ROUNDOFF, Interval, Vector
+from certsvm.certificates.certificate import HINGE, Certificate
 from certsvm.certificates.weights import dense
+from certsvm.verification.interval_arithmetic import (
+    INFLATION,
+    UNDERFLOW,
+    UNIT_ROUNDOFF,
+    Interval,
+    Vector,
+)
 
 Array: TypeAlias = NDArray[np.float64]
 
 # What underflow can take from the root of a sum of squares, many times over.
 _TINY = 2.0**-490
 _ROWS_AT_ONCE = 16_384
+# Relative to J: rows whose objective exceeds that of the certificate by more are surely others.
+_OTHER = 1e-6
 
 
 def radius(certificate: Certificate | None) -> float:
@@ -112,36 +125,32 @@ def added_up(X: Any) -> Any:
     return X
 
 
-def row_blocks(X: Any, most: int = _ROWS_AT_ONCE) -> Iterator[Any]:
-    """The rows of an array or a CSR matrix that was checked, in blocks, in float64.
-
-    No row of a block stores a column twice.
-    """
-    X = added_up(X)
-    for first in range(0, X.shape[0], most):
-        yield X[first : first + most].astype(np.float64, copy=False)
-
-
 @np.errstate(all="ignore")
-def row_sizes(rows: Any) -> RowSizes:
-    """The sizes of the rows of a block from ``row_blocks``.
+def row_sizes(X: Any) -> RowSizes:
+    """The sizes of the rows of an array or a CSR matrix that stores no column twice.
 
     Examples
     --------
     >>> row_sizes(np.array([[3.0, 4.0, 0.0], [0.0, 0.0, 0.0]]))
     RowSizes(squares=array([25.,  0.]), counts=array([2, 0]))
     """
-    if not sp.issparse(rows):
-        squares: Vector = np.einsum("ij,ij->i", rows, rows)
-        return RowSizes(squares, np.count_nonzero(rows, axis=1).astype(np.int64))
-    counts = np.diff(rows.indptr).astype(np.int64)
-    row = np.repeat(np.arange(counts.size), counts)
-    squares = np.bincount(row, rows.data * rows.data, counts.size).astype(np.float64, copy=False)
+    squares, counts = np.zeros(X.shape[0]), np.zeros(X.shape[0], dtype=np.int64)
+    # In blocks, to bound the size of the float64 copies.
+    for first in range(0, X.shape[0], _ROWS_AT_ONCE):
+        part = slice(first, first + _ROWS_AT_ONCE)
+        rows = X[part].astype(np.float64, copy=False)
+        if sp.issparse(rows):
+            counts[part] = np.diff(rows.indptr)
+            row = np.repeat(np.arange(rows.shape[0]), counts[part])
+            squares[part] = np.bincount(row, rows.data * rows.data, rows.shape[0])
+        else:
+            counts[part] = np.count_nonzero(rows, axis=1)
+            squares[part] = np.einsum("ij,ij->i", rows, rows)
     return RowSizes(squares, counts)
 
 
-class Balls:
-    """A ball for each binary problem, around its weight vector, that contains its exact optimum.
+class OptimumIntervals:
+    """A ball for each binary problem that contains its exact optimum, and what follows from it.
 
     Parameters
     ----------
@@ -163,9 +172,9 @@ class Balls:
     Examples
     --------
     >>> certificate = Certificate(primal=1.0, dual=0.5, target=0.5)
-    >>> balls = Balls(np.array([[2.0, 0.0]]), np.zeros(1), [certificate])
+    >>> optimum = OptimumIntervals(np.array([[2.0, 0.0]]), np.zeros(1), [certificate])
     >>> rows = np.array([[3.0, 4.0], [0.0, 0.0]])
-    >>> low, high = balls.score_intervals(rows @ balls.coef.T, row_sizes(rows))
+    >>> low, high = optimum.score_intervals(rows @ optimum.coef.T, row_sizes(rows))
     >>> low.round(9).tolist(), high.round(9).tolist()
     ([[1.0], [0.0]], [[11.0], [0.0]])
     """
@@ -176,6 +185,7 @@ class Balls:
         self.coef: Array = np.asarray(dense(coef), dtype=np.float64)
         self.intercept: Vector = np.asarray(intercept, dtype=np.float64)
         proofs: Sequence[Certificate | None] = certificates or [None] * self.intercept.size
+        self._certificates = proofs
         self.radii: Vector = np.array([radius(proof) for proof in proofs])
         self.intercept_scaling: Vector = np.array(
             [0.0 if proof is None else float(proof.intercept_scaling) for proof in proofs]
@@ -264,6 +274,30 @@ class Balls:
         half[~np.isfinite(half) | np.isinf(self.radii)] = math.inf
         return self.intercept - half, self.intercept + half
 
+    def loss_of(self, i: int, margins: Vector, weights: Vector) -> float:
+        """The loss of rows in problem i, without C; zero without a certificate."""
+        certificate = self._certificates[i]
+        if certificate is None:
+            return 0.0
+        distances = np.maximum(0.0, 1.0 - margins)
+        with np.errstate(all="ignore"):
+            return float(weights @ (distances**2 if certificate.loss != HINGE else distances))
+
+    def require_training_data(self, losses: Vector) -> None:
+        """Raise a ValueError if the loss of some rows exceeds what a certificate says of all."""
+        for i, certificate in enumerate(self._certificates):
+            if certificate is None:
+                continue
+            rho = float(self.intercept_scaling[i])
+            last = float(self.intercept[i]) / rho if rho > 0.0 else 0.0
+            J = 0.5 * (float(self.coef[i] @ self.coef[i]) + last**2) + certificate.C * losses[i]
+            allowance = 4.0 * certificate.primal_rounding + _OTHER * abs(certificate.primal)
+            if J - certificate.primal > allowance:
+                raise ValueError(
+                    "these are not the rows, labels and weights that the model was trained on: the "
+                    f"objective is {J:.6g} here and {certificate.primal:.6g} in the certificate"
+                )
+
 
 def in_single(ends: Array, *, upwards: bool) -> NDArray[np.float32]:
     """Ends of intervals in float32, rounded away from the interval.
@@ -309,3 +343,41 @@ def unflippable(low: Array, high: Array) -> NDArray[np.bool_]:
     beaten = (high < least) | ((high == least) & (column > winner)) | (column == winner)
     surely: NDArray[np.bool_] = beaten.all(axis=1)
     return surely
+
+
+class SupportStatus(IntEnum):
+    """What is proved about a row and the exact optimum.
+
+    ``NONE``: surely no support vector, alpha = 0. ``SUPPORT``: surely a support vector, with a
+    margin below one; with the hinge, alpha is at its bound C s. ``UNDECIDED``: neither is proved,
+    as of all rows whose margin is exactly one.
+    """
+
+    UNDECIDED = -1
+    NONE = 0
+    SUPPORT = 1
+
+
+def status_of(low: Vector, high: Vector, signs: Vector, weights: Vector) -> NDArray[np.int8]:
+    """The status of rows in one problem.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_rows,)
+        Intervals that contain the scores of the exact optimum.
+    signs : ndarray of shape (n_rows,)
+        Labels, +1 or -1.
+    weights : ndarray of shape (n_rows,)
+        Row weights. A row without weight has alpha = 0.
+
+    Examples
+    --------
+    >>> ends = np.array([1.1, 0.5, 0.5, 0.5]), np.array([1.2, 0.9, 1.0, 0.9])
+    >>> status_of(*ends, np.ones(4), np.array([1.0, 1.0, 1.0, 0.0])).tolist()
+    [0, 1, -1, 0]
+    """
+    least, most = np.where(signs > 0, low, -high), np.where(signs > 0, high, -low)
+    status = np.full(least.size, SupportStatus.UNDECIDED, dtype=np.int8)
+    status[most < 1.0] = SupportStatus.SUPPORT
+    status[(least > 1.0) | (weights == 0.0)] = SupportStatus.NONE
+    return status

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from certsvm.certificates.enclosures import (
+from certsvm.verification.interval_arithmetic import (
     ANYTHING,
     NOTHING,
     DualObjective,

@@ -1,0 +1,1 @@
+"""The exact checker: interval arithmetic, verdicts, witnesses. It shares nothing with training."""
