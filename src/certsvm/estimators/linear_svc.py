@@ -35,7 +35,6 @@ from certsvm.estimators.to_model import ModelMixin
 from certsvm.estimators.warm_start import WarmState, warm_starts
 from certsvm.fitting.class_weights import positive_classes
 from certsvm.fitting.fit_classes import Observer, fit_classes
-from certsvm.fitting.printed_progress import PrintedProgress
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source
 from certsvm.kernels.losses import LOSSES, loss_named
@@ -381,6 +380,8 @@ class LinearSVC(
         tasks = FitTasks(self, source, given)
         observers: list[Observer] = [tasks]
         if self.verbose:
+            from certsvm.fitting.printed_progress import PrintedProgress
+
             interval = 1.0 if self.verbose == 1 else 0.0
             observers.append(PrintedProgress(len(source.labels), interval))
         results = fit_classes(source, settings, start=start, observers=observers, stop=stop)

@@ -17,11 +17,6 @@ from certsvm.verification.optimum_intervals import (
     status_of,
     unflippable,
 )
-from certsvm.verification.verify import (
-    checked_weights,
-    positions,
-    weights_in_problem,
-)
 
 
 def is_stream(X: Any) -> bool:
@@ -161,6 +156,8 @@ class OptimumMixin:
         >>> LinearSVC(0.1, tol=1e-6, random_state=0).fit(X, y).stability(X) > 0.95
         True
         """
+        from certsvm.verification.verify import checked_weights
+
         optimum = self._optimum()
         sure = total = 0.0
         for block, _, given in blocks_of(X, None, sample_weight):
@@ -230,6 +227,8 @@ class OptimumMixin:
         >>> {kind.name: int((status == kind).sum()) for kind in SupportStatus}
         {'UNDECIDED': 14, 'NONE': 60, 'SUPPORT': 26}
         """
+        from certsvm.verification.verify import checked_weights, positions, weights_in_problem
+
         optimum, (classes, class_weight) = self._optimum(), self._labels_and_weights()
         n_problems = optimum.intercept.size
         losses, status = np.zeros(n_problems), np.empty((0, n_problems), dtype=np.int8)

@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import LEAST_GAP
-from certsvm.markup.charts import Chart, Line, axis_for
-from certsvm.markup.html import element, table
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,8 @@ class History:
 
     def _repr_html_(self) -> str:
         """For notebooks: the gap against time, and the last passes."""
-        from certsvm.markup.html import table
+        from certsvm.markup.charts import Chart, Line, axis_for
+        from certsvm.markup.html import element, table
 
         if not len(self):
             return element("p", repr(self))
@@ -229,6 +228,8 @@ class Histories(list[History]):
 
     def _repr_html_(self) -> str:
         """For notebooks: the last pass of each class."""
+        from certsvm.markup.html import table
+
         rows = []
         for label, history in zip(self.labels, self, strict=True):
             last = history[-1] if len(history) else None
