@@ -95,7 +95,7 @@ def test_what_a_certified_model_tells_in_the_docs() -> None:
     stable, signs, status = output_of(code).splitlines()
     assert stable == "True"
     assert int(signs) > 5
-    assert {"NONE", "FREE", "BOUNDED", "UNDECIDED"} == set(ast.literal_eval(status))
+    assert {"NONE", "SUPPORT", "UNDECIDED"} == set(ast.literal_eval(status))
 
 
 @pytest.mark.parametrize("number", range(3))

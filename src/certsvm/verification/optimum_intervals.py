@@ -290,7 +290,8 @@ class OptimumIntervals:
                 continue
             rho = float(self.intercept_scaling[i])
             last = float(self.intercept[i]) / rho if rho > 0.0 else 0.0
-            J = 0.5 * (float(self.coef[i] @ self.coef[i]) + last**2) + certificate.C * losses[i]
+            square = float(self.coef[i] @ self.coef[i]) + last * last
+            J = 0.5 * square + float(certificate.C) * float(losses[i])
             allowance = 4.0 * certificate.primal_rounding + _OTHER * abs(certificate.primal)
             if J - certificate.primal > allowance:
                 raise ValueError(
