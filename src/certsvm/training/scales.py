@@ -12,8 +12,8 @@ import weakref
 
 import numpy as np
 
-from certsvm.kernels.rows import CsrRows
-from certsvm.kernels.scales import largest_of_columns
+from certsvm.kernels.jit import kernel
+from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
@@ -69,3 +69,11 @@ def difference_in_scale(rows: Rows) -> float:
         ).astype(np.float64)
     largest = largest[largest > 0.0]
     return float(largest.max() / largest.min()) if largest.size else 1.0
+
+
+@kernel
+def largest_of_columns(rows: CsrRows, out: Vector) -> None:
+    """The largest absolute value in each column, where it exceeds ``out``, into ``out``."""
+    for j in range(rows.indptr[0], rows.indptr[rows.indptr.size - 1]):
+        column = rows.indices[j]
+        out[column] = max(out[column], abs(rows.values[j]))
