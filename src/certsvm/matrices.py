@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A contiguous view of the array that cannot be written to."""
+    """A contiguous view of the array that cannot be written to.
+
+    Read-only arrays are another type to Numba, and kernels are compiled for one type only.
+    """
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view

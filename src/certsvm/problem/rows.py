@@ -19,7 +19,7 @@ from certsvm.kernels import checks
 from certsvm.kernels.objective import squared_norms
 from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, copy_rows
 from certsvm.kernels.vectors import inner
-from certsvm.matrices import checked_csr, refuse_masked
+from certsvm.matrices import checked_csr, read_only, refuse_masked
 from certsvm.problem.room import require_room
 from certsvm.scalars import as_float
 
@@ -75,7 +75,7 @@ class Rows:
         if sp.issparse(X):
             self.arrays, self.ascending = _csr_rows(X, self.intercept_scaling)
         else:
-            self.arrays = DenseRows(_read_only(_float_values(X)), self.intercept_scaling)
+            self.arrays = DenseRows(read_only(_float_values(X)), self.intercept_scaling)
             self.ascending = True
         self.squared_norms = np.empty(self.n_rows)
         squared_norms(self.arrays, self.squared_norms)
@@ -171,19 +171,17 @@ class Rows:
             indices = np.empty(indptr[-1], dtype=self.arrays.indices.dtype)
             copy_rows(self.arrays, which, indptr, values, indices)
             taken.arrays = CsrRows(
-                _read_only(values), _read_only(indices), _read_only(indptr), self.intercept_scaling
+                read_only(values), read_only(indices), read_only(indptr), self.intercept_scaling
             )
         else:
-            taken.arrays = DenseRows(_read_only(self.arrays.values[which]), self.intercept_scaling)
+            taken.arrays = DenseRows(read_only(self.arrays.values[which]), self.intercept_scaling)
         return taken
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Unpickle, with read-only row arrays and all others writeable, as before."""
         self.__dict__.update({name: as_compiled_for(value) for name, value in state.items()})
         form: Any = type(self.arrays)
-        self.arrays = form(
-            *(_read_only(a) if isinstance(a, np.ndarray) else a for a in self.arrays)
-        )
+        self.arrays = form(*(read_only(a) if isinstance(a, np.ndarray) else a for a in self.arrays))
 
     def row(self, k: int) -> tuple[NDArray[Any], NDArray[np.floating[Any]]]:
         """Columns and values stored in row ``k``, without the intercept's column."""
@@ -239,13 +237,6 @@ def join(coefficients: Vector, intercept: float, intercept_scaling: float) -> Ve
     return np.array(coefficients, dtype=np.float64)
 
 
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    # Read-only arrays are another type to Numba, and kernels are compiled for one type only.
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
 def as_compiled_for(value: Any) -> Any:
     """Return a writeable copy of a read-only array, and any other value unchanged.
 
@@ -280,9 +271,9 @@ def _csr_rows(X: Any, intercept_scaling: float) -> tuple[CsrRows, bool]:
         return _csr_rows(X, intercept_scaling)
     unsigned = np.uint32 if indices.dtype == np.int32 else np.uint64
     rows = CsrRows(
-        _read_only(_float_values(X.data)),
-        _read_only(indices.view(unsigned)),
-        _read_only(indptr),
+        read_only(_float_values(X.data)),
+        read_only(indices.view(unsigned)),
+        read_only(indptr),
         intercept_scaling,
     )
     return rows, ascending
