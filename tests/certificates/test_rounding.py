@@ -71,7 +71,7 @@ def test_no_rounding_constant_elsewhere() -> None:
     elsewhere = {}
     for path in SOURCES.rglob("*.py"):
         module = path.relative_to(SOURCES)
-        if module.parts[0] != "certificates":
+        if module.parts[0] not in ("certificates", "verification"):
             constants = rounding_constants(ast.parse(path.read_text()))
             if constants:
                 elsewhere[module.as_posix()] = constants
