@@ -188,7 +188,7 @@ def test_a_stream() -> None:
     assert verify(path.model(0.234), X, y).ok
     with pytest.raises(ValueError, match="brings its own labels"):
         fit_path(LinearSVC(), blocks, y, C_range=(0.01, 1.0))
-    with pytest.raises(ValueError, match="brings its own weights"):
+    with pytest.raises(ValueError, match="labels and weights"):
         fit_path(LinearSVC(), blocks, sample_weight=np.ones(len(y)), C_range=(0.01, 1.0))
 
 

@@ -132,19 +132,19 @@ def stratified_folds(source: MemorySource, n_folds: int, seed: int) -> list[Fold
 def _positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int64]:
     """Positions of rows, which splitters may give as a mask."""
     array: NDArray[Any] = np.asarray(which)
-    if not array.size:
+    if array.size and array.dtype != np.bool_:
+        array = array.astype(np.int64, casting="same_kind")
+    try:
+        positions = np.arange(n_rows)[array] if array.size else array
+    except IndexError as error:
+        raise ValueError(f"cv gives rows {purpose} that do not exist: {error}") from None
+    if not positions.size:
         raise ValueError(f"cv has a fold without rows {purpose}: each needs at least one")
-    if array.dtype == np.bool_ and array.shape == (n_rows,):
-        return np.flatnonzero(array).astype(np.int64)
-    positions = array.astype(np.int64, casting="same_kind")
     if positions.ndim != 1:
         raise ValueError(
             f"cv must give the positions of the rows {purpose} as a list, got an array of shape "
             f"{positions.shape}"
         )
-    positions = np.where(positions < 0, positions + n_rows, positions)
-    if positions.min() < 0 or positions.max() >= n_rows:
-        raise ValueError(f"cv gives rows that do not exist: there are {n_rows}")
     return positions
 
 
