@@ -41,16 +41,6 @@ from certsvm.report.range import choice_sections
 from certsvm.solvers import Solver
 from certsvm.training.result import INTERRUPTED, Result
 
-
-def _refitted(estimator: Any) -> bool:
-    if not estimator.refit:
-        raise AttributeError(
-            f"{type(estimator).__name__} was made with refit=False, so that it has no model of its "
-            "own. Fit a LinearSVC with C=C_"
-        )
-    return True
-
-
 # The parameters of all fits.
 _COMMON = (
     "loss", "tol", "solver", "fit_intercept", "intercept_scaling", "penalize_intercept",
@@ -318,11 +308,11 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
             chosen = _check_method_params(data, params=scored_with, indices=fold.test)
             return float(scorer(model, data[fold.test], labels[fold.test], **chosen))
 
-        with _tasks(self, {"X": X, "y": y}, None if self.certify else len(Cs)) as value_fitted:
+        with _progress(self, {"X": X, "y": y}, None if self.certify else len(Cs)) as value_fitted:
             return CrossValidation(
                 folds, replace(settings, max_time=self.max_time), certify=self.certify,
                 max_fits=self.max_fits, score=None if _is_accuracy(self.scoring) else score,
-                callback=self._printed(value_fitted),
+                callback=value_fitted,
             ).run(Cs)  # fmt: skip
 
     def _routed(
@@ -341,20 +331,6 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
             )
         return {"groups": groups}, {} if sample_weight is None else {"sample_weight": sample_weight}
 
-    def _printed(self, then: Callable[[], bool]) -> Callable[[CrossValidation], bool]:
-        """Print progress, as ``verbose`` says, before something else is done."""
-        began, shown = time.monotonic(), -1.0
-
-        def value_fitted(search: CrossValidation) -> bool:
-            nonlocal shown
-            seconds = time.monotonic() - began
-            if self.verbose > 1 or (self.verbose and seconds >= shown + 1.0):
-                shown = seconds
-                print(f"{seconds:6.1f} s  {search}", file=sys.stderr, flush=True)
-            return then()
-
-        return value_fitted
-
     def _set_fitted(self, search: CrossValidation, Cs: list[float]) -> None:
         values, best, n = search.values, search.best, self.n_splits_
         self.Cs_ = np.array(Cs if self.certify is None else sorted(values))
@@ -369,28 +345,29 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         self.error_bound_ = search.bound
 
     def _warn_if_missed(self, search: CrossValidation) -> None:
-        met = [fit.met for value in search.values.values() for fit in value.folds]
-        n, advice = len(search.values), ""
-        if self.certify is not None and not self.certified_:
-            within = percentage_points(search.best.high - self.error_bound_)
+        n, met = len(search.values), [f.met for v in search.values.values() for f in v.folds]
+        missed = search.reason or (search.solver.certifies and not all(met))
+        if self.certified_ or (self.certify is None and not missed):
+            return
+        if self.certify is not None:
+            within, asked = search.best.high - self.error_bound_, float(self.certify)
             message = (
                 f"The proof was not reached: {search.reason} after {n} values of C. No C in the "
                 f"range has an error below {self.error_bound_:.4f}, proved; C = {self.C_:g} has "
-                f"{1 - self.best_score_:.4f}. So it is proved to be within {within} of the best, "
-                f"and certify asks for {percentage_points(float(self.certify))}."
+                f"{1 - self.best_score_:.4f}. So it is proved to be within "
+                f"{percentage_points(within)} of the best, and certify asks for "
+                f"{percentage_points(asked)}."
             )
             if search.reason != INTERRUPTED:
-                advice = " Raise max_time, max_fits or max_iter, or accept a larger certify."
-        elif self.certify is None and search.reason:
+                message += " Raise max_time, max_fits or max_iter, or accept a larger certify."
+        elif search.reason:
             message = f"The search ended early: {search.reason}. {n} of {len(set(self.Cs_))} values"
             message += " of C were fitted on all folds."
-        elif self.certify is None and not all(met) and search.solver.certifies:
-            message = "The target accuracy was not reached in "
-            message += f"{met.count(False)} of {len(met)} fits of folds."
-            advice = " Raise max_iter, scale the columns to similar size, or accept a larger tol."
         else:
-            return
-        warnings.warn(message + advice, ConvergenceWarning, stacklevel=4)
+            message = f"The target accuracy was not reached in {met.count(False)} of {len(met)} "
+            message += "fits of folds. Raise max_iter, scale the columns to similar size, or "
+            message += "accept a larger tol."
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
         """Write a report of the choice: one HTML page with a slider over C.
@@ -417,7 +394,7 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         subtitle = f"cross-validation on {self.n_splits_} folds"
         write_page(path, page(title, subtitle, *sections, columns=columns))
 
-    @available_if(_refitted)
+    @available_if(lambda clf: clf.refit)
     def decision_function(self, X: Any) -> Any:
         """Scores of ``best_estimator_``; see ``LinearSVC.decision_function``.
 
@@ -434,7 +411,7 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X)
 
-    @available_if(_refitted)
+    @available_if(lambda clf: clf.refit)
     def predict(self, X: Any) -> Any:
         """Predict labels with ``best_estimator_``.
 
@@ -451,7 +428,7 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
-    @available_if(_refitted)
+    @available_if(lambda clf: clf.refit)
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The score of ``best_estimator_`` by ``scoring``; accuracy by default.
 
@@ -494,17 +471,23 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
 
 
 @contextmanager
-def _tasks(
+def _progress(
     estimator: LinearSVCCV, given: dict[str, Any], most: int | None
-) -> Iterator[Callable[[], bool]]:
-    """The search as a task of scikit-learn's callbacks, and a function that adds one for a C."""
-    if not hasattr(estimator, "_init_callback_context"):
-        yield lambda: False
-        return
-    root = estimator._init_callback_context(max_subtasks=most)
-    root.call_on_fit_task_begin(estimator=estimator, **given)
+) -> Iterator[Callable[[CrossValidation], bool]]:
+    """A callback of the search: prints, and has a task for each C in scikit-learn's callbacks."""
+    root, began, shown = None, time.monotonic(), -1.0
+    if hasattr(estimator, "_init_callback_context"):
+        root = estimator._init_callback_context(max_subtasks=most)
+        root.call_on_fit_task_begin(estimator=estimator, **given)
 
-    def value_fitted() -> bool:
+    def value_fitted(search: CrossValidation) -> bool:
+        nonlocal shown
+        seconds = time.monotonic() - began
+        if estimator.verbose > 1 or (estimator.verbose and seconds >= shown + 1.0):
+            shown = seconds
+            print(f"{seconds:6.1f} s  {search}", file=sys.stderr, flush=True)
+        if root is None:
+            return False
         task = root.subcontext("value of C")
         task.call_on_fit_task_begin(estimator=estimator, **given)
         return bool(task.call_on_fit_task_end(estimator=estimator, **given))
@@ -512,7 +495,8 @@ def _tasks(
     try:
         yield value_fitted
     finally:
-        root.call_on_fit_task_end(estimator=estimator, **given)
+        if root is not None:
+            root.call_on_fit_task_end(estimator=estimator, **given)
 
 
 def _is_accuracy(scoring: Any) -> bool:

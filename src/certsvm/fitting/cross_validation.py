@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -57,6 +58,10 @@ _LEAST_FACTOR = 1.0 + 1e-7
 
 Score = Callable[[Fold, float, list[Result]], float]
 """The score of the models of a fold at C, if it is not accuracy."""
+
+
+class _NotFitted(Exception):  # noqa: N818  that is no error
+    """There is no time for a fit, or it was interrupted."""
 
 
 @dataclass(frozen=True)
@@ -444,15 +449,12 @@ class CrossValidation:
         fits that run end after their pass, and others do not begin.
         """
         least = self._least_error
-        fits: dict[tuple[float, int], Callable[[], FoldFit | None]] = {}
+        fits: dict[tuple[float, int], Callable[[], FoldFit]] = {}
 
-        def fit(i: int, C: float, ends: Sequence[float]) -> FoldFit | None:
-            known = []
-            for end in ends:
-                before = self.values[end].folds[i] if end in self.values else fits[end, i]()
-                if before is None:
-                    return None
-                known.append(before)
+        def fit(i: int, C: float, ends: Sequence[float]) -> FoldFit:
+            known = [
+                self.values[end].folds[i] if end in self.values else fits[end, i]() for end in ends
+            ]
             return self._fitted(i, C, known, least)
 
         with ThreadPoolExecutor(self._n_jobs, thread_name_prefix="certsvm") as executor:
@@ -462,8 +464,9 @@ class CrossValidation:
                     fits[C, i] = cache(job) if self._n_jobs == 1 else executor.submit(job).result
             for C, _ in requests:
                 try:
-                    folds = [fits[C, i]() for i in range(len(self.folds))]
-                    self._add(C, [fold for fold in folds if fold is not None])
+                    self._add(C, [fits[C, i]() for i in range(len(self.folds))])
+                except _NotFitted:
+                    continue
                 except KeyboardInterrupt:
                     self._end(INTERRUPTED)
                 except BaseException:
@@ -471,9 +474,7 @@ class CrossValidation:
                     raise
 
     def _add(self, C: float, folds: list[FoldFit]) -> None:
-        """Add a value, if all folds have been fitted."""
-        if len(folds) < len(self.folds):
-            return
+        """Add a value, of which all folds have been fitted."""
         value, is_new = Value(C, folds), C not in self.values
         if self._eps is not None:
             (low,), (high,) = self._bounds(folds, folds, np.array([C, C]))
@@ -482,23 +483,22 @@ class CrossValidation:
         if is_new and self._callback is not None and is_true(self._callback(self)):
             self._end(STOPPED)
 
-    def _fitted(self, i: int, C: float, ends: Sequence[FoldFit], least: float) -> FoldFit | None:
-        """Fit a fold at C; None if there is no time, or after Ctrl-C."""
+    def _fitted(self, i: int, C: float, ends: Sequence[FoldFit], least: float) -> FoldFit:
+        """Fit a fold at C, as accurately as its held-out rows need."""
         if self._eps is None:
             return self._fit_once(i, C, ends, self._settings.tol)
         old = self.values[C].folds[i] if C in self.values else None
         shares = _SHARE_OPEN if old is None else _SHARE_OPEN_AT_BEST
         tol = min([self._wanted(i, end, least, shares) for end in ends], default=_FIRST_TOL)
-        if old is not None and tol >= old.gap:
-            return old
+        if old is not None:
+            again = [self._fit_once(i, C, ends, tol)] if tol < old.gap else []
+            return min([old, *again], key=lambda fit: fit.gap)
         fit = self._fit_once(i, C, ends, tol)
-        if old is not None and fit is not None:
-            return min(old, fit, key=lambda fit: fit.gap)
-        if fit is None or not fit.met:
-            return fit
-        tol = self._wanted(i, fit, least, shares)
         # More rows may be open than the accuracy was chosen for.
-        return fit if tol >= 0.25 * fit.gap else self._fit_once(i, C, [fit], tol) or fit
+        if fit.met and (tol := self._wanted(i, fit, least, shares)) < 0.25 * fit.gap:
+            with suppress(_NotFitted):
+                return self._fit_once(i, C, [fit], tol)
+        return fit
 
     def _wanted(self, i: int, fit: FoldFit, least: float, shares: tuple[float, float]) -> float:
         """The relative accuracy at which few enough rows are open at a fit.
@@ -513,12 +513,11 @@ class CrossValidation:
         gap = self.folds[i].held_out.distance(fit.products, share) ** 2
         return min(max(gap / largest, _LEAST_TOL), _MOST_TOL) if largest > 0.0 else _MOST_TOL
 
-    def _fit_once(self, i: int, C: float, ends: Sequence[FoldFit], tol: float) -> FoldFit | None:
-        if self._stop.is_set():
-            return None
+    def _fit_once(self, i: int, C: float, ends: Sequence[FoldFit], tol: float) -> FoldFit:
+        """Fit a fold at C; raises if there is no time, or after Ctrl-C."""
         left, fold = self._deadline - time.monotonic(), self.folds[i]
-        # The first value is fitted in any case.
-        if left > 0.0 or not ends:
+        # The first value is fitted in any case, and none after a fit for which there was no time.
+        if not self._stop.is_set() and (not ends or (left > 0.0 and not self.reason)):
             limit = None if math.isinf(left) else max(left, 0.0)
             settings = replace(self._settings, C=C, tol=tol, max_time=limit)
             starts = starts_at(fold, C, [(end.C, end.starts) for end in ends])
@@ -526,11 +525,10 @@ class CrossValidation:
             reasons = {result.reason for result in results}
             if INTERRUPTED in reasons:
                 self._end(INTERRUPTED)
-                return None
-            if not (ends and OUT_OF_TIME in reasons):
+            elif not (ends and OUT_OF_TIME in reasons):
                 return self._measured(fold, C, results)
         self.reason = self.reason or OUT_OF_TIME
-        return None
+        raise _NotFitted
 
     def _measured(self, fold: Fold, C: float, results: list[Result]) -> FoldFit:
         if self._score is not None:
@@ -538,10 +536,10 @@ class CrossValidation:
         else:
             scores = np.array([fold.products(result.w) for result in results])
             score = 1.0 - fold.held_out.error(scores)
-        balls, products = [], np.zeros((0, 0))
+        balls: list[OptimumBall] = []
         if self._eps is not None:
             balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in results]
-            products = np.array([fold.products(ball.centre) for ball in balls])
+        products = np.array([fold.products(ball.centre) for ball in balls])
         starts = [replace(start, alpha=_in_single(start.alpha)) for start in starts_of(results)]
         light = [
             replace(r, history=History(), alpha=None, warm_start=None, response=None, vector=None)

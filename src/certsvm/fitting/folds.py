@@ -72,13 +72,11 @@ class Fold(MemorySource):
         columns = _occupied(self.rows.matrix, self.row_weights > 0.0)
         # The optimum is zero in columns in which no training row has a value.
         self._unoccupied = np.flatnonzero(~columns)
-        squares, n_stored = row_sizes(self.rows.matrix[self.test][:, columns].astype(np.float64))
+        squares, n_stored = row_sizes(self.rows.matrix[self.test][:, columns])
         rho = self.intercept_scaling
         sizes = RowSizes(squares + rho * rho, n_stored + int(rho > 0.0))
-        self.held_out = HeldOutRows(
-            sizes.norms, sizes.counts,
-            truth=position[whole.y_index[self.test]], weights=held_out,
-        )  # fmt: skip
+        truth = position[whole.y_index[self.test]]
+        self.held_out = HeldOutRows(sizes.norms, sizes.counts, truth, weights=held_out)
 
     def products(self, w: Vector) -> Vector:
         """Products with the rows held out, without columns that no training row has."""
