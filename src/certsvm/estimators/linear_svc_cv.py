@@ -41,11 +41,12 @@ from certsvm.report.range import choice_sections
 from certsvm.solvers import Solver
 from certsvm.training.result import INTERRUPTED, Result
 
-# The parameters of all fits.
+# The parameters of all fits, and others that mean the same for the search.
 _COMMON = (
     "loss", "tol", "solver", "fit_intercept", "intercept_scaling", "penalize_intercept",
     "class_weight", "max_iter", "n_jobs", "random_state",
 )  # fmt: skip
+_ALIKE = (*_COMMON, "max_time", "verbose")
 
 
 class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEstimator):
@@ -175,10 +176,7 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
         "refit": ["boolean"],
         "max_fits": [Interval(Integral, 2, None, closed="left"), None],
-        **{
-            name: LinearSVC._parameter_constraints[name]
-            for name in (*_COMMON, "max_time", "verbose")
-        },
+        **{name: LinearSVC._parameter_constraints[name] for name in _ALIKE},
     }
 
     def __init__(

@@ -236,17 +236,11 @@ class Path(Sequence[LinearSVC]):
 
 
 def fit_path(
-    estimator: LinearSVC,
-    X: Any,
-    y: Any = None,
-    Cs: Sequence[float] | None = None,
-    sample_weight: Any = None,
-    *,
-    C_range: tuple[float, float] | None = None,
-    tol: float | None = None,
-    max_fits: int = 200,
+    estimator: LinearSVC, X: Any, y: Any = None, Cs: Sequence[float] | None = None,
+    sample_weight: Any = None, *, C_range: tuple[float, float] | None = None,
+    tol: float | None = None, max_fits: int = 200,
     callback: Callable[[PathProgress], Any] | None = None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Train models for several C, or for every C in a range.
 
     With ``C_range``, as few C are fitted as it takes to prove that every C in the range has a model

@@ -238,22 +238,15 @@ class Trace:
                 chord.certificate(C, self.tol), primal=primal.value, dual=dual.value,
                 primal_rounding=primal.rounding, dual_rounding=dual.rounding,
             )  # fmt: skip
-            results.append(
-                Result(w, certificate, History(), CHORD, 0, a.epochs, alpha, solver=CHORD)
-            )
+            results.append(Result(w, certificate, History(), CHORD, 0, a.epochs, alpha, CHORD))
         return results
 
 
 def trace_path(
-    source: Source,
-    settings: Settings,
-    C_range: tuple[float, float],
-    Cs: Sequence[float] | None = None,
-    *,
-    fit: Fit | None = None,
-    max_fits: int = 200,
+    source: Source, settings: Settings, C_range: tuple[float, float],
+    Cs: Sequence[float] | None = None, *, fit: Fit | None = None, max_fits: int = 200,
     callback: Callable[[PathProgress], Any] | None = None,
-) -> Trace:
+) -> Trace:  # fmt: skip
     """Fit as few C as needed so that every C in a range has a model of accuracy ``settings.tol``.
 
     Parameters
