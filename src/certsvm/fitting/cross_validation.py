@@ -28,7 +28,7 @@ from certsvm.certificates.certificate import percent
 from certsvm.certificates.held_out_error import ChordBalls, OptimumBall, mean_bounds
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold
-from certsvm.fitting.path import Knot, fit_settings, require_proofs, starts_at, starts_of
+from certsvm.fitting.path import Knot, decades, fit_settings, require_proofs, starts_at, starts_of
 from certsvm.fitting.settings import Settings
 from certsvm.problem.rows import Vector
 from certsvm.report.plots import plot_curve
@@ -575,8 +575,7 @@ def values_in(C_range: tuple[float, float], n: int | None = None, *, certify: bo
     [0.01, 0.1, 1.0, 10.0]
     """
     low, high = C_range
-    decades = math.ceil(math.log10(high) - math.log10(low) - 1e-9)
-    n = n or (1 + max(1, decades) if certify else _DEFAULT_VALUES)
+    n = n or (1 + decades(low, high) if certify else _DEFAULT_VALUES)
     return [low, *np.geomspace(low, high, n)[1:-1].clip(low, high).tolist(), high]
 
 

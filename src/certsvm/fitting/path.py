@@ -31,8 +31,8 @@ from certsvm.training.result import INTERRUPTED, Result, is_true
 
 # The accuracy of the fits relative to the accuracy of the path.
 _SHARE_OF_FITS = 0.25
-# The first knots are no further apart than this factor, and no two knots closer than the other.
-_FACTOR, _LEAST_FACTOR = 10.0, 1.0 + 1e-6
+# No two knots are closer than this factor.
+_LEAST_FACTOR = 1.0 + 1e-6
 # A chord's gap, beyond the gaps of its ends, grows with this power of log(C_2 / C_1).
 _POWER = 2.5
 
@@ -344,13 +344,15 @@ def require_proofs(solver: Solver, tol: float = math.inf) -> None:
         raise ValueError(f"a range of C needs tol > 0, got {tol!r}")
 
 
+def decades(low: float, high: float) -> int:
+    """The number of pieces that divide a range of C such that none is longer than a decade."""
+    return max(1, math.ceil(math.log10(high) - math.log10(low) - 1e-9))
+
+
 def _first_values(low: float, high: float) -> list[float]:
-    n = max(1, math.ceil(math.log(high / low, _FACTOR) - 1e-9))
-    inner = [low * (high / low) ** (k / n) for k in range(1, n)]
-    # As 0.1 and not 0.09999999999999998, where they are far enough apart.
-    short = [float(f"{C:.12g}") for C in inner]
-    ascending = all(a < b for a, b in itertools.pairwise([low, *short, high]))
-    return [low, *(short if ascending else inner), high]
+    inner = np.geomspace(low, high, decades(low, high) + 1)[1:-1]
+    # As 0.1 and not 0.09999999999999998.
+    return [low, *(float(f"{C:.12g}") for C in inner), high]
 
 
 def _next_value(trace: Trace, i: int) -> float | None:
