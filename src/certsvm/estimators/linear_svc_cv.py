@@ -27,7 +27,12 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, inde
 from certsvm.certificates.certificate import percentage_points
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.path import checked_range, checked_values
-from certsvm.estimators.reporting import DocumentedMixin, check_of, evaluation_of, histories_of
+from certsvm.estimators.reporting import (
+    DocumentedMixin,
+    check_of,
+    evaluation_of,
+    histories_of,
+)
 from certsvm.estimators.rollback import fitted_attributes, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
 from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, values_in

@@ -490,9 +490,10 @@ class CrossValidation:
         old = self.values[C].folds[i] if C in self.values else None
         shares = _SHARE_OPEN if old is None else _SHARE_OPEN_AT_BEST
         tol = min([self._wanted(i, end, least, shares) for end in ends], default=_FIRST_TOL)
+        if old is not None and tol >= old.gap:
+            return old
         if old is not None:
-            again = [self._fit_once(i, C, ends, tol)] if tol < old.gap else []
-            return min([old, *again], key=lambda fit: fit.gap)
+            return min(old, self._fit_once(i, C, ends, tol), key=lambda fit: fit.gap)
         fit = self._fit_once(i, C, ends, tol)
         # More rows may be open than the accuracy was chosen for.
         if fit.met and (tol := self._wanted(i, fit, least, shares)) < 0.25 * fit.gap:
