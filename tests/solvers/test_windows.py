@@ -9,28 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.dual import dual_bound
-from certsvm.solvers import Options, SGDs
 from certsvm.solvers.sgd_s import Windows
 from certsvm.solvers.shared.growing_margin import GrowingMargin
 from tests.problems import Case, cases, noisy
 
 seeds = st.integers(0, 2**32 - 1)
-
-
-@given(case=cases(), seed=seeds)
-def test_windows_never_do_worse_than_all_passes(case: Case, seed: int) -> None:
-    runs = [
-        solver.start(case.problem(), Options(np.random.default_rng(seed)))
-        for solver in (SGDs(windows=50), SGDs(windows=0))
-    ]
-    for _ in range(20):
-        values = []
-        for run in runs:
-            run.epoch()
-            point = run.dual()
-            assert point is not None
-            values.append(dual_bound(point)[0].value)
-        assert values[0] >= values[1] - 1e-9 * abs(values[1]) - 1e-12
 
 
 def test_snapshots_are_few_and_geometrically_spaced() -> None:

@@ -45,13 +45,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import (
-    DualPoint,
-    best_scale,
-    counts_point,
-    dual_bound,
-    dual_point,
-)
+from certsvm.certificates.dual import DualPoint, best_scale, counts_point, dual_bound, dual_point
 from certsvm.certificates.rounding import grown_sum, length
 from certsvm.kernels.jit import reordering_kernel
 from certsvm.problem.base import PartedProblem

@@ -91,21 +91,3 @@ def test_the_update_is_sgd(case: Case, seed: int) -> None:
             w = [v + y_j / (lambda_ * (t + 1)) for v, y_j in zip(w, y, strict=True)]
         state.present(np.array([k]))
         np.testing.assert_allclose(state.w, [float(v) for v in w], rtol=1e-12, atol=1e-300)
-
-
-def test_the_loss_is_what_the_inner_products_say() -> None:
-    """sum_k s_k max(0, 1 - w_t.y_k), each with the w before its presentation."""
-    rng = np.random.default_rng(3)
-    case = Case(rng.standard_normal((30, 3)), rng.choice([-1.0, 1.0], 30), rng.random(30), 1.0, 0.5,
-                "dense-float64-int32")  # fmt: skip
-    problem = case.problem()
-    patterns = case.patterns()
-    state, step_by_step = GrowingMargin(problem), GrowingMargin(problem)
-    for ell in (1, 4):
-        order = rng.permutation(30)
-        expected = 0.0
-        for k in order:
-            hinge = max(0.0, 1.0 - float(step_by_step.w @ patterns[k]))
-            expected += case.row_weights()[k] * hinge
-            step_by_step.present(np.array([k]), ell)
-        assert math.isclose(state.present(order, ell)[1], expected, rel_tol=1e-9)

@@ -63,8 +63,7 @@ class NORMA(Solver):
 
     def start(self, problem: Problem, options: Options) -> NORMARun:
         """Begin a run."""
-        order = problem.active.copy()
-        options.rng.shuffle(order)
+        order = options.rng.permutation(problem.active)
         eta_0, decay = self.eta_0, float(self.rate == "sqrt")
         if eta_0 is None:
             trial = order[:TRIAL_ROWS]

@@ -88,9 +88,8 @@ class SGDQN(Solver):
 
     def start(self, problem: Problem, options: Options) -> SGDQNRun:
         """Begin a run."""
-        order = problem.active.copy()
-        if self.shuffle:
-            options.rng.shuffle(order)
+        rows = problem.active
+        order = options.rng.permutation(rows) if self.shuffle else rows
         t0 = self.t0 or self._search(problem, options, order[: max(1, order.size // 10)])
         return SGDQNRun(self, problem, options, order, t0)
 

@@ -61,9 +61,8 @@ class SvmSgd(Solver):
 
     def start(self, problem: Problem, options: Options) -> ScaledSGD:
         """Begin a run."""
-        order = problem.active.copy()
-        if self.shuffle:
-            options.rng.shuffle(order)
+        rows = problem.active
+        order = options.rng.permutation(rows) if self.shuffle else rows
         eta_0 = self.eta_0 or scaled_sgd.search_rate(problem, order[:TRIAL_ROWS])
         scaled_sgd.require_stable(self, problem, eta_0)
         return ScaledSGD(

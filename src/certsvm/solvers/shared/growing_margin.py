@@ -70,9 +70,8 @@ class GrowingMargin:
         self.problem = problem
         self.t = self.t_start = t
         self.T_start = t // problem.m
-        self.a: NDArray[Any] = np.zeros(problem.dimension, dtype)
-        if w is not None:
-            self.a[:] = (problem.lambda_ * t) * w
+        w = np.zeros(problem.dimension) if w is None else w
+        self.a: NDArray[Any] = (problem.lambda_ * t * w).astype(dtype)
         self.error_mass, self.updates = 0.0, 0
         self.counts = np.zeros(problem.n_rows if keep_counts else 0, dtype=np.int64)
         self._squared_length_start = self._squared_length
