@@ -138,7 +138,7 @@ class CuttingPlaneRun(Run):
             self.g, self.beta, self._rounding = self.g[keep], self.beta[keep], self._rounding[keep]
             self._gram, self._idle = self._gram[np.ix_(keep, keep)], self._idle[keep]
             self._bits = [bits for bits, kept in zip(self._bits, keep, strict=False) if kept]
-        # Steps on pairs preserve the sum only up to rounding; the box must hold exactly.
+        # The sum is C only up to rounding; the box must hold exactly.
         beta, bits = shares_within(self.beta.copy(), C), list(self._bits)
 
         def alpha() -> Vector:
@@ -167,13 +167,14 @@ def maximise(gram: NDArray[np.float64], g: Vector, C: float, accuracy: float, be
     Ends when the master's duality gap is at most ``accuracy``.
     """
     for _ in range(_MOST_FACES):
+        # Steps preserve the sum up to rounding.
+        beta *= C / beta.sum()
         gradient = g - gram @ beta
         move_mass(gram, C, accuracy, 20 * g.size, beta, gradient)
         gradient = g - gram @ beta
         if C * gradient.max() - beta @ gradient <= accuracy:
             break
         _maximise_on_face(gram, g, beta)
-        beta *= C / beta.sum()
 
 
 def _maximise_on_face(gram: NDArray[np.float64], g: Vector, beta: Vector) -> None:

@@ -133,8 +133,9 @@ class GrowingMargin:
     def largest_norm(self) -> float:
         """A bound on |a| at any time so far (Proposition 1)."""
         S, t, t0 = self.problem.largest_weight, self.t, self.t_start
-        errors, margins = (S * self.problem.R) ** 2, S * self.problem.lambda_
-        growth = errors * (t - t0) + margins * (float(t - t0) * float(t + t0))
+        longest = S * self.problem.R
+        growth = longest * longest * (t - t0)
+        growth += S * self.problem.lambda_ * (float(t - t0) * float(t + t0))
         return math.sqrt(self._squared_length_start + growth)
 
     def rounding_since(self, updates: int) -> float:
