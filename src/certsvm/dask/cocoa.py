@@ -102,13 +102,9 @@ class Cocoa(Solver):
     starts_warm: ClassVar[bool] = False
     problem_type: ClassVar[type[Any]] = ClusterProblem
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    ranges: ClassVar = {"passes": "> 0"}
 
     passes: int | None = None
-
-    def __post_init__(self) -> None:
-        require(
-            self.passes is None or self.passes > 0, self, f"passes must be > 0, got {self.passes}"
-        )
 
     def start(self, problem: BaseProblem, options: Options) -> CocoaRun:
         """Begin a run."""
