@@ -202,9 +202,10 @@ class LinearSVC(
 
     Notes
     -----
-    Data of type float32 or float64, CSR or C-ordered dense, is used in place, and must not be
-    changed by another thread during ``fit``: nothing would notice, and the certificate would hold
-    for neither the old data nor the new. All sums are accumulated in float64.
+    Data of type float32 or float64, C-ordered dense or CSR whose columns ascend, is used in place,
+    and must not be changed by another thread during ``fit``: nothing would notice, and the
+    certificate would hold for neither the old data nor the new. All sums are accumulated in
+    float64.
 
     If the target is missed, ``fit`` warns with the gap reached, except for solvers without a
     dual bound. Ctrl-C ends ``fit`` early and keeps the best model so far with its certificate.

@@ -4,14 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel, reordering_kernel
-from certsvm.kernels.rows import RowArrays, Vector, dot
-
-
-@kernel
-def products_with(rows: RowArrays, which: NDArray[np.int64], w: Vector, out: Vector) -> None:
-    """Products of w with the rows ``which``, without their labels."""
-    for i in range(which.size):
-        out[i] = dot(rows, which[i], w)
+from certsvm.kernels.rows import Vector
 
 
 @reordering_kernel

@@ -30,25 +30,13 @@ T = TypeVar("T", float, Vector)
 class Hinge(NamedTuple):
     """l(m) = max(0, 1 - m), hence D_k(a) = a and the box ends at C s_k."""
 
+    is_smooth: bool = False
+    """It has a kink."""
+
     @property
     def name(self) -> str:
         """The name in scikit-learn."""
         return "hinge"
-
-    # Without these, all losses would be the same empty tuple.
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __ne__(self, other: object) -> bool:
-        return type(self) is not type(other)
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    @property
-    def is_smooth(self) -> bool:
-        """It has a kink."""
-        return False
 
     def loss_value(self, margin: float) -> float:
         """max(0, 1 - m)."""
@@ -103,25 +91,13 @@ class Hinge(NamedTuple):
 class SquaredHinge(NamedTuple):
     """l(m) = max(0, 1 - m)^2, hence D_k(a) = a - a^2 / (4 C s_k), and the box has no end."""
 
+    is_smooth: bool = True
+    """It is its own smoothed form."""
+
     @property
     def name(self) -> str:
         """The name in scikit-learn."""
         return "squared_hinge"
-
-    # Without these, all losses would be the same empty tuple.
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __ne__(self, other: object) -> bool:
-        return type(self) is not type(other)
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    @property
-    def is_smooth(self) -> bool:
-        """It is its own smoothed form."""
-        return True
 
     def loss_value(self, margin: float) -> float:
         """max(0, 1 - m)^2."""

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.kernels.jit import kernel, reordering_kernel, row_operation
+from certsvm.kernels.jit import kernel, reordering_kernel
 from certsvm.kernels.losses import Loss, dual_penalty, loss_value, steepness
-from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, add, dot
+from certsvm.kernels.rows import RowArrays, Vector, add, dot
 
 
 @kernel
@@ -149,20 +149,6 @@ def weighted_sum(
 
 
 @kernel
-def weighted_sum_of(
-    rows: RowArrays,
-    signed_weights: Vector,
-    which: NDArray[np.int64],
-    first: int,
-    last: int,
-    out: Vector,
-) -> None:
-    """Add s_k y_k to ``out``, for the rows ``which[first:last]``."""
-    for i in range(first, last):
-        add(rows, which[i], signed_weights[which[i]], out)
-
-
-@kernel
 def products_of(
     rows: RowArrays, which: NDArray[np.int64], v: Vector, first: int, last: int, out: Vector
 ) -> None:
@@ -180,53 +166,16 @@ def combination_of(
         add(rows, which[i], steps[i], out)
 
 
-def squared_norm(rows: RowArrays, k: int) -> float:
-    """Squared norm of the augmented row ``k``."""
-    if isinstance(rows, CsrRows):
-        x = rows.values[rows.indptr[k] : rows.indptr[k + 1]].astype(np.float64)
-    else:
-        x = rows.values[k].astype(np.float64)
-    return float(x @ x) + rows.intercept_scaling * rows.intercept_scaling
+@reordering_kernel
+def squared_norms(
+    values: NDArray[np.floating[Any]], starts: NDArray[np.int64], intercept: float, out: Vector
+) -> None:
+    """Squared norms of augmented rows, not finite if a value is not.
 
-
-@row_operation(squared_norm)
-def _squared_norm_csr(rows: Any, k: Any) -> Any:
-    if rows.instance_class is not CsrRows:
-        return None
-
-    def implementation(rows: CsrRows, k: int) -> float:
-        # Two independent sums run in parallel; rows are too short for more. Unsigned positions
-        # need no test for negative ones.
-        even, odd = 0.0, 0.0
-        j, end = np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])
-        while j + np.uint64(1) < end:
-            even += np.float64(rows.values[j]) * np.float64(rows.values[j])
-            j += np.uint64(1)
-            odd += np.float64(rows.values[j]) * np.float64(rows.values[j])
-            j += np.uint64(1)
-        if j < end:
-            even += np.float64(rows.values[j]) * np.float64(rows.values[j])
-        return even + odd + rows.intercept_scaling * rows.intercept_scaling
-
-    return implementation
-
-
-@row_operation(squared_norm, reorder=True)
-def _squared_norm_dense(rows: Any, k: Any) -> Any:
-    if rows.instance_class is not DenseRows:
-        return None
-
-    def implementation(rows: DenseRows, k: int) -> float:
-        total = 0.0
-        for j in range(rows.values.shape[1]):
-            total += np.float64(rows.values[k, j]) * np.float64(rows.values[k, j])
-        return total + rows.intercept_scaling * rows.intercept_scaling
-
-    return implementation
-
-
-@kernel
-def squared_norms(rows: RowArrays, out: Vector) -> None:
-    """Squared norms of all augmented rows; not finite if a value is not."""
+    Row k holds ``values[starts[k]:starts[k + 1]]`` and the intercept's entry.
+    """
     for k in range(out.size):
-        out[k] = squared_norm(rows, k)
+        total = 0.0
+        for j in range(starts[k], starts[k + 1]):
+            total += np.float64(values[j]) * np.float64(values[j])
+        out[k] = total + intercept * intercept
