@@ -161,9 +161,7 @@ def test_some_of_the_rows(case: Case, seed: int) -> None:
     assert not some.arrays.values.flags.writeable
 
 
-@given(
-    st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=1, max_size=6), st.integers(0, 3)
-)
+@given(st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=1, max_size=6), st.integers(0, 3))
 def test_sparse_rows_of_any_order(rows: list[list[int]], before: int) -> None:
     """Also if they repeat columns, or begin inside larger arrays."""
     indices = np.array([9] * before + [j for row in rows for j in row], dtype=np.int32)

@@ -175,7 +175,7 @@ def squared_norms(
     Row k holds ``values[starts[k]:starts[k + 1]]`` and the intercept's entry.
     """
     for k in range(out.size):
-        total = 0.0
-        for j in range(starts[k], starts[k + 1]):
-            total += np.float64(values[j]) * np.float64(values[j])
+        row, total = values[starts[k] : starts[k + 1]], 0.0
+        for j in range(row.size):
+            total += np.float64(row[j]) * np.float64(row[j])
         out[k] = total + intercept * intercept
