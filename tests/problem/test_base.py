@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from certsvm.parallel import ALONE, Team
-from certsvm.problem.base import PartedProblem, positive_C
+from certsvm.problem.base import PartedProblem
 from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective, positive_C
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows, Vector
 from certsvm.problem.sizes import Sizes
@@ -18,7 +19,7 @@ class InParts(PartedProblem):
     """Rows of ones, in parts of one, two and three rows."""
 
     def __init__(self, C: Any = 1.0, **options: Any) -> None:
-        super().__init__(Sizes(6, 2, 0.5, 6, 6.0, 1.0, 1.0, 1.5), C, **options)
+        super().__init__(Sizes(6, 2, 0.5, 6, 6.0, 1.0, 1.0, 1.5), Objective(C, **options))
 
     @property
     def weights(self) -> Vector:

@@ -40,8 +40,8 @@ from certsvm.fitting.sources import MemorySource, Source
 from certsvm.kernels.losses import LOSSES, loss_named
 from certsvm.matrices import exact_labels, refuse_changed_labels, refuse_masked
 from certsvm.models.scores import products
+from certsvm.problem.memory_limits import require_memory_for
 from certsvm.problem.objective import Objective
-from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
 from certsvm.scalars import as_float
 from certsvm.solvers import SOLVERS, Solver, Start
@@ -490,7 +490,7 @@ class LinearSVC(
         if first:
             labels = np.unique(exact_labels(classes))
             # For each class the weights, and a copy that replaces them.
-            require_room(X.shape[1], 2 * len(positive_classes(labels.size)) + 1)
+            require_memory_for(X.shape[1], 2 * len(positive_classes(labels.size)) + 1)
             self._begin_stream(labels, X.shape[1])
         elif classes is not None and not np.array_equal(
             self.classes_, np.unique(exact_labels(classes))
