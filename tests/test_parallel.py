@@ -17,7 +17,6 @@ from certsvm import LinearSVC
 from certsvm.parallel import (
     ALONE,
     Team,
-    _BlasLibrary,
     _BlasLimits,
     available_processors,
     single_threaded_blas,
@@ -123,7 +122,7 @@ def in_thread(task: Callable[[], None]) -> None:
 )
 @pytest.mark.parametrize("first_leaves_first", [True, False])
 def test_limits_of_overlapping_callers(library: Library, *, first_leaves_first: bool) -> None:
-    limits = _BlasLimits([_BlasLibrary(library)])
+    limits = _BlasLimits([library])
     inside, leave = threading.Event(), threading.Event()
     seen = []
 
