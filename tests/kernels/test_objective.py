@@ -10,25 +10,17 @@ from hypothesis import strategies as st
 
 from certsvm.kernels import objective
 from certsvm.kernels.losses import HINGE
-from certsvm.problem.rows import Rows
 from tests.problems import Array, Case, cases
 
 seeds = st.integers(0, 2**32 - 1)
 
 
-def sums_of(function: object, case: Case, w: Array, slack: float, *, from_rows: bool) -> Array:
+def sums_of(function: Any, case: Case, w: Array, slack: float) -> Array:
     """Losses and masses of three chunks, the last two of which may be empty."""
-    problem = case.problem()
-    n = problem.rows.n_rows
-    first: tuple[Any, ...]
-    starts = np.array([0, (n + 1) // 2, n, n])
-    sizes = np.arange(1.0, n + 1.0)
+    n = len(case.labels)
+    starts, sizes = np.array([0, (n + 1) // 2, n, n]), np.arange(1.0, n + 1.0)
     out = np.full((2, 3), np.nan)
-    if from_rows:
-        first = problem.rows.arrays, problem.signed_weights, w
-    else:
-        first = case.patterns() @ w, problem.weights
-    function(HINGE, *first, starts, 0, 3, slack, sizes, *out)  # type: ignore[operator]
+    function(HINGE, case.patterns() @ w, case.row_weights(), starts, 0, 3, slack, sizes, *out)
     return out
 
 
@@ -45,33 +37,26 @@ def test_losses_and_masses(case: Case, seed: int, slack: float) -> None:
         expected[1, chunk] += (k + 1.0) * (products[k] < 1.0 + slack)
     # At the very edge rounding decides.
     clear = not np.isclose(products[rows], 1.0 + slack, rtol=1e-9, atol=0).any()
-    for from_rows, function in ((True, objective.loss_sums), (False, objective.loss_sums_of)):
-        compiled = sums_of(function, case, w, slack, from_rows=from_rows)
-        plain = sums_of(function.py_func, case, w, slack, from_rows=from_rows)
-        np.testing.assert_allclose(compiled[0], expected[0], rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(plain[0], expected[0], rtol=1e-9, atol=1e-9)
+    for function in (objective.loss_sums, objective.loss_sums.py_func):
+        sums = sums_of(function, case, w, slack)
+        np.testing.assert_allclose(sums[0], expected[0], rtol=1e-9, atol=1e-9)
         if clear:
-            np.testing.assert_allclose(compiled[1], expected[1])
-            np.testing.assert_allclose(plain[1], expected[1])
+            np.testing.assert_allclose(sums[1], expected[1])
 
 
 def test_rows_just_beyond_the_margin_count_as_possible_losses() -> None:
-    products, signed = np.array([0.5, 1.2, 2.0]), np.array([1.0, -1.0, 1.0])
-    rows = Rows((products * signed)[:, None])
-    starts, sizes = np.array([0, 3]), np.array([1.0, 10.0, 100.0])
-    sums, masses = np.zeros((2, 2))
-    end = starts, 0, 1, 0.4, sizes
-    objective.loss_sums(HINGE, rows.arrays, signed, np.ones(1), *end, sums[:1], masses[:1])
-    objective.loss_sums_of(HINGE, products, np.abs(signed), *end, sums[1:], masses[1:])
-    assert sums.tolist() == [0.5, 0.5]
-    assert masses.tolist() == [11.0, 11.0]
+    products, sizes = np.array([0.5, 1.2, 2.0]), np.array([1.0, 10.0, 100.0])
+    sums, masses = np.zeros((2, 1))
+    starts = np.array([0, 3])
+    objective.loss_sums(HINGE, products, np.ones(3), starts, 0, 1, 0.4, sizes, sums, masses)
+    assert (sums.tolist(), masses.tolist()) == ([0.5], [11.0])
 
 
 @pytest.mark.parametrize("bad", [math.nan, -math.inf])
 def test_a_product_that_is_no_number_is_not_lost(bad: float) -> None:
     sums, masses = np.zeros((2, 1))
     args = np.array([2.0, bad]), np.ones(2), np.array([0, 2]), 0, 1, 0.0, np.ones(2), sums, masses
-    objective.loss_sums_of(HINGE, *args)
+    objective.loss_sums(HINGE, *args)
     assert not math.isfinite(sums[0])
     assert masses[0] == 1.0
 

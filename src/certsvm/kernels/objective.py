@@ -11,46 +11,6 @@ from certsvm.kernels.rows import RowArrays, Vector, add, dot
 
 
 @kernel
-def loss_sums(
-    loss: Loss,
-    rows: RowArrays,
-    signed_weights: Vector,
-    w: Vector,
-    chunk_starts: NDArray[np.int64],
-    first: int,
-    last: int,
-    margin_slack: float,
-    sizes: Vector,
-    sums: Vector,
-    masses: Vector,
-) -> None:
-    """Weighted loss of each chunk of rows, into ``sums[first:last]``.
-
-    Chunk c holds the rows from ``chunk_starts[c]`` to ``chunk_starts[c + 1]``. The chunks do
-    not depend on the number of threads, so neither does their sum.
-
-    ``masses`` gets the sum of ``sizes[k]`` times the steepness of the loss over the rows that may
-    have a loss: those whose product with w is below ``1 + margin_slack``, where the slack bounds
-    the rounding error of a product.
-    """
-    for c in range(first, last):
-        total = 0.0
-        mass = 0.0
-        for k in range(chunk_starts[c], chunk_starts[c + 1]):
-            weight = abs(signed_weights[k])
-            if weight > 0.0:
-                product = dot(rows, k, w)
-                if signed_weights[k] < 0.0:
-                    product = -product
-                # Written so that a NaN product counts as a loss.
-                if not product >= 1.0 + margin_slack:
-                    mass += sizes[k] * steepness(loss, product - margin_slack)
-                    total += weight * loss_value(loss, product)
-        sums[c] = total
-        masses[c] = mass
-
-
-@kernel
 def margins(
     rows: RowArrays, signed_weights: Vector, w: Vector, first: int, last: int, out: Vector
 ) -> None:
@@ -64,15 +24,9 @@ def margins(
 
 @kernel
 def margins_of_two(
-    rows: RowArrays,
-    signed_weights: Vector,
-    v: Vector,
-    w: Vector,
-    first: int,
-    last: int,
-    of_v: Vector,
-    of_w: Vector,
-) -> None:
+    rows: RowArrays, signed_weights: Vector, v: Vector, w: Vector, first: int, last: int,
+    of_v: Vector, of_w: Vector,
+) -> None:  # fmt: skip
     """The ``margins`` of v and of w, in one pass over the rows."""
     for k in range(first, last):
         if signed_weights[k] == 0.0:
@@ -85,23 +39,24 @@ def margins_of_two(
 
 
 @kernel
-def loss_sums_of(
-    loss: Loss,
-    products: Vector,
-    weights: Vector,
-    chunk_starts: NDArray[np.int64],
-    first: int,
-    last: int,
-    margin_slack: float,
-    sizes: Vector,
-    sums: Vector,
-    masses: Vector,
-) -> None:
-    """The results of ``loss_sums``, from known products."""
+def loss_sums(
+    loss: Loss, products: Vector, weights: Vector, chunk_starts: NDArray[np.int64], first: int,
+    last: int, margin_slack: float, sizes: Vector, sums: Vector, masses: Vector,
+) -> None:  # fmt: skip
+    """Weighted loss of each chunk of rows, into ``sums[first:last]``, from the rows' margins.
+
+    Chunk c holds the rows from ``chunk_starts[c]`` to ``chunk_starts[c + 1]``. The chunks do
+    not depend on the number of threads, so neither does their sum.
+
+    ``masses`` gets the sum of ``sizes[k]`` times the steepness of the loss over the rows that may
+    have a loss: those whose product with w is below ``1 + margin_slack``, where the slack bounds
+    the rounding error of a product.
+    """
     for c in range(first, last):
         total = 0.0
         mass = 0.0
         for k in range(chunk_starts[c], chunk_starts[c + 1]):
+            # Written so that a NaN product counts as a loss.
             if weights[k] > 0.0 and not products[k] >= 1.0 + margin_slack:
                 mass += sizes[k] * steepness(loss, products[k] - margin_slack)
                 total += weights[k] * loss_value(loss, products[k])
