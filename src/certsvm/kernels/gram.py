@@ -11,13 +11,9 @@ from certsvm.kernels.rows import CsrRows, RowArrays, Vector, add
 
 @kernel
 def sparse_gram(
-    rows: CsrRows,
-    which: NDArray[np.int64],
-    weights: Vector,
-    first: int,
-    last: int,
+    rows: CsrRows, which: NDArray[np.int64], weights: Vector, first: int, last: int,
     G: NDArray[np.float64],
-) -> None:
+) -> None:  # fmt: skip
     """Add the lower triangle for the rows ``which[first:last]`` to ``G``, row by row."""
     bias_row = G[G.shape[0] - 1]
     for i in range(first, last):
@@ -50,14 +46,9 @@ def scaled_rows(
 
 @kernel
 def sparse_row_products(
-    rows: CsrRows,
-    column_starts: NDArray[np.int64],
-    column_rows: NDArray[Any],
-    column_values: NDArray[np.floating[Any]],
-    first: int,
-    last: int,
-    K: NDArray[np.float64],
-) -> None:
+    rows: CsrRows, column_starts: NDArray[np.int64], column_rows: NDArray[Any],
+    column_values: NDArray[np.floating[Any]], first: int, last: int, K: NDArray[np.float64],
+) -> None:  # fmt: skip
     """Add the lower triangle of x_i.x_k, for the rows i from first to last, to ``K``.
 
     The columns are those of the same matrix, each with its rows in ascending order.
@@ -76,15 +67,9 @@ def sparse_row_products(
 
 @kernel
 def scaled_submatrix(
-    K: NDArray[np.float64],
-    which: NDArray[np.int64],
-    scales: Vector,
-    offset: float,
-    ridge: float,
-    first: int,
-    last: int,
-    out: NDArray[np.float64],
-) -> None:
+    K: NDArray[np.float64], which: NDArray[np.int64], scales: Vector, offset: float, ridge: float,
+    first: int, last: int, out: NDArray[np.float64],
+) -> None:  # fmt: skip
     """The lower triangle of ridge I + (scales_i (K_ij - offset) scales_j) over ``which``.
 
     ``which`` ascends.

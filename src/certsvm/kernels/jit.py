@@ -84,17 +84,18 @@ def row_operation(
     return operation
 
 
-def loss_operation(function: F) -> F:
-    """Let kernels call ``function``, whose first argument is a loss.
+def loss_operation(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """The method of this name of any loss, as a function of the loss for kernels."""
 
-    The method of the same name of the loss's class is compiled.
-    """
+    def operation(loss: Any, /, *arguments: P.args, **none: P.kwargs) -> R:
+        return getattr(loss, method.__name__)(*arguments)  # type: ignore[no-any-return]
 
     def implementation(loss: Any, *arguments: Any) -> Any:
-        return getattr(loss.instance_class, function.__name__)
+        return getattr(loss.instance_class, method.__name__)
 
-    _overload(function, implementation, _OPTIONS)
-    return function
+    operation.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
+    _overload(operation, implementation, _OPTIONS)
+    return operation
 
 
 def _overload(

@@ -80,15 +80,9 @@ def dual_penalties(loss: Loss, alpha: Vector, weights: Vector, C: float, out: Ve
 
 @kernel
 def weighted_sum(
-    rows: RowArrays,
-    signed_weights: Vector,
-    alpha: Vector,
-    first: int,
-    last: int,
-    chunk: int,
-    partial: Vector,
-    out: Vector,
-) -> None:
+    rows: RowArrays, signed_weights: Vector, alpha: Vector, first: int, last: int, chunk: int,
+    partial: Vector, out: Vector,
+) -> None:  # fmt: skip
     """Add alpha_k y_k, for k from first to last, to ``out``; only the sign of the weights counts.
 
     Each chunk of rows is summed into ``partial`` first: an entry then goes through one addition for
