@@ -124,11 +124,3 @@ def test_text_that_could_be_read_beyond_is_refused() -> None:
         array = np.frombuffer(text, dtype=np.uint8)
         parse_lines(array, end, RULES, decimal_tables(), 0, results)
         assert report[0] == libsvm.BAD_BUFFER
-
-
-@given(st.binary(max_size=40) | st.lists(st.sampled_from(list(b"a\n:")), max_size=9).map(bytes))
-def test_surveys_of_bytes(text: bytes) -> None:
-    array = np.frombuffer(text, dtype=np.uint8)
-    assert libsvm.survey(array) == (text.count(b"\n"), text.count(b":"))
-    assert libsvm.first_line_end(array) == text.find(b"\n") + 1
-    assert libsvm.last_line_end(array) == text.rfind(b"\n") + 1

@@ -80,15 +80,6 @@ def test_margins(case: Case, seed: int) -> None:
         np.testing.assert_allclose(both, expected, rtol=1e-12, atol=1e-12)
 
 
-@given(seeds, st.integers(0, 40))
-def test_mix(seed: int, n: int) -> None:
-    x, y = np.random.default_rng(seed).standard_normal((2, n))
-    for function in (objective.mix, objective.mix.py_func):
-        out = x.copy()
-        function(0.3, out, -2.0, y)
-        np.testing.assert_allclose(out, 0.3 * x - 2.0 * y, rtol=1e-12, atol=1e-12)
-
-
 @given(cases(), seeds, st.integers(1, 12))
 def test_sums_of_rows(case: Case, seed: int, chunk: int) -> None:
     problem = case.problem()

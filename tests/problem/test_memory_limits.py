@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from certsvm import LinearSVC, Problem, Rows, bound, compare, fit_stream, train
 from certsvm.problem import memory_limits
-from certsvm.problem.memory_limits import NotEnoughMemoryError, available_memory, require_memory_for
+from certsvm.problem.memory_limits import NotEnoughMemoryError, available_memory
 from certsvm.solvers import SGDs
 from tests.cli.running import run
 from tests.platforms import linux
@@ -92,19 +92,6 @@ def test_every_way_to_train_asks_for_room() -> None:
         bound(np.zeros(X.shape[1]), X, y, C=1.0)
 
 
-@pytest.mark.usefixtures("small_machine")
-def test_many_classes_need_more() -> None:
-    X = sp.csr_matrix(np.eye(20, 40_000))
-    LinearSVC().fit(X, np.arange(20) % 2)
-    with pytest.raises(NotEnoughMemoryError, match="24 vectors"):
-        LinearSVC().fit(sp.csr_matrix(np.eye(20, 60_000)), np.arange(20))
-
-
-def test_unknown_memory_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_limits, "available_memory", lambda: None)
-    require_memory_for(2**40, 100)
-
-
 def test_the_least_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal: 900 kB\nMemAvailable: 300 kB\nSwapFree: 100 kB\n")
@@ -128,3 +115,11 @@ def test_the_least_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert available_memory() == 1500
     meminfo.unlink()
     assert available_memory() == 1500
+
+
+@pytest.mark.usefixtures("small_machine")
+def test_many_classes_need_more() -> None:
+    X = sp.csr_matrix(np.eye(20, 40_000))
+    LinearSVC().fit(X, np.arange(20) % 2)
+    with pytest.raises(NotEnoughMemoryError, match="24 vectors"):
+        LinearSVC().fit(sp.csr_matrix(np.eye(20, 60_000)), np.arange(20))

@@ -59,25 +59,6 @@ def test_other_forms_are_converted(X: Any) -> None:
     np.testing.assert_allclose(Rows(X).squared_norms, [5.0, 25.0])
 
 
-def test_read_only_input() -> None:
-    X = np.eye(3)
-    X.flags.writeable = False
-    assert Rows(X).squared_norms.tolist() == [1, 1, 1]
-
-
-@pytest.mark.parametrize("indices", [[2, 2, 1, 3], [2, 2, 3, 3]])
-def test_repeated_columns_are_added_up_in_a_copy(indices: list[int]) -> None:
-    X = csr(indices=indices)
-    rows = Rows(X)
-    assert rows.squared_norms[0] == 9.0
-    assert X.data.tolist() == [1, 2, 3, 4]
-
-
-def test_repeated_column_that_is_not_adjacent() -> None:
-    X = sp.csr_matrix((np.array([1.0, 5.0, 2.0]), np.array([1, 0, 1]), np.array([0, 3])), (1, 2))
-    assert Rows(X).squared_norms[0] == 34.0
-
-
 @pytest.mark.parametrize(
     "changes",
     [

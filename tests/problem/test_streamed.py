@@ -60,9 +60,3 @@ def test_it_agrees_with_the_problem_in_memory(
     ours, theirs = primal_bound(streamed, w), primal_bound(whole, w)
     assert ours.low <= theirs.high
     assert theirs.low <= ours.high
-
-
-def test_without_factors_all_classes_weigh_the_same() -> None:
-    stream = BlockStream(lambda: [(np.eye(3), np.array(["a", "b", "c"]))], read_ahead=False)
-    (part,) = StreamedProblem(stream, 1).parts()
-    assert part.signed_weights.tolist() == [-1.0, 1.0, -1.0]

@@ -87,10 +87,9 @@ def _of_machine() -> int | None:
     return physical_memory()
 
 
-if sys.platform == "win32":
-
-    def physical_memory() -> int | None:
-        """Bytes of memory that the machine has; None if that is unknown."""
+def physical_memory() -> int | None:
+    """Bytes of memory that the machine has; None if that is unknown."""
+    if sys.platform == "win32":
         import ctypes
 
         kilobytes = ctypes.c_ulonglong()
@@ -98,15 +97,10 @@ if sys.platform == "win32":
             ctypes.byref(kilobytes)
         )
         return 1024 * kilobytes.value if known else None
-
-else:
-
-    def physical_memory() -> int | None:
-        """Bytes of memory that the machine has; None if that is unknown."""
-        with contextlib.suppress(OSError, ValueError):
-            total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-            return total if total > 0 else None
-        return None
+    with contextlib.suppress(OSError, ValueError):
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return total if total > 0 else None
+    return None
 
 
 def _of_cgroups() -> list[int]:
