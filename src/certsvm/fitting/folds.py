@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.held_out_error import HeldOutRows
 from certsvm.fitting.sources import MemorySource, Source
-from certsvm.kernels.held_out_error import products_with
+from certsvm.kernels.objective import products_of
 from certsvm.problem.rows import Vector
 from certsvm.verification.optimum_intervals import RowSizes, row_sizes
 
@@ -84,7 +84,7 @@ class Fold(MemorySource):
             w = w.copy()
             w[self._unoccupied] = 0.0
         out = np.empty(self.test.size)
-        products_with(self.rows.arrays, self.test, w, out)
+        products_of(self.rows.arrays, self.test, w, 0, out.size, out)
         return out
 
 

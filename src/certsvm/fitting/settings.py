@@ -8,8 +8,7 @@ from operator import index
 from pathlib import Path
 
 from certsvm.kernels.losses import HINGE, loss_named
-from certsvm.problem.base import positive_C
-from certsvm.problem.objective import Objective
+from certsvm.problem.objective import Objective, positive_C
 from certsvm.scalars import as_float
 from certsvm.solvers import Solver
 from certsvm.training.loop import require_limits

@@ -15,7 +15,7 @@ from certsvm.parallel import Team
 from certsvm.pass_limits import PassCutError, pass_limits
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
-from certsvm.problem.room import require_room
+from certsvm.problem.memory_limits import require_memory_for
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import SOLVERS, Auto, SmoothedNewton, make_solver
 from certsvm.solvers.base import Options, RunLostError, Solver, Start
@@ -111,7 +111,7 @@ def train(
     max_time = None if max_time is None else float(max_time)
     require_limits(tol, max_iter, max_time)
     _require_trainable(problem, solver)
-    require_room(problem.dimension, solver.n_vectors, getattr(problem, "rows", None))
+    require_memory_for(problem.dimension, solver.n_vectors)
     saved = None if checkpoint is None else _load(problem, solver, checkpoint)
     if saved is not None:
         start = saved.start
