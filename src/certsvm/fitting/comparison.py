@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certsvm.certificates.certificate import percent
+from certsvm.fitting.bound import certify
 from certsvm.fitting.class_weights import classes_of
 from certsvm.fitting.fit_classes import Observer
-from certsvm.fitting.foreign import certify
 from certsvm.fitting.settings import Settings
 from certsvm.markup.html import element, table
 from certsvm.matrices import exact_labels, refuse_masked

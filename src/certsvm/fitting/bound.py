@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -119,74 +120,91 @@ def bound(
     """
     tol = as_float(tol, "tol")
     require_limits(tol, max_iter, None)
-    intercept, intercept_scaling = (
-        None if number is None else as_float(number, "an intercept")
-        for number in (intercept, intercept_scaling)
-    )
-    if not (intercept_scaling is None or intercept_scaling > 0):
-        raise ValueError(f"intercept_scaling must be > 0, got {intercept_scaling!r}")
+    if intercept is not None:
+        intercept = as_float(intercept, "intercept")
+    if intercept_scaling is not None:
+        intercept_scaling = as_float(intercept_scaling, "intercept_scaling")
+        if not intercept_scaling > 0:
+            raise ValueError(f"intercept_scaling must be > 0, got {intercept_scaling!r}")
+        penalize_intercept = True if penalize_intercept is None else penalize_intercept
     refuse_masked(sample_weight=sample_weight)
     labels = exact_labels(y).ravel()
-    names = _fitted(model, "feature_names")
+    X = columns_in_order(X, _fitted(model, "feature_names"))
     model = getattr(model, "best_estimator_", model)
     is_vector = _fitted(model, "coef") is None
     if is_vector:
         classes = np.unique(labels)
-        functions = _function_of_vector(model, classes, intercept or 0.0)
-        minimised = {**_DEFAULTS, "intercept_scaling": 0.0 if intercept is None else 1.0}
+        coefs, intercepts = _weight_vector(model, classes), np.array([intercept or 0.0])
+        factors = np.ones(classes.size)
+        own, known = {**_DEFAULTS, "intercept_scaling": 0.0 if intercept is None else 1.0}, True
+    elif intercept is not None:
+        raise ValueError("a classifier brings its own intercept; leave intercept out")
     else:
-        if intercept is not None:
-            raise ValueError("a classifier brings its own intercept; leave intercept out")
         classes = _fitted(model, "classes")
         if classes is None:
             raise ValueError(f"{type(model).__name__} has no classes_: it is not a classifier")
-        functions = _functions_of(model, len(classes))
-        minimised = _minimised(model, labels.size)
-        X = columns_in_order(X, names)
-    if penalize_intercept is None and intercept_scaling is not None:
-        penalize_intercept = True
+        coefs, intercepts = _linear_functions(model, len(classes))
+        factors = _class_weights(model, len(classes))
+        own, known = _minimised(model, labels.size)
     given = {
         "C": C, "loss": loss, "intercept_scaling": intercept_scaling,
         "penalize_intercept": penalize_intercept,
     }  # fmt: skip
-    asked = {**minimised, **{name: value for name, value in given.items() if value is not None}}
+    asked = {**own, **{name: value for name, value in given.items() if value is not None}}
     if "C" not in asked:
         raise ValueError(f"{type(model).__name__} has no parameter C; pass the C of the problem")
     asked["C"] = positive_C(asked["C"])
+    rho = asked["intercept_scaling"]
     objective = Objective(asked["C"], loss_named(asked["loss"]), asked["penalize_intercept"])
     if not is_vector:
-        _warn_of_other_objective(model, {**asked, **minimised}, asked)
-    rows = Rows(X, intercept_scaling=asked["intercept_scaling"])
+        _warn_of_other_objective(model, {**asked, **own} if known else None, asked)
+    rows = Rows(X, intercept_scaling=rho)
     require_room(rows.dimension, Auto.n_vectors, rows)
     position = positions(classes, labels, rows.n_rows)
-    given_weights = _row_weights(sample_weight, rows.n_rows)
-    factors = np.ones(len(classes)) if is_vector else _class_weights(model, len(classes))
+    row_weights = np.broadcast_to(
+        1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64), rows.n_rows
+    )
+    positive = positive_classes(len(classes))
+    if coefs.shape != (len(positive), rows.n_columns):
+        raise ValueError(f"X has {rows.n_columns} columns, the model weights of {coefs.shape}")
+    if not (np.isfinite(coefs).all() and np.isfinite(intercepts).all()):
+        raise ValueError("the weights must be finite")
+    if rho == 0.0 and intercepts.any():
+        raise ValueError(
+            f"the classifier has an intercept, {intercepts[intercepts != 0.0][0]:g}, but was "
+            "trained without one (fit_intercept=False). Pass intercept_scaling, or "
+            "penalize_intercept=False, too, to measure it with an intercept."
+        )
     certificates = []
-    for positive, coef, b in functions:
-        if coef.shape != (rows.n_columns,):
-            raise ValueError(f"X has {rows.n_columns} columns, the model {coef.size}")
-        if not (np.isfinite(coef).all() and np.isfinite(b)):
-            raise ValueError("the weights must be finite")
-        if b != 0.0 and rows.intercept_scaling == 0.0:
-            raise ValueError(
-                f"the classifier has an intercept, {b:g}, but was trained without one "
-                "(fit_intercept=False). Pass intercept_scaling, or penalize_intercept=False, too, "
-                "to measure it with an intercept."
-            )
-        signs = np.where(position == positive, 1.0, -1.0)
-        weights = weights_in_problem(factors, position, positive, given_weights)
+    for i, coef, b in zip(positive, coefs, intercepts.tolist(), strict=True):
+        signs = np.where(position == i, 1.0, -1.0)
+        weights = weights_in_problem(factors, position, i, row_weights)
         problem = Problem(rows, signs, weights=weights, **objective.keywords)
-        w = problem.weight_vector(coef.astype(np.float64), b)
+        w = problem.weight_vector(coef, b)
         certificates.append(certify(problem, w, tol, max_iter, random_state))
     return certificates[0] if len(certificates) == 1 else certificates
 
 
-Function: TypeAlias = tuple[int, NDArray[Any], float]
-"""Position of a class, coefficients and intercept of its linear function against the rest."""
-
-
 # What is assumed where a model does not tell.
 _DEFAULTS: dict[str, Any] = {"loss": HINGE.name, "penalize_intercept": True}
+
+# Classifiers that minimise an objective of ours if their parameters say so, by package and name,
+# since scikit-learn is not imported here. After partial_fit, our own has no certificates.
+_OURS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "certsvm.LinearSVC": lambda has: True,
+    "sklearn.SVC": lambda has: True,
+    "sklearn.LinearSVC": lambda has: (
+        has.get("penalty", "l2") == "l2" and has.get("multi_class", "ovr") == "ovr"
+    ),
+    # Early stopping leaves rows out. The passive-aggressive rates are no gradient descent.
+    "sklearn.SGDClassifier": lambda has: (
+        has.get("penalty", "l2") == "l2"
+        and has.get("loss") in LOSSES
+        and has.get("alpha", 0.0) > 0
+        and has.get("learning_rate") not in ("pa1", "pa2")
+        and not has.get("early_stopping")
+    ),
+}
 
 
 def _fitted(model: Any, name: str) -> Any:
@@ -196,81 +214,8 @@ def _fitted(model: Any, name: str) -> Any:
     return getattr(model, "feature_names_in_" if name == "feature_names" else f"{name}_", None)
 
 
-def _functions_of(model: Any, n_classes: int) -> list[Function]:
-    """The linear functions of a classifier, one for each class against the rest."""
-    positive = positive_classes(n_classes)
-    coefs = np.atleast_2d(dense(_fitted(model, "coef")))
-    # Between several classes, libsvm's are functions of one against another.
-    if len(coefs) != len(positive) or (hasattr(model, "n_support_") and n_classes > 2):
-        raise ValueError(
-            f"{type(model).__name__} is not one linear function per class against the rest"
-        )
-    # Without an intercept, scikit-learn has a single zero.
-    intercepts = np.broadcast_to(np.ravel(_fitted(model, "intercept")), len(coefs))
-    return [
-        (i, np.ravel(coef), float(b))
-        for i, coef, b in zip(positive, coefs, intercepts, strict=True)
-    ]
-
-
-def _minimised(model: Any, n_rows: int) -> dict[str, Any]:
-    """What a classifier minimised, as far as it tells."""
-    certificates = _fitted(model, "certificates")
-    if certificates:
-        # Parameters may have been changed since fit.
-        names = ("C", "intercept_scaling", *_DEFAULTS)
-        return {name: getattr(certificates[0], name) for name in names}
-    parameters = _parameters(model)
-    if isinstance(model, Model):
-        told = {name: parameters[name] for name in ("C", *_DEFAULTS) if name in parameters}
-        return {**_DEFAULTS, **told, "intercept_scaling": model.intercept_scaling}
-    rho = parameters.get("intercept_scaling", 1.0) if parameters.get("fit_intercept", True) else 0.0
-    # An intercept has a scale where it is penalised like a weight.
-    penalised = parameters.get("penalize_intercept", "intercept_scaling" in parameters)
-    objective = {**_DEFAULTS, "intercept_scaling": rho, "penalize_intercept": penalised}
-    if parameters.get("loss") in LOSSES:
-        objective["loss"] = parameters["loss"]
-        # SGDClassifier minimises alpha/2 |w|^2 plus the mean of the losses.
-        if parameters.get("alpha"):
-            objective["C"] = 1.0 / (float(parameters["alpha"]) * n_rows)
-    if parameters.get("C") is not None:
-        objective["C"] = parameters["C"]
-    return objective
-
-
-def _parameters(model: Any) -> dict[str, Any]:
-    """The parameters of a classifier, as far as it tells."""
-    if isinstance(model, Model):
-        return model.parameters
-    parameters: dict[str, Any] = model.get_params() if hasattr(model, "get_params") else {}
-    return parameters
-
-
-def _is_known(model: Any) -> bool:
-    """Whether a classifier is known to minimise the objective that ``_minimised`` tells."""
-    if _fitted(model, "certificates"):
-        return True
-    parameters = _parameters(model)
-    if isinstance(model, Model):
-        # A model from liblinear has no C, and a loss if its solver minimises one of ours.
-        return not parameters.keys().isdisjoint({"C", "loss"})
-    # By name, since scikit-learn is not imported here.
-    bases = {f"{cls.__module__.split('.')[0]}.{cls.__name__}" for cls in type(model).__mro__}
-    l2 = parameters.get("penalty", "l2") == "l2"
-    if "sklearn.LinearSVC" in bases:
-        return bool(l2 and parameters.get("multi_class", "ovr") == "ovr")
-    if "sklearn.SGDClassifier" in bases:
-        # Early stopping leaves rows out. The passive-aggressive rates are no gradient descent.
-        descends = parameters.get("learning_rate") not in ("pa1", "pa2")
-        all_rows = not parameters.get("early_stopping")
-        ours = parameters.get("loss") in LOSSES and parameters.get("alpha", 0.0) > 0
-        return bool(l2 and ours and descends and all_rows)
-    # After partial_fit, certsvm's classifier has no certificates.
-    return not bases.isdisjoint({"certsvm.LinearSVC", "sklearn.SVC"})
-
-
-def _function_of_vector(model: Any, classes: NDArray[Any], intercept: float) -> list[Function]:
-    """A weight vector as the linear function of the larger of two labels."""
+def _weight_vector(model: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+    """A weight vector as the only row of a matrix, as of a classifier of two classes."""
     if hasattr(model, "fit"):
         raise ValueError(
             f"this {type(model).__name__} has no coef_: pass a fitted linear classifier; of a "
@@ -278,9 +223,79 @@ def _function_of_vector(model: Any, classes: NDArray[Any], intercept: float) -> 
         )
     if classes.size != 2:
         raise ValueError(f"a weight vector separates two classes, y has {classes.size}")
-    w = dense(model).astype(np.float64)
-    # One row of a classifier's coef_ is welcome as it is.
-    return [(1, w[0] if w.shape[:-1] == (1,) else w, intercept)]
+    return np.atleast_2d(np.asarray(dense(model), dtype=np.float64))
+
+
+def _linear_functions(model: Any, n_classes: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Weights and intercepts of a classifier, one row for each class against the rest."""
+    coefs = np.atleast_2d(np.asarray(dense(_fitted(model, "coef")), dtype=np.float64))
+    n_problems = len(positive_classes(n_classes))
+    # Between several classes, libsvm's are functions of one against another.
+    if len(coefs) != n_problems or (hasattr(model, "n_support_") and n_classes > 2):
+        raise ValueError(
+            f"{type(model).__name__} is not one linear function per class against the rest"
+        )
+    # Without an intercept, scikit-learn has a single zero.
+    return coefs, np.broadcast_to(np.ravel(_fitted(model, "intercept")), n_problems)
+
+
+def _minimised(model: Any, n_rows: int) -> tuple[dict[str, Any], bool]:
+    """What a classifier minimised, as far as it tells, and whether that is known to be so."""
+    certificates = _fitted(model, "certificates")
+    if certificates:
+        # Parameters may have been changed since fit.
+        names = ("C", "intercept_scaling", *_DEFAULTS)
+        return {name: getattr(certificates[0], name) for name in names}, True
+    if isinstance(model, Model):
+        has = model.parameters
+        told = {name: has[name] for name in ("C", *_DEFAULTS) if name in has}
+        # A model from liblinear has no C, and a loss if its solver minimises one of ours.
+        known = "C" in has or "loss" in has
+        return {**_DEFAULTS, **told, "intercept_scaling": model.intercept_scaling}, known
+    has = model.get_params() if hasattr(model, "get_params") else {}
+    own: dict[str, Any] = {
+        "loss": has["loss"] if has.get("loss") in LOSSES else HINGE.name,
+        "intercept_scaling": has.get("intercept_scaling", 1.0) * has.get("fit_intercept", True),
+        # An intercept has a scale where it is penalised like a weight.
+        "penalize_intercept": has.get("penalize_intercept", "intercept_scaling" in has),
+    }
+    if has.get("C") is not None:
+        own["C"] = has["C"]
+    elif has.get("loss") in LOSSES and has.get("alpha"):
+        # SGDClassifier minimises alpha/2 |w|^2 plus the mean of the losses.
+        own["C"] = 1.0 / (float(has["alpha"]) * n_rows)
+    bases = {f"{cls.__module__.split('.')[0]}.{cls.__name__}" for cls in type(model).__mro__}
+    return own, any(name in bases and ours(has) for name, ours in _OURS.items())
+
+
+def _warn_of_other_objective(model: Any, own: dict[str, Any] | None, asked: dict[str, Any]) -> None:
+    """Warn unless the model is known to have minimised what is asked about."""
+    problem = Certificate(np.inf, 0.0, 0.0, **asked).problem
+    what = "is not known to minimise an objective of certsvm with its parameters"
+    if own is not None:
+        minimised = Certificate(np.inf, 0.0, 0.0, **own).problem
+        if minimised == problem:
+            return
+        what = f"minimised another objective ({minimised})"
+    warnings.warn(
+        f"{type(model).__name__} {what}. The certificate is about {problem}, and so is the gap: "
+        "a model may be optimal for its own objective and far from optimal for this one.",
+        stacklevel=3,
+    )
+
+
+def _class_weights(model: Any, n_classes: int) -> NDArray[np.float64]:
+    """The factors of a classifier's class weights."""
+    factors = _fitted(model, "class_weight")
+    if factors is not None:
+        return np.asarray(factors, dtype=np.float64)
+    if getattr(model, "class_weight", None) is not None:
+        raise ValueError(
+            f"{type(model).__name__} was trained with class_weight; pass the resulting weights of "
+            "the rows as sample_weight, and instead of the classifier coef_[i] with intercept_[i], "
+            "for the i-th class against the rest"
+        )
+    return np.ones(n_classes)
 
 
 def certify(
@@ -310,38 +325,3 @@ def certify(
         scale=found.scale,
     )  # fmt: skip
     return max(certificate, better, key=lambda c: c.dual - c.dual_rounding)
-
-
-def _warn_of_other_objective(model: Any, minimised: dict[str, Any], asked: dict[str, Any]) -> None:
-    """Warn unless the model is known to have minimised what is asked about."""
-    problem, own = (Certificate(np.inf, 0.0, 0.0, **o).problem for o in (asked, minimised))
-    if not _is_known(model):
-        what = "is not known to minimise an objective of certsvm with its parameters"
-    elif own != problem:
-        what = f"minimised another objective ({own})"
-    else:
-        return
-    warnings.warn(
-        f"{type(model).__name__} {what}. The certificate is about {problem}, and so is the gap: "
-        "a model may be optimal for its own objective and far from optimal for this one.",
-        stacklevel=3,
-    )
-
-
-def _class_weights(model: Any, n_classes: int) -> NDArray[np.float64]:
-    """The factors of a classifier's class weights."""
-    factors = _fitted(model, "class_weight")
-    if factors is not None:
-        return np.asarray(factors, dtype=np.float64)
-    if getattr(model, "class_weight", None) is not None:
-        raise ValueError(
-            f"{type(model).__name__} was trained with class_weight; pass the resulting weights of "
-            "the rows as sample_weight, and instead of the classifier coef_[i] with intercept_[i], "
-            "for the i-th class against the rest"
-        )
-    return np.ones(n_classes)
-
-
-def _row_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
-    given = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    return np.broadcast_to(given, (n_rows,))
