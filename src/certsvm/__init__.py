@@ -51,23 +51,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "Certificate",
-    "History",
-    "LinearSVC",
-    "LinearSVCCV",
-    "Model",
-    "Problem",
-    "Rows",
-    "SupportStatus",
-    "__version__",
-    "bound",
-    "compare",
-    "fit_path",
-    "fit_stream",
-    "train",
-    "verify",
+    "Certificate", "History", "LinearSVC", "LinearSVCCV", "Model", "Problem", "Rows",
+    "SupportStatus", "__version__", "bound", "compare", "fit_path", "fit_stream", "train", "verify",
     "verify_model",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

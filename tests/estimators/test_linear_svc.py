@@ -547,7 +547,7 @@ def test_alpha_is_not_kept_unless_it_is_asked_for() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30_000, 5))
     y = X[:, 0] + rng.standard_normal(30_000) > 0
-    assert LinearSVC(C=0.01, random_state=0).fit(X, y)._warm.alphas == (None,)
+    assert LinearSVC(C=0.01, random_state=0).fit(X, y)._warm.alphas == [None]
     assert LinearSVC(C=0.01, random_state=0, warm_start=True).fit(X, y)._warm.alphas[0] is not None
 
 

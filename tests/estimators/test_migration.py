@@ -44,8 +44,8 @@ def test_dual_chooses_no_optimum(loss: str, binary: Any) -> None:
 @pytest.mark.parametrize(
     ("parameters", "who"),
     [
-        ({"penalty": "l1"}, "scikit-learn's LinearSVC and liblinear .* skglm"),
-        ({"multi_class": "crammer_singer"}, "scikit-learn's LinearSVC and liblinear"),
+        ({"penalty": "l1"}, "scikit-learn's LinearSVC, liblinear .* skglm"),
+        ({"multi_class": "crammer_singer"}, "scikit-learn's LinearSVC, liblinear"),
     ],
 )
 def test_what_there_is_not_is_said_with_who_has_it(parameters: Any, who: str, binary: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import make_classification
 
 from certsvm import LinearSVC
-from certsvm.estimators.warm_start import WarmState, warm_starts
+from certsvm.estimators.warm_start import warm_starts
 from certsvm.fitting.sources import MemorySource
 
 X, y = make_classification(n_samples=120, random_state=0)
@@ -59,12 +59,3 @@ def test_arrays_survive_pickling() -> None:
     clf = fitted()
     again = pickle.loads(pickle.dumps(clf))
     np.testing.assert_array_equal(again._warm.alphas[0], clf._warm.alphas[0])
-
-
-def test_what_is_kept_can_be_dropped() -> None:
-    alphas = (np.ones(2), "a tensor", None)
-    state = WarmState(1.0, "hinge", True, 3, alphas, (None, 0.5, None))
-    assert [alpha is None for alpha in state.without_alphas(arrays=False).alphas] == [
-        False, True, True,
-    ]  # fmt: skip
-    assert state.without_alphas().alphas == (None, None, None)

@@ -25,6 +25,5 @@ def rollback(estimator: Any) -> Iterator[None]:
     except BaseException:
         for name in fitted_attributes(estimator):
             delattr(estimator, name)
-        for name, value in before.items():
-            setattr(estimator, name, value)
+        vars(estimator).update(before)
         raise

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import _check_feature_names
 
 from certsvm.certificates.weights import dense
 from certsvm.matrices import refuse_masked
@@ -17,8 +18,8 @@ from certsvm.verification.optimum_intervals import RowSizes, in_single
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from certsvm.estimators.classifier import LinearClassifier
     from certsvm.estimators.linear_svc import LinearSVC
-    from certsvm.estimators.optimum import OptimumMixin
     from certsvm.torch.source import TensorSource
 
 # Rows whose scores are computed at a time.
@@ -42,40 +43,20 @@ def tensor_source(model: LinearSVC, X: Any, y: Any, sample_weight: Any) -> Tenso
 
     refuse_masked(X=X, y=y, sample_weight=sample_weight)
     source = TensorSource(
-        X,
-        y,
-        sample_weight,
-        class_weight=model.class_weight,
-        intercept_scaling=model._rho(),
-        device=model.device,
-    )
+        X, y, sample_weight,
+        class_weight=model.class_weight, intercept_scaling=model._rho(), device=model.device,
+    )  # fmt: skip
     model.n_features_in_ = source.n_columns
     # A data frame's; tensors have none.
     _check_feature_names(model, None if are_tensors(X) else X, reset=True)
     return source
 
 
-def scores_of_tensors(model: OptimumMixin, X: Any) -> Tensor:
-    """X coef' + intercept, in float64, on the device of X."""
+def scores_of(model: LinearClassifier, X: Any) -> Tensor:
+    """X coef' + intercept, in float64, on the device of X: a column for each problem."""
     import torch
 
-    from certsvm.torch.data import as_tensor
-
-    check_is_fitted(model)
-    rows = _rows_of(model, X)
-    coef = as_tensor(dense(model.coef_), rows.device)
-    intercept = as_tensor(model.intercept_, rows.device)
-    scores = torch.empty((rows.shape[0], len(coef)), dtype=torch.float64, device=rows.device)
-    for first in range(0, rows.shape[0], _ROWS_AT_ONCE):
-        part = slice(first, first + _ROWS_AT_ONCE)
-        scores[part] = rows[part].double() @ coef.T + intercept
-    if not bool(torch.isfinite(scores).all()):
-        raise ValueError("Input X contains NaN, or infinity, or values too large to add up")
-    return scores[:, 0] if len(coef) == 1 else scores
-
-
-def _rows_of(model: OptimumMixin, X: Any) -> Tensor:
-    from certsvm.torch.data import float_rows
+    from certsvm.torch.data import as_tensor, float_rows
 
     rows = float_rows(X)
     if rows.ndim != 2 or rows.shape[1] != model.n_features_in_:
@@ -83,40 +64,74 @@ def _rows_of(model: OptimumMixin, X: Any) -> Tensor:
             f"X has shape {tuple(rows.shape)}, but LinearSVC is expecting "
             f"{model.n_features_in_} features as input"
         )
-    return rows
+    coef = as_tensor(dense(model.coef_), rows.device)
+    intercept = as_tensor(model.intercept_, rows.device)
+    scores = torch.empty((len(rows), len(coef)), dtype=torch.float64, device=rows.device)
+    for part in _parts(len(rows)):
+        scores[part] = rows[part].double() @ coef.T + intercept
+    if not bool(torch.isfinite(scores).all()):
+        raise ValueError("Input X contains NaN, or infinity, or values too large to add up")
+    return scores
 
 
-def scores_and_sizes(model: OptimumMixin, X: Any) -> tuple[NDArray[np.float64], RowSizes]:
-    """The scores of rows and their sizes, on the host."""
+def row_sizes(X: Any) -> RowSizes:
+    """The sizes of rows, on the host."""
     import torch
 
-    rows, scores = _rows_of(model, X), scores_of_tensors(model, X)
+    from certsvm.torch.data import float_rows
+
+    rows = float_rows(X)
     squares = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
     counts = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
-    for first in range(0, len(rows), _ROWS_AT_ONCE):
-        part = slice(first, first + _ROWS_AT_ONCE)
+    for part in _parts(len(rows)):
         squares[part] = rows[part].double().square().sum(dim=1)
         counts[part] = (rows[part] != 0).sum(dim=1)
-    columns = scores if scores.ndim == 2 else scores[:, None]
-    return columns.cpu().numpy(), RowSizes(squares.cpu().numpy(), counts.cpu().numpy())
+    return RowSizes(squares.cpu().numpy(), counts.cpu().numpy())
 
 
-def answer(X: Any, values: NDArray[Any]) -> Any:
-    """An array as what X is, where X is."""
-    from certsvm.torch.data import as_tensor, like
-
-    return like(X, as_tensor(values, as_tensor(X).device))
+def _parts(n_rows: int) -> Iterator[slice]:
+    for first in range(0, n_rows, _ROWS_AT_ONCE):
+        yield slice(first, first + _ROWS_AT_ONCE)
 
 
-def end_of_interval(X: Any, ends: NDArray[np.float64], *, upwards: bool) -> Any:
-    """Ends of intervals as what X is, and in the type of its scores: rounded outwards."""
+def rounded(X: Any, values: Any, upwards: bool | None = None) -> Any:
+    """Scores, ends of intervals or statuses as what X is, where X is.
+
+    Of rows in half or single precision, scores are in float32, and ends of intervals are rounded
+    outwards.
+    """
     import torch
 
-    from certsvm.torch.data import as_tensor
+    from certsvm.torch.data import as_tensor, like
 
-    if as_tensor(X).dtype not in (torch.float64, torch.int64):
-        return answer(X, in_single(ends, upwards=upwards))
-    return answer(X, ends)
+    rows = as_tensor(X)
+    if rows.dtype not in (torch.float64, torch.int64):
+        if upwards is not None:
+            values = in_single(values, upwards=upwards)
+        elif isinstance(values, torch.Tensor):
+            values = values.float()
+    return like(X, as_tensor(values, rows.device))
+
+
+def labels(X: Any, classes: NDArray[Any], index: Tensor) -> Any:
+    """Labels at an index: numbers as what X is, others as a NumPy array."""
+    from certsvm.torch.data import as_tensor, like
+
+    if classes.dtype.kind not in "biuf":
+        return classes[index.cpu().numpy()]
+    return like(X, as_tensor(classes, index.device)[index])
+
+
+def score(model: LinearClassifier, X: Any, y: Any, sample_weight: Any) -> float:
+    """The share of rows that are predicted rightly."""
+    from certsvm.torch.data import as_tensor, labels_of, weights_of
+
+    predicted = on_host(model.predict(X))
+    right = as_tensor(predicted == on_host(labels_of(y, len(predicted)))).double()
+    if sample_weight is None:
+        return float(right.mean())
+    weights = weights_of(sample_weight, len(right), right.device)
+    return float((right * weights).sum() / weights.sum())
 
 
 def on_host(values: Any) -> Any:
@@ -127,42 +142,3 @@ def on_host(values: Any) -> Any:
 
     tensor = as_tensor(values)
     return (tensor.double() if tensor.is_floating_point() else tensor).cpu().numpy()
-
-
-def decide(model: LinearSVC, X: Any) -> Any:
-    """Scores of tensors, as what X is; of half precision, in float32."""
-    import torch
-
-    from certsvm.torch.data import as_tensor, like
-
-    scores = scores_of_tensors(model, X)
-    dtype = as_tensor(X).dtype
-    return like(X, scores if dtype in (torch.float64, torch.int64) else scores.float())
-
-
-def predict(model: LinearSVC, X: Any) -> Any:
-    """Labels of tensors: numbers as what X is, others as a NumPy array."""
-    from certsvm.torch.data import as_tensor, like
-
-    scores = scores_of_tensors(model, X)
-    index = (scores > 0).long() if scores.ndim == 1 else scores.argmax(dim=1)
-    if model.classes_.dtype.kind not in "biuf":
-        return model.classes_[index.cpu().numpy()]
-    return like(X, as_tensor(model.classes_, index.device)[index])
-
-
-def score(model: LinearSVC, X: Any, y: Any, sample_weight: Any) -> float:
-    """The share of rows that are predicted rightly."""
-    from certsvm.torch.data import as_tensor, labels_of, weights_of
-
-    predicted = predict(model, X)
-    y = labels_of(y, len(predicted))
-    if isinstance(predicted, np.ndarray):
-        right = as_tensor((predicted == np.asarray(y)).astype(np.float64))
-    else:
-        predicted = as_tensor(predicted)
-        right = (predicted == as_tensor(y, predicted.device)).double()
-    if sample_weight is None:
-        return float(right.mean())
-    weights = weights_of(sample_weight, len(right), right.device)
-    return float((right * weights).sum() / weights.sum())

@@ -132,14 +132,16 @@ def bound(
     X = columns_in_order(X, _fitted(model, "feature_names"))
     model = getattr(model, "best_estimator_", model)
     is_vector = _fitted(model, "coef") is None
+    own: dict[str, Any]
     if is_vector:
         classes = np.unique(labels)
         coefs, intercepts = _weight_vector(model, classes), np.array([intercept or 0.0])
         factors = np.ones(classes.size)
-        own, known = {**_DEFAULTS, "intercept_scaling": 0.0 if intercept is None else 1.0}, True
-    elif intercept is not None:
-        raise ValueError("a classifier brings its own intercept; leave intercept out")
+        rho = 0.0 if intercept is None else 1.0
+        own = {"loss": HINGE.name, "intercept_scaling": rho, "penalize_intercept": True}
     else:
+        if intercept is not None:
+            raise ValueError("a classifier brings its own intercept; leave intercept out")
         classes = _fitted(model, "classes")
         if classes is None:
             raise ValueError(f"{type(model).__name__} has no classes_: it is not a classifier")
@@ -185,13 +187,12 @@ def bound(
     return certificates[0] if len(certificates) == 1 else certificates
 
 
-# What is assumed where a model does not tell.
-_DEFAULTS: dict[str, Any] = {"loss": HINGE.name, "penalize_intercept": True}
-
 # Classifiers that minimise an objective of ours if their parameters say so, by package and name,
 # since scikit-learn is not imported here. After partial_fit, our own has no certificates.
 _OURS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "certsvm.LinearSVC": lambda has: True,
+    # One from liblinear has no C, and a loss if its solver minimises one of ours.
+    "certsvm.Model": lambda has: "C" in has or "loss" in has,
     "sklearn.SVC": lambda has: True,
     "sklearn.LinearSVC": lambda has: (
         has.get("penalty", "l2") == "l2" and has.get("multi_class", "ovr") == "ovr"
@@ -244,15 +245,12 @@ def _minimised(model: Any, n_rows: int) -> tuple[dict[str, Any], bool]:
     certificates = _fitted(model, "certificates")
     if certificates:
         # Parameters may have been changed since fit.
-        names = ("C", "intercept_scaling", *_DEFAULTS)
+        names = ("C", "loss", "intercept_scaling", "penalize_intercept")
         return {name: getattr(certificates[0], name) for name in names}, True
     if isinstance(model, Model):
-        has = model.parameters
-        told = {name: has[name] for name in ("C", *_DEFAULTS) if name in has}
-        # A model from liblinear has no C, and a loss if its solver minimises one of ours.
-        known = "C" in has or "loss" in has
-        return {**_DEFAULTS, **told, "intercept_scaling": model.intercept_scaling}, known
-    has = model.get_params() if hasattr(model, "get_params") else {}
+        has = {"intercept_scaling": model.intercept_scaling, **model.parameters}
+    else:
+        has = model.get_params() if hasattr(model, "get_params") else {}
     own: dict[str, Any] = {
         "loss": has["loss"] if has.get("loss") in LOSSES else HINGE.name,
         "intercept_scaling": has.get("intercept_scaling", 1.0) * has.get("fit_intercept", True),

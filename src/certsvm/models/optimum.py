@@ -69,13 +69,12 @@ class OptimumMixin:
     ``verify_model``.
     """
 
-    def _optimum(self) -> OptimumIntervals:
-        """What the certificates tell."""
-        raise NotImplementedError
+    def _fitted(self, name: str) -> Any:
+        """An attribute of a fitted model: coef, intercept, certificates, classes, class_weight."""
+        return getattr(self, name)
 
-    def _labels_and_weights(self) -> tuple[NDArray[Any], Vector]:
-        """The classes and their weights."""
-        raise NotImplementedError
+    def _optimum(self) -> OptimumIntervals:
+        return OptimumIntervals(*map(self._fitted, ("coef", "intercept", "certificates")))
 
     def _scores_and_sizes(self, X: Any) -> tuple[Array, RowSizes]:
         """The scores of rows in each problem, and the sizes of the rows."""
@@ -229,7 +228,9 @@ class OptimumMixin:
         """
         from certsvm.verification.verify import checked_weights, positions, weights_in_problem
 
-        optimum, (classes, class_weight) = self._optimum(), self._labels_and_weights()
+        optimum, classes, class_weight = (
+            self._optimum(), self._fitted("classes"), self._fitted("class_weight")
+        )  # fmt: skip
         n_problems = optimum.intercept.size
         losses, status = np.zeros(n_problems), np.empty((0, n_problems), dtype=np.int8)
         statuses = [status]
