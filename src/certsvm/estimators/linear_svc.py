@@ -256,29 +256,15 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
     _warm: WarmState
 
     def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: str = "hinge",
-        tol: float = 0.01,
-        solver: str | Solver = "auto",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        penalize_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        device: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-        store_dual: bool = False,
-        checkpoint: str | PathLike[str] | None = None,
-        verbose: int = 0,
-        penalty: str = "l2",
-        dual: bool | str = "auto",
-        multi_class: str = "ovr",
-    ) -> None:
+        self, C: float = 1.0, *, loss: str = "hinge", tol: float = 0.01,
+        solver: str | Solver = "auto", fit_intercept: bool = True, intercept_scaling: float = 1.0,
+        penalize_intercept: bool = True, class_weight: dict[Any, float] | str | None = None,
+        max_iter: int = 1000, max_time: float | None = None, n_jobs: int | None = None,
+        device: Any = None, random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False, store_dual: bool = False,
+        checkpoint: str | PathLike[str] | None = None, verbose: int = 0,
+        penalty: str = "l2", dual: bool | str = "auto", multi_class: str = "ovr",
+    ) -> None:  # fmt: skip
         self.C = C
         self.loss = loss
         self.tol = tol
@@ -340,15 +326,10 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         )
 
     def _fit_source(
-        self,
-        source: Source,
-        solver: Solver,
-        given: dict[str, Any],
-        *,
-        settings: Settings | None = None,
-        start: Sequence[Start] | None = None,
+        self, source: Source, solver: Solver, given: dict[str, Any], *,
+        settings: Settings | None = None, start: Sequence[Start] | None = None,
         stop: threading.Event | None = None,
-    ) -> list[Result]:
+    ) -> list[Result]:  # fmt: skip
         """Train on a source, and set the fitted attributes.
 
         Without ``settings``, they are those of the estimator, and training starts from its last
@@ -404,14 +385,9 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
     @available_if(_learns_online)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        classes: Any = None,
-        sample_weight: Any = None,
-        *,
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *,
         total_samples: int | None = None,
-    ) -> LinearSVC:
+    ) -> LinearSVC:  # fmt: skip
         """Present the rows once, in their order, and go on from there: for streams.
 
         This is SGD as in ``solver="sgd-s"``, one presentation at a time. Nothing is proved: neither

@@ -16,6 +16,7 @@ from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.weights import dense
 from certsvm.fitting.class_weights import positive_classes
+from certsvm.fitting.settings import Settings
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import columns_in_order, exact_labels, refuse_masked
 from certsvm.models.model import Model
@@ -27,7 +28,7 @@ from certsvm.problem.rows import Rows, Vector
 from certsvm.scalars import as_float
 from certsvm.solvers import Auto, Start
 from certsvm.solvers.shared.dual_start import alpha_from_margins
-from certsvm.training.loop import require_limits, train
+from certsvm.training.loop import train
 from certsvm.training.result import INTERRUPTED, Progress
 from certsvm.verification.verify import positions, weights_in_problem
 
@@ -38,20 +39,11 @@ _CLEARLY = 0.9
 
 
 def bound(
-    model: Any,
-    X: Any,
-    y: ArrayLike,
-    *,
-    C: float | None = None,
-    loss: str | None = None,
-    intercept: float | None = None,
-    intercept_scaling: float | None = None,
-    penalize_intercept: bool | None = None,
-    sample_weight: ArrayLike | None = None,
-    tol: float = 0.01,
-    max_iter: int = 100,
-    random_state: int | None = 0,
-) -> Certificate | list[Certificate]:
+    model: Any, X: Any, y: ArrayLike, *, C: float | None = None, loss: str | None = None,
+    intercept: float | None = None, intercept_scaling: float | None = None,
+    penalize_intercept: bool | None = None, sample_weight: ArrayLike | None = None,
+    tol: float = 0.01, max_iter: int = 100, random_state: int | None = 0,
+) -> Certificate | list[Certificate]:  # fmt: skip
     """Prove how close to the optimum a given weight vector is.
 
     J is computed as it is. For L, a feasible dual point is read off the margins and improved by
@@ -118,8 +110,7 @@ def bound(
     >>> certsvm.bound(clf, X, y).relative_gap < 0.5
     True
     """
-    tol = as_float(tol, "tol")
-    require_limits(tol, max_iter, None)
+    tol = Settings(tol=tol, max_iter=max_iter).tol
     if intercept is not None:
         intercept = as_float(intercept, "intercept")
     if intercept_scaling is not None:

@@ -131,22 +131,12 @@ class Comparison:
 
 
 def compare(
-    X: Any,
-    y: ArrayLike,
-    *,
-    solvers: str | Solver | Sequence[str | Solver] | None = None,
-    C: float = 1.0,
-    loss: str = "hinge",
-    tol: float = 0.01,
-    fit_intercept: bool = False,
-    intercept_scaling: float = 1.0,
-    penalize_intercept: bool = True,
-    sample_weight: ArrayLike | None = None,
-    max_iter: int = 1000,
-    max_time: float | None = None,
-    random_state: int | None = 0,
-    observers: Sequence[Observer] = (),
-) -> Comparison:
+    X: Any, y: ArrayLike, *, solvers: str | Solver | Sequence[str | Solver] | None = None,
+    C: float = 1.0, loss: str = "hinge", tol: float = 0.01, fit_intercept: bool = False,
+    intercept_scaling: float = 1.0, penalize_intercept: bool = True,
+    sample_weight: ArrayLike | None = None, max_iter: int = 1000, max_time: float | None = None,
+    random_state: int | None = 0, observers: Sequence[Observer] = (),
+) -> Comparison:  # fmt: skip
     """Train several solvers on the same binary problem.
 
     Kernels are compiled before the clock starts, on a handful of rows.
