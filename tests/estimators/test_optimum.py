@@ -18,7 +18,6 @@ from certsvm import LinearSVC, Model, SupportStatus, fit_stream
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
-from certsvm.storage.fingerprint import Fingerprint
 from tests.exact import ExactOptimum, exact_optimum, exact_rows
 from tests.models.test_optimum import require_true
 from tests.problems import Case, exact
@@ -210,19 +209,6 @@ def test_streams(fitted: Any) -> None:
         clf.stability(iter([(X, y, weights, 0)]))
 
 
-def test_a_model_tells_the_same(fitted: Any) -> None:
-    clf, X, y = fitted
-    model = Model.from_estimator(clf, Fingerprint.of(X, y))
-    close(model.decision_interval(X), clf.decision_interval(X))
-    close(model.coef_interval(), clf.coef_interval())
-    close(model.intercept_interval(), clf.intercept_interval())
-    assert model.stability(X) == clf.stability(X)
-    status = clf.support_status(X, y)
-    np.testing.assert_array_equal(model.support_status(X, y), status)
-    (pair,) = model.decision_interval(iter([(X, y)]))
-    close(pair, clf.decision_interval(X))
-
-
 def test_a_model_of_a_stream() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 4))
@@ -318,23 +304,3 @@ def test_masked_labels_are_refused(fitted: Any) -> None:
     clf, X, y = fitted
     with pytest.raises(ValueError, match="masked"):
         clf.support_status(X, np.ma.array(y, mask=y == 0))
-
-
-def test_more_training_stays_in_the_intervals() -> None:
-    """Other solvers, at 1e-10, on data of some size."""
-    rng = np.random.default_rng(3)
-    X = sp.random(800, 60, density=0.2, random_state=rng, format="csr")
-    y = np.where(X @ rng.standard_normal(60) + 0.3 * rng.standard_normal(800) > 0, "a", "b")
-    for C in (1e-4, 1.0, 100.0):
-        fine = LinearSVC(C, tol=1e-10, solver="newton", max_iter=10_000).fit(X, y)
-        assert fine.certificate_ is not None
-        scores, labels = fine.decision_function(X), fine.predict(X)
-        slack = 2 * math.sqrt(2 * fine.certificate_.gap + 1e-12) * 4
-        for tol in (0.1, 1e-3, 1e-5):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                clf = LinearSVC(C, tol=tol, solver="working-set", random_state=0).fit(X, y)
-            low, high = clf.decision_interval(X)
-            assert (low - slack <= scores).all()
-            assert (scores <= high + slack).all()
-            assert clf.stability(X) <= (clf.predict(X) == labels).mean()

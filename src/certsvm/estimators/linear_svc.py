@@ -28,7 +28,6 @@ from certsvm.estimators import tensors
 from certsvm.estimators.classifier import LinearClassifier
 from certsvm.estimators.rollback import rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
-from certsvm.estimators.warm_start import WarmState, warm_starts
 from certsvm.fitting.class_weights import positive_classes
 from certsvm.fitting.fit_classes import Observer, fit_classes
 from certsvm.fitting.settings import Settings
@@ -37,7 +36,7 @@ from certsvm.kernels.losses import LOSSES, loss_named
 from certsvm.matrices import exact_labels, refuse_changed_labels, refuse_masked
 from certsvm.problem.objective import Objective
 from certsvm.problem.room import require_room
-from certsvm.problem.rows import Rows, split
+from certsvm.problem.rows import Rows, join, split
 from certsvm.scalars import as_float
 from certsvm.solvers import SOLVERS, Solver, Start
 from certsvm.training.history import Histories, History, shown_passes
@@ -253,7 +252,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
     n_samples_seen_: int
     solver_: str
     t_: int
-    _warm: WarmState
+    _ends: list[Start]
 
     def __init__(
         self, C: float = 1.0, *, loss: str = "hinge", tol: float = 0.01,
@@ -336,7 +335,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         solution if ``warm_start`` says so.
         """
         if settings is None:
-            settings, start = self._settings(solver), warm_starts(self, source)
+            settings, start = self._settings(solver), self._starts(source)
         tasks = FitTasks(self, source, given)
         observers: list[Observer] = [tasks]
         if self.verbose:
@@ -459,17 +458,45 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             self.certificate_ = self.certificates_ = None
             for name in ("dual_coef_", "history_"):
                 self.__dict__.pop(name, None)
-            self._warm = WarmState(max(1, round(self.t_ / total)), (), ())
+            end = Start(np.empty(0), max(1, round(self.t_ / total)))
+            self._ends = [end] * len(self.coef_)
         return self
 
     def __getstate__(self) -> dict[str, Any]:
         """All but tensors to go on from: their device may not be there later."""
         state: dict[str, Any] = super().__getstate__()
-        if "_warm" in state:
-            warm = state["_warm"]
-            kept = [a if isinstance(a, np.ndarray) else None for a in warm.alphas]
-            state = {**state, "_warm": replace(warm, alphas=kept)}
+        if "_ends" in state:
+            kept = [
+                replace(end, alpha=end.alpha if isinstance(end.alpha, np.ndarray) else None)
+                for end in state["_ends"]
+            ]
+            state = {**state, "_ends": kept}
         return state
+
+    def _starts(self, source: Source) -> list[Start] | None:
+        """The start of each problem; None if there is no previous solution of the same shape."""
+        if not self.warm_start or not hasattr(self, "_ends"):
+            return None
+        if self.coef_.shape[1] != source.n_columns or not np.array_equal(
+            self.classes_, source.classes
+        ):
+            return None
+        rho, objective = source.intercept_scaling, self._objective()
+        # After partial_fit there are no certificates.
+        proved = self.certificates_[0] if self.certificates_ else None
+        same = proved is not None and (proved.loss, proved.penalize_intercept) == (
+            objective.loss.name, not objective.frees(rho)
+        )  # fmt: skip
+        ratio = objective.C / proved.C if proved is not None and same else 1.0
+        starts = []
+        for coef, intercept, end in zip(
+            dense(self.coef_), self.intercept_.tolist(), self._ends, strict=True
+        ):
+            # The dual variables of another problem may be infeasible in this one.
+            start = replace(end, w=join(coef, intercept, rho))
+            start = start if same else Start(start.w, start.epochs)
+            starts.append(source.scaled_start(start, ratio))
+        return starts
 
     def _rho(self) -> float:
         """Height of the constant column behind the intercept; zero if there is none."""
@@ -522,8 +549,13 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         self.n_iter_ = max(result.passes for result in results)
         self.solver_ = max((result.solver for result in results), key=len)
         self.n_samples_seen_ = source.n_rows
-        self._warm = WarmState.of(results, keep_alpha=self.warm_start)
-        self.t_ = self._warm.epochs * source.n_rows
+        self.t_ = max(result.epochs for result in results) * source.n_rows
+        ends = [result.warm_start or Start(result.w, alpha=result.alpha) for result in results]
+        # Their weights are in coef_ and intercept_, and alpha is a number for each row.
+        self._ends = [
+            Start(np.empty(0), r.epochs, end.alpha if self.warm_start else None, end.smoothing)
+            for r, end in zip(results, ends, strict=True)
+        ]
         self.__dict__.pop("dual_coef_", None)
         if self.store_dual:
             # Where no dual point was accepted, zero is what the bound of zero comes from.

@@ -12,7 +12,7 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
     return {
         name: value
         for name, value in vars(estimator).items()
-        if name == "_warm" or (name.endswith("_") and not name.startswith("_"))
+        if name == "_ends" or (name.endswith("_") and not name.startswith("_"))
     }
 
 
