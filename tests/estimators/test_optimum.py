@@ -156,16 +156,6 @@ def test_values_stored_twice_that_cancel() -> None:
             np.testing.assert_array_equal(ours, theirs)
 
 
-def test_sparse_weights(fitted: Any) -> None:
-    clf, X, y = fitted
-    before = clf.decision_interval(X), clf.coef_interval(), clf.support_status(X, y)
-    clf.sparsify()
-    close(clf.decision_interval(X), before[0])
-    close(clf.coef_interval(), before[1])
-    np.testing.assert_array_equal(clf.support_status(X, y), before[2])
-    clf.densify()
-
-
 def test_weights_count_in_the_share(fitted: Any) -> None:
     _, X, y = fitted
     clf = LinearSVC(0.1, tol=1e-3, solver="dcd", random_state=0).fit(X, y)
@@ -298,9 +288,3 @@ def test_arguments_that_will_not_do(fitted: Any) -> None:
         clf.stability(X)
     with pytest.raises(ValueError, match="NaN"):
         Model.from_estimator(clf).stability(X)
-
-
-def test_masked_labels_are_refused(fitted: Any) -> None:
-    clf, X, y = fitted
-    with pytest.raises(ValueError, match="masked"):
-        clf.support_status(X, np.ma.array(y, mask=y == 0))
