@@ -272,9 +272,9 @@ def test_arguments_that_will_not_do(fitted: Any) -> None:
     clf, X, y = fitted
     with pytest.raises(ValueError, match="was not trained on"):
         clf.support_status(X, y + 1)
-    with pytest.raises(ValueError, match="as many rows"):
+    with pytest.raises(ValueError, match=r"X has \d+ rows"):
         clf.support_status(X, y[:-1])
-    with pytest.raises(ValueError, match="as many rows"):
+    with pytest.raises(ValueError, match=r"X has \d+ rows"):
         clf.support_status(X[:-1], y)
     with pytest.raises(ValueError, match="y is None"):
         clf.support_status(X)

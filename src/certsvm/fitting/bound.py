@@ -18,8 +18,9 @@ from certsvm.certificates.weights import dense
 from certsvm.fitting.class_weights import positive_classes
 from certsvm.fitting.settings import Settings
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
-from certsvm.matrices import columns_in_order, exact_labels, refuse_masked
+from certsvm.matrices import columns_in_order, exact_labels
 from certsvm.models.model import Model
+from certsvm.models.optimum import binary_problems
 from certsvm.problem.base import positive_C
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
@@ -30,7 +31,6 @@ from certsvm.solvers import Auto, Start
 from certsvm.solvers.shared.dual_start import alpha_from_margins
 from certsvm.training.loop import train
 from certsvm.training.result import INTERRUPTED, Progress
-from certsvm.verification.verify import positions, weights_in_problem
 
 # Passes end when L could rise by this share of the accuracy to prove, at most.
 _WORTH_IT = 0.1
@@ -118,7 +118,6 @@ def bound(
         if not intercept_scaling > 0:
             raise ValueError(f"intercept_scaling must be > 0, got {intercept_scaling!r}")
         penalize_intercept = True if penalize_intercept is None else penalize_intercept
-    refuse_masked(sample_weight=sample_weight)
     labels = exact_labels(y).ravel()
     X = columns_in_order(X, _fitted(model, "feature_names"))
     model = getattr(model, "best_estimator_", model)
@@ -153,12 +152,7 @@ def bound(
         _warn_of_other_objective(model, {**asked, **own} if known else None, asked)
     rows = Rows(X, intercept_scaling=rho)
     require_room(rows.dimension, Auto.n_vectors, rows)
-    position = positions(classes, labels, rows.n_rows)
-    row_weights = np.broadcast_to(
-        1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64), rows.n_rows
-    )
-    positive = positive_classes(len(classes))
-    if coefs.shape != (len(positive), rows.n_columns):
+    if coefs.shape != (len(positive_classes(len(classes))), rows.n_columns):
         raise ValueError(f"X has {rows.n_columns} columns, the model weights of {coefs.shape}")
     if not (np.isfinite(coefs).all() and np.isfinite(intercepts).all()):
         raise ValueError("the weights must be finite")
@@ -169,9 +163,8 @@ def bound(
             "penalize_intercept=False, too, to measure it with an intercept."
         )
     certificates = []
-    for i, coef, b in zip(positive, coefs, intercepts.tolist(), strict=True):
-        signs = np.where(position == i, 1.0, -1.0)
-        weights = weights_in_problem(factors, position, i, row_weights)
+    problems = binary_problems(classes, factors, labels, sample_weight, rows.n_rows)
+    for (signs, weights), coef, b in zip(problems, coefs, intercepts.tolist(), strict=True):
         problem = Problem(rows, signs, weights=weights, **objective.keywords)
         w = problem.weight_vector(coef, b)
         certificates.append(certify(problem, w, tol, max_iter, random_state))
