@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from certsvm import LinearSVC, SupportStatus
-from certsvm.estimators.tensors import rounded
+from certsvm.torch.answers import rounded
 from tests.torch.problems import DEVICE, DTYPES, data, host
 
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.weights import dense
-from certsvm.estimators import tensors
+from certsvm.estimators.tensors import answers, are_tensors, on_host
 from certsvm.matrices import checked_csr, exact_labels, refuse_broken
 from certsvm.models.optimum import OptimumMixin
 from certsvm.models.scores import products
@@ -66,8 +66,8 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
     def _scores(self, X: Any) -> Any:
         """Scores in float64, a column for each problem; of tensors, a tensor."""
         check_is_fitted(self)
-        if tensors.are_tensors(X):
-            return tensors.scores_of(self, X)
+        if are_tensors(X):
+            return answers().scores_of(self, X)
         return products(self._validated(X, reset=False), self.coef_) + self.intercept_
 
     def decision_function(self, X: Any) -> Any:
@@ -85,7 +85,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         """
         scores = self._scores(X)
         scores = scores.ravel() if scores.shape[1] == 1 else scores
-        return tensors.rounded(X, scores) if tensors.are_tensors(X) else scores
+        return answers().rounded(X, scores) if are_tensors(X) else scores
 
     def predict(self, X: Any) -> Any:
         """Predict labels.
@@ -102,8 +102,8 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         """
         scores = self._scores(X)
         index = (scores[:, 0] > 0) * 1 if scores.shape[1] == 1 else scores.argmax(1)
-        if tensors.are_tensors(X):
-            return tensors.labels(X, self.classes_, index)
+        if are_tensors(X):
+            return answers().labels(X, self.classes_, index)
         return self.classes_[index]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -123,8 +123,8 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         accuracy : float
             Between 0 and 1.
         """
-        if tensors.are_tensors(X):
-            return tensors.score(self, X, y, sample_weight)
+        if are_tensors(X):
+            return float(answers().score(self, X, y, sample_weight))
         exact_labels(y)
         return float(super().score(X, y, sample_weight))
 
@@ -250,13 +250,13 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         return getattr(self, f"{name}_")
 
     def _scores_and_sizes(self, X: Any) -> tuple[Array, RowSizes]:
-        if tensors.are_tensors(X):
-            return self._scores(X).cpu().numpy(), tensors.row_sizes(X)
+        if are_tensors(X):
+            return self._scores(X).cpu().numpy(), answers().row_sizes(X)
         X = added_up(self._validated(X, reset=False))
         return products(X, self.coef_) + self.intercept_, row_sizes(X)
 
     def _to_host(self, values: Any) -> Any:
-        return tensors.on_host(values)
+        return on_host(values)
 
     def _like(self, X: Any, values: NDArray[Any], *, upwards: bool | None = None) -> Any:
-        return tensors.rounded(X, values, upwards) if tensors.are_tensors(X) else values
+        return answers().rounded(X, values, upwards) if are_tensors(X) else values

@@ -21,13 +21,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
 from certsvm.certificates.weights import dense
-from certsvm.estimators import tensors
 from certsvm.estimators.classifier import LinearClassifier
 from certsvm.estimators.rollback import rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
+from certsvm.estimators.tensors import are_tensors
 from certsvm.fitting.class_weights import positive_classes
 from certsvm.fitting.fit_classes import Observer, fit_classes
 from certsvm.fitting.settings import Settings
@@ -316,8 +316,18 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
         """The data, wherever they are."""
-        if tensors.are_tensors(X) or self.device is not None:
-            return tensors.tensor_source(self, X, y, sample_weight)
+        if are_tensors(X) or self.device is not None:
+            from certsvm.torch.source import TensorSource
+
+            refuse_masked(sample_weight=sample_weight)
+            source = TensorSource(
+                X, y, sample_weight,
+                class_weight=self.class_weight, intercept_scaling=self._rho(), device=self.device,
+            )  # fmt: skip
+            self.n_features_in_ = source.n_columns
+            # A data frame's; tensors have none.
+            _check_feature_names(self, None if are_tensors(X) else X, reset=True)
+            return source
         X, y, weights = self._validate(X, y, sample_weight, reset=True)
         check_classification_targets(y)
         return MemorySource(
