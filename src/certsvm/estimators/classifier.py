@@ -22,7 +22,13 @@ from certsvm.estimators.tensors import answers, are_tensors, on_host
 from certsvm.matrices import checked_csr, exact_labels, refuse_broken
 from certsvm.models.optimum import OptimumMixin
 from certsvm.models.scores import products
-from certsvm.verification.optimum_intervals import Array, RowSizes, added_up, row_sizes
+from certsvm.verification.optimum_intervals import (
+    Array,
+    OptimumIntervals,
+    RowSizes,
+    added_up,
+    row_sizes,
+)
 
 if TYPE_CHECKING:
     from certsvm.models.model import Model
@@ -246,8 +252,11 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         write_page(path, fit_report(**fit_facts(self, X, y)))
 
     def _fitted(self, name: str) -> Any:
-        check_is_fitted(self)
         return getattr(self, f"{name}_")
+
+    def _optimum(self) -> OptimumIntervals:
+        check_is_fitted(self)
+        return super()._optimum()
 
     def _scores_and_sizes(self, X: Any) -> tuple[Array, RowSizes]:
         if are_tensors(X):
