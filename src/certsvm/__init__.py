@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from certsvm.estimators import LinearSVC
     from certsvm.estimators.linear_svc_cv import LinearSVCCV
     from certsvm.estimators.path import fit_path
+    from certsvm.fitting.bound import bound
     from certsvm.fitting.comparison import compare
     from certsvm.fitting.fit_model import fit_stream
-    from certsvm.fitting.foreign import bound
     from certsvm.models import Model
     from certsvm.problem.memory import Problem
     from certsvm.problem.rows import Rows
@@ -41,7 +41,7 @@ _HOMES = {
     "Problem": "certsvm.problem.memory",
     "Rows": "certsvm.problem.rows",
     "SupportStatus": "certsvm.verification.optimum_intervals",
-    "bound": "certsvm.fitting.foreign",
+    "bound": "certsvm.fitting.bound",
     "compare": "certsvm.fitting.comparison",
     "fit_path": "certsvm.estimators.path",
     "fit_stream": "certsvm.fitting.fit_model",
@@ -51,23 +51,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "Certificate",
-    "History",
-    "LinearSVC",
-    "LinearSVCCV",
-    "Model",
-    "Problem",
-    "Rows",
-    "SupportStatus",
-    "__version__",
-    "bound",
-    "compare",
-    "fit_path",
-    "fit_stream",
-    "train",
-    "verify",
+    "Certificate", "History", "LinearSVC", "LinearSVCCV", "Model", "Problem", "Rows",
+    "SupportStatus", "__version__", "bound", "compare", "fit_path", "fit_stream", "train", "verify",
     "verify_model",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,6 @@ from sklearn.svm import SVC
 from sklearn.svm import LinearSVC as LiblinearSVC
 
 from certsvm import LinearSVC
-from certsvm.estimators.warm_start import warm_starts
 from certsvm.fitting.sources import MemorySource
 
 
@@ -49,12 +48,9 @@ def without_penalty(X: Any, y: Any, C: float, loss: str) -> tuple[Any, float]:
     return found.x[:-1], float(found.x[-1])
 
 
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize("solver", ["auto", "working-set", "newton", "smoothed-newton", "dcd"])
+@pytest.mark.parametrize(("solver", "C"), [("auto", 0.01), ("auto", 100.0), ("dcd", 1.0)])
 def test_the_squared_hinge_is_that_of_scikit_learn(solver: str, C: float, binary: Any) -> None:
     X, y = binary
-    if C == 100.0 and solver in ("working-set", "dcd"):
-        pytest.skip("first-order solvers take long there")
     ours = LinearSVC(C=C, loss="squared_hinge", tol=1e-9, solver=solver, max_iter=10_000).fit(X, y)
     theirs = liblinear(X, y, C=C)
     assert ours.certificate_.met
@@ -70,7 +66,7 @@ def test_the_squared_hinge_is_that_of_scikit_learn(solver: str, C: float, binary
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("solver", ["auto", "working-set", "newton", "smoothed-newton", "dcd"])
+@pytest.mark.parametrize("solver", ["auto", "dcd"])
 def test_an_intercept_without_penalty(solver: str, loss: str) -> None:
     X, y = make_classification(300, 8, weights=[0.8], flip_y=0.1, random_state=1)
     # Away from the origin, the penalty on the intercept makes a difference.
@@ -120,17 +116,6 @@ def test_weights_classes_and_heights_of_the_intercept(binary: Any) -> None:
     assert [c.loss for c in ours.certificates_ or []] == ["squared_hinge"] * 3
 
 
-def test_the_dual_point_of_the_squared_hinge(binary: Any) -> None:
-    X, y = binary
-    C = 2.0
-    clf = LinearSVC(C=C, loss="squared_hinge", tol=1e-10, store_dual=True).fit(X, y)
-    signs = np.where(y == 1, 1.0, -1.0)
-    expected = 2.0 * C * np.maximum(0.0, 1.0 - signs * clf.decision_function(X))
-    np.testing.assert_allclose(clf.dual_coef_[0], expected, atol=1e-3)
-    # There is no upper end.
-    assert clf.dual_coef_.max() > C
-
-
 def test_solvers_for_the_hinge_refuse_its_square(binary: Any) -> None:
     with pytest.raises(ValueError, match=r"'sgd-s' needs the hinge loss, not.*'dcd'"):
         LinearSVC(loss="squared_hinge", solver="sgd-s").fit(*binary)
@@ -161,30 +146,14 @@ def test_partial_fit_is_for_the_hinge(parameters: Any, reason: str, binary: Any)
 def test_a_warm_start_knows_for_which_loss_its_dual_point_is(solver: str, binary: Any) -> None:
     X, y = binary
     clf = LinearSVC(C=0.5, loss="squared_hinge", tol=1e-6, warm_start=True, solver=solver)
-    clf.fit(X, y)
-    source = MemorySource(X, y, intercept_scaling=1.0)
-    (same,) = warm_starts(clf, source) or []
-    assert same.alpha is not None
-    again = clone(clf).fit(X, y)
-    passes = again.n_iter_
-    assert again.fit(X, y).n_iter_ <= passes
-    clf.set_params(loss="hinge")
-    (other,) = warm_starts(clf, source) or []
-    assert (other.alpha, other.smoothing) == (None, None)
-    np.testing.assert_array_equal(other.w, np.append(clf.coef_, clf.intercept_))
-    cold = LinearSVC(C=0.5, tol=1e-6, solver=solver).fit(X, y)
-    warm = pickle.loads(pickle.dumps(clf)).fit(X, y)
-    assert warm.certificate_.met
-    assert warm.certificate_.loss == "hinge"
-    assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-6)
-    clf.set_params(loss="squared_hinge", penalize_intercept=False)
-    (free,) = warm_starts(clf, source) or []
-    assert free.alpha is None
-    assert clf.fit(X, y).certificate_.met
-
-
-def test_what_was_fitted_stays_what_it_is(binary: Any) -> None:
-    clf = LinearSVC(loss="squared_hinge").fit(*binary)
-    clf.set_params(loss="hinge")
-    assert clf.certificate_.loss == "squared_hinge"
-    assert "loss='squared_hinge'" in repr(LinearSVC(loss="squared_hinge"))
+    passes = clf.fit(X, y).n_iter_
+    assert clf.fit(X, y).n_iter_ <= passes
+    for objective in ({"loss": "hinge"}, {"penalize_intercept": False}):
+        (start,) = clf.set_params(**objective)._starts(MemorySource(X, y, intercept_scaling=1.0))
+        assert (start.alpha, start.smoothing) == (None, None)
+        np.testing.assert_array_equal(start.w, np.append(clf.coef_, clf.intercept_))
+        cold = clone(clf).fit(X, y)
+        warm = pickle.loads(pickle.dumps(clf)).fit(X, y)
+        assert warm.certificate_.met
+        assert warm.certificate_.problem == cold.certificate_.problem
+        assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-6)

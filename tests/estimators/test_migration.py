@@ -44,8 +44,8 @@ def test_dual_chooses_no_optimum(loss: str, binary: Any) -> None:
 @pytest.mark.parametrize(
     ("parameters", "who"),
     [
-        ({"penalty": "l1"}, "scikit-learn's LinearSVC and liblinear .* skglm"),
-        ({"multi_class": "crammer_singer"}, "scikit-learn's LinearSVC and liblinear"),
+        ({"penalty": "l1"}, "scikit-learn's LinearSVC, liblinear .* skglm"),
+        ({"multi_class": "crammer_singer"}, "scikit-learn's LinearSVC, liblinear"),
     ],
 )
 def test_what_there_is_not_is_said_with_who_has_it(parameters: Any, who: str, binary: Any) -> None:
@@ -57,15 +57,7 @@ def test_what_there_is_not_is_said_with_who_has_it(parameters: Any, who: str, bi
     LinearSVC(penalty="l2", multi_class="ovr").fit(*binary)
 
 
-@pytest.mark.parametrize(
-    "parameters", [{"penalty": "l3"}, {"dual": "maybe"}, {"multi_class": "ovo"}]
-)
-def test_values_that_make_no_sense(parameters: Any, binary: Any) -> None:
-    with pytest.raises(ValueError, match=f"The '{next(iter(parameters))}' parameter of LinearSVC"):
-        LinearSVC(**parameters).fit(*binary)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("class_weight", [{0: 2.0, 1: 5.0, 2: 0.5}, "balanced"])
 def test_class_weights_are_those_of_liblinear(n_classes: int, loss: str, class_weight: Any) -> None:

@@ -18,7 +18,6 @@ from certsvm import LinearSVC, Model, SupportStatus, fit_stream
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
-from certsvm.storage.fingerprint import Fingerprint
 from tests.exact import ExactOptimum, exact_optimum, exact_rows
 from tests.models.test_optimum import require_true
 from tests.problems import Case, exact
@@ -157,16 +156,6 @@ def test_values_stored_twice_that_cancel() -> None:
             np.testing.assert_array_equal(ours, theirs)
 
 
-def test_sparse_weights(fitted: Any) -> None:
-    clf, X, y = fitted
-    before = clf.decision_interval(X), clf.coef_interval(), clf.support_status(X, y)
-    clf.sparsify()
-    close(clf.decision_interval(X), before[0])
-    close(clf.coef_interval(), before[1])
-    np.testing.assert_array_equal(clf.support_status(X, y), before[2])
-    clf.densify()
-
-
 def test_weights_count_in_the_share(fitted: Any) -> None:
     _, X, y = fitted
     clf = LinearSVC(0.1, tol=1e-3, solver="dcd", random_state=0).fit(X, y)
@@ -208,19 +197,6 @@ def test_streams(fitted: Any) -> None:
         clf.support_status(iter([X]))
     with pytest.raises(ValueError, match="got 4 parts"):
         clf.stability(iter([(X, y, weights, 0)]))
-
-
-def test_a_model_tells_the_same(fitted: Any) -> None:
-    clf, X, y = fitted
-    model = Model.from_estimator(clf, Fingerprint.of(X, y))
-    close(model.decision_interval(X), clf.decision_interval(X))
-    close(model.coef_interval(), clf.coef_interval())
-    close(model.intercept_interval(), clf.intercept_interval())
-    assert model.stability(X) == clf.stability(X)
-    status = clf.support_status(X, y)
-    np.testing.assert_array_equal(model.support_status(X, y), status)
-    (pair,) = model.decision_interval(iter([(X, y)]))
-    close(pair, clf.decision_interval(X))
 
 
 def test_a_model_of_a_stream() -> None:
@@ -296,9 +272,9 @@ def test_arguments_that_will_not_do(fitted: Any) -> None:
     clf, X, y = fitted
     with pytest.raises(ValueError, match="was not trained on"):
         clf.support_status(X, y + 1)
-    with pytest.raises(ValueError, match="as many rows"):
+    with pytest.raises(ValueError, match=r"X has \d+ rows"):
         clf.support_status(X, y[:-1])
-    with pytest.raises(ValueError, match="as many rows"):
+    with pytest.raises(ValueError, match=r"X has \d+ rows"):
         clf.support_status(X[:-1], y)
     with pytest.raises(ValueError, match="y is None"):
         clf.support_status(X)
@@ -312,29 +288,3 @@ def test_arguments_that_will_not_do(fitted: Any) -> None:
         clf.stability(X)
     with pytest.raises(ValueError, match="NaN"):
         Model.from_estimator(clf).stability(X)
-
-
-def test_masked_labels_are_refused(fitted: Any) -> None:
-    clf, X, y = fitted
-    with pytest.raises(ValueError, match="masked"):
-        clf.support_status(X, np.ma.array(y, mask=y == 0))
-
-
-def test_more_training_stays_in_the_intervals() -> None:
-    """Other solvers, at 1e-10, on data of some size."""
-    rng = np.random.default_rng(3)
-    X = sp.random(800, 60, density=0.2, random_state=rng, format="csr")
-    y = np.where(X @ rng.standard_normal(60) + 0.3 * rng.standard_normal(800) > 0, "a", "b")
-    for C in (1e-4, 1.0, 100.0):
-        fine = LinearSVC(C, tol=1e-10, solver="newton", max_iter=10_000).fit(X, y)
-        assert fine.certificate_ is not None
-        scores, labels = fine.decision_function(X), fine.predict(X)
-        slack = 2 * math.sqrt(2 * fine.certificate_.gap + 1e-12) * 4
-        for tol in (0.1, 1e-3, 1e-5):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                clf = LinearSVC(C, tol=tol, solver="working-set", random_state=0).fit(X, y)
-            low, high = clf.decision_interval(X)
-            assert (low - slack <= scores).all()
-            assert (scores <= high + slack).all()
-            assert clf.stability(X) <= (clf.predict(X) == labels).mean()

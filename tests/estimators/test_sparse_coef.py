@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from certsvm import LinearSVC, Model, bound, fit_path, verify
+from certsvm import LinearSVC, bound, verify
 
 
 def hashed(classes: int, dtype: str = "f8") -> tuple[sp.csr_matrix, np.ndarray]:
@@ -87,32 +85,12 @@ def test_certificates(classes: int) -> None:
 
 
 @CLASSES
-def test_files(classes: int, tmp_path: Path) -> None:
-    X, _ = hashed(classes)
-    clf = fitted(classes)
-    coef = clf.coef_
-    model = Model.from_estimator(clf.sparsify())
-    np.testing.assert_array_equal(model.coef, coef)
-    model.save(tmp_path / "model")
-    np.testing.assert_array_equal(Model.load(tmp_path / "model").coef, coef)
-    np.testing.assert_array_equal(model.to_sklearn().predict(X), clf.predict(X))
-
-
-@CLASSES
 def test_learning_goes_on(classes: int) -> None:
     X, y = hashed(classes)
     for how in ({"warm_start": True, "solver": "dcd"}, {}):
         one, other = fitted(classes, **how), fitted(classes, **how).sparsify()
         np.testing.assert_array_equal(other.fit(X, y).coef_, one.fit(X, y).coef_)
         assert other.n_iter_ == one.n_iter_
-
-
-@CLASSES
-def test_streams_go_on(classes: int) -> None:
-    X, y = hashed(classes)
-    one, other = fitted(classes), fitted(classes).sparsify()
-    np.testing.assert_array_equal(other.partial_fit(X, y).coef_, one.partial_fit(X, y).coef_)
-    assert other.t_ == one.t_
 
 
 def test_a_failed_fit_leaves_sparse_weights() -> None:
@@ -125,14 +103,6 @@ def test_a_failed_fit_leaves_sparse_weights() -> None:
         assert clf.coef_ is before
 
 
-def test_paths() -> None:
-    X, y = hashed(2)
-    clf = fitted()
-    expected = [model.coef_ for model in fit_path(clf, X, y, [0.1, 1.0])]
-    for model, coef in zip(fit_path(clf.sparsify(), X, y, [0.1, 1.0]), expected, strict=True):
-        np.testing.assert_array_equal(model.coef_, coef)
-
-
 @pytest.mark.parametrize(
     "copied", [copy.deepcopy, lambda clf: pickle.loads(pickle.dumps(clf))], ids=["copy", "pickle"]
 )
@@ -142,10 +112,3 @@ def test_copies(copied: Any) -> None:
     other = copied(clf)
     assert sp.issparse(other.coef_)
     np.testing.assert_array_equal(other.predict(X), clf.predict(X))
-
-
-def test_display() -> None:
-    clf = fitted().sparsify()
-    assert repr(clf) == "LinearSVC(C=0.1, random_state=0)"
-    assert "LinearSVC" in clf._repr_html_()
-    assert not hasattr(clone(clf), "coef_")

@@ -9,7 +9,6 @@ import pytest
 from sklearn.datasets import make_classification
 
 from certsvm import LinearSVC
-from certsvm.estimators.warm_start import WarmState, warm_starts
 from certsvm.fitting.sources import MemorySource
 
 X, y = make_classification(n_samples=120, random_state=0)
@@ -22,16 +21,16 @@ def fitted(**parameters: object) -> LinearSVC:
 
 def test_another_C_scales_alpha_and_keeps_the_weights() -> None:
     clf = fitted().set_params(C=0.25)
-    (start,) = warm_starts(clf, MemorySource(X, y, intercept_scaling=1.0)) or []
+    (start,) = clf._starts(MemorySource(X, y, intercept_scaling=1.0)) or []
     np.testing.assert_array_equal(start.w[:-1], clf.coef_[0])
     assert start.w[-1] == clf.intercept_[0]
-    np.testing.assert_allclose(start.alpha, 0.25 * clf._warm.alphas[0])
-    assert start.epochs == max(1, round(clf._warm.epochs * 0.25))
+    np.testing.assert_allclose(start.alpha, 0.25 * clf._ends[0].alpha)
+    assert start.epochs == max(1, round(clf._ends[0].epochs * 0.25))
 
 
 def test_another_scaling_of_the_intercept_gives_the_same_function() -> None:
     clf = fitted()
-    (start,) = warm_starts(clf, MemorySource(X, y, intercept_scaling=2.0)) or []
+    (start,) = clf._starts(MemorySource(X, y, intercept_scaling=2.0)) or []
     assert 2.0 * start.w[-1] == pytest.approx(clf.intercept_[0])
 
 
@@ -41,30 +40,21 @@ def test_another_scaling_of_the_intercept_gives_the_same_function() -> None:
     ids=["columns", "labels", "classes"],
 )
 def test_what_does_not_fit_is_not_gone_on_from(source: MemorySource) -> None:
-    assert warm_starts(fitted(), source) is None
+    assert fitted()._starts(source) is None
 
 
 def test_other_rows_take_the_weights_only() -> None:
-    (start,) = warm_starts(fitted(), MemorySource(X[:50], y[:50])) or []
+    (start,) = fitted()._starts(MemorySource(X[:50], y[:50])) or []
     assert start.alpha is None
 
 
 def test_only_on_request() -> None:
     clf = fitted().set_params(warm_start=False)
-    assert warm_starts(clf, MemorySource(X, y)) is None
-    assert warm_starts(LinearSVC(warm_start=True), MemorySource(X, y)) is None
+    assert clf._starts(MemorySource(X, y)) is None
+    assert LinearSVC(warm_start=True)._starts(MemorySource(X, y)) is None
 
 
 def test_arrays_survive_pickling() -> None:
     clf = fitted()
     again = pickle.loads(pickle.dumps(clf))
-    np.testing.assert_array_equal(again._warm.alphas[0], clf._warm.alphas[0])
-
-
-def test_what_is_kept_can_be_dropped() -> None:
-    alphas = (np.ones(2), "a tensor", None)
-    state = WarmState(1.0, "hinge", True, 3, alphas, (None, 0.5, None))
-    assert [alpha is None for alpha in state.without_alphas(arrays=False).alphas] == [
-        False, True, True,
-    ]  # fmt: skip
-    assert state.without_alphas().alphas == (None, None, None)
+    np.testing.assert_array_equal(again._ends[0].alpha, clf._ends[0].alpha)

@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.datasets import make_classification
 
 from certsvm import compare
-from certsvm.solvers import SOLVERS, SGDs, SvmSgd
+from certsvm.solvers import SOLVERS, SvmSgd
 from certsvm.solvers.published.ocas import OCASRun
 
 X, y = make_classification(n_samples=300, n_features=8, flip_y=0.1, random_state=0)
@@ -61,24 +60,9 @@ def test_a_free_intercept_and_rows_sorted_by_class() -> None:
     assert len(compare(X, y, C=0.1, penalize_intercept=False, max_iter=3).results) == 4
 
 
-def test_without_a_dual_solver_the_bound_is_found_afterwards() -> None:
-    comparison = compare(sp.csr_matrix(X), y, solvers=["pegasos"], C=0.1, fit_intercept=True)
-    assert comparison.dual > 0
-    assert comparison.table[0]["accuracy"] < 0.1
-
-
-def test_one_solver_in_two_forms() -> None:
-    comparison = compare(X, y, solvers=["sgd-s", SGDs(windows=0)], C=0.1, max_iter=20)
-    assert list(comparison.results) == ["sgd-s", "sgd-s(windows=0)"]
-
-
 def test_a_rate_that_suits_the_whole_is_not_refused_on_a_few_rows() -> None:
     comparison = compare(X, y, solvers=[SvmSgd(eta_0=5.0)], C=0.1, max_iter=3)
     assert list(comparison.results) == ["svmsgd(eta_0=5.0)"]
-
-
-def test_one_solver_by_its_name() -> None:
-    assert list(compare(X, y, solvers="dcd", C=0.01).results) == ["dcd"]
 
 
 def test_errors() -> None:

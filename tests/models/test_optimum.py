@@ -17,7 +17,7 @@ from certsvm.problem.rows import split
 from certsvm.solvers import DCD, Newton
 from certsvm.training.loop import train
 from certsvm.training.result import Result
-from certsvm.verification.optimum_intervals import OptimumIntervals, SupportStatus, row_sizes
+from certsvm.verification.optimum_intervals import SupportStatus, row_sizes
 from tests.exact import ExactOptimum, exact_optimum
 from tests.problems import Case, exact
 from tests.verification.test_optimum_intervals import hard_cases
@@ -26,20 +26,15 @@ from tests.verification.test_optimum_intervals import hard_cases
 class Teller(OptimumMixin):
     """What a weight vector and its certificate tell."""
 
+    classes, class_weight = np.array([-1.0, 1.0]), np.ones(2)
+
     def __init__(self, w: Any, rho: float, certificates: list[Certificate] | None) -> None:
-        self.coef, self.intercept = split(w, rho)
+        coef, intercept = split(w, rho)
+        self.coef, self.intercept = coef[np.newaxis], np.array([intercept])
         self.certificates = certificates
 
-    def _optimum(self) -> OptimumIntervals:
-        return OptimumIntervals(
-            self.coef[np.newaxis], np.array([self.intercept]), self.certificates
-        )
-
-    def _labels_and_weights(self) -> Any:
-        return np.array([-1.0, 1.0]), np.ones(2)
-
     def _scores_and_sizes(self, X: Any) -> Any:
-        return (X @ self.coef + self.intercept)[:, np.newaxis], row_sizes(X)
+        return X @ self.coef.T + self.intercept, row_sizes(X)
 
 
 def statuses(case: Case, result: Result, blocks: int = 1) -> Any:

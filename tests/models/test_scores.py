@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from certsvm.models import scores
-from certsvm.models.scores import linear_scores, products
+from certsvm.models.scores import linear_scores
 from tests.models.test_model import small
 
 rows = hnp.arrays(np.float64, (5, 3), elements=st.integers(-9, 9).map(float))
@@ -57,22 +56,3 @@ def test_rows_that_cannot_be_scored() -> None:
     broken.indices[0] = 1_000_000_000
     with pytest.raises(ValueError, match="broken CSR matrix: it has an index of 1000000000"):
         small().predict(broken)
-
-
-@given(
-    n=st.integers(0, 30), classes=st.integers(1, 3), dtype=st.sampled_from(["f4", "f8"]),
-    form=st.sampled_from([np.asarray, sp.csr_matrix, sp.csr_array]),
-    weights=st.sampled_from([np.asarray, sp.csr_matrix]),
-)  # fmt: skip
-def test_scores_are_those_of_float64(
-    n: int, classes: int, dtype: str, form: Any, weights: Any
-) -> None:
-    rng = np.random.default_rng(n)
-    X = rng.standard_normal((n, 4)).astype(dtype)
-    coef = rng.standard_normal((classes, 4))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scores, "_ROWS_AT_ONCE", 7)
-        values = products(form(X), weights(coef))
-    assert isinstance(values, np.ndarray)
-    assert values.dtype == np.float64
-    np.testing.assert_allclose(values, X.astype(np.float64) @ coef.T, rtol=1e-12, atol=1e-12)

@@ -320,10 +320,10 @@ def test_an_interruption_leaves_true_certificates(
 
 def test_alpha_does_not_stay_on_the_device_unless_it_is_asked_for() -> None:
     X, y = data(classes=3)
-    assert LinearSVC().fit(X, y)._warm.alphas == (None,) * 3
-    assert isinstance(LinearSVC(warm_start=True).fit(X, y)._warm.alphas[0], torch.Tensor)
+    assert [end.alpha for end in LinearSVC().fit(X, y)._ends] == [None] * 3
+    assert isinstance(LinearSVC(warm_start=True).fit(X, y)._ends[0].alpha, torch.Tensor)
     for model in fit_path(LinearSVC(), X, y, [0.1, 1.0]):
-        assert model._warm.alphas == (None,) * 3
+        assert [end.alpha for end in model._ends] == [None] * 3
 
 
 def test_scores_of_what_does_not_fit_together() -> None:

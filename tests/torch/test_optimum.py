@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from certsvm import LinearSVC, SupportStatus
-from certsvm.estimators.tensors import end_of_interval
+from certsvm.torch.answers import rounded
 from tests.torch.problems import DEVICE, DTYPES, data, host
 
 
@@ -68,8 +68,8 @@ def test_wrong_columns() -> None:
 def test_ends_are_rounded_outwards() -> None:
     single = torch.zeros((1, 1), dtype=torch.float32, device=DEVICE)
     ends = np.array([1.0 + 1e-12, -1.0 - 1e-12, 1e60, -1e60, 0.25, np.inf, -np.inf, 1e-60])
-    low = end_of_interval(single, ends, upwards=False)
-    high = end_of_interval(single, ends, upwards=True)
+    low = rounded(single, ends, upwards=False)
+    high = rounded(single, ends, upwards=True)
     assert low.dtype == high.dtype == torch.float32
     assert (host(low) <= ends).all()
     assert (host(high) >= ends).all()

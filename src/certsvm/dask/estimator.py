@@ -100,26 +100,14 @@ class LinearSVC(LocalLinearSVC):
     traffic_: Traffic
 
     def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: str = "hinge",
-        tol: float = 0.01,
-        solver: str | Solver = "auto",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        penalize_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        store_dual: bool = False,
-        checkpoint: str | PathLike[str] | None = None,
-        verbose: int = 0,
-        client: Client | None = None,
-        deadline: float = 60.0,
-        recheck: bool = True,
-    ) -> None:
+        self, C: float = 1.0, *, loss: str = "hinge", tol: float = 0.01,
+        solver: str | Solver = "auto", fit_intercept: bool = True, intercept_scaling: float = 1.0,
+        penalize_intercept: bool = True, class_weight: dict[Any, float] | str | None = None,
+        max_iter: int = 1000, max_time: float | None = None,
+        random_state: int | np.random.RandomState | None = None, store_dual: bool = False,
+        checkpoint: str | PathLike[str] | None = None, verbose: int = 0,
+        client: Client | None = None, deadline: float = 60.0, recheck: bool = True,
+    ) -> None:  # fmt: skip
         super().__init__(
             C, loss=loss, tol=tol, solver=solver, fit_intercept=fit_intercept,
             intercept_scaling=intercept_scaling, penalize_intercept=penalize_intercept,
@@ -127,9 +115,7 @@ class LinearSVC(LocalLinearSVC):
             random_state=random_state, store_dual=store_dual, checkpoint=checkpoint,
             verbose=verbose,
         )  # fmt: skip
-        self.client = client
-        self.deadline = deadline
-        self.recheck = recheck
+        self.client, self.deadline, self.recheck = client, deadline, recheck
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
@@ -225,7 +211,6 @@ class LinearSVC(LocalLinearSVC):
         scores : array of shape (n_samples,) or (n_samples, n_classes)
             A Dask array if X is a Dask collection.
         """
-        check_is_fitted(self)
         return self._lazily(X, "decision_function")
 
     def predict(self, X: Any) -> Any:
@@ -241,7 +226,6 @@ class LinearSVC(LocalLinearSVC):
         labels : array of shape (n_samples,)
             A Dask array if X is a Dask collection.
         """
-        check_is_fitted(self)
         return self._lazily(X, "predict")
 
     def decision_interval(self, X: Any) -> Any:
@@ -257,7 +241,6 @@ class LinearSVC(LocalLinearSVC):
         low, high : array of shape (n_samples,) or (n_samples, n_classes)
             Dask arrays if X is a Dask collection.
         """
-        check_is_fitted(self)
         ends = self._lazily(X, "decision_interval")
         if not hasattr(X, "dask"):
             return ends
@@ -279,7 +262,6 @@ class LinearSVC(LocalLinearSVC):
         share : float or Dask scalar
             From 0 to 1.
         """
-        check_is_fitted(self)
         if not hasattr(X, "dask"):
             return super().stability(X, sample_weight)
         sure = self._lazily(X, "stability")
@@ -343,6 +325,8 @@ class LinearSVC(LocalLinearSVC):
         return float(share.compute(scheduler=self.client))
 
     def _lazily(self, X: Any, method: str) -> Any:
+        """What a method answers; for a collection, when it is computed."""
+        check_is_fitted(self)
         if isinstance(X, list | tuple) and any(hasattr(block, "dask") for block in X):
             raise TypeError(
                 f"{method} takes a Dask array or data frame, or rows in memory, not a list of "
@@ -353,16 +337,11 @@ class LinearSVC(LocalLinearSVC):
         if hasattr(X, "columns"):
             self._check_names(list(X.columns))
         rows = X.to_dask_array() if hasattr(X, "to_dask_array") else X
-        shape: dict[str, Any] = {"drop_axis": 1}
-        if method == "decision_interval":
-            shape = {"chunks": (rows.chunks[0], (2 * len(self.intercept_),))}
-        elif method == "decision_function" and len(self.classes_) > 2:
-            shape = {"chunks": (rows.chunks[0], (len(self.classes_),))}
-        dtypes = {"predict": self.classes_.dtype, "stability": np.dtype(np.bool_)}
-        dtype = dtypes.get(method, np.dtype(np.float64))
-        return rows.map_blocks(
-            _apply, self._local(), method, dtype=dtype, meta=np.zeros((0,), dtype=dtype), **shape
-        )
+        local = self._local()
+        meta = _apply(np.empty((0, self.n_features_in_)), local, method)
+        one = meta.ndim == 1
+        shape = {"drop_axis": 1} if one else {"chunks": (rows.chunks[0], meta.shape[1:])}
+        return rows.map_blocks(_apply, local, method, dtype=meta.dtype, meta=meta, **shape)
 
     def _check_names(self, columns: list[Any]) -> None:
         """Raise unless the columns are those seen in ``fit``, in the same order."""
@@ -383,12 +362,8 @@ class LinearSVC(LocalLinearSVC):
 
 def _apply(block: Any, local: LocalLinearSVC, method: str) -> Any:
     """What a method answers to a block; of intervals the ends side by side, or which are sure."""
-    n_problems = len(local.intercept_)
     if block.shape[0] == 0:
-        width = 2 * n_problems if method == "decision_interval" else n_problems
-        shape = (0,) if width == 1 or method in ("predict", "stability") else (0, width)
-        dtypes = {"predict": local.classes_.dtype, "stability": np.dtype(np.bool_)}
-        return np.zeros(shape, dtype=dtypes.get(method, np.dtype(np.float64)))
+        return _apply(np.zeros((1, local.n_features_in_)), local, method)[:0]
     if method == "stability":
         return unflippable(*local.decision_interval(block))
     if method == "decision_interval":

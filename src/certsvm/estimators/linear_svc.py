@@ -5,44 +5,38 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn import config_context
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
-from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.weights import dense
-from certsvm.estimators import tensors
-from certsvm.estimators.optimum import OptimumMixin
-from certsvm.estimators.reporting import ReportMixin
+from certsvm.estimators.classifier import LinearClassifier
 from certsvm.estimators.rollback import rollback
-from certsvm.estimators.scores import rows_to_score, safe_to_read, to_numpy
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
-from certsvm.estimators.sparse_coef import SparseCoefMixin
-from certsvm.estimators.to_model import ModelMixin
-from certsvm.estimators.warm_start import WarmState, warm_starts
+from certsvm.estimators.tensors import are_tensors
 from certsvm.fitting.class_weights import positive_classes
 from certsvm.fitting.fit_classes import Observer, fit_classes
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source
 from certsvm.kernels.losses import LOSSES, loss_named
 from certsvm.matrices import exact_labels, refuse_changed_labels, refuse_masked
-from certsvm.models.scores import products
 from certsvm.problem.memory_limits import require_memory_for
 from certsvm.problem.objective import Objective
-from certsvm.problem.rows import Rows, split
+from certsvm.problem.rows import Rows, join, split
 from certsvm.scalars import as_float
 from certsvm.solvers import SOLVERS, Solver, Start
 from certsvm.training.history import Histories, History, shown_passes
@@ -57,10 +51,7 @@ def _learns_online(estimator: Any) -> bool:
     return True
 
 
-class LinearSVC(
-    CallbackSupportMixin, SparseCoefMixin, OptimumMixin, ModelMixin, ReportMixin, ClassifierMixin,
-    BaseEstimator,
-):  # fmt: skip
+class LinearSVC(CallbackSupportMixin, LinearClassifier):
     """Linear support vector classifier that proves how close to the optimum it is.
 
     Minimises the hinge loss, or its square, with an L2 penalty,
@@ -256,44 +247,24 @@ class LinearSVC(
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
     }
 
-    coef_: NDArray[np.float64] | sp.csr_matrix
-    intercept_: NDArray[np.float64]
-    classes_: NDArray[Any]
-    class_weight_: NDArray[np.float64]
-    certificate_: Certificate | None
-    certificates_: list[Certificate] | None
     history_: History | Histories
     dual_coef_: NDArray[np.float64]
     n_iter_: int
     n_samples_seen_: int
     solver_: str
     t_: int
-    _warm: WarmState
+    _ends: list[Start]
 
     def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: str = "hinge",
-        tol: float = 0.01,
-        solver: str | Solver = "auto",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        penalize_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        device: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-        store_dual: bool = False,
-        checkpoint: str | PathLike[str] | None = None,
-        verbose: int = 0,
-        penalty: str = "l2",
-        dual: bool | str = "auto",
-        multi_class: str = "ovr",
-    ) -> None:
+        self, C: float = 1.0, *, loss: str = "hinge", tol: float = 0.01,
+        solver: str | Solver = "auto", fit_intercept: bool = True, intercept_scaling: float = 1.0,
+        penalize_intercept: bool = True, class_weight: dict[Any, float] | str | None = None,
+        max_iter: int = 1000, max_time: float | None = None, n_jobs: int | None = None,
+        device: Any = None, random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False, store_dual: bool = False,
+        checkpoint: str | PathLike[str] | None = None, verbose: int = 0,
+        penalty: str = "l2", dual: bool | str = "auto", multi_class: str = "ovr",
+    ) -> None:  # fmt: skip
         self.C = C
         self.loss = loss
         self.tol = tol
@@ -314,13 +285,6 @@ class LinearSVC(
         self.penalty = penalty
         self.dual = dual
         self.multi_class = multi_class
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        # array_api_support would promise more than answers in kind: attributes on the device of X,
-        # and no answers elsewhere. Ours are on the host, for verification, files and other data.
-        return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
@@ -353,8 +317,18 @@ class LinearSVC(
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
         """The data, wherever they are."""
-        if tensors.are_tensors(X) or self.device is not None:
-            return tensors.tensor_source(self, X, y, sample_weight)
+        if are_tensors(X) or self.device is not None:
+            from certsvm.torch.source import TensorSource
+
+            refuse_masked(sample_weight=sample_weight)
+            source = TensorSource(
+                X, y, sample_weight,
+                class_weight=self.class_weight, intercept_scaling=self._rho(), device=self.device,
+            )  # fmt: skip
+            self.n_features_in_ = source.n_columns
+            # A data frame's; tensors have none.
+            _check_feature_names(self, None if are_tensors(X) else X, reset=True)
+            return source
         X, y, weights = self._validate(X, y, sample_weight, reset=True)
         check_classification_targets(y)
         return MemorySource(
@@ -362,22 +336,17 @@ class LinearSVC(
         )
 
     def _fit_source(
-        self,
-        source: Source,
-        solver: Solver,
-        given: dict[str, Any],
-        *,
-        settings: Settings | None = None,
-        start: Sequence[Start] | None = None,
+        self, source: Source, solver: Solver, given: dict[str, Any], *,
+        settings: Settings | None = None, start: Sequence[Start] | None = None,
         stop: threading.Event | None = None,
-    ) -> list[Result]:
+    ) -> list[Result]:  # fmt: skip
         """Train on a source, and set the fitted attributes.
 
         Without ``settings``, they are those of the estimator, and training starts from its last
         solution if ``warm_start`` says so.
         """
         if settings is None:
-            settings, start = self._settings(solver), warm_starts(self, source)
+            settings, start = self._settings(solver), self._starts(source)
         tasks = FitTasks(self, source, given)
         observers: list[Observer] = [tasks]
         if self.verbose:
@@ -412,31 +381,23 @@ class LinearSVC(
                 "checkpoint cannot be combined with warm starts (warm_start=True, fit_path): it "
                 "would replace the solution to start from."
             )
+        seed = self.random_state
+        if not isinstance(seed, Integral):
+            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         return Settings(
-            C=as_float(self.C, "C"),
-            loss=self.loss,
-            penalize_intercept=self.penalize_intercept,
-            tol=as_float(self.tol, "tol"),
-            solver=solver,
-            max_iter=self.max_iter,
-            max_time=self.max_time,
-            seed=self._seed(),
+            C=self.C, loss=self.loss, penalize_intercept=self.penalize_intercept, tol=self.tol,
+            solver=solver, max_iter=self.max_iter, max_time=self.max_time, seed=seed,
             n_jobs=effective_n_jobs(self.n_jobs),
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             keep_alpha=self.store_dual or (self.warm_start and solver.warm_starts_from_alpha),
-        )
+        )  # fmt: skip
 
     @available_if(_learns_online)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        classes: Any = None,
-        sample_weight: Any = None,
-        *,
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *,
         total_samples: int | None = None,
-    ) -> LinearSVC:
+    ) -> LinearSVC:  # fmt: skip
         """Present the rows once, in their order, and go on from there: for streams.
 
         This is SGD as in ``solver="sgd-s"``, one presentation at a time. Nothing is proved: neither
@@ -465,118 +426,88 @@ class LinearSVC(
         self : LinearSVC
             With one more batch learned.
         """
-        with rollback(self):
-            return self._partial_fit(X, y, classes, sample_weight, total_samples)
-
-    def _partial_fit(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, total_samples: int | None
-    ) -> LinearSVC:
         from certsvm.fitting.online import OnlineModel
 
-        self._refuse_other_problems()
-        first = not hasattr(self, "classes_")
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        if total_samples is not None and not (
-            isinstance(total_samples, Integral) and total_samples >= 1
-        ):
-            raise ValueError(f"total_samples must be an integer >= 1, got {total_samples!r}")
-        if self.class_weight == "balanced":
-            raise ValueError(
-                "class_weight='balanced' needs all labels at once; for partial_fit, pass a "
-                "dict of weights or use sample_weight"
-            )
-        X, y, weights = self._validate(X, y, sample_weight, reset=first)
-        if first:
-            labels = np.unique(exact_labels(classes))
-            # For each class the weights, and a copy that replaces them.
-            require_memory_for(X.shape[1], 2 * len(positive_classes(labels.size)) + 1)
-            self._begin_stream(labels, X.shape[1])
-        elif classes is not None and not np.array_equal(
-            self.classes_, np.unique(exact_labels(classes))
-        ):
-            raise ValueError(
-                f"classes={classes!r} is not the same as on the first call: {self.classes_!r}"
-            )
-        rows = Rows(X, intercept_scaling=self._rho())
-        self.n_samples_seen_ += rows.n_rows
-        total = self.n_samples_seen_ if total_samples is None else total_samples
-        model = OnlineModel(self.classes_, dense(self.coef_), self.intercept_, self.t_)
-        C_total = self._objective().C * int(total)
-        self.class_weight_ = model.present(rows, y, weights, self.class_weight, C_total)
-        self.coef_, self.intercept_, self.t_ = model.coef, model.intercept, model.t
-        self.n_iter_ = 1
-        self.solver_ = "sgd-s"
-        self._forget_certificates(epochs=max(1, round(self.t_ / total)))
+        with rollback(self):
+            self._refuse_other_problems()
+            first = not hasattr(self, "classes_")
+            if first and classes is None:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+            if total_samples is not None and not (
+                isinstance(total_samples, Integral) and total_samples >= 1
+            ):
+                raise ValueError(f"total_samples must be an integer >= 1, got {total_samples!r}")
+            if self.class_weight == "balanced":
+                raise ValueError(
+                    "class_weight='balanced' needs all labels at once; for partial_fit, pass a "
+                    "dict of weights or use sample_weight"
+                )
+            X, y, weights = self._validate(X, y, sample_weight, reset=first)
+            labels = self.classes_ if classes is None else np.unique(exact_labels(classes))
+            if first:
+                if labels.size < 2:
+                    raise ValueError(f"classes must name at least two classes, got {labels!r}")
+                n_problems, n_columns = len(positive_classes(labels.size)), X.shape[1]
+                # For each class the weights, and a copy that replaces them.
+                require_memory_for(n_columns, 2 * n_problems + 1)
+                self.classes_, self.t_, self.n_samples_seen_ = labels, 0, 0
+                self.coef_ = np.zeros((n_problems, n_columns))
+                self.intercept_ = np.zeros(n_problems)
+            elif not np.array_equal(self.classes_, labels):
+                raise ValueError(
+                    f"classes={classes!r} is not the same as on the first call: {self.classes_!r}"
+                )
+            rows = Rows(X, intercept_scaling=self._rho())
+            self.n_samples_seen_ += rows.n_rows
+            total = self.n_samples_seen_ if total_samples is None else int(total_samples)
+            model = OnlineModel(self.classes_, dense(self.coef_), self.intercept_, self.t_)
+            C_total = self._objective().C * total
+            self.class_weight_ = model.present(rows, y, weights, self.class_weight, C_total)
+            self.coef_, self.intercept_, self.t_ = model.coef, model.intercept, model.t
+            self.n_iter_, self.solver_ = 1, "sgd-s"
+            # What was proved, and known of the dual problem, was about another model.
+            self.certificate_ = self.certificates_ = None
+            for name in ("dual_coef_", "history_"):
+                self.__dict__.pop(name, None)
+            end = Start(np.empty(0), max(1, round(self.t_ / total)))
+            self._ends = [end] * len(self.coef_)
         return self
-
-    def decision_function(self, X: Any) -> Any:
-        """Signed distances to the separating hyperplanes, times the norms of their weights.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        scores : ndarray, or tensor for a tensor, of shape (n_samples,) or (n_samples, n_classes)
-            Positive where the row belongs to ``classes_[1]``, or to the column's class.
-        """
-        if tensors.are_tensors(X):
-            return tensors.decide(self, X)
-        check_is_fitted(self)
-        scores = products(rows_to_score(self, X), self.coef_) + self.intercept_
-        return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> Any:
-        """Predict labels.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        labels : ndarray, or tensor for a tensor and labels that are numbers, of shape (n_samples,)
-            Taken from ``classes_``.
-        """
-        if tensors.are_tensors(X):
-            return tensors.predict(self, X)
-        scores = self.decision_function(X)
-        index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[index]
-        return labels
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows that are predicted rightly, by weight.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
-            The rows.
-        y : array-like or tensor of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like or tensor of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        accuracy : float
-            Between 0 and 1.
-        """
-        if tensors.are_tensors(X):
-            return tensors.score(self, X, y, sample_weight)
-        exact_labels(y)
-        return float(super().score(X, y, sample_weight))
 
     def __getstate__(self) -> dict[str, Any]:
         """All but tensors to go on from: their device may not be there later."""
         state: dict[str, Any] = super().__getstate__()
-        if "_warm" in state:
-            state = {**state, "_warm": state["_warm"].without_alphas(arrays=False)}
+        if "_ends" in state:
+            kept = [
+                replace(end, alpha=end.alpha if isinstance(end.alpha, np.ndarray) else None)
+                for end in state["_ends"]
+            ]
+            state = {**state, "_ends": kept}
         return state
+
+    def _starts(self, source: Source) -> list[Start] | None:
+        """The start of each problem; None if there is no previous solution of the same shape."""
+        if not self.warm_start or not hasattr(self, "_ends"):
+            return None
+        if self.coef_.shape[1] != source.n_columns or not np.array_equal(
+            self.classes_, source.classes
+        ):
+            return None
+        rho, objective = source.intercept_scaling, self._objective()
+        # After partial_fit there are no certificates.
+        proved = self.certificates_[0] if self.certificates_ else None
+        same = proved is not None and (proved.loss, proved.penalize_intercept) == (
+            objective.loss.name, not objective.frees(rho)
+        )  # fmt: skip
+        ratio = objective.C / proved.C if proved is not None and same else 1.0
+        starts = []
+        for coef, intercept, end in zip(
+            dense(self.coef_), self.intercept_.tolist(), self._ends, strict=True
+        ):
+            # The dual variables of another problem may be infeasible in this one.
+            start = replace(end, w=join(coef, intercept, rho))
+            start = start if same else Start(start.w, start.epochs)
+            starts.append(source.scaled_start(start, ratio))
+        return starts
 
     def _rho(self) -> float:
         """Height of the constant column behind the intercept; zero if there is none."""
@@ -589,43 +520,27 @@ class LinearSVC(
 
     def _refuse_other_problems(self) -> None:
         """Raise for the problems of scikit-learn's LinearSVC that there is no solver for here."""
-        if self.penalty != "l2":
-            raise ValueError(
-                f"penalty={self.penalty!r} is not available here. scikit-learn's LinearSVC and "
-                "liblinear (-s 5) have it, for the squared hinge, and so has skglm."
-            )
-        if self.multi_class != "ovr":
-            raise ValueError(
-                f"multi_class={self.multi_class!r} is not available here, only 'ovr', each class "
-                "against all others. scikit-learn's LinearSVC and liblinear (-s 4) have it."
-            )
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        for name, ours, others in (
+            ("penalty", "l2", "liblinear (-s 5) and skglm"),
+            ("multi_class", "ovr", "liblinear (-s 4)"),
+        ):
+            if (value := getattr(self, name)) != ours:
+                raise ValueError(
+                    f"{name}={value!r} is not available here, only {ours!r}: use scikit-learn's "
+                    f"LinearSVC, {others}"
+                )
 
     def _validate(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None]:
-        X = safe_to_read(X)
         refuse_masked(sample_weight=sample_weight)
+        labels = exact_labels(y)
         # Rows checks that all values are finite, while it computes their norms.
-        with to_numpy():
-            given = exact_labels(y)
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                order="C",
-                ensure_all_finite=False,
-                reset=reset,
-            )
-            refuse_changed_labels(given, y)
-            if sample_weight is None:
-                return X, y, None
+        X, y = self._validated(X, y, order="C", ensure_all_finite=False, reset=reset)
+        refuse_changed_labels(labels, y)
+        if sample_weight is None:
+            return X, y, None
+        with config_context(array_api_dispatch=False):
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         if (weights < 0).any():
             raise ValueError("sample_weight must not be negative")
@@ -645,39 +560,22 @@ class LinearSVC(
         self.n_iter_ = max(result.passes for result in results)
         self.solver_ = max((result.solver for result in results), key=len)
         self.n_samples_seen_ = source.n_rows
-        self._warm = WarmState.of(results, keep_alpha=self.warm_start)
-        self.t_ = self._warm.epochs * source.n_rows
+        self.t_ = max(result.epochs for result in results) * source.n_rows
+        ends = [result.warm_start or Start(result.w, alpha=result.alpha) for result in results]
+        # Their weights are in coef_ and intercept_, and alpha is a number for each row.
+        self._ends = [
+            Start(np.empty(0), r.epochs, end.alpha if self.warm_start else None, end.smoothing)
+            for r, end in zip(results, ends, strict=True)
+        ]
+        self.__dict__.pop("dual_coef_", None)
         if self.store_dual:
             # Where no dual point was accepted, zero is what the bound of zero comes from.
             zero = np.zeros(source.n_rows)
             self.dual_coef_ = np.array([zero if r.alpha is None else r.alpha for r in results])
-        elif hasattr(self, "dual_coef_"):
-            del self.dual_coef_
 
     def _set_certificates(self, results: Sequence[Result]) -> None:
         self.certificates_ = [result.certificate for result in results]
         self.certificate_ = max(self.certificates_, key=lambda c: c.proved_gap)
-
-    def _begin_stream(self, classes: NDArray[Any], n_features: int) -> None:
-        if classes.size < 2:
-            raise ValueError(f"classes must name at least two classes, got {classes!r}")
-        self.classes_ = classes
-        n_problems = len(positive_classes(classes.size))
-        self.coef_ = np.zeros((n_problems, n_features))
-        self.intercept_ = np.zeros(n_problems)
-        self.t_ = 0
-        self.n_samples_seen_ = 0
-
-    def _forget_certificates(self, epochs: int) -> None:
-        self.certificate_ = None
-        self.certificates_ = None
-        nothing = (None,) * len(self.coef_)
-        self._warm = WarmState(
-            None, self.loss, self.penalize_intercept, epochs, alphas=nothing, smoothings=nothing
-        )
-        for name in ("dual_coef_", "history_"):
-            if hasattr(self, name):
-                delattr(self, name)
 
     def _warn_if_missed(
         self, results: Sequence[Result], solver: Solver, stacklevel: int = 4

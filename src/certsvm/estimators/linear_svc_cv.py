@@ -27,19 +27,13 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, inde
 from certsvm.certificates.certificate import percentage_points
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.path import checked_range, checked_values
-from certsvm.estimators.reporting import (
-    DocumentedMixin,
-    check_of,
-    evaluation_of,
-    histories_of,
-)
+from certsvm.estimators.reporting import fit_facts
 from certsvm.estimators.rollback import fitted_attributes, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
 from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, values_in
 from certsvm.fitting.folds import Fold
 from certsvm.fitting.sources import MemorySource
 from certsvm.markup.html import element
-from certsvm.models.model import Model
 from certsvm.report.fit import fit_sections
 from certsvm.report.page import page, write_page
 from certsvm.report.range import choice_sections
@@ -54,7 +48,7 @@ _COMMON = (
 _ALIKE = (*_COMMON, "max_time", "verbose")
 
 
-class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEstimator):
+class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classifier that chooses C by cross-validation, with a proof.
 
     Without ``certify``, models are trained on all folds at several values of C, each from the last
@@ -173,6 +167,7 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
     (True, True)
     """
 
+    _doc_link_module, _doc_link_template = "certsvm", LinearSVC._doc_link_template
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C_range": ["array-like", None],
         "Cs": [Interval(Integral, 2, None, closed="left"), "array-like", None],
@@ -387,12 +382,8 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         check_is_fitted(self)
         sections, columns = choice_sections(self.curve_, self.certify, self.certified_)
         if self.refit:
-            model = self.best_estimator_
             sections.append(element("h2", "The model of all rows"))
-            sections += fit_sections(
-                Model.from_estimator(model), check_of(model), evaluation_of(model, X, y),
-                histories_of(model), model.n_samples_seen_,
-            )  # fmt: skip
+            sections += fit_sections(**fit_facts(self.best_estimator_, X, y))
         title = "Linear SVM: the choice of C"
         subtitle = f"cross-validation on {self.n_splits_} folds"
         write_page(path, page(title, subtitle, *sections, columns=columns))

@@ -12,7 +12,7 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
     return {
         name: value
         for name, value in vars(estimator).items()
-        if name == "_warm" or (name.endswith("_") and not name.startswith("_"))
+        if name == "_ends" or (name.endswith("_") and not name.startswith("_"))
     }
 
 
@@ -25,6 +25,5 @@ def rollback(estimator: Any) -> Iterator[None]:
     except BaseException:
         for name in fitted_attributes(estimator):
             delattr(estimator, name)
-        for name, value in before.items():
-            setattr(estimator, name, value)
+        vars(estimator).update(before)
         raise

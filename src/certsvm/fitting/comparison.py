@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certsvm.certificates.certificate import percent
-from certsvm.fitting.class_weights import classes_of
+from certsvm.fitting.bound import certify
 from certsvm.fitting.fit_classes import Observer
-from certsvm.fitting.foreign import certify
 from certsvm.fitting.settings import Settings
+from certsvm.fitting.sources import MemorySource
 from certsvm.markup.html import element, table
 from certsvm.matrices import exact_labels, refuse_masked
 from certsvm.problem.memory import Problem
-from certsvm.problem.rows import Rows
 from certsvm.solvers import Solver, make_solver
 from certsvm.training.history import History
 from certsvm.training.loop import train
@@ -97,11 +96,12 @@ class Comparison:
 
         return plot_comparison(self.histories, self.dual, self.target, path)
 
-    def _repr_html_(self) -> str:
-        """For notebooks: the table, and the interval of the optimum."""
-        rows = [
+    def _cells(self) -> list[list[str]]:
+        """The table as text, with its header."""
+        header = ["solver", "passes", "seconds", "primal", "proved", "accuracy", "ended"]
+        return [header] + [
             [
-                row["solver"], row["passes"], f"{row['seconds']:.3f}", f"{row['primal']:.8g}",
+                row["solver"], str(row["passes"]), f"{row['seconds']:.3f}", f"{row['primal']:.8g}",
                 *(
                     percent(row[key]) if math.isfinite(row[key]) else "-"
                     for key in ("proved_gap", "accuracy")
@@ -110,45 +110,33 @@ class Comparison:
             ]
             for row in self.table
         ]  # fmt: skip
-        header = ["solver", "passes", "seconds", "J", "proved", "accuracy", "ended"]
-        optimum = f"The optimum lies between {self.dual:.8g} and {self.primal:.8g}."
-        return element("div", table(header, rows), element("p", optimum))
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the table, and the interval of the optimum."""
+        header, *rows = self._cells()
+        return element("div", table(header, rows), element("p", f"T{self._optimum()[1:]}."))
+
+    def _optimum(self) -> str:
+        return f"the optimum lies between {self.dual:.8g} and {self.primal:.8g}"
 
     def __str__(self) -> str:
+        problem = next(iter(self.results.values())).certificate.problem
         width = max(len(name) for name in self.results)
-        certificate = next(iter(self.results.values())).certificate
-        lines = [f"{certificate.problem}, target {self.target * 100:.6g} %"]
-        lines += [f"{'solver':{width}}  passes  seconds        primal     proved   accuracy  ended"]
-        for row in self.table:
-            gap, accuracy = (
-                percent(row[key]) if math.isfinite(row[key]) else "-"
-                for key in ("proved_gap", "accuracy")
-            )
-            lines.append(
-                f"{row['solver']:{width}}  {row['passes']:6d}  {row['seconds']:7.3f}  "
-                f"{row['primal']:12.8g}  {gap:>9}  {accuracy:>9}  {row['ended']}"
-            )
-        lines.append(f"the optimum lies between {self.dual:.8g} and {self.primal:.8g}")
-        return "\n".join(lines)
+        lines = [
+            "  ".join([name.ljust(width), *map(str.rjust, numbers, (6, 7, 12, 9, 9)), ended])
+            for name, *numbers, ended in self._cells()
+        ]
+        first = f"{problem}, target {self.target * 100:.6g} %"
+        return "\n".join([first, *lines, self._optimum()])
 
 
 def compare(
-    X: Any,
-    y: ArrayLike,
-    *,
-    solvers: str | Solver | Sequence[str | Solver] | None = None,
-    C: float = 1.0,
-    loss: str = "hinge",
-    tol: float = 0.01,
-    fit_intercept: bool = False,
-    intercept_scaling: float = 1.0,
-    penalize_intercept: bool = True,
-    sample_weight: ArrayLike | None = None,
-    max_iter: int = 1000,
-    max_time: float | None = None,
-    random_state: int | None = 0,
-    observers: Sequence[Observer] = (),
-) -> Comparison:
+    X: Any, y: ArrayLike, *, solvers: str | Solver | Sequence[str | Solver] | None = None,
+    C: float = 1.0, loss: str = "hinge", tol: float = 0.01, fit_intercept: bool = False,
+    intercept_scaling: float = 1.0, penalize_intercept: bool = True,
+    sample_weight: ArrayLike | None = None, max_iter: int = 1000, max_time: float | None = None,
+    random_state: int | None = 0, observers: Sequence[Observer] = (),
+) -> Comparison:  # fmt: skip
     """Train several solvers on the same binary problem.
 
     Kernels are compiled before the clock starts, on a handful of rows.
@@ -218,12 +206,14 @@ def compare(
     if not solvers:
         raise ValueError("name at least one solver")
     refuse_masked(sample_weight=sample_weight)
-    classes, y_index = classes_of(exact_labels(y).ravel())
-    if classes.size != 2:
-        raise ValueError(f"compare needs two classes, y has {classes.size}; pass y == label")
-    signs = np.where(y_index == 1, 1.0, -1.0)
-    rows = Rows(X, intercept_scaling=intercept_scaling if fit_intercept else 0.0)
-    problem = Problem(rows, signs, weights=sample_weight, **objective.keywords)
+    source = MemorySource(
+        X, exact_labels(y).ravel(),
+        None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64),
+        intercept_scaling=intercept_scaling if fit_intercept else 0.0,
+    )  # fmt: skip
+    if source.classes.size != 2:
+        raise ValueError(f"compare needs two classes, y has {source.classes.size}; pass y == label")
+    problem = source.problem(0, objective)
     made: dict[str, Solver] = {}
     for solver in map(make_solver, solvers):
         if solver.label in made:
@@ -235,7 +225,7 @@ def compare(
     )
     # With as large a C m as the whole has, lest a rate be refused that is not too large.
     C_few = problem.C * problem.m / trial.size
-    few = Problem(rows.take(trial), signs[trial], **objective.at(C_few).keywords)
+    few = Problem(source.rows.take(trial), problem.labels[trial], **objective.at(C_few).keywords)
     for solver in made.values():
         if train(few, solver, tol=tol, max_iter=3, seed=seed).reason == INTERRUPTED:
             raise KeyboardInterrupt

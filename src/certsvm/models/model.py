@@ -37,7 +37,6 @@ from certsvm.storage.strict_json import encoded
 from certsvm.training.history import CLOSING, History, closing_records
 from certsvm.verification.optimum_intervals import (
     Array,
-    OptimumIntervals,
     RowSizes,
     added_up,
     row_sizes,
@@ -296,12 +295,6 @@ class Model(OptimumMixin):
             Entries of ``classes``.
         """
         return self.labels_of(self.decision_function(X, allow_fewer=allow_fewer))
-
-    def _optimum(self) -> OptimumIntervals:
-        return OptimumIntervals(self.coef, self.intercept, self.certificates)
-
-    def _labels_and_weights(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        return self.classes, self.class_weight
 
     def _scores_and_sizes(self, X: Any) -> tuple[Array, RowSizes]:
         X = added_up(checked_matrix(columns_in_order(X, self.feature_names)))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.matrices import exact_labels
 from certsvm.verification.interval_arithmetic import Vector
 from certsvm.verification.optimum_intervals import (
     Array,
@@ -56,6 +55,19 @@ def blocks_of(X: Any, y: Any = None, sample_weight: Any = None) -> Iterator[tupl
             yield block, None, None
 
 
+def binary_problems(
+    classes: NDArray[Any], class_weight: Vector, y: Any, given: Any, n_rows: int
+) -> Iterator[tuple[Vector, Vector]]:
+    """Signs and weights of rows in each problem, of their labels and given weights (None: one)."""
+    from certsvm.verification.verify import checked_weights, positions, weights_in_problem
+
+    position = positions(classes, y, n_rows)
+    given = checked_weights(1.0 if given is None else given, n_rows)
+    for positive in [1] if len(classes) == 2 else range(len(classes)):
+        signs = np.where(position == positive, 1.0, -1.0)
+        yield signs, weights_in_problem(class_weight, position, positive, given)
+
+
 class OptimumMixin:
     """Intervals that contain what the exact optimum would answer.
 
@@ -69,13 +81,12 @@ class OptimumMixin:
     ``verify_model``.
     """
 
-    def _optimum(self) -> OptimumIntervals:
-        """What the certificates tell."""
-        raise NotImplementedError
+    def _fitted(self, name: str) -> Any:
+        """An attribute of a fitted model: coef, intercept, certificates, classes, class_weight."""
+        return getattr(self, name)
 
-    def _labels_and_weights(self) -> tuple[NDArray[Any], Vector]:
-        """The classes and their weights."""
-        raise NotImplementedError
+    def _optimum(self) -> OptimumIntervals:
+        return OptimumIntervals(*map(self._fitted, ("coef", "intercept", "certificates")))
 
     def _scores_and_sizes(self, X: Any) -> tuple[Array, RowSizes]:
         """The scores of rows in each problem, and the sizes of the rows."""
@@ -162,8 +173,7 @@ class OptimumMixin:
         sure = total = 0.0
         for block, _, given in blocks_of(X, None, sample_weight):
             surely = unflippable(*self._intervals(optimum, block))
-            given = np.ones(surely.size) if given is None else self._to_host(given)
-            weights = checked_weights(given, surely.size)
+            weights = checked_weights(1.0 if given is None else self._to_host(given), surely.size)
             sure += float(weights[surely].sum())
             total += float(weights.sum())
         return sure / total if total > 0.0 else 0.0
@@ -227,34 +237,27 @@ class OptimumMixin:
         >>> {kind.name: int((status == kind).sum()) for kind in SupportStatus}
         {'UNDECIDED': 14, 'NONE': 60, 'SUPPORT': 26}
         """
-        from certsvm.verification.verify import checked_weights, positions, weights_in_problem
-
-        optimum, (classes, class_weight) = self._optimum(), self._labels_and_weights()
+        optimum, classes = self._optimum(), self._fitted("classes")
         n_problems = optimum.intercept.size
-        losses, status = np.zeros(n_problems), np.empty((0, n_problems), dtype=np.int8)
-        statuses = [status]
+        losses = np.zeros(n_problems)
+        statuses: list[NDArray[np.int8]] = [np.empty((0, n_problems), dtype=np.int8)]
         for block, labels, given in blocks_of(X, y, sample_weight):
             if labels is None:
                 raise ValueError("requires y to be passed, but the target y is None")
-            labels = exact_labels(self._to_host(labels)).ravel()
-            position = positions(classes, labels, labels.size)
-            given = np.ones(labels.size) if given is None else self._to_host(given)
-            given = checked_weights(given, labels.size)
             scores, sizes = self._scores_and_sizes(block)
-            if len(scores) != labels.size:
-                raise ValueError(f"X has not as many rows as y, which has {labels.size} labels")
             low, high = optimum.score_intervals(scores, sizes)
-            status = np.empty((labels.size, n_problems), dtype=np.int8)
-            for i in range(n_problems):
-                positive = 1 if n_problems == 1 else i
-                signs = np.where(position == positive, 1.0, -1.0)
-                weights = weights_in_problem(class_weight, position, positive, given)
+            status = np.empty(scores.shape, dtype=np.int8)
+            labels, given = self._to_host(labels), self._to_host(given)
+            problems = binary_problems(
+                classes, self._fitted("class_weight"), labels, given, len(scores)
+            )
+            for i, (signs, weights) in enumerate(problems):
                 status[:, i] = status_of(low[:, i], high[:, i], signs, weights)
                 losses[i] += optimum.loss_of(i, signs * scores[:, i], weights)
             statuses.append(status)
         optimum.require_training_data(losses)
-        status = np.concatenate(statuses)
-        return self._like(X, status.ravel() if n_problems == 1 else status)
+        every = np.concatenate(statuses)
+        return self._like(X, every.ravel() if n_problems == 1 else every)
 
     def _answer(self, optimum: OptimumIntervals, X: Any) -> tuple[Any, Any]:
         low, high = self._intervals(optimum, X)

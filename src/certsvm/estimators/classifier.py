@@ -1,0 +1,271 @@
+"""What a fitted classifier answers: scores, labels, intervals, a model to save and a report.
+
+Arrays and sparse matrices go through scikit-learn's checks, and answers are arrays. Tensors are
+answered where they are, with tensors.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.weights import dense
+from certsvm.estimators.tensors import answers, are_tensors, on_host
+from certsvm.matrices import checked_csr, exact_labels, refuse_broken
+from certsvm.models.optimum import OptimumMixin
+from certsvm.models.scores import products
+from certsvm.verification.optimum_intervals import (
+    Array,
+    OptimumIntervals,
+    RowSizes,
+    added_up,
+    row_sizes,
+)
+
+if TYPE_CHECKING:
+    from certsvm.models.model import Model
+
+
+class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
+    """A linear classifier with certificates."""
+
+    _doc_link_module = "certsvm"
+    _doc_link_template = "https://certsvm.github.io/certsvm/api/certsvm.{estimator_name}.html"
+
+    coef_: NDArray[np.float64] | sp.csr_matrix
+    intercept_: NDArray[np.float64]
+    classes_: NDArray[Any]
+    class_weight_: NDArray[np.float64]
+    certificate_: Certificate | None
+    certificates_: list[Certificate] | None
+    n_features_in_: int
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # array_api_support would promise more than answers in kind: attributes on the device of X,
+        # and no answers elsewhere. Ours are on the host, for verification, files and other data.
+        return tags
+
+    def _validated(self, X: Any, *given: Any, **checks: Any) -> Any:
+        """X, and y if given, after scikit-learn's checks; data of our types are not copied."""
+        # SciPy's conversion to CSR adds up values that are stored twice in their own type: of
+        # single precision, of eight bits, or of one. Verification would find other rows.
+        if sp.issparse(X):
+            X = checked_csr(X)
+        else:
+            refuse_broken(X)
+        # All arrays become NumPy's, whatever array_api_dispatch says.
+        with config_context(array_api_dispatch=False):
+            return validate_data(
+                self, X, *given, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
+            )
+
+    def _scores(self, X: Any) -> Any:
+        """Scores in float64, a column for each problem; of tensors, a tensor."""
+        check_is_fitted(self)
+        if are_tensors(X):
+            return answers().scores_of(self, X)
+        return products(self._validated(X, reset=False), self.coef_) + self.intercept_
+
+    def decision_function(self, X: Any) -> Any:
+        """Signed distances to the separating hyperplanes, times the norms of their weights.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : ndarray, or tensor for a tensor, of shape (n_samples,) or (n_samples, n_classes)
+            Positive where the row belongs to ``classes_[1]``, or to the column's class.
+        """
+        scores = self._scores(X)
+        scores = scores.ravel() if scores.shape[1] == 1 else scores
+        return answers().rounded(X, scores) if are_tensors(X) else scores
+
+    def predict(self, X: Any) -> Any:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : ndarray, or tensor for a tensor and labels that are numbers, of shape (n_samples,)
+            Taken from ``classes_``.
+        """
+        scores = self._scores(X)
+        index = (scores[:, 0] > 0) * 1 if scores.shape[1] == 1 else scores.argmax(1)
+        if are_tensors(X):
+            return answers().labels(X, self.classes_, index)
+        return self.classes_[index]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows that are predicted rightly, by weight.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+            The rows.
+        y : array-like or tensor of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like or tensor of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        accuracy : float
+            Between 0 and 1.
+        """
+        if are_tensors(X):
+            return float(answers().score(self, X, y, sample_weight))
+        exact_labels(y)
+        return float(super().score(X, y, sample_weight))
+
+    def sparsify(self) -> Self:
+        """Make ``coef_`` a sparse matrix, which takes less memory where most weights are zero.
+
+        The weight of a column is zero if no row has a value there, which is common with hashed
+        features, or if no support vector has. Where more than two thirds of the weights are not
+        zero, the sparse matrix takes more memory than the array.
+
+        Certificates stay valid, and all methods work as before; ``fit`` and ``partial_fit`` make
+        ``coef_`` dense again.
+
+        Returns
+        -------
+        self : LinearSVC
+            With ``coef_`` as a CSR matrix.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> from certsvm import LinearSVC
+        >>> X = sp.csr_matrix(([1.0, 1.0], ([0, 1], [3, 700])), shape=(2, 1000))
+        >>> clf = LinearSVC(random_state=0).fit(X, [0, 1]).sparsify()
+        >>> clf.coef_.nnz, clf.predict(X).tolist()
+        (2, [0, 1])
+        """
+        check_is_fitted(self)
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> Self:
+        """Make ``coef_`` an array again, after ``sparsify``.
+
+        Returns
+        -------
+        self : LinearSVC
+            With ``coef_`` as an array.
+        """
+        check_is_fitted(self)
+        self.coef_ = dense(self.coef_)
+        return self
+
+    def to_model(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Model:
+        """The fitted model, to be saved without pickle.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features), default=None
+            The training data, after a fit with ``store_dual=True``. With them, the model has their
+            fingerprint and a witness: anyone who has the data can recompute both bounds of its
+            certificate, which are computed anew from them.
+        y : array-like or tensor of shape (n_samples,), default=None
+            Their labels.
+        sample_weight : array-like or tensor of shape (n_samples,), default=None
+            Their weights, if the fit had weights.
+
+        Returns
+        -------
+        model : Model
+            With copies of the estimator's arrays. The witness stores each dual variable in as few
+            bits as the target allows, so that its bound can be a little lower.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from certsvm import LinearSVC, verify_model
+        >>> X, y = make_classification(random_state=0)
+        >>> clf = LinearSVC(C=0.1, store_dual=True, random_state=0).fit(X, y)
+        >>> model = clf.to_model(X, y)
+        >>> verify_model(model, [(X, y)]).verdict
+        'confirmed'
+        """
+        from certsvm.models.model import Model
+
+        check_is_fitted(self)
+        if (X is None) != (y is None) or (X is None and sample_weight is not None):
+            raise ValueError("to_model takes both X and y, the training data, or neither")
+        if X is None:
+            return Model.from_estimator(self)
+        from certsvm.estimators.to_model import proved_model
+
+        return proved_model(self, X, y, sample_weight)
+
+    def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
+        """Write a report of the fit: one HTML page that needs nothing else.
+
+        It has the certificate as a sentence, J and L closing in on each other, the largest weights
+        with intervals that contain those of the exact optimum, parameters and versions.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features), default=None
+            Rows to predict: the report then has the share of predictions that more training could
+            not flip.
+        y : array-like or tensor of shape (n_samples,), default=None
+            Their labels, for the share of right predictions.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from sklearn.datasets import load_iris
+        >>> from certsvm import LinearSVC
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "fit.html")
+        ...     LinearSVC().fit(X, y).report(path, X, y)
+        ...     page = open(path).read()
+        >>> "petal width" in page, "could not flip" in page
+        (True, True)
+        """
+        from certsvm.estimators.reporting import fit_facts
+        from certsvm.report.fit import fit_report
+        from certsvm.report.page import write_page
+
+        check_is_fitted(self)
+        write_page(path, fit_report(**fit_facts(self, X, y)))
+
+    def _fitted(self, name: str) -> Any:
+        return getattr(self, f"{name}_")
+
+    def _optimum(self) -> OptimumIntervals:
+        check_is_fitted(self)
+        return super()._optimum()
+
+    def _scores_and_sizes(self, X: Any) -> tuple[Array, RowSizes]:
+        if are_tensors(X):
+            return self._scores(X).cpu().numpy(), answers().row_sizes(X)
+        X = added_up(self._validated(X, reset=False))
+        return products(X, self.coef_) + self.intercept_, row_sizes(X)
+
+    def _to_host(self, values: Any) -> Any:
+        return on_host(values)
+
+    def _like(self, X: Any, values: NDArray[Any], *, upwards: bool | None = None) -> Any:
+        return answers().rounded(X, values, upwards) if are_tensors(X) else values

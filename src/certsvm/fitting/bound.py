@@ -1,0 +1,308 @@
+"""A certificate for any linear classifier, wherever it came from."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certsvm.certificates.best import BestBounds
+from certsvm.certificates.certificate import Certificate, relative_gap
+from certsvm.certificates.dual import dual_point
+from certsvm.certificates.primal import primal_bound
+from certsvm.certificates.weights import dense
+from certsvm.fitting.class_weights import positive_classes
+from certsvm.fitting.settings import Settings
+from certsvm.kernels.losses import HINGE, LOSSES, loss_named
+from certsvm.matrices import columns_in_order, exact_labels
+from certsvm.models.model import Model
+from certsvm.models.optimum import binary_problems
+from certsvm.problem.memory import Problem
+from certsvm.problem.memory_limits import require_memory_for
+from certsvm.problem.objective import Objective, positive_C
+from certsvm.problem.rows import Rows, Vector
+from certsvm.scalars import as_float
+from certsvm.solvers import Auto, Start
+from certsvm.solvers.shared.dual_start import alpha_from_margins
+from certsvm.training.loop import train
+from certsvm.training.result import INTERRUPTED, Progress
+
+# Passes end when L could rise by this share of the accuracy to prove, at most.
+_WORTH_IT = 0.1
+# Or when the gap is below this share of it, which leaves room for rounding.
+_CLEARLY = 0.9
+
+
+def bound(
+    model: Any, X: Any, y: ArrayLike, *, C: float | None = None, loss: str | None = None,
+    intercept: float | None = None, intercept_scaling: float | None = None,
+    penalize_intercept: bool | None = None, sample_weight: ArrayLike | None = None,
+    tol: float = 0.01, max_iter: int = 100, random_state: int | None = 0,
+) -> Certificate | list[Certificate]:  # fmt: skip
+    """Prove how close to the optimum a given weight vector is.
+
+    J is computed as it is. For L, a feasible dual point is read off the margins and improved by
+    training from there, until the target is proved, or more passes could not help: the gap that
+    remains is then the model's own.
+
+    The objective is the classifier's own, if that is known to be the hinge loss or its square with
+    an L2 penalty, for each class against the rest: of certsvm's models what their certificates are
+    about, and of scikit-learn's ``LinearSVC``, ``SGDClassifier`` and ``SVC`` what their parameters
+    say. ``LinearSVC`` minimises the squared hinge by default and penalises the intercept, the
+    others minimise the hinge and do not. ``bound`` warns if the certificate is about another
+    objective than the classifier's own, or if that is not known: a model may be optimal for its
+    own objective and far from optimal for another.
+
+    Parameters
+    ----------
+    model : array-like of shape (n_features,), Model or fitted linear classifier
+        The weight vector, a ``Model``, or a classifier with ``coef_``, ``intercept_`` and
+        ``classes_``: a ``LinearSVC``, scikit-learn's ``LinearSVC`` or ``SGDClassifier``, an ``SVC``
+        with a linear kernel and two classes, ... Of a search, such as ``LinearSVCCV`` or
+        scikit-learn's ``GridSearchCV``, it is the ``best_estimator_``.
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        The training data. The columns of a frame are matched by name if the model has names.
+    y : array-like of shape (n_samples,)
+        Their labels. For a weight vector, the larger of two labels is the positive one.
+    C : float, default=None
+        Weight of the loss. None takes the classifier's own ``C``; of scikit-learn's
+        ``SGDClassifier``, ``1 / (alpha * n_samples)``.
+    loss : {"hinge", "squared_hinge"}, default=None
+        The loss. None takes the classifier's own, or the hinge.
+    intercept : float, default=None
+        Intercept that goes with a weight vector; None means that there is none. A classifier
+        brings its own.
+    intercept_scaling : float, default=None
+        Height of the constant column behind the intercept: if it is penalised, then as the weight
+        of such a column. None takes the classifier's own; of a weight vector, 1 if it has an
+        intercept.
+    penalize_intercept : bool, default=None
+        Whether the certificate is about the problem in which the intercept is penalised. None takes
+        what the classifier does; an intercept of a weight vector, or with an ``intercept_scaling``,
+        is penalised.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights >= 0 of the rows.
+    tol : float, default=0.01
+        The relative accuracy to prove.
+    max_iter : int, default=100
+        Limit on passes over the data.
+    random_state : int, default=0
+        Seed of the order of the rows.
+
+    Returns
+    -------
+    certificate : Certificate, or list of Certificate for several classes
+        About this weight vector, not about a better one that was found on the way. ``problem`` says
+        what the objective is.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> import certsvm
+    >>> X, y = make_classification(random_state=0)
+    >>> clf = SGDClassifier(alpha=0.1, fit_intercept=False, random_state=0).fit(X, y)
+    >>> certsvm.bound(clf, X, y).relative_gap < 0.5
+    True
+    """
+    tol = Settings(tol=tol, max_iter=max_iter).tol
+    if intercept is not None:
+        intercept = as_float(intercept, "intercept")
+    if intercept_scaling is not None:
+        intercept_scaling = as_float(intercept_scaling, "intercept_scaling")
+        if not intercept_scaling > 0:
+            raise ValueError(f"intercept_scaling must be > 0, got {intercept_scaling!r}")
+        penalize_intercept = True if penalize_intercept is None else penalize_intercept
+    labels = exact_labels(y).ravel()
+    X = columns_in_order(X, _fitted(model, "feature_names"))
+    model = getattr(model, "best_estimator_", model)
+    is_vector = _fitted(model, "coef") is None
+    own: dict[str, Any]
+    if is_vector:
+        classes = np.unique(labels)
+        coefs, intercepts = _weight_vector(model, classes), np.array([intercept or 0.0])
+        factors = np.ones(classes.size)
+        rho = 0.0 if intercept is None else 1.0
+        own = {"loss": HINGE.name, "intercept_scaling": rho, "penalize_intercept": True}
+    else:
+        if intercept is not None:
+            raise ValueError("a classifier brings its own intercept; leave intercept out")
+        classes = _fitted(model, "classes")
+        if classes is None:
+            raise ValueError(f"{type(model).__name__} has no classes_: it is not a classifier")
+        coefs, intercepts = _linear_functions(model, len(classes))
+        factors = _class_weights(model, len(classes))
+        own, known = _minimised(model, labels.size)
+    given = {
+        "C": C, "loss": loss, "intercept_scaling": intercept_scaling,
+        "penalize_intercept": penalize_intercept,
+    }  # fmt: skip
+    asked = {**own, **{name: value for name, value in given.items() if value is not None}}
+    if "C" not in asked:
+        raise ValueError(f"{type(model).__name__} has no parameter C; pass the C of the problem")
+    asked["C"] = positive_C(asked["C"])
+    rho = asked["intercept_scaling"]
+    objective = Objective(asked["C"], loss_named(asked["loss"]), asked["penalize_intercept"])
+    if not is_vector:
+        _warn_of_other_objective(model, {**asked, **own} if known else None, asked)
+    rows = Rows(X, intercept_scaling=rho)
+    require_memory_for(rows.dimension, Auto.n_vectors)
+    if coefs.shape != (len(positive_classes(len(classes))), rows.n_columns):
+        raise ValueError(f"X has {rows.n_columns} columns, the model weights of {coefs.shape}")
+    if not (np.isfinite(coefs).all() and np.isfinite(intercepts).all()):
+        raise ValueError("the weights must be finite")
+    if rho == 0.0 and intercepts.any():
+        raise ValueError(
+            f"the classifier has an intercept, {intercepts[intercepts != 0.0][0]:g}, but was "
+            "trained without one (fit_intercept=False). Pass intercept_scaling, or "
+            "penalize_intercept=False, too, to measure it with an intercept."
+        )
+    certificates = []
+    problems = binary_problems(classes, factors, labels, sample_weight, rows.n_rows)
+    for (signs, weights), coef, b in zip(problems, coefs, intercepts.tolist(), strict=True):
+        problem = Problem(rows, signs, weights=weights, **objective.keywords)
+        w = problem.weight_vector(coef, b)
+        certificates.append(certify(problem, w, tol, max_iter, random_state))
+    return certificates[0] if len(certificates) == 1 else certificates
+
+
+# Classifiers that minimise an objective of ours if their parameters say so, by package and name,
+# since scikit-learn is not imported here. After partial_fit, our own has no certificates.
+_OURS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "certsvm.LinearSVC": lambda has: True,
+    # One from liblinear has no C, and a loss if its solver minimises one of ours.
+    "certsvm.Model": lambda has: "C" in has or "loss" in has,
+    "sklearn.SVC": lambda has: True,
+    "sklearn.LinearSVC": lambda has: (
+        has.get("penalty", "l2") == "l2" and has.get("multi_class", "ovr") == "ovr"
+    ),
+    # Early stopping leaves rows out. The passive-aggressive rates are no gradient descent.
+    "sklearn.SGDClassifier": lambda has: (
+        has.get("penalty", "l2") == "l2"
+        and has.get("loss") in LOSSES
+        and has.get("alpha", 0.0) > 0
+        and has.get("learning_rate") not in ("pa1", "pa2")
+        and not has.get("early_stopping")
+    ),
+}
+
+
+def _fitted(model: Any, name: str) -> Any:
+    """What a ``Model`` has under this name, and a fitted classifier under scikit-learn's."""
+    if isinstance(model, Model):
+        return getattr(model, name)
+    return getattr(model, "feature_names_in_" if name == "feature_names" else f"{name}_", None)
+
+
+def _weight_vector(model: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+    """A weight vector as the only row of a matrix, as of a classifier of two classes."""
+    if hasattr(model, "fit"):
+        raise ValueError(
+            f"this {type(model).__name__} has no coef_: pass a fitted linear classifier; of a "
+            "pipeline, its last step with the transformed X"
+        )
+    if classes.size != 2:
+        raise ValueError(f"a weight vector separates two classes, y has {classes.size}")
+    return np.atleast_2d(np.asarray(dense(model), dtype=np.float64))
+
+
+def _linear_functions(model: Any, n_classes: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Weights and intercepts of a classifier, one row for each class against the rest."""
+    coefs = np.atleast_2d(np.asarray(dense(_fitted(model, "coef")), dtype=np.float64))
+    n_problems = len(positive_classes(n_classes))
+    # Between several classes, libsvm's are functions of one against another.
+    if len(coefs) != n_problems or (hasattr(model, "n_support_") and n_classes > 2):
+        raise ValueError(
+            f"{type(model).__name__} is not one linear function per class against the rest"
+        )
+    # Without an intercept, scikit-learn has a single zero.
+    return coefs, np.broadcast_to(np.ravel(_fitted(model, "intercept")), n_problems)
+
+
+def _minimised(model: Any, n_rows: int) -> tuple[dict[str, Any], bool]:
+    """What a classifier minimised, as far as it tells, and whether that is known to be so."""
+    certificates = _fitted(model, "certificates")
+    if certificates:
+        # Parameters may have been changed since fit.
+        names = ("C", "loss", "intercept_scaling", "penalize_intercept")
+        return {name: getattr(certificates[0], name) for name in names}, True
+    if isinstance(model, Model):
+        has = {"intercept_scaling": model.intercept_scaling, **model.parameters}
+    else:
+        has = model.get_params() if hasattr(model, "get_params") else {}
+    own: dict[str, Any] = {
+        "loss": has["loss"] if has.get("loss") in LOSSES else HINGE.name,
+        "intercept_scaling": has.get("intercept_scaling", 1.0) * has.get("fit_intercept", True),
+        # An intercept has a scale where it is penalised like a weight.
+        "penalize_intercept": has.get("penalize_intercept", "intercept_scaling" in has),
+    }
+    if has.get("C") is not None:
+        own["C"] = has["C"]
+    elif has.get("loss") in LOSSES and has.get("alpha"):
+        # SGDClassifier minimises alpha/2 |w|^2 plus the mean of the losses.
+        own["C"] = 1.0 / (float(has["alpha"]) * n_rows)
+    bases = {f"{cls.__module__.split('.')[0]}.{cls.__name__}" for cls in type(model).__mro__}
+    return own, any(name in bases and ours(has) for name, ours in _OURS.items())
+
+
+def _warn_of_other_objective(model: Any, own: dict[str, Any] | None, asked: dict[str, Any]) -> None:
+    """Warn unless the model is known to have minimised what is asked about."""
+    problem = Certificate(np.inf, 0.0, 0.0, **asked).problem
+    what = "is not known to minimise an objective of certsvm with its parameters"
+    if own is not None:
+        minimised = Certificate(np.inf, 0.0, 0.0, **own).problem
+        if minimised == problem:
+            return
+        what = f"minimised another objective ({minimised})"
+    warnings.warn(
+        f"{type(model).__name__} {what}. The certificate is about {problem}, and so is the gap: "
+        "a model may be optimal for its own objective and far from optimal for this one.",
+        stacklevel=3,
+    )
+
+
+def _class_weights(model: Any, n_classes: int) -> NDArray[np.float64]:
+    """The factors of a classifier's class weights."""
+    factors = _fitted(model, "class_weight")
+    if factors is not None:
+        return np.asarray(factors, dtype=np.float64)
+    if getattr(model, "class_weight", None) is not None:
+        raise ValueError(
+            f"{type(model).__name__} was trained with class_weight; pass the resulting weights of "
+            "the rows as sample_weight, and instead of the classifier coef_[i] with intercept_[i], "
+            "for the i-th class against the rest"
+        )
+    return np.ones(n_classes)
+
+
+def certify(
+    problem: Problem, w: Vector, tol: float = 0.01, max_iter: int = 100, seed: int | None = 0
+) -> Certificate:
+    """``bound`` for a problem and a weight vector that are at hand."""
+    best = BestBounds(problem, tol)
+    best.offer_primal(w, primal_bound(problem, w))
+    alpha = alpha_from_margins(problem, w)
+    best.offer_dual(dual_point(problem, alpha, "margins"))
+    certificate = best.certificate()
+    if certificate.met:
+        return certificate
+
+    def proved(progress: Progress) -> bool:
+        return relative_gap(certificate.primal, progress.record.dual) <= _CLEARLY * tol
+
+    result = train(
+        problem, Auto(), tol=_WORTH_IT * tol, max_iter=max_iter, seed=seed,
+        start=Start(w, alpha=alpha), callbacks=[proved],
+    )  # fmt: skip
+    if result.reason == INTERRUPTED:
+        raise KeyboardInterrupt
+    found = result.certificate
+    better = replace(
+        certificate, dual=found.dual, dual_rounding=found.dual_rounding, bound=found.bound,
+        scale=found.scale,
+    )  # fmt: skip
+    return max(certificate, better, key=lambda c: c.dual - c.dual_rounding)
