@@ -16,6 +16,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from certsvm import LinearSVC, verify
+from certsvm.certificates.certificate import Certificate
 from certsvm.kernels.losses import loss_named
 from certsvm.models import WeightsWitness, Witness
 from certsvm.problem.memory import Problem
@@ -275,7 +276,7 @@ def test_an_integer_C_is_the_float_that_it_stands_for() -> None:
     C, s = 2486589735230767365, 1.9346497238697411e-16
     box = float(C) * s
     rows = RowBlock(np.zeros(1), np.zeros(1, np.intp), np.zeros(1, np.intp), 1, 1)
-    L = DualObjective(1, C, 0.0)
+    L = DualObjective(1, Certificate(1.0, 1.0, 0.1, C=C))
     L.add(rows, np.ones(1), np.array([s]), np.array([box]), np.zeros(1))
     low, high = L.interval()
     assert Fraction(low) <= min(Fraction(box), Fraction(float(C)) * Fraction(s)) <= Fraction(high)

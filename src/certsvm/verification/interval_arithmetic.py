@@ -24,6 +24,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates.certificate import SQUARED_HINGE, Certificate
+
 Vector: TypeAlias = NDArray[np.float64]
 
 UNIT_ROUNDOFF = 2.0**-53
@@ -100,17 +102,33 @@ def two_product(
 
 @dataclass(frozen=True)
 class Enclosed:
-    """A number known as a fraction, up to an error."""
+    """A number known as a fraction, up to an error; nothing is known if it is not ``finite``."""
 
     value: Fraction = Fraction(0)
     error: Fraction = Fraction(0)
+    finite: bool = True
+
+    @classmethod
+    def sum(cls, sums: Sums, error: float = 0.0) -> Enclosed:
+        """A single sum, which may be off by another error, too."""
+        numbers = [float(sums.high[0]), float(sums.low[0]), float(sums.error[0]), error]
+        if not all(map(math.isfinite, numbers)):
+            return cls(finite=False)
+        high, low, first, second = map(Fraction, numbers)
+        return cls(high + low, first + second)
 
     def __add__(self, other: Enclosed) -> Enclosed:
-        return Enclosed(self.value + other.value, self.error + other.error)
+        finite = self.finite and other.finite
+        return Enclosed(self.value + other.value, self.error + other.error, finite)
 
     def __mul__(self, other: Enclosed) -> Enclosed:
         error = abs(self.value) * other.error + self.error * abs(other.value)
-        return Enclosed(self.value * other.value, error + self.error * other.error)
+        error += self.error * other.error
+        return Enclosed(self.value * other.value, error, self.finite and other.finite)
+
+    def interval(self) -> Interval:
+        """The least interval of float64 numbers that contains it."""
+        return Interval.around(self.value, self.error) if self.finite else ANYTHING
 
     @property
     def low(self) -> Fraction:
@@ -240,34 +258,12 @@ class RowBlock:
         return Sums(high, low, error + INFLATION * np.bincount(columns, sizes, self.n_columns))
 
 
-class _Total:
-    """A sum over blocks."""
-
-    def __init__(self) -> None:
-        self.number, self.finite = Enclosed(), True
-
-    def add(self, sums: Sums, error: float = 0.0) -> None:
-        numbers = [float(sums.high[0]), float(sums.low[0]), float(sums.error[0]), error]
-        self.finite = self.finite and all(map(math.isfinite, numbers))
-        if self.finite:
-            high, low, *errors = map(Fraction, numbers)
-            self.number += Enclosed(high + low, sum(errors, Fraction(0)))
-
-    def __iadd__(self, other: _Total) -> _Total:
-        self.number, self.finite = self.number + other.number, self.finite and other.finite
-        return self
-
-
 class _Side:
     """Sums over rows, of one label or of both: of alpha_k, of its square / s_k, of alpha_k y_k."""
 
     def __init__(self, n_columns: int) -> None:
-        self.sum, self.signed_sum, self.squares = _Total(), _Total(), _Total()
+        self.sum = self.signed_sum = self.squares = _ZERO
         self.vector = Sums(*np.zeros((3, n_columns)))
-
-    @property
-    def finite(self) -> bool:
-        return self.sum.finite and self.signed_sum.finite and self.squares.finite
 
     def add(
         self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector, uncertainty: Vector,
@@ -275,8 +271,8 @@ class _Side:
     ) -> None:  # fmt: skip
         signed, used = signs * alpha, alpha != 0.0
         error, none = upper_total(uncertainty[uncertainty != 0.0]), np.zeros(np.sum(used))
-        self.sum.add(total(alpha[used], none), error)
-        self.signed_sum.add(total(signed[used], none), error)
+        self.sum += Enclosed.sum(total(alpha[used], none), error)
+        self.signed_sum += Enclosed.sum(total(signed[used], none), error)
         self.vector = self.vector.plus(rows.combination(signed, uncertainty))
         if squares:
             used = used | (uncertainty != 0.0)
@@ -284,7 +280,7 @@ class _Side:
             quotients = a / s
             spread = UNIT_ROUNDOFF * (a * quotients) + off * ((2.0 * a + off) / s)
             spread = upper_total(spread + UNDERFLOW * (1.0 + a + off))
-            self.squares.add(total(*two_product(a, quotients)), spread)
+            self.squares += Enclosed.sum(total(*two_product(a, quotients)), spread)
 
     def __iadd__(self, other: _Side) -> _Side:
         self.sum += other.sum
@@ -299,17 +295,14 @@ class Objective:
 
     J(w) = 1/2 (|coef|^2 + (b / rho)^2) + C sum_k s_k loss(label_k (coef.x_k + b))
 
-    The loss of a margin m is max(0, 1 - m), or its square if ``squared``. If the intercept b is
-    ``free``, it is not in the regulariser.
+    The loss of a margin m is max(0, 1 - m) or its square. If the intercept b is free, it is not in
+    the regulariser. Which J it is, is what the certificate claims.
     """
 
-    def __init__(
-        self, coef: Vector, intercept: float, C: float, rho: float, *,
-        squared: bool = False, free: bool = False,
-    ) -> None:  # fmt: skip
+    def __init__(self, coef: Vector, intercept: float, claimed: Certificate) -> None:
         self._coef, self._intercept = np.ascontiguousarray(coef, dtype=np.float64), intercept
-        self._C, self._rho, self._squared, self._free = float(C), float(rho), squared, free
-        self._losses = _Total()
+        self._claimed = claimed
+        self._losses = _ZERO
 
     @np.errstate(all="ignore")
     def add(self, rows: RowBlock, signs: Vector, weights: Vector) -> None:
@@ -322,12 +315,12 @@ class Objective:
         losses = np.maximum(0.0, distance)
         counted = (weights != 0.0) & ((losses != 0.0) | (error != 0.0))
         weights, losses, error = weights[counted], losses[counted], error[counted]
-        if self._squared:
+        if self._claimed.loss == SQUARED_HINGE:
             error = error * (2.0 * losses + error)
             losses = losses * losses
             error = error + UNIT_ROUNDOFF * losses + UNDERFLOW
         spread = upper_total(weights * error)
-        self._losses.add(total(*two_product(weights, losses)), spread)
+        self._losses += Enclosed.sum(total(*two_product(weights, losses)), spread)
 
     def __iadd__(self, other: Objective) -> Objective:
         """Add the losses of other rows, at the same w."""
@@ -337,22 +330,20 @@ class Objective:
     @np.errstate(all="ignore")
     def interval(self) -> Interval:
         """An interval that contains J."""
-        numbers = (self._intercept, self._C, self._rho)
+        C, rho = float(self._claimed.C), float(self._claimed.intercept_scaling)
+        numbers = (self._intercept, C, rho)
         if not (np.isfinite(self._coef).all() and all(map(math.isfinite, numbers))):
             return NOTHING
         bias = Fraction(0)
         if self._intercept != 0.0:
-            if not self._rho > 0.0:
+            if not rho > 0.0:
                 # Without a constant column, no weight vector of the problem has an intercept.
                 return NOTHING
-            if not self._free:
-                bias = Fraction(self._intercept) / Fraction(self._rho)
-        square, losses, C = _square(self._coef), self._losses, Fraction(self._C)
-        if not (square.finite and losses.finite):
-            return ANYTHING
-        half, norm2 = Enclosed(Fraction(1, 2)), square.number + Enclosed(bias * bias)
-        J = half * norm2 + Enclosed(C) * losses.number
-        return Interval.around(J.value, J.error)
+            if not self._claimed.free_intercept:
+                bias = Fraction(self._intercept) / Fraction(rho)
+        half, norm2 = Enclosed(Fraction(1, 2)), _square(self._coef) + Enclosed(bias * bias)
+        J = half * norm2 + Enclosed(Fraction(C)) * self._losses
+        return J.interval()
 
 
 def scaled_alpha(alpha: Vector, scale: float) -> tuple[Vector, Vector]:
@@ -369,9 +360,9 @@ class DualObjective:
 
     L(alpha) = sum_k alpha_k - 1/2 |sum_k alpha_k y_k|^2,  0 <= alpha_k <= C s_k.
 
-    If the loss is ``squared``, L loses sum_k alpha_k^2 / (4 C s_k), and the box has no upper end.
-    If the intercept is ``free``, alpha is balanced first: it is multiplied, on the side of the
-    larger sum, by the factor that makes both sums equal.
+    For the squared hinge, L loses sum_k alpha_k^2 / (4 C s_k), and the box has no upper end. If the
+    intercept is free, alpha is balanced first: it is multiplied, on the side of the larger sum, by
+    the factor that makes both sums equal.
 
     Attributes
     ----------
@@ -379,13 +370,10 @@ class DualObjective:
         The largest amount by which alpha leaves its box: zero for a feasible point.
     """
 
-    def __init__(
-        self, n_columns: int, C: float, rho: float, *, squared: bool = False, free: bool = False
-    ) -> None:
+    def __init__(self, n_columns: int, claimed: Certificate) -> None:
         self.box_violation = 0.0
-        self._C, self._rho, self._squared = float(C), float(rho), squared
-        # Without a constant column, the intercept is none that could be free.
-        self._free = free and self._rho > 0.0
+        self._C, self._rho = float(claimed.C), float(claimed.intercept_scaling)
+        self._squared, self._free = claimed.loss == SQUARED_HINGE, claimed.free_intercept
         self._sides = [_Side(n_columns) for _ in range(2 if self._free else 1)]
 
     @np.errstate(all="ignore")
@@ -425,31 +413,30 @@ class DualObjective:
     @np.errstate(all="ignore")
     def interval(self) -> Interval:
         """An interval that contains L of a feasible point near alpha; anything without one."""
-        sound = all(side.finite for side in self._sides) and self.box_violation == 0.0
-        if not (sound and math.isfinite(self._rho) and math.isfinite(self._C) and self._C > 0.0):
+        known = math.isfinite(self._rho) and math.isfinite(self._C) and self._C > 0.0
+        if not known or self.box_violation != 0.0:
             return ANYTHING
         factors = _balancing(*self._sides) if self._free else [_ONE]
         sides = list(zip(self._sides, factors, strict=True))
         w, error = functools.reduce(Sums.plus, [s.vector.times(f) for s, f in sides]).rounded()
-        square = _square(w)
         spread = upper_total(error * (2.0 * np.abs(w) + error)) if error.any() else 0.0
-        if not (square.finite and math.isfinite(spread)):
+        if not math.isfinite(spread):
             return ANYTHING
-        norm2 = square.number + Enclosed(error=Fraction(spread))
+        norm2 = _square(w) + Enclosed(error=Fraction(spread))
         if not self._free:
             # The last entry; of a balanced alpha, it is zero.
-            last = Enclosed(Fraction(self._rho)) * self._sides[0].signed_sum.number
+            last = Enclosed(Fraction(self._rho)) * self._sides[0].signed_sum
             norm2 += last * last
         L = Enclosed(Fraction(-1, 2)) * norm2
         for side, f in sides:
-            L += f * side.sum.number
-            L += Enclosed(-1 / (4 * Fraction(self._C))) * f * f * side.squares.number
-        return Interval.around(L.value, L.error)
+            L += f * side.sum
+            L += Enclosed(-1 / (4 * Fraction(self._C))) * f * f * side.squares
+        return L.interval()
 
 
 def _balancing(positive: _Side, negative: _Side) -> list[Enclosed]:
     """The factors of both sides: the other's sum / its own, and at most one."""
-    sums = positive.sum.number, negative.sum.number
+    sums = positive.sum, negative.sum
     factors = []
     for own, other in (sums, sums[::-1]):
         low = min(Fraction(1), max(Fraction(0), other.low) / own.high) if own.high > 0 else 1
@@ -458,8 +445,7 @@ def _balancing(positive: _Side, negative: _Side) -> list[Enclosed]:
     return factors
 
 
-def _square(v: Vector) -> _Total:
+def _square(v: Vector) -> Enclosed:
     """|v|^2."""
-    square, used = _Total(), v[v != 0.0]
-    square.add(total(*two_product(used, used)))
-    return square
+    used = v[v != 0.0]
+    return Enclosed.sum(total(*two_product(used, used)))
