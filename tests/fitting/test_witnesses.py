@@ -22,7 +22,7 @@ from certsvm.kernels.losses import SQUARED_HINGE
 from certsvm.problem.objective import Objective
 from certsvm.solvers import Auto, Newton, SGDs, SmoothedNewton
 from certsvm.training.result import NOT_KEPT, TARGET_MET
-from certsvm.verification.witness import WeightsWitness, Witness
+from certsvm.verification.witness import Witness
 
 
 def test_witnesses_of_several_problems_are_joined() -> None:
@@ -43,9 +43,8 @@ def test_witnesses_of_several_problems_are_joined() -> None:
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("penalize_intercept", [True, False])
 @pytest.mark.parametrize("solver", ["auto", "dcd", "smoothed-newton", "on a stream"])
-@pytest.mark.parametrize("tol", [0.01, 1e-4])
 def test_witnesses_prove_what_the_certificates_say(
-    tmp_path: Path, loss: str, penalize_intercept: bool, solver: str, tol: float
+    tmp_path: Path, loss: str, penalize_intercept: bool, solver: str
 ) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((120, 4)) + 0.5
@@ -55,7 +54,7 @@ def test_witnesses_prove_what_the_certificates_say(
         blocks = [(X[:50], y[:50]), (X[50:], y[50:])]
         source, solver = StreamSource(BlockStream(lambda: blocks, intercept_scaling=0.5)), "auto"
     settings = Settings(
-        C=0.5, loss=loss, penalize_intercept=penalize_intercept, solver=solver, tol=tol
+        C=0.5, loss=loss, penalize_intercept=penalize_intercept, solver=solver, tol=1e-4
     )
     model = fit_model(source, settings, witness=True).model
     assert {c.loss for c in model.certificates} == {loss}
@@ -118,10 +117,6 @@ def test_an_interrupt_never_parts_a_witness_from_its_certificate() -> None:
             sys.settrace(before)
         verdicts.append(verify_model(fit.model, [(X, y)]).verdict)
     assert set(verdicts) == {"none", "half confirmed", "confirmed"}
-
-
-def test_without_all_there_is_none() -> None:
-    assert joined([None, WeightsWitness(np.ones((1, 1)), np.ones(1))]) is None
 
 
 def source_of(columns: int, *, streamed: bool, intercept_scaling: float = 0.0) -> Any:

@@ -208,6 +208,8 @@ class Witness:
         uncertainty : ndarray of shape (n_block,)
             Zero, since the format defines alpha by its evaluation in float64.
         """
+        if first + weights.size > self.n_rows:
+            raise ValueError(f"the witness is about {self.n_rows} rows, the data has more")
         block = Witness(self.codes[i : i + 1, first : first + weights.size], self.scale[i : i + 1])
         return block.alpha(0, claimed.C * weights, claimed.loss), np.zeros(weights.size)
 
