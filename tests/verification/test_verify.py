@@ -111,7 +111,7 @@ def test_a_claimed_dual_bound_is_not_rounded_up() -> None:
         lambda clf, X, y: clf.dual_coef_.put(3, -1e-9),
         lambda clf, X, y: clf.dual_coef_.put(3, np.nan),
         lambda clf, X, y: clf.dual_coef_.put(3, np.nextafter(0.1, 1)),
-        lambda clf, X, y: X.put(range(10), 9.0),
+        lambda clf, X, y: X.__imul__(1.01),
         lambda clf, X, y: y.put(5, 1 - y[5]),
     ],
 )
