@@ -167,14 +167,12 @@ class Verification:
     @property
     def relative_gap(self) -> float:
         """The recomputed J / L - 1, an upper bound; with the claimed L if there is no alpha."""
+        if self.L is not None:
+            return self.recomputed.proved_gap
         c = self.claimed
-        bounds = (c.dual, c.dual_rounding) if self.L is None else (self.L.low, 0.0)
-        if not all(map(math.isfinite, (*bounds, self.J.high))):
+        if not (math.isfinite(c.dual) and math.isfinite(c.dual_rounding)):
             return math.inf
-        dual = Fraction(bounds[0]) - Fraction(bounds[1])
-        if dual <= 0:
-            return math.inf
-        return Interval.around(Fraction(self.J.high) / dual - 1, Fraction(0)).high
+        return replace(self.recomputed, dual=c.dual, dual_rounding=c.dual_rounding).proved_gap
 
     def __str__(self) -> str:
         claimed = self.claimed
@@ -478,10 +476,10 @@ def positions(classes: NDArray[Any], y: ArrayLike, n_rows: int) -> NDArray[np.in
     if labels.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but there are {labels.size} labels")
     places = {label: i for i, label in enumerate(classes.tolist())}
-    position = np.empty(n_rows, dtype=np.intp)
-    for first in range(0, n_rows, _VALUES_AT_ONCE):
-        part = slice(first, first + _VALUES_AT_ONCE)
-        position[part] = [places.get(label, -1) for label in labels[part].tolist()]
+    # In blocks, to bound the memory of labels as Python's objects.
+    starts = range(0, n_rows, _VALUES_AT_ONCE)
+    values = (v for i in starts for v in labels[i : i + _VALUES_AT_ONCE].tolist())
+    position = np.fromiter((places.get(value, -1) for value in values), np.intp, n_rows)
     if (position < 0).any():
         other = labels[int(np.argmin(position))]
         known = ", ".join(tidy(label) for label in classes[:6])
