@@ -25,8 +25,8 @@ from certsvm.parallel import Team
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.training.result import Result
-from certsvm.verification.interval_arithmetic import scaled_alpha
-from certsvm.verification.verify import REFUTED, ProblemSums, row_blocks
+from certsvm.verification.interval_arithmetic import ProblemSums, scaled_alpha
+from certsvm.verification.verify import REFUTED, Verification, row_blocks
 from certsvm.verification.witness import WeightsWitness
 
 
@@ -82,7 +82,7 @@ def _confirmed(problem: ClusterProblem, result: Result, alphas: Sequence[Any]) -
     ]
     cluster.count(rounds=1)
     sums = add_up(cluster.results(cluster.begin(cluster.summed(tasks, at)), groups))
-    checked = replace(sums.verification(), claimed=claimed)
+    checked = Verification(claimed, sums.J(), sums.L(), sums.box_violation, None)
     if checked.verdict == REFUTED:
         feasible = checked.box_violation == 0.0
         dual = f"its L is {checked.L}" if feasible else "its dual point is not feasible"
@@ -110,8 +110,8 @@ def interval_sums(
     >>> from certsvm.problem.rows import Rows
     >>> part = Part(Rows(np.array([[2.0], [1.0]])), np.array([1.0, -1.0]))
     >>> claimed = Certificate(2.0, 1.5, target=0.1)
-    >>> checked = interval_sums(part, np.ones(2), np.zeros(1), claimed).verification()
-    >>> print(checked.J, "and", checked.L)
+    >>> sums = interval_sums(part, np.ones(2), np.zeros(1), claimed)
+    >>> print(sums.J(), "and", sums.L())
     from 2 to 2 and from 1.5 to 1.5
     """
     n, rho = part.rows.n_columns, part.rows.intercept_scaling
@@ -126,7 +126,7 @@ def interval_sums(
             point = witness.alpha_of(0, claimed, rows, signs, weights, first, as_trained=True)
         else:
             point = scaled_alpha(alpha[span], claimed.scale)
-        sums.add(rows, signs, weights, point)
+        sums.add(rows, signs, weights, *point)
     return sums
 
 

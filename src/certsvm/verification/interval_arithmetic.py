@@ -290,62 +290,6 @@ class _Side:
         return self
 
 
-class Objective:
-    """J(w), summed over blocks of rows.
-
-    J(w) = 1/2 (|coef|^2 + (b / rho)^2) + C sum_k s_k loss(label_k (coef.x_k + b))
-
-    The loss of a margin m is max(0, 1 - m) or its square. If the intercept b is free, it is not in
-    the regulariser. Which J it is, is what the certificate claims.
-    """
-
-    def __init__(self, coef: Vector, intercept: float, claimed: Certificate) -> None:
-        self._coef, self._intercept = np.ascontiguousarray(coef, dtype=np.float64), intercept
-        self._claimed = claimed
-        self._losses = _ZERO
-
-    @np.errstate(all="ignore")
-    def add(self, rows: RowBlock, signs: Vector, weights: Vector) -> None:
-        """Add the losses of a block; ``signs`` are the labels, +1 or -1."""
-        products, error = rows.products(self._coef, self._intercept)
-        distance = 1.0 - signs * products
-        error = INFLATION * (error + UNIT_ROUNDOFF * np.abs(distance))
-        # A row beyond the margin by more than the error has no loss, and no error in it.
-        error[distance + error < 0.0] = 0.0
-        losses = np.maximum(0.0, distance)
-        counted = (weights != 0.0) & ((losses != 0.0) | (error != 0.0))
-        weights, losses, error = weights[counted], losses[counted], error[counted]
-        if self._claimed.loss == SQUARED_HINGE:
-            error = error * (2.0 * losses + error)
-            losses = losses * losses
-            error = error + UNIT_ROUNDOFF * losses + UNDERFLOW
-        spread = upper_total(weights * error)
-        self._losses += Enclosed.sum(total(*two_product(weights, losses)), spread)
-
-    def __iadd__(self, other: Objective) -> Objective:
-        """Add the losses of other rows, at the same w."""
-        self._losses += other._losses
-        return self
-
-    @np.errstate(all="ignore")
-    def interval(self) -> Interval:
-        """An interval that contains J."""
-        C, rho = float(self._claimed.C), float(self._claimed.intercept_scaling)
-        numbers = (self._intercept, C, rho)
-        if not (np.isfinite(self._coef).all() and all(map(math.isfinite, numbers))):
-            return NOTHING
-        bias = Fraction(0)
-        if self._intercept != 0.0:
-            if not rho > 0.0:
-                # Without a constant column, no weight vector of the problem has an intercept.
-                return NOTHING
-            if not self._claimed.free_intercept:
-                bias = Fraction(self._intercept) / Fraction(rho)
-        half, norm2 = Enclosed(Fraction(1, 2)), _square(self._coef) + Enclosed(bias * bias)
-        J = half * norm2 + Enclosed(Fraction(C)) * self._losses
-        return J.interval()
-
-
 def scaled_alpha(alpha: Vector, scale: float) -> tuple[Vector, Vector]:
     """``scale * alpha``, and by how much the exact values may differ from it.
 
@@ -355,32 +299,68 @@ def scaled_alpha(alpha: Vector, scale: float) -> tuple[Vector, Vector]:
     return scaled, 8.0 * UNIT_ROUNDOFF * scaled + np.where(scaled > 0.0, UNDERFLOW, 0.0)
 
 
-class DualObjective:
-    """L(alpha), summed over blocks of rows.
+class ProblemSums:
+    """J(w) and L(alpha) of the problem of a certificate, summed over blocks of rows.
 
+    J(w) = 1/2 (|coef|^2 + (b / rho)^2) + C sum_k s_k loss(label_k (coef.x_k + b))
     L(alpha) = sum_k alpha_k - 1/2 |sum_k alpha_k y_k|^2,  0 <= alpha_k <= C s_k.
 
-    For the squared hinge, L loses sum_k alpha_k^2 / (4 C s_k), and the box has no upper end. If the
-    intercept is free, alpha is balanced first: it is multiplied, on the side of the larger sum, by
-    the factor that makes both sums equal.
+    The loss of a margin m is max(0, 1 - m) or its square. For the square, L loses
+    sum_k alpha_k^2 / (4 C s_k), and the box has no upper end. If the intercept b is free, it is not
+    in the regulariser, and alpha is balanced first: it is multiplied, on the side of the larger
+    sum, by the factor that makes both sums equal. Without ``dual``, there is no alpha.
 
     Attributes
     ----------
+    claimed : Certificate
+        Says which problem it is.
     box_violation : float
         The largest amount by which alpha leaves its box: zero for a feasible point.
     """
 
-    def __init__(self, n_columns: int, claimed: Certificate) -> None:
-        self.box_violation = 0.0
+    def __init__(
+        self, claimed: Certificate, coef: Vector, intercept: float = 0.0, *, dual: bool = True
+    ) -> None:
+        self.claimed, self.box_violation = claimed, 0.0
+        self._coef, self._intercept = np.ascontiguousarray(coef, dtype=np.float64), intercept
         self._C, self._rho = float(claimed.C), float(claimed.intercept_scaling)
-        self._squared, self._free = claimed.loss == SQUARED_HINGE, claimed.free_intercept
-        self._sides = [_Side(n_columns) for _ in range(2 if self._free else 1)]
+        self._squared, self._losses = claimed.loss == SQUARED_HINGE, _ZERO
+        n_sides = (2 if claimed.free_intercept else 1) if dual else 0
+        self._sides = [_Side(self._coef.size) for _ in range(n_sides)]
 
     @np.errstate(all="ignore")
     def add(
+        self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector | None = None,
+        uncertainty: Vector | None = None,
+    ) -> None:  # fmt: skip
+        """Add a block; ``signs`` are the labels, +1 or -1.
+
+        With a dual point, it takes the rows' alpha and by how much that may differ from what is
+        meant.
+        """
+        self._add_losses(rows, signs, weights)
+        if alpha is not None and uncertainty is not None:
+            self._add_alpha(rows, signs, weights, alpha, uncertainty)
+
+    def _add_losses(self, rows: RowBlock, signs: Vector, weights: Vector) -> None:
+        products, error = rows.products(self._coef, self._intercept)
+        distance = 1.0 - signs * products
+        error = INFLATION * (error + UNIT_ROUNDOFF * np.abs(distance))
+        # A row beyond the margin by more than the error has no loss, and no error in it.
+        error[distance + error < 0.0] = 0.0
+        losses = np.maximum(0.0, distance)
+        counted = (weights != 0.0) & ((losses != 0.0) | (error != 0.0))
+        weights, losses, error = weights[counted], losses[counted], error[counted]
+        if self._squared:
+            error = error * (2.0 * losses + error)
+            losses = losses * losses
+            error = error + UNIT_ROUNDOFF * losses + UNDERFLOW
+        spread = upper_total(weights * error)
+        self._losses += Enclosed.sum(total(*two_product(weights, losses)), spread)
+
+    def _add_alpha(
         self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector, uncertainty: Vector
     ) -> None:
-        """Add a block, given its alpha and by how much that may differ from what is meant."""
         box, below = two_product(np.full(weights.size, self._C), weights)
         if self._squared:
             box = np.where(weights > 0.0, _LARGEST, 0.0)
@@ -395,7 +375,7 @@ class DualObjective:
             within = (alpha == 0.0) | ((box >= _NO_UNDERFLOW) & ((alpha < box) | (below >= 0.0)))
             moved = np.where(within, 0.0, UNIT_ROUNDOFF * alpha + UNDERFLOW)
             uncertainty = INFLATION * (uncertainty + moved)
-        if not self._free:
+        if not self.claimed.free_intercept:
             self._sides[0].add(rows, signs, weights, alpha, uncertainty, squares=self._squared)
             return
         for side, label in zip(self._sides, (1.0, -1.0), strict=True):
@@ -403,27 +383,45 @@ class DualObjective:
             side.add(rows, signs, weights, here * alpha, here * uncertainty, squares=self._squared)
 
     @np.errstate(all="ignore")
-    def __iadd__(self, other: DualObjective) -> DualObjective:
-        """Add other rows of the same problem."""
+    def __iadd__(self, other: ProblemSums) -> ProblemSums:
+        """Add other rows of the same problem, at the same w."""
+        self._losses += other._losses
         self.box_violation = max(self.box_violation, other.box_violation)
         for side, of_other in zip(self._sides, other._sides, strict=True):
             side += of_other
         return self
 
     @np.errstate(all="ignore")
-    def interval(self) -> Interval:
+    def J(self) -> Interval:
+        """An interval that contains J."""
+        numbers = (self._intercept, self._C, self._rho)
+        if not (np.isfinite(self._coef).all() and all(map(math.isfinite, numbers))):
+            return NOTHING
+        bias = Fraction(0)
+        if self._intercept != 0.0:
+            if not self._rho > 0.0:
+                # Without a constant column, no weight vector of the problem has an intercept.
+                return NOTHING
+            if not self.claimed.free_intercept:
+                bias = Fraction(self._intercept) / Fraction(self._rho)
+        half, norm2 = Enclosed(Fraction(1, 2)), _square(self._coef) + Enclosed(bias * bias)
+        J = half * norm2 + Enclosed(Fraction(self._C)) * self._losses
+        return J.interval()
+
+    @np.errstate(all="ignore")
+    def L(self) -> Interval:
         """An interval that contains L of a feasible point near alpha; anything without one."""
         known = math.isfinite(self._rho) and math.isfinite(self._C) and self._C > 0.0
-        if not known or self.box_violation != 0.0:
+        if not (known and self._sides and self.box_violation == 0.0):
             return ANYTHING
-        factors = _balancing(*self._sides) if self._free else [_ONE]
+        factors = _balancing(*self._sides) if self.claimed.free_intercept else [_ONE]
         sides = list(zip(self._sides, factors, strict=True))
         w, error = functools.reduce(Sums.plus, [s.vector.times(f) for s, f in sides]).rounded()
         spread = upper_total(error * (2.0 * np.abs(w) + error)) if error.any() else 0.0
         if not math.isfinite(spread):
             return ANYTHING
         norm2 = _square(w) + Enclosed(error=Fraction(spread))
-        if not self._free:
+        if not self.claimed.free_intercept:
             # The last entry; of a balanced alpha, it is zero.
             last = Enclosed(Fraction(self._rho)) * self._sides[0].signed_sum
             norm2 += last * last

@@ -40,9 +40,8 @@ from certsvm.matrices import checked_matrix, columns_in_order, exact_labels, ref
 from certsvm.storage.fingerprint import FingerprintBuilder
 from certsvm.verification.interval_arithmetic import (
     UNDERFLOW,
-    DualObjective,
     Interval,
-    Objective,
+    ProblemSums,
     RowBlock,
     Vector,
 )
@@ -403,48 +402,16 @@ def _report(
             for i, positive in enumerate(positive_classes):
                 signs = np.where(position[part] == positive, 1.0, -1.0)
                 weights = weights_in_problem(class_weight, position[part], positive, given[part])
-                point = None
+                point: tuple[Vector, ...] = ()
                 if alpha_of is not None:
                     point = alpha_of(i, sums[i].claimed, rows, signs, weights, n_before + first)
-                sums[i].add(rows, signs, weights, point)
+                sums[i].add(rows, signs, weights, *point)
         n_before += n_rows
+    duals = [None if alpha_of is None else problem.L() for problem in sums]
     return VerificationReport(
-        s.verification(classes[positive])
-        for s, positive in zip(sums, positive_classes, strict=True)
+        Verification(problem.claimed, problem.J(), L, problem.box_violation, classes[positive])
+        for problem, L, positive in zip(sums, duals, positive_classes, strict=True)
     )
-
-
-class ProblemSums:
-    """J(w) and, if asked for, L of the problem of a certificate, summed over blocks of rows."""
-
-    def __init__(
-        self, claimed: Certificate, coef: Vector, intercept: float, *, dual: bool = True
-    ) -> None:
-        self.claimed = claimed
-        self._primal = Objective(coef, intercept, claimed)
-        self._dual = DualObjective(coef.size, claimed) if dual else None
-
-    def add(
-        self, rows: RowBlock, signs: Vector, weights: Vector, point: tuple[Vector, Vector] | None
-    ) -> None:
-        """Add a block, given its alpha and by how much that may differ from what is meant."""
-        self._primal.add(rows, signs, weights)
-        if self._dual is not None and point is not None:
-            self._dual.add(rows, signs, weights, *point)
-
-    def __iadd__(self, other: ProblemSums) -> ProblemSums:
-        """Add other rows of the same problem."""
-        self._primal += other._primal
-        if self._dual is not None and other._dual is not None:
-            self._dual += other._dual
-        return self
-
-    def verification(self, label: Any = None) -> Verification:
-        """The certificate beside the intervals."""
-        L, outside = None, 0.0
-        if self._dual is not None:
-            L, outside = self._dual.interval(), self._dual.box_violation
-        return Verification(self.claimed, self._primal.interval(), L, outside, label)
 
 
 def _as_floats(claim: Certificate) -> Certificate:
