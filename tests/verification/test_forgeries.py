@@ -55,8 +55,10 @@ def test_what_is_true_is_confirmed(r: random.Random) -> None:
     # Near the least numbers, underflow is all there is.
     claimed = [abs(value) for c in case.claims for value in (c.primal, c.dual)]
     assume(not any(0.0 < value < 1e-280 for value in claimed))
-    # A claim of zero has no tolerance, and the square of a margin of one is not known that well.
+    # A claim of zero has no tolerance, and margins of one are not known that well.
     assume(all(c.primal != 0.0 for c in case.claims))
+    if isinstance(case.witness, WeightsWitness):
+        assume(all(c.dual_rounding > 0.0 for c in case.claims))
     numbers = [case.C, *case.coef.flat, *([] if case.alphas is None else case.alphas.flat)]
     assume(not any(0.0 < abs(value) < 1e-140 for value in numbers))
     assume(all(c.scale == 0.0 or c.scale > 1e-100 for c in case.claims))
