@@ -43,8 +43,9 @@ def test_witnesses_of_several_problems_are_joined() -> None:
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("penalize_intercept", [True, False])
 @pytest.mark.parametrize("solver", ["auto", "dcd", "smoothed-newton", "on a stream"])
+@pytest.mark.parametrize("tol", [1e-4])
 def test_witnesses_prove_what_the_certificates_say(
-    tmp_path: Path, loss: str, penalize_intercept: bool, solver: str
+    tmp_path: Path, loss: str, penalize_intercept: bool, solver: str, tol: float
 ) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((120, 4)) + 0.5
@@ -54,7 +55,7 @@ def test_witnesses_prove_what_the_certificates_say(
         blocks = [(X[:50], y[:50]), (X[50:], y[50:])]
         source, solver = StreamSource(BlockStream(lambda: blocks, intercept_scaling=0.5)), "auto"
     settings = Settings(
-        C=0.5, loss=loss, penalize_intercept=penalize_intercept, solver=solver, tol=1e-4
+        C=0.5, loss=loss, penalize_intercept=penalize_intercept, solver=solver, tol=tol
     )
     model = fit_model(source, settings, witness=True).model
     assert {c.loss for c in model.certificates} == {loss}
