@@ -22,7 +22,7 @@ from certsvm.kernels.losses import SQUARED_HINGE
 from certsvm.problem.objective import Objective
 from certsvm.solvers import Auto, Newton, SGDs, SmoothedNewton
 from certsvm.training.result import NOT_KEPT, TARGET_MET
-from certsvm.verification.witness import Witness
+from certsvm.verification.witness import WeightsWitness, Witness
 
 
 def test_witnesses_of_several_problems_are_joined() -> None:
@@ -118,6 +118,10 @@ def test_an_interrupt_never_parts_a_witness_from_its_certificate() -> None:
             sys.settrace(before)
         verdicts.append(verify_model(fit.model, [(X, y)]).verdict)
     assert set(verdicts) == {"none", "half confirmed", "confirmed"}
+
+
+def test_without_all_there_is_none() -> None:
+    assert joined([None, WeightsWitness(np.ones((1, 1)), np.ones(1))]) is None
 
 
 def source_of(columns: int, *, streamed: bool, intercept_scaling: float = 0.0) -> Any:
