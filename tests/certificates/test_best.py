@@ -1,32 +1,16 @@
 """The best bounds of a run, and the certificate they amount to."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
 
-from certsvm.certificates.best import BestBounds, BestValues
+from certsvm.certificates.best import BestBounds
 from certsvm.certificates.dual import DualPoint, dual_point
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import loss_named
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from tests.problems import Case, cases, exact, exact_sum
-
-
-def test_the_ledger_keeps_the_best_of_each_kind() -> None:
-    problem = Problem(Rows(np.eye(2)), [1, -1])
-    ledger = BestBounds(problem, 0.1)
-    first, second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    ledger.offer_primal(first, Bound(2.0, 0.0))
-    ledger.offer_primal(second, Bound(3.0, 0.0))
-    assert ledger.w is not None
-    assert ledger.w.tolist() == first.tolist()
-    ledger.offer_dual(DualPoint(1.5, np.zeros(2), "good"))
-    ledger.offer_dual(DualPoint(1.0, np.zeros(2), "worse"))
-    certificate = ledger.certificate()
-    assert (certificate.primal, certificate.dual, certificate.bound) == (2.0, 1.5, "good")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -54,21 +38,6 @@ def test_j_at_zero_with_weights_that_are_absorbed() -> None:
     best = BestBounds(problem, 0.1)
     best.offer_zero()
     assert exact_sum(weights) <= exact(best.primal.value) + exact(best.primal.rounding)
-
-
-def test_values_to_steer_by() -> None:
-    best = BestValues()
-    assert (best.gap, best.relative_gap) == (math.inf, math.inf)
-    best.offer(primal=3.0)
-    assert (best.gap, best.relative_gap) == (3.0, math.inf)
-    best.offer(dual=-1.0)
-    assert (best.primal, best.dual) == (3.0, 0.0)
-    best.offer(primal=4.0, dual=2.0)
-    assert (best.gap, best.relative_gap) == (1.0, 0.5)
-    best.offer(primal=math.nan, dual=math.nan)
-    assert (best.primal, best.dual) == (3.0, 2.0)
-    best.offer(primal=1.5)
-    assert (best.gap, best.relative_gap) == (0.0, -0.25)
 
 
 def test_the_kept_alpha_is_the_multiple_that_was_bounded() -> None:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.dual import (
-    AlphaSums,
     DualPoint,
     alpha_sums,
     balanced_point,
@@ -23,12 +22,11 @@ from certsvm.certificates.dual import (
     largest_multiple,
     mixed_point,
     moved_point,
-    moved_sum_point,
     point_of,
     shares_within,
     total,
 )
-from certsvm.certificates.rounding import Bound, length, moved_rounding
+from certsvm.certificates.rounding import Bound, length
 from certsvm.kernels.losses import loss_named
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
@@ -98,20 +96,6 @@ def test_the_arithmetic_of_the_bound_itself_rounds() -> None:
         assert abs(exact(bound.value) - value) <= exact(bound.rounding)
 
 
-def test_a_sum_over_many_rows_is_within_its_allowance() -> None:
-    rng = np.random.default_rng(0)
-    case = Case(rng.standard_normal((3000, 2)), rng.choice([-1.0, 1.0], 3000), None, 1.0, 0.0,
-                "csr-float64-int32")  # fmt: skip
-    alpha = rng.random(3000)
-    point = dual_point(case.problem(), alpha, "a test")
-    errors = [
-        abs(exact(value) - exact_dot(alpha, column))
-        for value, column in zip(point.w, case.patterns().T, strict=True)
-    ]
-    assert 0 < max(errors) <= Fraction(point.w_rounding)
-    assert point.w_rounding < 1e-9
-
-
 @given(either_loss, st.integers(0, 2**32 - 1), st.integers(1, 40))
 def test_a_point_that_was_moved_many_times(case: Case, seed: int, moves: int) -> None:
     problem = case.problem()
@@ -128,16 +112,6 @@ def test_a_point_that_was_moved_many_times(case: Case, seed: int, moves: int) ->
         assert abs(exact(value) - exact_dot(alpha, column)) <= exact(point.w_rounding)
     bound, scale = dual_bound(point)
     assert exact(bound.low) <= exact_dual(case, [exact(scale) * exact(a) for a in alpha])
-
-
-def test_moving_pays_for_what_was_there_and_for_itself() -> None:
-    problem = Problem(Rows(np.array([[3.0, 4.0], [0.0, 2.0]])), [1, 1])
-    point = dual_point(problem, np.array([0.5, 0.25]), "a test")
-    change = np.array([-0.25, 0.5])
-    moved = moved_point(problem, point, change, np.array([0.25, 0.75]))
-    # Lengths 5 and 2, and w = (0.75, 2.5).
-    added = UNIT * (4 * (0.25 * 5 + 0.5 * 2) + np.hypot(0.75, 2.5))
-    assert point.w_rounding + added <= moved.w_rounding <= 1e-14
 
 
 def norm_above(vector: list[Fraction]) -> float:
@@ -186,15 +160,6 @@ def test_a_point_whose_w_was_kept(case: Case, seed: int) -> None:
     np.testing.assert_array_equal(kept, alpha)
     assert kept is not alpha
     assert point_of(case.problem(), alpha, w, off, "a test", keep_alpha=False).alpha is None
-
-
-def test_a_known_point_whose_sum_was_moved() -> None:
-    point = DualPoint(1.0, np.array([1.0, 0.0]), "a test", w_rounding=0.25)
-    w = np.array([3.0, 4.0])
-    moved = moved_sum_point(point, w, AlphaSums(Bound(2.0, 0.125)), 7, 6.0)
-    assert (moved.alpha_sum, moved.alpha_sum_rounding, moved.source) == (2.0, 0.125, "a test")
-    assert moved.w_rounding == 0.25 + moved_rounding(7, 6.0, w)
-    assert moved.alpha is None
 
 
 @given(seeds, st.integers(1, 1000), st.floats(0.01, 100.0), st.sampled_from([0.0, 1e-6]))
@@ -422,7 +387,7 @@ def test_a_balanced_point_of_parts(case: Case, seed: int) -> None:
     )
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 def test_balancing_many_rows_is_paid_for(seed: int) -> None:
     """The factor is off by what the sums lost: w must be allowed for it."""
     rng = np.random.default_rng(seed)
@@ -435,15 +400,6 @@ def test_balancing_many_rows_is_paid_for(seed: int) -> None:
     balanced = exactly_balanced(case, [exact(a) for a in alpha])
     assert abs(exact(point.alpha_sum) - sum(balanced)) <= exact(point.alpha_sum_rounding) < 1e-12
     assert squared_distance(point.w, [Fraction(0)] * 2) <= exact(point.w_rounding) ** 2
-
-
-def test_an_alpha_of_one_side_is_worth_nothing() -> None:
-    problem = Problem(Rows(np.eye(2), intercept_scaling=1.0), [1, -1], penalize_intercept=False)
-    point = dual_point(problem, np.array([1.0, 0.0]), "a test")
-    assert (point.alpha_sum, point.w.tolist()) == (0.0, [0.0, 0.0, 0.0])
-    assert dual_bound(point)[0].value == 0.0
-    assert point.alpha is not None
-    assert point.alpha().tolist() == [0.0, 0.0]
 
 
 @st.composite

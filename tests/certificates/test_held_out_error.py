@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import DualVector
-from certsvm.certificates.held_out_error import ChordBalls, HeldOutRows, OptimumBall, mean_bounds
+from certsvm.certificates.held_out_error import ChordBalls, HeldOutRows, OptimumBall
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import LOSSES, loss_named
 from certsvm.problem.memory import Problem
@@ -156,23 +156,3 @@ def test_rows_of_zeros_and_unknown_classes() -> None:
     low, high = rows.error_bounds([ChordBalls(unknown, unknown)], nothing, nothing, edges)
     assert low[0] == pytest.approx(2 / 3)
     assert high[0] == pytest.approx(2 / 3)
-
-
-def test_the_mean_of_bounds_is_on_the_safe_side() -> None:
-    bounds = [(np.array([x]), np.array([x])) for x in (0.1, 0.2, 0.3)]
-    low, high = mean_bounds(bounds)
-    assert low[0] < 0.2 < high[0]
-    assert high[0] - low[0] < 1e-12
-
-
-def test_the_distance_at_which_a_share_of_rows_is_open() -> None:
-    rows = HeldOutRows(
-        np.array([1.0, 2.0, 1.0, 0.0]),
-        np.array([1, 1, 1, 0]),
-        np.array([0, 1, 0, 0]),
-        np.ones(4),
-    )
-    products = np.array([[0.5, -0.4, 3.0, 0.0]])
-    assert rows.distance(products, 0.0) == pytest.approx(0.2)
-    assert rows.distance(products, 0.3) == pytest.approx(0.5)
-    assert math.isinf(rows.distance(products, 0.9))

@@ -151,19 +151,6 @@ def test_the_worst_gap_is_the_largest(case: Case, ratio: float, seed: int) -> No
         assert chord.worst_gap <= 1.05 * max([*gaps, *dense]) + 1e-6
 
 
-@given(cases(losses=tuple(LOSSES), free_intercepts=True), seeds)
-def test_the_loss_of_an_end(case: Case, seed: int) -> None:
-    """It follows from J and |w|, which is without the last entry if the intercept is free."""
-    rng = np.random.default_rng(seed)
-    problem = case.problem()
-    w = rng.choice([0.01, 1.0, 30.0]) * rng.standard_normal(problem.dimension)
-    end, _ = an_end(case, w, np.zeros(problem.n_rows))
-    penalised = [exact(v) for v in (w[:-1] if case.free_intercept else w)]
-    half = sum((v * v for v in penalised), Fraction(0)) / 2
-    loss = (exact_objective(case, w) - half) / exact(case.C)
-    assert abs(loss - exact(end.loss.value)) <= exact(end.loss.rounding)
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_model_between_is_rounded(loss: str) -> None:
     """Of long rows across w, the losses are off by far more than J at the ends."""
@@ -188,19 +175,6 @@ def test_the_model_between_is_rounded(loss: str) -> None:
         steep = 2.0 * math.sqrt(4.0 * ends[0].loss.value) if loss == "squared_hinge" else 4.0
         assert added <= 1e-14 * case.C * chord._largest * case.problem().R * steep
     assert moved > 20
-
-
-def test_a_straight_path_has_no_gap() -> None:
-    # One row y = 1: w = alpha = C is optimal for C <= 1.
-    def fit(C: float) -> ChordEnd:
-        J, w = C - C * C / 2, np.array([C])
-        return ChordEnd(Certificate(J, J, 0.01, C=C), w, DualVector(w, 0.0))
-
-    chord = Chord(fit(0.25), fit(0.75), weight_sum=1.0, R=1.0)
-    assert chord.worst_gap < 1e-12
-    certificate = chord.certificate(0.5, 1e-9)
-    assert certificate.met
-    assert certificate.primal == pytest.approx(0.375)
 
 
 def test_the_worst_gap_is_found_where_it_is() -> None:
@@ -251,15 +225,6 @@ def test_nothing_is_proved_without_a_dual_bound() -> None:
     assert chord.worst_gap == math.inf
     infinite = replace(ends[0], certificate=Certificate(math.inf, 0.5, 0.01, C=1.0))
     assert Chord(infinite, ends[1], weight_sum=1.0, R=1.0).worst_gap == math.inf
-
-
-def test_C_outside_the_chord() -> None:
-    chord, both, _ = a_chord(
-        Case(np.ones((1, 1)), np.ones(1), None, 1.0, 0.0, "csr-float64-int32"), 2.0, 0
-    )
-    with pytest.raises(ValueError, match="C must be between 1 and 2"):
-        chord.primal(2.5)
-    assert chord.shares(both[1].C) == (0.0, 1.0)
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=6), st.floats(0, 1), seeds)

@@ -94,17 +94,6 @@ def test_the_arithmetic_of_a_loss_rounds(loss: str) -> None:
     assert worst > 1.2 * 2.0**-53
 
 
-def test_a_free_intercept_costs_nothing() -> None:
-    rows = Rows(np.zeros((2, 1)), intercept_scaling=2.0)
-    w = np.array([3.0, 50.0])
-    penalised, free = (
-        primal_bound(Problem(rows, [1, -1], penalize_intercept=penalised), w).value
-        for penalised in (True, False)
-    )
-    assert free == 4.5 + 101.0
-    assert penalised == free + 1250.0
-
-
 @pytest.mark.parametrize("size", [1e150, 1e160, 1e200, 1e300])
 def test_squares_that_overflow_are_no_value(size: float) -> None:
     problem = Problem(
@@ -120,7 +109,7 @@ def test_squares_that_overflow_are_no_value(size: float) -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_products_that_cancel(seed: int, loss: str) -> None:
     """The loss is small, and the error in it is that of its large terms."""
     rng = np.random.default_rng(seed)
@@ -147,11 +136,3 @@ def test_threads_do_not_change_a_bit(n_jobs: int) -> None:
         again = dual_point(problem, alpha, "a test", team)
     np.testing.assert_array_equal(shared.w, again.w)
     assert np.linalg.norm(shared.w - alone.w) <= shared.w_rounding + alone.w_rounding
-
-
-def test_mixing_pays_for_both_parts_and_for_itself() -> None:
-    problem = Problem(Rows(np.eye(2)), [1, -1])
-    one, other = Products(problem, np.array([3.0, 4.0])), Products(problem, np.array([0.0, 2.0]))
-    expected = 2.0 * one.error + 0.5 * other.error + 2.0 * (2.0 * 5.0 + 0.5 * 2.0)
-    one.mix(2.0, -0.5, other)
-    assert expected <= one.error <= 1.02 * expected

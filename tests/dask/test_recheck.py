@@ -120,12 +120,12 @@ def test_intervals_contain_the_exact_values(
             for rows in (slice(0, 17), slice(17, 40))
         )
         first += second
-        low, high = first.primal.interval()
+        low, high = first.J()
         # The intercept is a rounded product.
         slack = Fraction(1, 10**14) * J
         assert exact(low) - slack <= J <= exact(high) + slack
-        assert first.dual.box_violation == 0.0
-        low, high = first.dual.interval()
+        assert first.box_violation == 0.0
+        low, high = first.L()
         assert exact(low) <= L <= exact(high)
         if sigma == 1.0:
             assert high - low <= 1e-9 * (1.0 + abs(high))
@@ -170,7 +170,7 @@ def test_a_dual_point_outside_the_box(value: float) -> None:
     alpha = np.zeros(40)
     alpha[0] = value
     sums = interval_sums(problem, alpha, np.zeros(4), certificate_of(problem))
-    assert sums.dual.box_violation > 0.0
+    assert sums.box_violation > 0.0
 
 
 @pytest.mark.parametrize("solver", [SmoothedNewton(samples=False), Cocoa(passes=2)], ids=str)

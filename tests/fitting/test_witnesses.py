@@ -43,7 +43,7 @@ def test_witnesses_of_several_problems_are_joined() -> None:
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("penalize_intercept", [True, False])
 @pytest.mark.parametrize("solver", ["auto", "dcd", "smoothed-newton", "on a stream"])
-@pytest.mark.parametrize("tol", [0.01, 1e-4])
+@pytest.mark.parametrize("tol", [1e-4])
 def test_witnesses_prove_what_the_certificates_say(
     tmp_path: Path, loss: str, penalize_intercept: bool, solver: str, tol: float
 ) -> None:

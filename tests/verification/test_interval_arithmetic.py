@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
+from certsvm.certificates.certificate import Certificate
 from certsvm.verification.interval_arithmetic import (
     ANYTHING,
     NOTHING,
-    DualObjective,
     Enclosed,
     Interval,
-    Objective,
+    ProblemSums,
     RowBlock,
     Sums,
     grouped_sums,
@@ -160,47 +160,13 @@ def one_row(*values: float) -> RowBlock:
     return RowBlock(np.array(values), np.zeros(n, np.intp), np.arange(n), 1, n)
 
 
-def test_values_by_hand() -> None:
-    one = np.ones(1)
-    primal = Objective(np.array([0.5, 0.0]), 0.25, C=2.0, rho=0.5)
-    primal.add(one_row(1.0, 7.0), one, one)
-    primal.add(one_row(1.0, 7.0), -one, np.array([3.0]))
-    # 1/2 (1/4 + 1/4) + 2 (1/4 + 3 * 7/4)
-    low, high = primal.interval()
-    assert low <= 11.25 <= high <= low + 1e-13
-    dual = DualObjective(2, C=2.0, rho=0.5)
-    dual.add(one_row(1.0, 7.0), one, one, np.array([0.5]), np.zeros(1))
-    dual.add(one_row(1.0, 0.0), -one, one, np.array([0.25]), np.zeros(1))
-    # The sum is (0.25, 3.5, 0.125).
-    low, high = dual.interval()
-    assert low <= 0.75 - (0.0625 + 12.25 + 0.015625) / 2 <= high <= low + 1e-13
-    # An uncertain alpha_k makes an uncertain L.
-    dual.add(one_row(0.0, 0.0), one, one, np.zeros(1), np.array([0.125]))
-    wider = dual.interval()
-    assert wider.low <= low - 0.125
-    assert wider.high >= high + 0.125
-
-
-def test_values_of_the_squared_hinge_by_hand() -> None:
-    one = np.ones(1)
-    primal = Objective(np.array([0.5, 0.0]), 0.25, C=2.0, rho=0.5, squared=True)
-    primal.add(one_row(1.0, 7.0), one, one)
-    primal.add(one_row(1.0, 7.0), -one, np.array([3.0]))
-    # 1/2 (1/4 + 1/4) + 2 (1/16 + 3 * 49/16)
-    low, high = primal.interval()
-    assert low <= 0.25 + 2.0 * (1 / 16 + 3 * 49 / 16) <= high <= low + 1e-13
-    dual = DualObjective(2, C=2.0, rho=0.5, squared=True)
-    dual.add(one_row(1.0, 7.0), one, one, np.array([0.5]), np.zeros(1))
-    dual.add(one_row(1.0, 0.0), -one, np.array([0.5]), np.array([5.0]), np.zeros(1))
-    # The sum is (-4.5, 3.5, -2.25); the penalties are 1/4 / 8 and 25 / 4, and C s_k is exceeded.
-    low, high = dual.interval()
-    L = 5.5 - 1 / 32 - 25 / 4 - (20.25 + 12.25 + 5.0625) / 2
-    assert low <= L <= high <= low + 1e-13
-    # An uncertain alpha_k makes an uncertain L: here by 1/8, and by 1/64 / (8 * 1/2) in the square.
-    dual.add(one_row(0.0, 0.0), one, 0.5 * one, np.zeros(1), np.array([0.125]))
-    wider = dual.interval()
-    assert wider.low <= low - 0.125 - 1 / 256
-    assert wider.high >= high + 0.125
+def claim(
+    C: float = 1.0, rho: float = 0.0, *, squared: bool = False, free: bool = False
+) -> Certificate:
+    loss = "squared_hinge" if squared else "hinge"
+    return Certificate(
+        1.0, 1.0, 0.1, C=C, intercept_scaling=rho, loss=loss, penalize_intercept=not free
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,49 +175,49 @@ def test_values_of_the_squared_hinge_by_hand() -> None:
 )
 def test_roundings_of_a_squared_loss_that_add_up(large: float, small: float) -> None:
     """The product, the distance and its square are rounded in the same direction."""
-    J = Objective(np.ones(2), 0.0, C=1.0, rho=0.0, squared=True)
+    J = ProblemSums(claim(C=1.0, rho=0.0, squared=True), np.ones(2), 0.0, dual=False)
     J.add(one_row(large, small), np.ones(1), np.ones(1))
-    low, high = J.interval()
+    low, high = J.J()
     assert exact(low) <= 1 + (1 - exact(large) - exact(small)) ** 2 <= exact(high)
 
 
 def test_values_of_a_free_intercept_by_hand() -> None:
     one = np.ones(1)
-    primal = Objective(np.array([0.5]), 0.25, C=2.0, rho=0.5, free=True)
+    primal = ProblemSums(claim(C=2.0, rho=0.5, free=True), np.array([0.5]), 0.25, dual=False)
     primal.add(one_row(1.0), one, one)
-    low, high = primal.interval()
+    low, high = primal.J()
     assert low <= 1 / 8 + 2 * 0.25 <= high <= low + 1e-13
-    dual = DualObjective(1, C=2.0, rho=0.5, squared=True, free=True)
+    dual = ProblemSums(claim(C=2.0, rho=0.5, squared=True, free=True), np.zeros(1))
     dual.add(one_row(1.0), one, one, np.array([2.0]), np.zeros(1))
     dual.add(one_row(3.0), one, one, np.array([1.0]), np.zeros(1))
     dual.add(one_row(5.0), -one, one, np.array([1.0]), np.zeros(1))
     # Of the first label, a third is left: alpha is 2/3, 1/3 and 1, its sum of rows 5/3 - 5.
-    low, high = dual.interval()
+    low, high = dual.L()
     L = 2 - (4 / 9 + 1 / 9 + 1) / 8 - (10 / 3) ** 2 / 2
     assert low <= L <= high <= low + 1e-13
     # Of a label alone, nothing is left.
-    alone = DualObjective(1, C=2.0, rho=0.5, free=True)
+    alone = ProblemSums(claim(C=2.0, rho=0.5, free=True), np.zeros(1))
     alone.add(one_row(1.0), one, one, np.array([2.0]), np.zeros(1))
-    assert alone.interval() == (0.0, 0.0)
+    assert alone.L() == (0.0, 0.0)
     # Without a constant column, there is nothing to balance.
-    without = DualObjective(1, C=2.0, rho=0.0, free=True)
+    without = ProblemSums(claim(C=2.0, rho=0.0, free=True), np.zeros(1))
     without.add(one_row(1.0), one, one, np.array([2.0]), np.zeros(1))
-    low, high = without.interval()
+    low, high = without.L()
     assert low <= 0.0 <= high <= low + 1e-13
 
 
 def test_an_uncertain_alpha_makes_uncertain_squares_and_factors() -> None:
     one, none = np.ones(1), np.zeros(1)
-    dual = DualObjective(1, C=1.0, rho=0.0, squared=True)
+    dual = ProblemSums(claim(C=1.0, rho=0.0, squared=True), np.zeros(1))
     dual.add(one_row(0.0), one, 0.5 * one, np.array([10.0]), one)
-    low, high = dual.interval()
+    low, high = dual.L()
     # alpha^2 / 2 is taken from it.
     assert low <= 11.0 - 60.5 < 9.0 - 40.5 <= high
-    dual = DualObjective(1, C=10.0, rho=1.0, free=True)
+    dual = ProblemSums(claim(C=10.0, rho=1.0, free=True), np.zeros(1))
     dual.add(one_row(0.0), one, one, one, one)
     dual.add(one_row(10.0), one, one, one, none)
     dual.add(one_row(0.0), -one, one, one, none)
-    low, high = dual.interval()
+    low, high = dual.L()
     # If the first is 0, the factor of its label is 1; if it is 2, a third.
     assert low <= 2.0 - 10.0**2 / 2 < 2.0 - (10.0 / 3.0) ** 2 / 2 <= high
 
@@ -274,8 +240,8 @@ def test_intervals_contain_the_exact_values(
         alpha = np.minimum(alpha, C * weights)
     off = alpha * data.draw(st.sampled_from([0.0, 2.0**-40, 0.125]))
     share = data.draw(vectors(st.floats(-1, 1), n))
-    J = Objective(coef, intercept, C, rho, squared=squared, free=free)
-    L = DualObjective(2, C, rho, squared=squared, free=free)
+    J = ProblemSums(claim(C, rho, squared=squared, free=free), coef, intercept, dual=False)
+    L = ProblemSums(claim(C, rho, squared=squared, free=free), np.zeros(2))
     for k in range(n):
         row, sign, weight = one_row(*X[k]), signs[k : k + 1], weights[k : k + 1]
         J.add(row, sign, weight)
@@ -285,7 +251,7 @@ def test_intervals_contain_the_exact_values(
         penalize_intercept=not free,
     )  # fmt: skip
     w = [*map(exact, coef), *([exact(intercept) / exact(rho)] if rho else [])]
-    low, high = J.interval()
+    low, high = J.J()
     assert exact(low) <= exact_objective(problem, w) <= exact(high)
     assert high - low <= 1e-9 * (1 + abs(high))
     # Any alpha within the uncertainty may be meant.
@@ -295,7 +261,7 @@ def test_intervals_contain_the_exact_values(
         meant = [min(a, top) for a, top in zip(meant, box, strict=True)]
     if problem.free_intercept:
         meant = exactly_balanced(problem, meant)
-    low, high = L.interval()
+    low, high = L.L()
     assert exact(low) <= exact_dual(problem, meant) <= exact(high)
     if not off.any():
         size = alpha.sum() + float((np.abs(X).sum() * alpha.sum()) ** 2)
@@ -322,46 +288,34 @@ def test_sums_times_a_factor(factor: Fraction, radius: float, data: st.DataObjec
             assert abs(computed - (true + 1) * number) <= slack * exact(total.error[j])
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -1e-300])
-@pytest.mark.parametrize("free", [True, False])
-def test_no_alpha_of_the_squared_hinge(bad: float, free: bool) -> None:
-    dual = DualObjective(1, C=1.0, rho=1.0, squared=True, free=free)
-    dual.add(one_row(1.0), np.ones(1), np.ones(1), np.array([bad]), np.zeros(1))
-    assert dual.box_violation > 0
-    assert dual.interval() == ANYTHING
-
-
-def test_a_row_without_weight_has_no_alpha() -> None:
-    dual = DualObjective(1, C=1.0, rho=1.0, squared=True)
-    dual.add(one_row(1.0), np.ones(1), np.zeros(1), np.array([1e-300]), np.zeros(1))
-    assert dual.box_violation > 0
-    assert dual.interval() == ANYTHING
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -1e-300, 1.0000000000000002])
-def test_alpha_outside_its_box_has_no_value(bad: float) -> None:
-    dual = DualObjective(1, C=1.0, rho=0.0)
-    dual.add(one_row(1.0), np.ones(1), np.ones(1), np.array([bad]), np.zeros(1))
+@pytest.mark.parametrize("squared", [True, False])
+@pytest.mark.parametrize("free", [True, False])
+def test_alpha_outside_its_box_has_no_value(bad: float, squared: bool, free: bool) -> None:
+    # The box of the squared hinge ends nowhere, but for rows without weight.
+    weight = np.zeros(1) if squared and bad > 0.0 else np.ones(1)
+    dual = ProblemSums(claim(rho=1.0, squared=squared, free=free), np.zeros(1))
+    dual.add(one_row(1.0), np.ones(1), weight, np.array([bad]), np.zeros(1))
     assert dual.box_violation > 0
-    assert dual.interval() == ANYTHING
+    assert dual.L() == ANYTHING
 
 
 def test_overflow_leaves_everything_open() -> None:
     one = np.ones(1)
-    primal = Objective(np.array([1e200]), 0.0, C=1.0, rho=0.0)
+    primal = ProblemSums(claim(C=1.0, rho=0.0), np.array([1e200]), 0.0, dual=False)
     primal.add(one_row(-1e200), one, one)
-    assert primal.interval() == ANYTHING
-    dual = DualObjective(1, C=1.0, rho=0.0)
+    assert primal.J() == ANYTHING
+    dual = ProblemSums(claim(C=1.0, rho=0.0), np.zeros(1))
     dual.add(one_row(1e200), one, one, one, np.zeros(1))
-    assert dual.interval() == ANYTHING
+    assert dual.L() == ANYTHING
 
 
 def test_sizes_beyond_the_largest_number_leave_a_sum_open() -> None:
     """The sum is 1000, and none of its partial sums overflows; the sum of its sizes does."""
     rows = RowBlock(np.array([1.5e308, 1000.0, 1.5e308]), np.zeros(3, np.intp), np.arange(3), 1, 3)
-    J = Objective(np.array([1.0, 1.0, -1.0]), 0.0, 1.0, 0.0)
+    J = ProblemSums(claim(), np.array([1.0, 1.0, -1.0]), 0.0, dual=False)
     J.add(rows, np.array([-1.0]), np.ones(1))
-    assert J.interval() == ANYTHING
+    assert J.J() == ANYTHING
 
 
 LARGEST = float(np.finfo(np.float64).max)
@@ -394,6 +348,6 @@ def test_sums_near_the_largest_number(terms: list[float]) -> None:
     ("coef", "intercept", "rho"), [(math.nan, 0.0, 1.0), (math.inf, 0.0, 0.0), (1.0, 1e-9, 0.0)]
 )
 def test_no_weight_vector_of_the_problem(coef: float, intercept: float, rho: float) -> None:
-    primal = Objective(np.array([coef]), intercept, C=1.0, rho=rho)
+    primal = ProblemSums(claim(C=1.0, rho=rho), np.array([coef]), intercept, dual=False)
     primal.add(one_row(1.0), np.ones(1), np.ones(1))
-    assert primal.interval() == NOTHING
+    assert primal.J() == NOTHING

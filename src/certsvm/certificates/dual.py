@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -48,6 +48,18 @@ class Response(NamedTuple):
     sigma: float
 
 
+class AlphaSums(NamedTuple):
+    """The sums over rows of alpha_k and of ``dual_penalty``: L without its term -|w|^2 / 2."""
+
+    alpha: Bound
+    penalty: Bound = NOTHING
+
+    @property
+    def value(self) -> float:
+        """The sum of D_k(alpha_k)."""
+        return self.alpha.value - self.penalty.value
+
+
 @dataclass(frozen=True)
 class DualPoint:
     """The properties of a feasible alpha that determine L."""
@@ -70,6 +82,15 @@ class DualPoint:
     """Returns alpha, if the solver keeps it."""
     response: Any = None
     """What alpha can be had from if it is not kept: a ``Response``, or where a solver left it."""
+
+    @classmethod
+    def of(
+        cls, sums: AlphaSums, w: Vector, w_rounding: float, source: str, most: float,
+        alpha: Callable[[], Vector] | None = None, response: Any = None,
+    ) -> DualPoint:  # fmt: skip
+        """The point of an alpha with these sums over the rows."""
+        value, rounding = sums.alpha.value, sums.alpha.rounding
+        return cls(value, w, source, rounding, sums.penalty, most, w_rounding, alpha, response)
 
 
 class DualVector(NamedTuple):
@@ -99,18 +120,6 @@ def total(alpha: Vector) -> Bound:
     """
     value = float(alpha.sum())
     return Bound(value, units(_SUM_IN_PAIRS, value))
-
-
-class AlphaSums(NamedTuple):
-    """The sums over rows of alpha_k and of ``dual_penalty``: L without its term -|w|^2 / 2."""
-
-    alpha: Bound
-    penalty: Bound = NOTHING
-
-    @property
-    def value(self) -> float:
-        """The sum of D_k(alpha_k)."""
-        return self.alpha.value - self.penalty.value
 
 
 def alpha_sums(loss: Loss, alpha: Vector, weights: Vector, C: float) -> AlphaSums:
@@ -199,10 +208,7 @@ class RowSums:
         )
 
     def point(
-        self,
-        source: str,
-        alpha: Callable[[], Vector] | None = None,
-        response: Any = None,
+        self, source: str, alpha: Callable[[], Vector] | None = None, response: Any = None
     ) -> DualPoint:
         """The dual point.
 
@@ -211,20 +217,15 @@ class RowSums:
         The vector of these sums is no longer than ``path``.
         """
         additions = self.additions + len(self.alpha_sums)
-        return DualPoint(
-            alpha_sum=sum_of_parts(s.alpha.value for s in self.alpha_sums),
-            w=self.w,
-            source=source,
-            alpha_sum_rounding=sum_of_parts(s.alpha.rounding for s in self.alpha_sums),
-            penalty=Bound(
-                sum_of_parts(s.penalty.value for s in self.alpha_sums),
-                sum_of_parts(s.penalty.rounding for s in self.alpha_sums),
-            ),
-            most=self.most,
-            w_rounding=units(additions, self.path),
-            alpha=alpha,
-            response=response,
+        sums = AlphaSums(*map(_sum_of_bounds, zip(*self.alpha_sums, strict=True)))
+        return DualPoint.of(
+            sums, self.w, units(additions, self.path), source, self.most, alpha, response
         )
+
+
+def _sum_of_bounds(bounds: Sequence[Bound]) -> Bound:
+    """The sum of nonnegative numbers over all parts."""
+    return Bound(sum_of_parts(b.value for b in bounds), sum_of_parts(b.rounding for b in bounds))
 
 
 @dataclass(frozen=True)
@@ -256,18 +257,15 @@ class ClassSums:
         return self.positive.w + self.negative.w
 
     def point(
-        self,
-        source: str,
-        alpha: Callable[[float, float], Vector] | None = None,
+        self, source: str, alpha: Callable[[float, float], Vector] | None = None,
         response: Any = None,
-    ) -> DualPoint:
+    ) -> DualPoint:  # fmt: skip
         """The dual point of the balanced alpha.
 
         ``alpha`` returns it, given the factors of both labels.
         """
-        return balanced_point(
-            self.positive.point(source), self.negative.point(source), alpha, response
-        )
+        positive, negative = self.positive.point(source), self.negative.point(source)
+        return balanced_point(positive, negative, alpha, response)
 
 
 def balanced_point(
@@ -339,9 +337,8 @@ def row_sums(problem: SummableProblem, alpha: Vector, team: Team = ALONE) -> Row
 
 def class_sums(problem: SummableProblem, alpha: Vector, team: Team = ALONE) -> ClassSums:
     """The sums over all rows of either label, in one pass."""
-    sums: ClassSums = problem.total(
-        _sums_of_span, ClassSums, alpha, problem.loss, problem.C, team=team
-    )
+    arguments = ClassSums, alpha, problem.loss, problem.C
+    sums: ClassSums = problem.total(_sums_of_span, *arguments, team=team)
     return sums
 
 
@@ -397,33 +394,16 @@ def moved_sum_point(
     ``additions`` additions; ``path`` is sum_k |change_k| |y_k|. ``sums`` are those after the
     change.
     """
-    return DualPoint(
-        alpha_sum=sums.alpha.value,
-        w=w,
-        source=point.source,
-        alpha_sum_rounding=sums.alpha.rounding,
-        penalty=sums.penalty,
-        most=point.most,
-        w_rounding=point.w_rounding + moved_rounding(additions, path, w),
-        alpha=alpha,
-    )
+    rounding = point.w_rounding + moved_rounding(additions, path, w)
+    return DualPoint.of(sums, w, rounding, point.source, point.most, alpha)
 
 
 def point_of(
     problem: Problem, alpha: Vector, w: Vector, w_rounding: float, source: str, *, keep_alpha: bool
 ) -> DualPoint:
     """The dual point of an alpha whose w was kept up to date, with an error of ``w_rounding``."""
-    sums = dual_sum(problem, alpha)
-    return DualPoint(
-        alpha_sum=sums.alpha.value,
-        w=w,
-        source=source,
-        alpha_sum_rounding=sums.alpha.rounding,
-        penalty=sums.penalty,
-        most=largest_multiple(problem.loss),
-        w_rounding=w_rounding,
-        alpha=alpha.copy if keep_alpha else None,
-    )
+    sums, most = dual_sum(problem, alpha), largest_multiple(problem.loss)
+    return DualPoint.of(sums, w, w_rounding, source, most, alpha.copy if keep_alpha else None)
 
 
 def counts_point(

@@ -9,9 +9,8 @@ nothing.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,18 +25,8 @@ from certsvm.parallel import Team
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.training.result import Result
-from certsvm.verification.interval_arithmetic import (
-    DualObjective,
-    Objective,
-    RowBlock,
-    scaled_alpha,
-)
-from certsvm.verification.verify import (
-    REFUTED,
-    Verification,
-    kind_of,
-    row_blocks,
-)
+from certsvm.verification.interval_arithmetic import ProblemSums, scaled_alpha
+from certsvm.verification.verify import REFUTED, Verification, row_blocks
 from certsvm.verification.witness import WeightsWitness
 
 
@@ -74,19 +63,6 @@ def recheck(problem: ClusterProblem, result: Result) -> Result:
     return checked
 
 
-@dataclass
-class IntervalSums:
-    """J and L, summed up over blocks of rows."""
-
-    primal: Objective
-    dual: DualObjective
-
-    def __iadd__(self, other: IntervalSums) -> IntervalSums:
-        self.primal += other.primal
-        self.dual += other.dual
-        return self
-
-
 def _confirmed(problem: ClusterProblem, result: Result, alphas: Sequence[Any]) -> Result:
     """The result, unless it is refuted, given each block's alpha or what it is a function of.
 
@@ -106,66 +82,52 @@ def _confirmed(problem: ClusterProblem, result: Result, alphas: Sequence[Any]) -
     ]
     cluster.count(rounds=1)
     sums = add_up(cluster.results(cluster.begin(cluster.summed(tasks, at)), groups))
-    J, L, outside = sums.primal.interval(), sums.dual.interval(), sums.dual.box_violation
-    if Verification(claimed, J, L, outside, None).verdict == REFUTED:
-        dual = f"its L is {L}" if outside == 0.0 else "its dual point is not feasible"
+    checked = Verification(claimed, sums.J(), sums.L(), sums.box_violation, None)
+    if checked.verdict == REFUTED:
+        feasible = checked.box_violation == 0.0
+        dual = f"its L is {checked.L}" if feasible else "its dual point is not feasible"
         raise CertificateRefutedError(
-            f"the certificate ({claimed}) is not true of the rows as they are now: its J is {J}, "
-            f"{dual}. The data changed during training, or the program is wrong."
+            f"the certificate ({claimed}) is not true of the rows as they are now: its J is "
+            f"{checked.J}, {dual}. The data changed during training, or the program is wrong."
         )
     return result
 
 
 def _sums_of_block(
     inputs: Sequence[Any], alpha: Vector | Response, w: Vector, claimed: Certificate
-) -> IntervalSums:
+) -> ProblemSums:
     (part,) = parts_of(inputs)
     return interval_sums(part, alpha, w, claimed)
 
 
 def interval_sums(
     part: Part, alpha: Vector | Response, w: Vector, claimed: Certificate
-) -> IntervalSums:
+) -> ProblemSums:
     """The sums over one block; its alpha is yet to be multiplied by the scale of the certificate.
 
     Examples
     --------
     >>> from certsvm.problem.rows import Rows
     >>> part = Part(Rows(np.array([[2.0], [1.0]])), np.array([1.0, -1.0]))
-    >>> sums = interval_sums(part, np.ones(2), np.zeros(1), Certificate(2.0, 1.5, target=0.1))
-    >>> print(sums.primal.interval(), "and", sums.dual.interval())
+    >>> claimed = Certificate(2.0, 1.5, target=0.1)
+    >>> sums = interval_sums(part, np.ones(2), np.zeros(1), claimed)
+    >>> print(sums.J(), "and", sums.L())
     from 2 to 2 and from 1.5 to 1.5
     """
-    n, rho, kind = part.rows.n_columns, part.rows.intercept_scaling, kind_of(claimed)
-    intercept = rho * float(w[n]) if rho > 0 else 0.0
-    primal = Objective(w[:n], intercept, claimed.C, rho, **kind)
-    dual = DualObjective(n, claimed.C, rho, **kind)
-    alpha_of = _Given(alpha).alpha_of if isinstance(alpha, np.ndarray) else _function(alpha)
+    n, rho = part.rows.n_columns, part.rows.intercept_scaling
+    claimed = replace(claimed, intercept_scaling=rho)
+    sums = ProblemSums(claimed, w[:n], rho * float(w[n]) if rho > 0 else 0.0)
     for first, rows in row_blocks(part.rows.matrix):
         span = slice(first, first + rows.n_rows)
         signs, weights = part.labels[span], part.weights[span]
-        primal.add(rows, signs, weights)
-        dual.add(rows, signs, weights, *alpha_of(0, claimed, rows, signs, weights, first))
-    return IntervalSums(primal, dual)
-
-
-def _function(response: Response) -> Callable[..., tuple[Vector, Vector]]:
-    witness = WeightsWitness(response.w[np.newaxis], np.array([response.sigma]))
-    # The certificate is about the alpha that training has computed.
-    return functools.partial(witness.alpha_of, as_trained=True)
-
-
-@dataclass(frozen=True)
-class _Given:
-    """The alpha of a block as an array."""
-
-    alpha: Vector
-
-    def alpha_of(
-        self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
-        first: int,
-    ) -> tuple[Vector, Vector]:  # fmt: skip
-        return scaled_alpha(self.alpha[first : first + rows.n_rows], claimed.scale)
+        if isinstance(alpha, Response):
+            witness = WeightsWitness(alpha.w[np.newaxis], np.array([alpha.sigma]))
+            # The certificate is about the alpha that training has computed.
+            point = witness.alpha_of(0, claimed, rows, signs, weights, first, as_trained=True)
+        else:
+            point = scaled_alpha(alpha[span], claimed.scale)
+        sums.add(rows, signs, weights, *point)
+    return sums
 
 
 def _alphas_at(

@@ -24,6 +24,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates.certificate import SQUARED_HINGE, Certificate
+
 Vector: TypeAlias = NDArray[np.float64]
 
 UNIT_ROUNDOFF = 2.0**-53
@@ -100,17 +102,33 @@ def two_product(
 
 @dataclass(frozen=True)
 class Enclosed:
-    """A number known as a fraction, up to an error."""
+    """A number known as a fraction, up to an error; nothing is known if it is not ``finite``."""
 
     value: Fraction = Fraction(0)
     error: Fraction = Fraction(0)
+    finite: bool = True
+
+    @classmethod
+    def sum(cls, sums: Sums, error: float = 0.0) -> Enclosed:
+        """A single sum, which may be off by another error, too."""
+        numbers = [float(sums.high[0]), float(sums.low[0]), float(sums.error[0]), error]
+        if not all(map(math.isfinite, numbers)):
+            return cls(finite=False)
+        high, low, first, second = map(Fraction, numbers)
+        return cls(high + low, first + second)
 
     def __add__(self, other: Enclosed) -> Enclosed:
-        return Enclosed(self.value + other.value, self.error + other.error)
+        finite = self.finite and other.finite
+        return Enclosed(self.value + other.value, self.error + other.error, finite)
 
     def __mul__(self, other: Enclosed) -> Enclosed:
         error = abs(self.value) * other.error + self.error * abs(other.value)
-        return Enclosed(self.value * other.value, error + self.error * other.error)
+        error += self.error * other.error
+        return Enclosed(self.value * other.value, error, self.finite and other.finite)
+
+    def interval(self) -> Interval:
+        """The least interval of float64 numbers that contains it."""
+        return Interval.around(self.value, self.error) if self.finite else ANYTHING
 
     @property
     def low(self) -> Fraction:
@@ -240,34 +258,12 @@ class RowBlock:
         return Sums(high, low, error + INFLATION * np.bincount(columns, sizes, self.n_columns))
 
 
-class _Total:
-    """A sum over blocks."""
-
-    def __init__(self) -> None:
-        self.number, self.finite = Enclosed(), True
-
-    def add(self, sums: Sums, error: float = 0.0) -> None:
-        numbers = [float(sums.high[0]), float(sums.low[0]), float(sums.error[0]), error]
-        self.finite = self.finite and all(map(math.isfinite, numbers))
-        if self.finite:
-            high, low, *errors = map(Fraction, numbers)
-            self.number += Enclosed(high + low, sum(errors, Fraction(0)))
-
-    def __iadd__(self, other: _Total) -> _Total:
-        self.number, self.finite = self.number + other.number, self.finite and other.finite
-        return self
-
-
 class _Side:
     """Sums over rows, of one label or of both: of alpha_k, of its square / s_k, of alpha_k y_k."""
 
     def __init__(self, n_columns: int) -> None:
-        self.sum, self.signed_sum, self.squares = _Total(), _Total(), _Total()
+        self.sum = self.signed_sum = self.squares = _ZERO
         self.vector = Sums(*np.zeros((3, n_columns)))
-
-    @property
-    def finite(self) -> bool:
-        return self.sum.finite and self.signed_sum.finite and self.squares.finite
 
     def add(
         self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector, uncertainty: Vector,
@@ -275,8 +271,8 @@ class _Side:
     ) -> None:  # fmt: skip
         signed, used = signs * alpha, alpha != 0.0
         error, none = upper_total(uncertainty[uncertainty != 0.0]), np.zeros(np.sum(used))
-        self.sum.add(total(alpha[used], none), error)
-        self.signed_sum.add(total(signed[used], none), error)
+        self.sum += Enclosed.sum(total(alpha[used], none), error)
+        self.signed_sum += Enclosed.sum(total(signed[used], none), error)
         self.vector = self.vector.plus(rows.combination(signed, uncertainty))
         if squares:
             used = used | (uncertainty != 0.0)
@@ -284,7 +280,7 @@ class _Side:
             quotients = a / s
             spread = UNIT_ROUNDOFF * (a * quotients) + off * ((2.0 * a + off) / s)
             spread = upper_total(spread + UNDERFLOW * (1.0 + a + off))
-            self.squares.add(total(*two_product(a, quotients)), spread)
+            self.squares += Enclosed.sum(total(*two_product(a, quotients)), spread)
 
     def __iadd__(self, other: _Side) -> _Side:
         self.sum += other.sum
@@ -294,26 +290,59 @@ class _Side:
         return self
 
 
-class Objective:
-    """J(w), summed over blocks of rows.
+def scaled_alpha(alpha: Vector, scale: float) -> tuple[Vector, Vector]:
+    """``scale * alpha``, and by how much the exact values may differ from it.
+
+    The difference allows for a few products that were rounded, here and to balance alpha.
+    """
+    scaled = scale * alpha
+    return scaled, 8.0 * UNIT_ROUNDOFF * scaled + np.where(scaled > 0.0, UNDERFLOW, 0.0)
+
+
+class ProblemSums:
+    """J(w) and L(alpha) of the problem of a certificate, summed over blocks of rows.
 
     J(w) = 1/2 (|coef|^2 + (b / rho)^2) + C sum_k s_k loss(label_k (coef.x_k + b))
+    L(alpha) = sum_k alpha_k - 1/2 |sum_k alpha_k y_k|^2,  0 <= alpha_k <= C s_k.
 
-    The loss of a margin m is max(0, 1 - m), or its square if ``squared``. If the intercept b is
-    ``free``, it is not in the regulariser.
+    The loss of a margin m is max(0, 1 - m) or its square. For the square, L loses
+    sum_k alpha_k^2 / (4 C s_k), and the box has no upper end. If the intercept b is free, it is not
+    in the regulariser, and alpha is balanced first: it is multiplied, on the side of the larger
+    sum, by the factor that makes both sums equal. Without ``dual``, there is no alpha.
+
+    Attributes
+    ----------
+    claimed : Certificate
+        Says which problem it is.
+    box_violation : float
+        The largest amount by which alpha leaves its box: zero for a feasible point.
     """
 
     def __init__(
-        self, coef: Vector, intercept: float, C: float, rho: float, *,
-        squared: bool = False, free: bool = False,
-    ) -> None:  # fmt: skip
+        self, claimed: Certificate, coef: Vector, intercept: float = 0.0, *, dual: bool = True
+    ) -> None:
+        self.claimed, self.box_violation = claimed, 0.0
         self._coef, self._intercept = np.ascontiguousarray(coef, dtype=np.float64), intercept
-        self._C, self._rho, self._squared, self._free = float(C), float(rho), squared, free
-        self._losses = _Total()
+        self._C, self._rho = float(claimed.C), float(claimed.intercept_scaling)
+        self._squared, self._losses = claimed.loss == SQUARED_HINGE, _ZERO
+        n_sides = (2 if claimed.free_intercept else 1) if dual else 0
+        self._sides = [_Side(self._coef.size) for _ in range(n_sides)]
 
     @np.errstate(all="ignore")
-    def add(self, rows: RowBlock, signs: Vector, weights: Vector) -> None:
-        """Add the losses of a block; ``signs`` are the labels, +1 or -1."""
+    def add(
+        self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector | None = None,
+        uncertainty: Vector | None = None,
+    ) -> None:  # fmt: skip
+        """Add a block; ``signs`` are the labels, +1 or -1.
+
+        With a dual point, it takes the rows' alpha and by how much that may differ from what is
+        meant.
+        """
+        self._add_losses(rows, signs, weights)
+        if alpha is not None and uncertainty is not None:
+            self._add_alpha(rows, signs, weights, alpha, uncertainty)
+
+    def _add_losses(self, rows: RowBlock, signs: Vector, weights: Vector) -> None:
         products, error = rows.products(self._coef, self._intercept)
         distance = 1.0 - signs * products
         error = INFLATION * (error + UNIT_ROUNDOFF * np.abs(distance))
@@ -327,72 +356,11 @@ class Objective:
             losses = losses * losses
             error = error + UNIT_ROUNDOFF * losses + UNDERFLOW
         spread = upper_total(weights * error)
-        self._losses.add(total(*two_product(weights, losses)), spread)
+        self._losses += Enclosed.sum(total(*two_product(weights, losses)), spread)
 
-    def __iadd__(self, other: Objective) -> Objective:
-        """Add the losses of other rows, at the same w."""
-        self._losses += other._losses
-        return self
-
-    @np.errstate(all="ignore")
-    def interval(self) -> Interval:
-        """An interval that contains J."""
-        numbers = (self._intercept, self._C, self._rho)
-        if not (np.isfinite(self._coef).all() and all(map(math.isfinite, numbers))):
-            return NOTHING
-        bias = Fraction(0)
-        if self._intercept != 0.0:
-            if not self._rho > 0.0:
-                # Without a constant column, no weight vector of the problem has an intercept.
-                return NOTHING
-            if not self._free:
-                bias = Fraction(self._intercept) / Fraction(self._rho)
-        square, losses, C = _square(self._coef), self._losses, Fraction(self._C)
-        if not (square.finite and losses.finite):
-            return ANYTHING
-        half, norm2 = Enclosed(Fraction(1, 2)), square.number + Enclosed(bias * bias)
-        J = half * norm2 + Enclosed(C) * losses.number
-        return Interval.around(J.value, J.error)
-
-
-def scaled_alpha(alpha: Vector, scale: float) -> tuple[Vector, Vector]:
-    """``scale * alpha``, and by how much the exact values may differ from it.
-
-    The difference allows for a few products that were rounded, here and to balance alpha.
-    """
-    scaled = scale * alpha
-    return scaled, 8.0 * UNIT_ROUNDOFF * scaled + np.where(scaled > 0.0, UNDERFLOW, 0.0)
-
-
-class DualObjective:
-    """L(alpha), summed over blocks of rows.
-
-    L(alpha) = sum_k alpha_k - 1/2 |sum_k alpha_k y_k|^2,  0 <= alpha_k <= C s_k.
-
-    If the loss is ``squared``, L loses sum_k alpha_k^2 / (4 C s_k), and the box has no upper end.
-    If the intercept is ``free``, alpha is balanced first: it is multiplied, on the side of the
-    larger sum, by the factor that makes both sums equal.
-
-    Attributes
-    ----------
-    box_violation : float
-        The largest amount by which alpha leaves its box: zero for a feasible point.
-    """
-
-    def __init__(
-        self, n_columns: int, C: float, rho: float, *, squared: bool = False, free: bool = False
-    ) -> None:
-        self.box_violation = 0.0
-        self._C, self._rho, self._squared = float(C), float(rho), squared
-        # Without a constant column, the intercept is none that could be free.
-        self._free = free and self._rho > 0.0
-        self._sides = [_Side(n_columns) for _ in range(2 if self._free else 1)]
-
-    @np.errstate(all="ignore")
-    def add(
+    def _add_alpha(
         self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector, uncertainty: Vector
     ) -> None:
-        """Add a block, given its alpha and by how much that may differ from what is meant."""
         box, below = two_product(np.full(weights.size, self._C), weights)
         if self._squared:
             box = np.where(weights > 0.0, _LARGEST, 0.0)
@@ -407,7 +375,7 @@ class DualObjective:
             within = (alpha == 0.0) | ((box >= _NO_UNDERFLOW) & ((alpha < box) | (below >= 0.0)))
             moved = np.where(within, 0.0, UNIT_ROUNDOFF * alpha + UNDERFLOW)
             uncertainty = INFLATION * (uncertainty + moved)
-        if not self._free:
+        if not self.claimed.free_intercept:
             self._sides[0].add(rows, signs, weights, alpha, uncertainty, squares=self._squared)
             return
         for side, label in zip(self._sides, (1.0, -1.0), strict=True):
@@ -415,41 +383,58 @@ class DualObjective:
             side.add(rows, signs, weights, here * alpha, here * uncertainty, squares=self._squared)
 
     @np.errstate(all="ignore")
-    def __iadd__(self, other: DualObjective) -> DualObjective:
-        """Add other rows of the same problem."""
+    def __iadd__(self, other: ProblemSums) -> ProblemSums:
+        """Add other rows of the same problem, at the same w."""
+        self._losses += other._losses
         self.box_violation = max(self.box_violation, other.box_violation)
         for side, of_other in zip(self._sides, other._sides, strict=True):
             side += of_other
         return self
 
     @np.errstate(all="ignore")
-    def interval(self) -> Interval:
+    def J(self) -> Interval:
+        """An interval that contains J."""
+        numbers = (self._intercept, self._C, self._rho)
+        if not (np.isfinite(self._coef).all() and all(map(math.isfinite, numbers))):
+            return NOTHING
+        bias = Fraction(0)
+        if self._intercept != 0.0:
+            if not self._rho > 0.0:
+                # Without a constant column, no weight vector of the problem has an intercept.
+                return NOTHING
+            if not self.claimed.free_intercept:
+                bias = Fraction(self._intercept) / Fraction(self._rho)
+        half, norm2 = Enclosed(Fraction(1, 2)), _square(self._coef) + Enclosed(bias * bias)
+        J = half * norm2 + Enclosed(Fraction(self._C)) * self._losses
+        return J.interval()
+
+    @np.errstate(all="ignore")
+    def L(self) -> Interval:
         """An interval that contains L of a feasible point near alpha; anything without one."""
-        sound = all(side.finite for side in self._sides) and self.box_violation == 0.0
-        if not (sound and math.isfinite(self._rho) and math.isfinite(self._C) and self._C > 0.0):
+        known = math.isfinite(self._rho) and math.isfinite(self._C) and self._C > 0.0
+        if not (known and self._sides and self.box_violation == 0.0):
             return ANYTHING
-        factors = _balancing(*self._sides) if self._free else [_ONE]
+        factors = _balancing(*self._sides) if self.claimed.free_intercept else [_ONE]
         sides = list(zip(self._sides, factors, strict=True))
         w, error = functools.reduce(Sums.plus, [s.vector.times(f) for s, f in sides]).rounded()
-        square = _square(w)
         spread = upper_total(error * (2.0 * np.abs(w) + error)) if error.any() else 0.0
-        if not (square.finite and math.isfinite(spread)):
+        if not math.isfinite(spread):
             return ANYTHING
-        norm2 = square.number + Enclosed(error=Fraction(spread))
-        if not self._free:
+        norm2 = _square(w) + Enclosed(error=Fraction(spread))
+        if not self.claimed.free_intercept:
             # The last entry; of a balanced alpha, it is zero.
-            last = Enclosed(Fraction(self._rho)) * self._sides[0].signed_sum.number
+            last = Enclosed(Fraction(self._rho)) * self._sides[0].signed_sum
             norm2 += last * last
         L = Enclosed(Fraction(-1, 2)) * norm2
         for side, f in sides:
-            L += f * side.sum.number
-            L += Enclosed(-1 / (4 * Fraction(self._C))) * f * f * side.squares.number
-        return Interval.around(L.value, L.error)
+            L += f * side.sum
+            L += Enclosed(-1 / (4 * Fraction(self._C))) * f * f * side.squares
+        return L.interval()
 
 
 def _balancing(positive: _Side, negative: _Side) -> list[Enclosed]:
     """The factors of both sides: the other's sum / its own, and at most one."""
-    sums = positive.sum.number, negative.sum.number
+    sums = positive.sum, negative.sum
     factors = []
     for own, other in (sums, sums[::-1]):
         low = min(Fraction(1), max(Fraction(0), other.low) / own.high) if own.high > 0 else 1
@@ -458,8 +443,7 @@ def _balancing(positive: _Side, negative: _Side) -> list[Enclosed]:
     return factors
 
 
-def _square(v: Vector) -> _Total:
+def _square(v: Vector) -> Enclosed:
     """|v|^2."""
-    square, used = _Total(), v[v != 0.0]
-    square.add(total(*two_product(used, used)))
-    return square
+    used = v[v != 0.0]
+    return Enclosed.sum(total(*two_product(used, used)))

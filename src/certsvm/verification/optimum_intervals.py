@@ -117,8 +117,9 @@ def added_up(X: Any) -> Any:
     """
     if not sp.issparse(X):
         return X
-    # A new matrix, since flags of the given one may lie.
-    X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+    # A new matrix, since flags of the given one may lie, and its first value need not be used.
+    used = slice(int(X.indptr[0]), int(X.indptr[-1]))
+    X = sp.csr_array((X.data[used], X.indices[used], X.indptr - X.indptr[0]), shape=X.shape)
     if not X.has_canonical_format:
         X = X.astype(np.float64)
         X.sum_duplicates()

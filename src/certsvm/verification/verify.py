@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,12 +40,12 @@ from certsvm.matrices import checked_matrix, columns_in_order, exact_labels, ref
 from certsvm.storage.fingerprint import FingerprintBuilder
 from certsvm.verification.interval_arithmetic import (
     UNDERFLOW,
-    DualObjective,
     Interval,
-    Objective,
+    ProblemSums,
     RowBlock,
     Vector,
 )
+from certsvm.verification.optimum_intervals import added_up
 
 # Relative to the claimed value. A model in a file differs from what was trained by a rounding of
 # its intercept and of alpha, which allowances do not cover. A lost or doubled block of rows, or a
@@ -60,32 +60,21 @@ CONFIRMED, HALF_CONFIRMED, UNDECIDED, REFUTED = VERDICTS = (
 )  # fmt: skip
 """From best to worst. Half confirmed: J is confirmed, and L was not recomputed."""
 
-Blocks = Iterable[tuple[Any, ...]]
+Blocks: TypeAlias = Iterable[tuple[Any, ...]]
 """(X, labels) or (X, labels, weights) of consecutive rows."""
 
+AlphaOf: TypeAlias = Callable[
+    [int, Certificate, RowBlock, Vector, Vector, int], tuple[Vector, Vector]
+]
+"""Returns alpha of a block of rows in problem i, given the claim about it, the rows, their labels
++1 or -1, their weights, and the number of the first of them. The second array bounds the difference
+between alpha and what it would be without rounding."""
+
 _VALUES_AT_ONCE = 1 << 17
-_NO_NUMBERS = ("bound", "loss", "penalize_intercept")
-
-
-class AlphaSource(Protocol):
-    """An object that determines the dual points of all problems, such as a witness."""
-
-    @property
-    def n_problems(self) -> int:
-        """Number of problems."""
-
-    @property
-    def n_rows(self) -> int | None:
-        """Number of rows; None if it determines alpha for any number of rows."""
-
-    def alpha_of(
-        self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
-        first: int,
-    ) -> tuple[Vector, Vector]:  # fmt: skip
-        """Alpha of a block of rows in problem i; ``first`` is the number of its first row.
-
-        The second array bounds the difference between alpha and what it would be without rounding.
-        """
+_NUMBERS = (
+    "primal", "dual", "target", "scale", "primal_rounding", "dual_rounding", "C",
+    "intercept_scaling",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -177,14 +166,12 @@ class Verification:
     @property
     def relative_gap(self) -> float:
         """The recomputed J / L - 1, an upper bound; with the claimed L if there is no alpha."""
+        if self.L is not None:
+            return self.recomputed.proved_gap
         c = self.claimed
-        bounds = (c.dual, c.dual_rounding) if self.L is None else (self.L.low, 0.0)
-        if not all(map(math.isfinite, (*bounds, self.J.high))):
+        if not (math.isfinite(c.dual) and math.isfinite(c.dual_rounding)):
             return math.inf
-        dual = Fraction(bounds[0]) - Fraction(bounds[1])
-        if dual <= 0:
-            return math.inf
-        return Interval.around(Fraction(self.J.high) / dual - 1, Fraction(0)).high
+        return replace(self.recomputed, dual=c.dual, dual_rounding=c.dual_rounding).proved_gap
 
     def __str__(self) -> str:
         claimed = self.claimed
@@ -304,21 +291,25 @@ def verify(
             "transformed X."
         )
     X = checked_matrix(columns_in_order(X, getattr(clf, "feature_names_in_", None)))
-    n_rows = X.shape[0]
-    refuse_masked(sample_weight=sample_weight)
-    labels = exact_labels(y).ravel()
-    if labels.shape != (n_rows,):
-        raise ValueError(f"X has {n_rows} rows, but y has {labels.size} labels")
-    weights = None if sample_weight is None else checked_weights(sample_weight, n_rows)
-    alphas = getattr(clf, "dual_coef_", None)
-    source = None if alphas is None else _StoredAlphas(alphas)
-    if source is not None and source.n_rows != n_rows:
-        raise ValueError(
-            f"the model keeps {source.n_rows} dual variables, X has {n_rows} rows. Pass the "
-            "training data."
-        )
-    problems = _Problems(dense(clf.coef_), clf.intercept_, certificates, source)
-    return problems.report(clf.classes_, clf.class_weight_, [(X, labels, weights)])
+    shape = len(certificates), X.shape[0]
+    alphas: Any = getattr(clf, "dual_coef_", None)
+    if alphas is not None:
+        alphas = np.asarray(alphas, dtype=np.float64)
+        if alphas.shape != shape:
+            raise ValueError(
+                f"the model keeps dual variables of shape {alphas.shape}, while its certificates "
+                f"and X need {shape}. Pass the training data."
+            )
+
+    def stored(
+        i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector, first: int
+    ) -> tuple[Vector, Vector]:
+        return alphas[i, first : first + weights.size], np.zeros(weights.size)
+
+    return _report(
+        dense(clf.coef_), clf.intercept_, certificates, clf.classes_, clf.class_weight_,
+        None if alphas is None else stored, [(X, y, sample_weight)],
+    )  # fmt: skip
 
 
 def verify_model(model: Any, blocks: Blocks | Callable[[], Blocks]) -> VerificationReport:
@@ -351,7 +342,12 @@ def verify_model(model: Any, blocks: Blocks | Callable[[], Blocks]) -> Verificat
         raise ValueError("this model has no certificate to verify: nothing is proved about it")
     if callable(blocks):
         blocks = blocks()
-    builder = FingerprintBuilder(model.coef.shape[1])
+    witness, builder = model.witness, FingerprintBuilder(model.coef.shape[1])
+    if witness is not None and witness.n_problems != len(model.certificates):
+        raise ValueError(
+            f"there are dual points of {witness.n_problems} problems, and "
+            f"{len(model.certificates)} certificates"
+        )
     names = getattr(model, "feature_names", None)
 
     def fingerprinted() -> Iterator[tuple[Any, ...]]:
@@ -360,122 +356,62 @@ def verify_model(model: Any, blocks: Blocks | Callable[[], Blocks]) -> Verificat
             yield X, *rest
             builder.update(X, np.asarray(rest[0]).ravel())
 
-    problems = _Problems(model.coef, model.intercept, model.certificates, model.witness)
-    report = problems.report(model.classes, model.class_weight, fingerprinted())
+    report = _report(
+        model.coef, model.intercept, model.certificates, model.classes, model.class_weight,
+        None if witness is None else witness.alpha_of, fingerprinted(),
+    )  # fmt: skip
     fingerprint = builder.finish()
-    if model.witness is not None and model.witness.n_rows not in (None, fingerprint.n_rows):
+    if witness is not None and witness.n_rows not in (None, fingerprint.n_rows):
         raise ValueError(
-            f"the witness is about {model.witness.n_rows} rows, the data has {fingerprint.n_rows}"
+            f"the witness is about {witness.n_rows} rows, the data has {fingerprint.n_rows}"
         )
     if model.fingerprint is not None:
         report.same_data = fingerprint == model.fingerprint
     return report
 
 
-@dataclass(frozen=True)
-class _StoredAlphas:
-    """The dual points that a fitted estimator stores."""
-
-    alphas: Vector
-
-    def __post_init__(self) -> None:
-        alphas = np.asarray(self.alphas, dtype=np.float64)
-        if alphas.ndim != 2:
-            raise ValueError(f"dual_coef_ has shape {alphas.shape}, which is no matrix")
-        object.__setattr__(self, "alphas", alphas)
-
-    @property
-    def n_problems(self) -> int:
-        return int(self.alphas.shape[0])
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.alphas.shape[1])
-
-    def alpha_of(
-        self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
-        first: int,
-    ) -> tuple[Vector, Vector]:  # fmt: skip
-        return self.alphas[i, first : first + weights.size], np.zeros(weights.size)
-
-
-class _Problems:
-    """J and L of all binary problems, summed up block by block."""
-
-    def __init__(
-        self, coef: Vector, intercept: Vector, claims: Sequence[Certificate],
-        source: AlphaSource | None,
-    ) -> None:  # fmt: skip
-        if coef.ndim != 2 or not coef.shape[0] == intercept.size == len(claims):
-            raise ValueError(
-                f"coef of shape {coef.shape} and {intercept.size} intercepts do not go with "
-                f"{len(claims)} certificates"
-            )
-        if source is not None and source.n_problems != len(claims):
-            raise ValueError(
-                f"there are dual points of {source.n_problems} problems, and {len(claims)} "
-                "certificates"
-            )
-        claims = [_as_floats(claim) for claim in claims]
-        self._claims, self._source, self._n_columns = claims, source, coef.shape[1]
-        self._primals = [
-            Objective(w, float(b), c.C, c.intercept_scaling, **kind_of(c))
-            for w, b, c in zip(coef, intercept, claims, strict=True)
-        ]
-        n = coef.shape[1]
-        self._duals = [
-            None if source is None else DualObjective(n, c.C, c.intercept_scaling, **kind_of(c))
-            for c in claims
-        ]
-
-    def report(
-        self, classes: NDArray[Any], class_weight: Vector, blocks: Blocks
-    ) -> VerificationReport:
-        """Recompute J and L of all problems in one pass over the blocks."""
-        positive_classes = [1] if classes.size == 2 else range(classes.size)
-        if len(positive_classes) != len(self._claims) or class_weight.shape != classes.shape:
-            raise ValueError(
-                f"{classes.size} classes do not go with {len(self._claims)} certificates and "
-                f"{class_weight.size} class weights"
-            )
-        n_rows = 0
-        for X, labels, *rest in blocks:
-            X = checked_matrix(X)
-            if X.shape[1] != self._n_columns:
-                raise ValueError(f"X has {X.shape[1]} columns, the model {self._n_columns}")
-            position = positions(classes, labels, X.shape[0])
-            unweighted = not rest or rest[0] is None
-            given = checked_weights(np.ones(X.shape[0]) if unweighted else rest[0], X.shape[0])
-            for first, rows in row_blocks(X):
-                part = slice(first, first + rows.n_rows)
-                for i, positive in enumerate(positive_classes):
-                    signs = np.where(position[part] == positive, 1.0, -1.0)
-                    weights = weights_in_problem(
-                        class_weight, position[part], positive, given[part]
-                    )
-                    self._add(i, rows, signs, weights, n_rows + first)
-            n_rows += X.shape[0]
-        return VerificationReport(
-            Verification(
-                claimed, primal.interval(), None if dual is None else dual.interval(),
-                0.0 if dual is None else dual.box_violation, classes[positive],
-            )
-            for positive, claimed, primal, dual in zip(
-                positive_classes, self._claims, self._primals, self._duals, strict=True
-            )
-        )  # fmt: skip
-
-    def _add(self, i: int, rows: RowBlock, signs: Vector, weights: Vector, first: int) -> None:
-        self._primals[i].add(rows, signs, weights)
-        dual = self._duals[i]
-        if self._source is not None and dual is not None:
-            alpha = self._source.alpha_of(i, self._claims[i], rows, signs, weights, first)
-            dual.add(rows, signs, weights, *alpha)
-
-
-def kind_of(claim: Certificate) -> dict[str, bool]:
-    """Which J and L a certificate is about."""
-    return {"squared": claim.loss == SQUARED_HINGE, "free": not claim.penalize_intercept}
+def _report(
+    coef: Vector, intercept: Vector, claims: Sequence[Certificate], classes: NDArray[Any],
+    class_weight: Vector, alpha_of: AlphaOf | None, blocks: Blocks,
+) -> VerificationReport:  # fmt: skip
+    """Recompute J and L of all problems in one pass over the blocks."""
+    positive_classes = [1] if classes.size == 2 else range(classes.size)
+    if not (
+        coef.ndim == 2 and len(coef) == intercept.size == len(claims) == len(positive_classes)
+        and class_weight.shape == classes.shape
+    ):  # fmt: skip
+        raise ValueError(
+            f"{classes.size} classes, {class_weight.size} class weights, coef of shape "
+            f"{coef.shape}, {intercept.size} intercepts and {len(claims)} certificates do not "
+            "belong together"
+        )
+    sums = [
+        ProblemSums(_as_floats(claim), w, float(b), dual=alpha_of is not None)
+        for w, b, claim in zip(coef, intercept, claims, strict=True)
+    ]
+    n_before = 0
+    for X, labels, *rest in blocks:
+        X = checked_matrix(X)
+        n_rows, n_columns = X.shape
+        if n_columns != coef.shape[1]:
+            raise ValueError(f"X has {n_columns} columns, the model {coef.shape[1]}")
+        position = positions(classes, labels, n_rows)
+        given = checked_weights(rest[0] if rest and rest[0] is not None else 1.0, n_rows)
+        for first, rows in row_blocks(X):
+            part = slice(first, first + rows.n_rows)
+            for i, positive in enumerate(positive_classes):
+                signs = np.where(position[part] == positive, 1.0, -1.0)
+                weights = weights_in_problem(class_weight, position[part], positive, given[part])
+                point: tuple[Vector, ...] = ()
+                if alpha_of is not None:
+                    point = alpha_of(i, sums[i].claimed, rows, signs, weights, n_before + first)
+                sums[i].add(rows, signs, weights, *point)
+        n_before += n_rows
+    duals = [None if alpha_of is None else problem.L() for problem in sums]
+    return VerificationReport(
+        Verification(problem.claimed, problem.J(), L, problem.box_violation, classes[positive])
+        for problem, L, positive in zip(sums, duals, positive_classes, strict=True)
+    )
 
 
 def _as_floats(claim: Certificate) -> Certificate:
@@ -488,14 +424,16 @@ def _as_floats(claim: Certificate) -> Certificate:
             f"penalize_intercept of a certificate is neither true nor false: {penalised!r:.60}"
         )
     numbers: dict[str, Any] = {}
-    for name in (field.name for field in fields(claim) if field.name not in _NO_NUMBERS):
+    for name in _NUMBERS:
         value = getattr(claim, name)
         try:
-            numbers[name] = float(value) if isinstance(value, Real) else None
-        except OverflowError:
-            numbers[name] = None
-        if numbers[name] is None:
-            raise ValueError(f"the {name} of a certificate is no float64 number: {value!r:.60}")
+            if not isinstance(value, Real):
+                raise TypeError
+            numbers[name] = float(value)
+        except (OverflowError, TypeError):
+            raise ValueError(
+                f"the {name} of a certificate is no float64 number: {value!r:.60}"
+            ) from None
     return replace(claim, **numbers)
 
 
@@ -505,10 +443,10 @@ def positions(classes: NDArray[Any], y: ArrayLike, n_rows: int) -> NDArray[np.in
     if labels.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but there are {labels.size} labels")
     places = {label: i for i, label in enumerate(classes.tolist())}
-    position = np.empty(n_rows, dtype=np.intp)
-    for first in range(0, n_rows, _VALUES_AT_ONCE):
-        part = slice(first, first + _VALUES_AT_ONCE)
-        position[part] = [places.get(label, -1) for label in labels[part].tolist()]
+    # In blocks, to bound the memory of labels as Python's objects.
+    starts = range(0, n_rows, _VALUES_AT_ONCE)
+    values = (v for i in starts for v in labels[i : i + _VALUES_AT_ONCE].tolist())
+    position = np.fromiter((places.get(value, -1) for value in values), np.intp, n_rows)
     if (position < 0).any():
         other = labels[int(np.argmin(position))]
         known = ", ".join(tidy(label) for label in classes[:6])
@@ -564,16 +502,8 @@ def _require_ieee_arithmetic() -> None:
 
 def row_blocks(X: Any) -> Iterator[tuple[int, RowBlock]]:
     """The rows in blocks of some ten thousand values, each with the number of its first row."""
-    (n_rows, n_columns), sparse = X.shape, sp.issparse(X)
+    (n_rows, n_columns), sparse, X = X.shape, sp.issparse(X), added_up(X)
     _require_ieee_arithmetic()
-    if sparse:
-        # A new matrix, since flags of the given one may lie, and its first value need not be used.
-        used = slice(int(X.indptr[0]), int(X.indptr[-1]))
-        X = sp.csr_array((X.data[used], X.indices[used], X.indptr - X.indptr[0]), shape=X.shape)
-        if not X.has_canonical_format:
-            # Values stored twice are added up in float64, as in training.
-            X = X.astype(np.float64)
-            X.sum_duplicates()
     starts = X.indptr.astype(np.int64) if sparse else np.arange(n_rows + 1) * n_columns
     # Vectors as long as a row are added for each block: a block should not be much smaller.
     at_once = max(_VALUES_AT_ONCE, n_columns)

@@ -9,14 +9,16 @@ box of the squared hinge has no upper end. If the intercept is free, verificatio
   not depend on the number of rows.
 
 Both are relative to the box, so that alpha is feasible for the C of the model and the weights of
-the data, whatever the witness contains.
+the data, whatever the witness contains. Any alpha in the box is a dual point, however it was
+rounded. But to tell whether a witness is what a certificate claims, its alpha must be known up to
+an error (docs/verification.md).
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,25 +26,23 @@ from numpy.typing import ArrayLike, NDArray
 from certsvm.certificates.certificate import HINGE, SQUARED_HINGE, Certificate, largest_scale
 from certsvm.matrices import read_only
 from certsvm.storage.container import (
-    Container,
     ModelFileError,
     kind_of_container,
     read_container,
     write_container,
 )
 from certsvm.storage.fingerprint import Fingerprint
-from certsvm.verification.interval_arithmetic import RowBlock
-from certsvm.verification.responses import (
-    enclosed_margins,
-    response_uncertainty,
-    squared_response_uncertainty,
+from certsvm.verification.interval_arithmetic import (
+    INFLATION,
+    UNDERFLOW,
+    UNIT_ROUNDOFF,
+    RowBlock,
+    Vector,
 )
 
 KIND = "witness"
 
 _CODES = {8: np.uint8, 16: np.uint16, 32: np.uint32}
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +68,8 @@ class Witness:
     >>> witness.codes.tolist(), witness.alpha(0, box).round(3).tolist()
     ([[0, 255, 89]], [0.0, 0.5, 0.698])
     """
+
+    form: ClassVar[str] = "quantised"
 
     codes: NDArray[np.unsignedinteger[Any]]
     scale: Vector
@@ -169,7 +171,14 @@ class Witness:
         box = _checked_box(box)
         if box.size != self.n_rows:
             raise ValueError(f"the witness is about {self.n_rows} rows, not {box.size}")
-        return self._alpha(i, box, self.codes[i], loss)
+        if not self.scale[i] <= largest_scale(loss):
+            raise ValueError(
+                f"a witness about the {loss} needs scales of at most 1, got {self.scale[i]}"
+            )
+        fraction = self.codes[i] / float(2**self.bits - 1)
+        with np.errstate(over="ignore"):
+            alpha: Vector = box * (self.scale[i] * fraction)
+        return _finite(alpha) if loss == SQUARED_HINGE else np.minimum(alpha, box)
 
     def alpha_of(
         self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
@@ -199,23 +208,10 @@ class Witness:
         uncertainty : ndarray of shape (n_block,)
             Zero, since the format defines alpha by its evaluation in float64.
         """
-        codes = self.codes[i, first : first + weights.size]
-        if codes.size != weights.size:
+        if first + weights.size > self.n_rows:
             raise ValueError(f"the witness is about {self.n_rows} rows, the data has more")
-        alpha = self._alpha(i, _checked_box(claimed.C * weights), codes, claimed.loss)
-        return alpha, np.zeros(alpha.size)
-
-    def _alpha(
-        self, i: int, box: Vector, codes: NDArray[np.unsignedinteger[Any]], loss: str
-    ) -> Vector:
-        if not self.scale[i] <= largest_scale(loss):
-            raise ValueError(
-                f"a witness about the {loss} needs scales of at most 1, got {self.scale[i]}"
-            )
-        fraction = codes / float(2**self.bits - 1)
-        with np.errstate(over="ignore"):
-            alpha: Vector = box * (self.scale[i] * fraction)
-        return _finite(alpha) if loss == SQUARED_HINGE else np.minimum(alpha, box)
+        block = Witness(self.codes[i : i + 1, first : first + weights.size], self.scale[i : i + 1])
+        return block.alpha(0, claimed.C * weights, claimed.loss), np.zeros(weights.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +237,8 @@ class WeightsWitness:
     >>> witness.alpha(0, ones, ones, margins=np.array([0.0, 0.9, 3.0])).round(3).tolist()
     [1.0, 0.7, 0.0]
     """
+
+    form: ClassVar[str] = "weights"
 
     vectors: Vector
     sigma: Vector
@@ -373,21 +371,24 @@ def save_witness(
     model : str, default=""
         Digest of the model.
     """
-    _check_shape(witness, fingerprint)
-    arrays: dict[str, NDArray[Any]]
-    if isinstance(witness, Witness):
-        form, arrays = "quantised", {"codes": witness.codes, "scale": witness.scale}
-    else:
-        form, arrays = "weights", {"vectors": witness.vectors, "sigma": witness.sigma}
-    content = {"form": form, "fingerprint": asdict(fingerprint), "model": model}
+    arrays = {field.name: getattr(witness, field.name) for field in fields(witness)}
+    content = {"form": witness.form, "fingerprint": asdict(fingerprint), "model": model}
     write_container(path, KIND, content, arrays)
 
 
 def load_witness(path: str | os.PathLike[str]) -> WitnessFile:
     """Read a witness file; raises ``ModelFileError`` if it is not one, or damaged."""
     container = read_container(path, KIND)
+    content, forms = container.content, {kind.form: kind for kind in (Witness, WeightsWitness)}
     try:
-        return _restored(container)
+        kind: type[Witness | WeightsWitness] = forms[content["form"]]
+        container.require_only(
+            content={"form", "fingerprint", "model"}, arrays={field.name for field in fields(kind)}
+        )
+        fingerprint, model = Fingerprint(**content["fingerprint"]), content["model"]
+        if not isinstance(model, str):
+            raise ValueError(f"the digest of a model cannot be {model!r}")
+        return WitnessFile(kind(**container.arrays), fingerprint, model)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{os.fspath(path)} holds no valid witness: {error}") from error
 
@@ -400,38 +401,68 @@ def is_witness(path: str | os.PathLike[str]) -> bool:
         return kind_of_container(file.read(128)) == KIND
 
 
-def _restored(container: Container) -> WitnessFile:
-    form, arrays = container.content["form"], container.arrays
-    expected = {"codes", "scale"} if form == "quantised" else {"vectors", "sigma"}
-    container.require_only(content={"form", "fingerprint", "model"}, arrays=expected)
-    fingerprint = Fingerprint(**container.content["fingerprint"])
-    witness: Witness | WeightsWitness
-    if form == "quantised":
-        witness = Witness(arrays["codes"], arrays["scale"])
-    elif form == "weights":
-        witness = WeightsWitness(arrays["vectors"], arrays["sigma"])
-    else:
-        raise ValueError(f"there is no form {form!r}")
-    _check_shape(witness, fingerprint)
-    model = container.content["model"]
-    if not isinstance(model, str):
-        raise ValueError(f"the digest of a model cannot be {model!r}")
-    return WitnessFile(witness, fingerprint, model)
+@np.errstate(all="ignore")
+def enclosed_margins(
+    rows: RowBlock, signs: Vector, v: Vector, intercept_scaling: float, *, as_trained: bool = False
+) -> tuple[Vector, Vector]:
+    """v.y_k of a block of rows, and bounds on the errors.
+
+    ``v`` has an entry for each column, and perhaps one more for the constant column. With
+    ``as_trained``, the bounds also contain what training has computed: a plain sum of n_k products
+    and the constant, which rounds at most n_k + 2 times, in any order.
+    """
+    n = rows.n_columns
+    constant = intercept_scaling * float(v[n]) if v.size > n else 0.0
+    products, error = rows.products(v[:n], constant)
+    if as_trained:
+        counts = np.bincount(rows.rows, minlength=rows.n_rows) + 2.0
+        sizes = np.bincount(rows.rows, np.abs(rows.values * v[rows.columns]), rows.n_rows)
+        plain = UNIT_ROUNDOFF * counts * (sizes + abs(constant)) + counts * UNDERFLOW
+        error = error + INFLATION * plain
+    # Here, too, the constant is a rounded product.
+    return signs * products, error + UNIT_ROUNDOFF * abs(constant) + UNDERFLOW
 
 
-def _check_shape(witness: Witness | WeightsWitness, fingerprint: Fingerprint) -> None:
-    if isinstance(witness, Witness):
-        if witness.n_rows != fingerprint.n_rows:
-            raise ValueError(
-                f"the witness is about {witness.n_rows} rows, the fingerprint about "
-                f"{fingerprint.n_rows}"
-            )
-    # There may be one more weight, for the augmentation.
-    elif witness.vectors.shape[1] - fingerprint.n_columns not in (0, 1):
-        raise ValueError(
-            f"the witness has {witness.vectors.shape[1]} weights, the fingerprint "
-            f"{fingerprint.n_columns} columns"
-        )
+@np.errstate(all="ignore")
+def response_uncertainty(
+    box: Vector, weights: Vector, sigma: float, scale: float, margins: Vector, error: Vector
+) -> Vector:
+    """A bound on the distance of two evaluations of scale * alpha in float64, from such margins.
+
+    In each, the shift sigma s_k (1 - v.y_k) goes through three roundings, the sum and the box
+    through one each, and so does the product with the scale. A row that is beyond an end of the box
+    by more than that is at this end, which is zero or the rounded C s_k.
+    """
+    shift = sigma * (weights * (1.0 - margins))
+    roundings = 8.0 * np.abs(shift) + 2.0 * sigma * weights + 8.0 * box
+    uncertainty = sigma * (weights * error) + UNIT_ROUNDOFF * roundings
+    uncertainty = INFLATION * uncertainty + UNDERFLOW * (1.0 + sigma)
+    unclipped = 0.5 * box + shift
+    # A box of a weight of zero is a point.
+    uncertainty[(unclipped + uncertainty < 0.0) | (weights == 0.0)] = 0.0
+    beyond = (unclipped - uncertainty > box) & (weights > 0.0)
+    uncertainty[beyond] = 8.0 * UNIT_ROUNDOFF * box[beyond] + UNDERFLOW
+    moved = (uncertainty != 0.0) & (scale != 0.0)
+    return np.where(moved, scale * uncertainty + UNDERFLOW, 0.0)
+
+
+@np.errstate(all="ignore")
+def squared_response_uncertainty(
+    box: Vector, weights: Vector, scale: float, margins: Vector, error: Vector
+) -> Vector:
+    """The same for the squared hinge.
+
+    C s_k, the difference, their product and that with the scale round once each, in either
+    evaluation. A row that is beyond the margin by more than the error has no alpha.
+    """
+    distance = 1.0 - margins
+    rounded = UNIT_ROUNDOFF * np.abs(distance)
+    none = distance + INFLATION * (error + 2.0 * rounded) < 0.0
+    moved = 2.0 * error * (1.0 + UNIT_ROUNDOFF) + 16.0 * rounded
+    # C s_k may have underflowed.
+    uncertainty = INFLATION * (box * moved + UNDERFLOW * (1.0 + np.abs(distance) + error))
+    none |= (weights == 0.0) | (scale == 0.0)
+    return np.where(none, 0.0, scale * uncertainty + UNDERFLOW)
 
 
 def _finite(alpha: Vector) -> Vector:
