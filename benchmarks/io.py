@@ -26,8 +26,7 @@ from sklearn.datasets import load_svmlight_file
 from benchmarks.timing import best_seconds
 from certsvm import Model, Problem, Rows
 from certsvm.certificates.primal import primal_bound
-from certsvm.data import load_libsvm
-from certsvm.models import load_liblinear
+from certsvm.files import load_liblinear, load_libsvm
 
 NAMES = ("a9a", "w8a", "ijcnn1", "mushrooms", "moneyfx", "news20", "debian", "kdd99")
 LIBLINEAR = shutil.which("liblinear-train")

@@ -11,7 +11,7 @@ pass is checked to have read the same ones.
 # Files of growing size
 # ---------------------
 #
-# The rows are in a plain file of float32 numbers here; ``certsvm.data`` has readers for libsvm
+# The rows are in a plain file of float32 numbers here; ``certsvm.files`` has readers for libsvm
 # text, Arrow, Parquet and CSV. We train on the first part of the file, then on more of it, as a
 # stream and in memory, and let Python count the bytes that are in use at the most.
 

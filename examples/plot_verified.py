@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 import matplotlib.pyplot as plt
 
 from certsvm import Model, demo, fit_stream
-from certsvm.data import save_libsvm
+from certsvm.files import save_libsvm
 
 folder = TemporaryDirectory()
 data, honest = Path(folder.name, "data.txt"), Path(folder.name, "honest.model")

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from certsvm.data.streams import BlockStream
+from certsvm.files.streams import BlockStream
 from certsvm.kernels.losses import loss_named
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective

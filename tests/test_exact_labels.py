@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from certsvm import LinearSVC, LinearSVCCV, bound, compare, fit_path, fit_stream, verify
-from certsvm.data import BlockFile, LibsvmError, Table, convert, load_libsvm
-from certsvm.data.block_file import BlockFileError
+from certsvm.files import BlockFile, LibsvmError, Table, convert, load_libsvm
+from certsvm.files.block_file import BlockFileError
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 3))

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from certsvm.estimators import LinearSVC
     from certsvm.estimators.linear_svc_cv import LinearSVCCV
     from certsvm.estimators.path import fit_path
+    from certsvm.files import Model
     from certsvm.fitting.bound import bound
     from certsvm.fitting.comparison import compare
     from certsvm.fitting.fit_model import fit_stream
-    from certsvm.models import Model
     from certsvm.problem.memory import Problem
     from certsvm.problem.rows import Rows
     from certsvm.training.history import History
@@ -37,7 +37,7 @@ _HOMES = {
     "History": "certsvm.training.history",
     "LinearSVC": "certsvm.estimators",
     "LinearSVCCV": "certsvm.estimators.linear_svc_cv",
-    "Model": "certsvm.models",
+    "Model": "certsvm.files",
     "Problem": "certsvm.problem.memory",
     "Rows": "certsvm.problem.rows",
     "SupportStatus": "certsvm.verification.optimum_intervals",

@@ -24,8 +24,8 @@ from benchmarks import (
 )
 from benchmarks.__main__ import main
 from benchmarks.data import OPTIMA, available
-from certsvm.data import load_libsvm
 from certsvm.demo import text_like
+from certsvm.files import load_libsvm
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from certsvm.data import save_libsvm
+from certsvm.files import save_libsvm
 
 
 @dataclass(frozen=True)

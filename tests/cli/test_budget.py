@@ -13,10 +13,10 @@ import scipy.sparse as sp
 
 from certsvm.cli.app import BadInput
 from certsvm.cli.budget import require_memory
-from certsvm.data import save_libsvm
-from certsvm.data.block_file import BlockFile
-from certsvm.data.conversion import convert
-from certsvm.data.streams import BlockStream
+from certsvm.files import save_libsvm
+from certsvm.files.block_file import BlockFile
+from certsvm.files.conversion import convert
+from certsvm.files.streams import BlockStream
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import StreamSource
 from tests.cli.running import run, write
@@ -40,7 +40,7 @@ def test_too_little_memory(tmp_path: Path) -> None:
 MEASURED = """
 import re, sys
 import certsvm.cli.training_data as train
-from certsvm.data.memory import peak
+from certsvm.files.memory import peak
 
 def require(memory, source, settings, *, witness):
     try:

@@ -11,7 +11,7 @@ import pytest
 from certsvm import LinearSVC, Model
 from certsvm.cli.app import BadInput
 from certsvm.cli.class_weights import parse_class_weights
-from certsvm.data import save_libsvm
+from certsvm.files import save_libsvm
 from tests.cli.running import noisy, run
 
 TEXT, NUMBERS = np.array(["1", "x"]), np.array([-1.0, 1.0])

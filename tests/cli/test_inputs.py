@@ -11,9 +11,9 @@ import pytest
 from certsvm import Model
 from certsvm.cli.inputs import blocks, kind_of, load, too_large
 from certsvm.cli.options import DataOptions
-from certsvm.data.batch import joined
-from certsvm.data.block_file import BlockFile
-from certsvm.data.conversion import convert
+from certsvm.files.batch import joined
+from certsvm.files.block_file import BlockFile
+from certsvm.files.conversion import convert
 from tests.cli.running import noisy, run, write
 
 

@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC as LiblinearSVC
 
 from certsvm import Model
 from certsvm.cli.options import ObjectiveOptions
-from certsvm.data import load_libsvm
+from certsvm.files import load_libsvm
 from tests.cli.running import Ran, run, write
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from certsvm.data import save_libsvm
+from certsvm.files import save_libsvm
 from tests.cli.running import noisy, run, write
 
 

@@ -20,8 +20,8 @@ from hypothesis.extra.numpy import arrays
 
 from certsvm.dask import LinearSVC
 from certsvm.dask.blocks import distinct, load, loading, part_of, signed_weights_of, summarise
-from certsvm.data.conversion import convert
-from certsvm.data.streams import DataChangedError
+from certsvm.files.conversion import convert
+from certsvm.files.streams import DataChangedError
 from tests.dask.problems import SOLVERS, agrees, cut, data
 
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 import certsvm
-from certsvm.models import Model
+from certsvm.files import Model
 from tests.dask.problems import data
 
 

@@ -21,8 +21,8 @@ from sklearn.base import clone
 import certsvm
 from certsvm.dask import ClusterLostError, LinearSVC
 from certsvm.dask.problem import ClusterProblem
-from certsvm.data.streams import DataChangedError
 from certsvm.estimators.sklearn_callbacks import FitTasks
+from certsvm.files.streams import DataChangedError
 from certsvm.solvers.smoothed_newton import SmoothedNewton
 from tests.dask.conftest import make_cluster, processes
 from tests.dask.problems import blocks, cut, data

@@ -19,7 +19,7 @@ from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
 from tests.exact import ExactOptimum, exact_optimum, exact_rows
-from tests.models.test_optimum import require_true
+from tests.files.test_optimum import require_true
 from tests.problems import Case, exact
 
 Ends = tuple[Any, Any]

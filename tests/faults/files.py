@@ -20,18 +20,17 @@ import pyarrow.parquet
 
 from certsvm import Model, Problem, Rows, verify_model
 from certsvm.certificates.certificate import SQUARED_HINGE
-from certsvm.data import BlockFile, load_libsvm
-from certsvm.data.tables import Table
+from certsvm.files import BlockFile, load_liblinear, load_libsvm, load_witness
+from certsvm.files.tables import Table
 from certsvm.matrices import refuse_broken
-from certsvm.models import load_liblinear, load_witness
 from certsvm.solvers import make_solver
 from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.loop import train
 from tests.cli.running import noisy, write
-from tests.data.hostile import rows, write_blocks
 from tests.faults import mutations
 from tests.faults.tally import HANG, Budget, Tally, attempt, complaint
 from tests.faults.writers import must
+from tests.files.hostile import rows, write_blocks
 from tests.verification.forgeries import Case, falsehoods
 
 # Longest time and most memory to read a file of some kilobytes.

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from certsvm.storage.container import read_container, write_container
-from tests.data.hostile import rows, write_blocks
+from certsvm.files.container import read_container, write_container
+from tests.files.hostile import rows, write_blocks
 
 NUMBERS = ("0", "-0", "-1", "1e308", "-1e309", "5e-324", "nan", "inf", "1e-400", "2147483647",
            "2147483648", "9223372036854775807", "9223372036854775808", "99999999999999999999999",

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from certsvm import Model, verify_model
-from certsvm.data import BlockFile, load_libsvm
-from certsvm.models import witness_path
+from certsvm.files import BlockFile, load_libsvm, witness_path
 from certsvm.verification.verify import CONFIRMED, HALF_CONFIRMED
 from tests.cli.running import write
 from tests.faults.tally import attempt, complaint

@@ -23,8 +23,8 @@ from sklearn.svm import LinearSVC as LiblinearSVC
 from sklearn.utils import all_estimators
 
 from certsvm import LinearSVC, LinearSVCCV, Model, bound
+from certsvm.files.liblinear import load_liblinear
 from certsvm.kernels.losses import LOSSES
-from certsvm.models.liblinear import load_liblinear
 from tests.exact import exact_optimum
 from tests.problems import Case, cases, exact, exact_objective
 

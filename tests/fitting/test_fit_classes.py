@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from certsvm import LinearSVC
-from certsvm.data.streams import BlockStream
+from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_classes import Observer, fit_classes
 from certsvm.fitting.fit_model import fit_model
 from certsvm.fitting.settings import Settings

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm import LinearSVC
-from certsvm.data.streams import BlockStream
+from certsvm.files.model import Model
+from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_classes import Observer
 from certsvm.fitting.fit_model import Fit, fit_model, fit_stream
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
-from certsvm.models.model import Model
 from certsvm.training.checkpoints import CheckpointError
 from certsvm.training.result import INTERRUPTED
 from certsvm.verification.verify import VerificationReport, verify_model

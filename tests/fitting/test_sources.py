@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.data.streams import BlockStream
+from certsvm.files.streams import BlockStream
 from certsvm.fitting.sources import MemorySource, StreamSource
 from certsvm.problem.objective import Objective
 from certsvm.solvers import DCD

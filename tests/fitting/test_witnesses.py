@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from certsvm import Model, verify_model
-from certsvm.data.streams import BlockStream
+from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.fit_model import fit_model
 from certsvm.fitting.settings import Settings

@@ -1,4 +1,4 @@
-"""The parser of libsvm lines, on plain arrays; the readers above it are tested in tests/data."""
+"""The parser of libsvm lines, on plain arrays; the readers above it are tested in tests/files."""
 
 from typing import Any
 

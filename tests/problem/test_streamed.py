@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.primal import primal_bound
-from certsvm.data.streams import BlockStream
+from certsvm.files.streams import BlockStream
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows

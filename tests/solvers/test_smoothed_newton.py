@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.dual import DualPoint, Response, dual_bound
-from certsvm.data.streams import BlockStream
+from certsvm.files.streams import BlockStream
 from certsvm.parallel import ALONE
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective

@@ -14,7 +14,8 @@ import pytest
 import scipy.sparse as sp
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.data.streams import BlockStream
+from certsvm.files.container import read_container, write_container
+from certsvm.files.streams import BlockStream
 from certsvm.kernels.losses import SQUARED_HINGE
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
@@ -22,7 +23,6 @@ from certsvm.problem.rows import Rows
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import MPU, SOLVERS, SGDs, Solver, SvmSgd, make_solver
 from certsvm.solvers import auto as auto_module
-from certsvm.storage.container import read_container, write_container
 from certsvm.training import checkpoints
 from certsvm.training.checkpoints import KIND, Checkpoint, CheckpointError
 from certsvm.training.loop import train

@@ -11,7 +11,7 @@ import pytest
 import certsvm.problem.part as part_module
 from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
-from certsvm.data.streams import BlockStream
+from certsvm.files.streams import BlockStream
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.models import WeightsWitness, Witness
+from certsvm.files import WeightsWitness, Witness
 from certsvm.verification.verify import (
     CONFIRMED,
     HALF_CONFIRMED,

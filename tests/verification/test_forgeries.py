@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from certsvm import LinearSVC, verify
 from certsvm.certificates.certificate import Certificate
+from certsvm.files import WeightsWitness, Witness
 from certsvm.kernels.losses import loss_named
-from certsvm.models import WeightsWitness, Witness
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton

@@ -18,8 +18,8 @@ from sklearn.pipeline import make_pipeline
 
 from certsvm import LinearSVC, Model, verify, verify_model
 from certsvm.certificates.certificate import Certificate
-from certsvm.models import Witness
-from certsvm.storage.fingerprint import Fingerprint
+from certsvm.files import Witness
+from certsvm.verification.fingerprint import Fingerprint
 from certsvm.verification.interval_arithmetic import Interval
 from certsvm.verification.optimum_intervals import radius
 from certsvm.verification.verify import Verification, VerificationReport

@@ -16,9 +16,9 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.models import WeightsWitness, Witness, load_witness, save_witness
-from certsvm.storage.container import ModelFileError, read_container, write_container
-from certsvm.storage.fingerprint import Fingerprint
+from certsvm.files import WeightsWitness, Witness, load_witness, save_witness
+from certsvm.files.container import ModelFileError, read_container, write_container
+from certsvm.verification.fingerprint import Fingerprint
 from certsvm.verification.interval_arithmetic import RowBlock
 from certsvm.verification.witness import squared_response_uncertainty
 from tests.problems import Case, cases, exact, exact_dot

@@ -26,7 +26,7 @@ def require_memory(memory: int, source: StreamSource, settings: Settings, *, wit
     Training on a few rows shows what all but the rows takes: libraries, compiler, vectors and
     matrices. Blocks come on top.
     """
-    from certsvm.data.memory import BLOCKS_AT_ONCE, peak
+    from certsvm.files.memory import BLOCKS_AT_ONCE, peak
     from certsvm.fitting.witnesses import needs_alpha
     from certsvm.kernels.losses import HINGE
 
@@ -74,7 +74,7 @@ def _warm_up(source: StreamSource, settings: Settings) -> bool:
     """
     import numpy as np
 
-    from certsvm.data.streams import BlockStream
+    from certsvm.files.streams import BlockStream
     from certsvm.fitting.fit_classes import fit_classes
     from certsvm.fitting.sources import StreamSource
 

@@ -18,8 +18,8 @@ from certsvm.cli.options import DataOptions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from certsvm.data.batch import Batch
-    from certsvm.data.tables import Table
+    from certsvm.files.batch import Batch
+    from certsvm.files.tables import Table
     from certsvm.fitting.sources import MemorySource
     from certsvm.problem.rows import Vector
 
@@ -33,7 +33,7 @@ def kind_of(path: str) -> str:
     """One of "blocks", "table" and "text"; standard input ("-") is text."""
     if path == "-":
         return "text"
-    from certsvm.data import kinds
+    from certsvm.files import kinds
 
     return kinds.kind_of(path)
 
@@ -66,20 +66,20 @@ def load(path: str, options: DataOptions, n_jobs: int = 0) -> Dataset:
     """All of a file in memory; remarks of the reader go to standard error."""
     kind = kind_of(path)
     if kind == "text":
-        from certsvm.data.libsvm import read_libsvm
+        from certsvm.files.libsvm import read_libsvm
 
         text = read_libsvm(source_of(path), n_jobs=n_jobs, **options.for_text())
         _say_notes(path, text.notes)
         return Dataset(text.X, text.y, origin={"zero_based": text.zero_based})
-    from certsvm.data.batch import joined
+    from certsvm.files.batch import joined
 
     if kind == "blocks":
-        from certsvm.data.block_file import BlockFile
+        from certsvm.files.block_file import BlockFile
 
         options.for_blocks()
         file = BlockFile(path)
         return Dataset(*joined(list(file())), file.feature_names, file.origin)
-    from certsvm.data.tables import Table
+    from certsvm.files.tables import Table
 
     table = Table(path, **options.for_table())
     _say_notes(path, table.notes)
@@ -100,12 +100,12 @@ def blocks(path: str, options: DataOptions) -> Iterator[Batch]:
     """
     kind = kind_of(path)
     if kind == "blocks":
-        from certsvm.data.block_file import BlockFile
+        from certsvm.files.block_file import BlockFile
 
         options.for_blocks()
         yield from BlockFile(path)()
     elif kind == "table":
-        from certsvm.data.tables import Table
+        from certsvm.files.tables import Table
 
         yield from table_blocks(Table(path, **options.for_table()), options)
     else:
@@ -119,8 +119,8 @@ def table_blocks(table: Table, options: DataOptions) -> Iterator[Batch]:
 
 
 def _text_blocks(path: str, options: DataOptions) -> Iterator[Batch]:
-    from certsvm.data.batch import Batch, csr
-    from certsvm.data.libsvm import LibsvmBlocks
+    from certsvm.files.batch import Batch, csr
+    from certsvm.files.libsvm import LibsvmBlocks
 
     base = int(not options.zero_based)
     reading = {**options.for_text(), "zero_based": base == 0}
@@ -143,7 +143,7 @@ def too_large(path: str, memory: int, *, certain: bool) -> bool:
 
 
 def _is_compressed(path: str) -> bool:
-    from certsvm.data.compressed import compression_of
+    from certsvm.files.compressed import compression_of
 
     with open(path, "rb") as file:
         start = file.read(8)

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from certsvm.cli.options import DataOptions
-    from certsvm.data.batch import Batch
-    from certsvm.data.features import Features
-    from certsvm.data.tables import Table
-    from certsvm.models import Model
+    from certsvm.files import Model
+    from certsvm.files.batch import Batch
+    from certsvm.files.features import Features
+    from certsvm.files.tables import Table
 
 
 @dataclass
@@ -137,7 +137,7 @@ class FittedRows:
 
     @staticmethod
     def _table(model: Model, path: str, options: DataOptions, *, complete: bool) -> Table:
-        from certsvm.data.tables import Table
+        from certsvm.files.tables import Table
 
         features = features_of(model)
         # Without names, the number of columns has to be right.
@@ -177,7 +177,7 @@ def _of_numbered(
 
 def features_of(model: Model) -> Features | None:
     """The columns of tables for a model; None if it has no names."""
-    from certsvm.data.features import Features
+    from certsvm.files.features import Features
 
     if model.feature_names is None:
         return None
@@ -266,7 +266,7 @@ class FittedColumns:
     def _sparse(self, X: Any) -> Any:
         import numpy as np
 
-        from certsvm.data.batch import csr
+        from certsvm.files.batch import csr
 
         indices, shape = X.indices, (X.shape[0], self._width)
         if self._positions is not None:
@@ -297,7 +297,7 @@ class FittedColumns:
         """Compare the columns of a converted file with the model's."""
         import numpy as np
 
-        from certsvm.data.block_file import BlockFile
+        from certsvm.files.block_file import BlockFile
         from certsvm.matrices import listed
 
         summary = BlockFile(self._path).summary

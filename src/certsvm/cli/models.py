@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from certsvm.cli.app import BadInput
 
 if TYPE_CHECKING:
-    from certsvm.models import Model
+    from certsvm.files import Model
 
 
 _LIBLINEAR = b"solver_type"
@@ -20,8 +20,8 @@ def load_model(path: str, data: str | None = None, *, with_witness: bool = False
 
     ``data`` is the other file of the command, in case that the two were swapped.
     """
-    from certsvm.models import Model, load_liblinear, witness_path
-    from certsvm.storage.container import is_container
+    from certsvm.files import Model, load_liblinear, witness_path
+    from certsvm.files.container import is_container
 
     start = _start(path)
     if start.startswith(_LIBLINEAR):

@@ -40,7 +40,7 @@ def size(context: click.Context, parameter: click.Parameter, value: str | None) 
     """Parse an option such as 500M as a number of bytes."""
     if value is None:
         return None
-    from certsvm.data.memory import parse_size
+    from certsvm.files.memory import parse_size
 
     try:
         return parse_size(value)

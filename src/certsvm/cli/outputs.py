@@ -36,7 +36,7 @@ def require_outputs(
     An input may be a folder, whose files are inputs, or "-", standard input. Predictions may go to
     "-", standard output, to a device or to a pipe.
     """
-    from certsvm.models import witness_path
+    from certsvm.files import witness_path
 
     kinds = {"model": model, _TEXT_MODEL: text_model, _BLOCKS: blocks, _PAGE: page,
              "predictions": predictions, "picture": picture,
@@ -85,7 +85,7 @@ def _is_input(output: str, source: str) -> bool:
 
 def _kind_at(path: str) -> str | None:
     """The kind of a file; "" if it is empty, None if it is none of ours."""
-    from certsvm.storage.container import kind_of_container
+    from certsvm.files.container import kind_of_container
 
     if not os.path.isfile(path):
         return None

@@ -44,8 +44,8 @@ def opened_source(
         with cluster_source(file, cluster, deadline, rho) as on_cluster:
             yield on_cluster
     elif _must_stream(file, memory, stream=stream):
-        from certsvm.data.block_file import BlockFile
-        from certsvm.data.streams import BlockStream
+        from certsvm.files.block_file import BlockFile
+        from certsvm.files.streams import BlockStream
         from certsvm.fitting.sources import StreamSource
 
         options.for_blocks()
@@ -64,7 +64,7 @@ def opened_source(
 
 def _must_stream(file: str, memory: int | None, *, stream: bool) -> bool:
     """Whether to stream the file; raises if that is necessary and impossible."""
-    from certsvm.data.memory import left_of
+    from certsvm.files.memory import left_of
     from certsvm.problem.memory_limits import physical_memory
 
     total = physical_memory()

@@ -20,7 +20,7 @@ from dask.delayed import Delayed, delayed
 from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
-from certsvm.data.streams import DataChangedError, block_digest, checked_block
+from certsvm.files.streams import DataChangedError, block_digest, checked_block
 from certsvm.matrices import checked_csr, exact_labels, refuse_masked
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows, Vector, as_compiled_for
@@ -75,7 +75,7 @@ def load_from_file(
     path: str, position: int, intercept_scaling: float, number: int, n_columns: int
 ) -> LoadedBlock:
     """Load the block at a position of a file that every worker can read."""
-    from certsvm.data import BlockFile
+    from certsvm.files import BlockFile
 
     X, y, weights = BlockFile(path).block(position)
     return load(_widened(X, n_columns), y, weights, intercept_scaling, number)
@@ -220,7 +220,7 @@ def loading(X: Any, y: Any, sample_weight: Any, intercept_scaling: float) -> Loa
 
 
 def _from_folder(folder: Path, intercept_scaling: float) -> Loading:
-    from certsvm.data import BlockFile
+    from certsvm.files import BlockFile
 
     if folder.is_file():
         files = [folder]

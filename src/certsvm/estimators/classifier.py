@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.weights import dense
 from certsvm.estimators.tensors import answers, are_tensors, on_host
+from certsvm.files.optimum import OptimumMixin
+from certsvm.files.scores import products
 from certsvm.matrices import checked_csr, exact_labels, refuse_broken
-from certsvm.models.optimum import OptimumMixin
-from certsvm.models.scores import products
 from certsvm.verification.optimum_intervals import (
     Array,
     OptimumIntervals,
@@ -31,7 +31,7 @@ from certsvm.verification.optimum_intervals import (
 )
 
 if TYPE_CHECKING:
-    from certsvm.models.model import Model
+    from certsvm.files.model import Model
 
 
 class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
@@ -204,7 +204,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         >>> verify_model(model, [(X, y)]).verdict
         'confirmed'
         """
-        from certsvm.models.model import Model
+        from certsvm.files.model import Model
 
         check_is_fitted(self)
         if (X is None) != (y is None) or (X is None and sample_weight is not None):

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.estimators import tensors
+from certsvm.files.model import Model
 from certsvm.matrices import exact_labels
-from certsvm.models.model import Model
 from certsvm.report.fit import Check, Evaluation
-from certsvm.storage.fingerprint import Fingerprint
 from certsvm.training.history import History
+from certsvm.verification.fingerprint import Fingerprint
 
 _VERIFICATION = "import certsvm\n\nprint(certsvm.verify(clf, X, y))  # with the training data"
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from certsvm.certificates.primal import primal_bound
 from certsvm.estimators import tensors
+from certsvm.files.model import Model
 from certsvm.fitting.sources import MemorySource
 from certsvm.fitting.witnesses import joined, proof
 from certsvm.kernels.losses import loss_named
-from certsvm.models.model import Model
 from certsvm.problem.objective import Objective
-from certsvm.storage.fingerprint import Fingerprint
+from certsvm.verification.fingerprint import Fingerprint
 from certsvm.verification.verify import verify
 
 

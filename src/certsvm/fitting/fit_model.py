@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from certsvm.data.block_sources import block_source, only_block
-from certsvm.data.labels import refuse_label_of_each_row, refuse_measurements
-from certsvm.data.streams import BlockStream
+from certsvm.files.block_sources import block_source, only_block
+from certsvm.files.labels import refuse_label_of_each_row, refuse_measurements
+from certsvm.files.model import Model
+from certsvm.files.streams import BlockStream
 from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.fit_classes import Observer, fit_classes
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.fitting.witnesses import joined, needs_alpha, witnessed
-from certsvm.models.model import Model
 from certsvm.problem.base import SummableProblem
 from certsvm.scalars import as_float
 from certsvm.solvers import make_solver
@@ -122,11 +122,11 @@ def fit_stream(
     ----------
     blocks : callable, path, list, or Arrow data
         A function that begins a pass: it returns an iterable of blocks ``(X, y)`` or ``(X, y,
-        weights)``, or an Arrow stream, the same each time. A ``certsvm.data.BlockFile`` is one, and
-        a ``certsvm.data.Table``; so is a function that contains ``yield``. It must not write into a
-        block that it has yielded. Or the path of a file that ``certsvm convert`` made, of libsvm
-        text, CSV or Parquet; a list of blocks; or anything with ``__arrow_c_stream__`` that can be
-        read again, such as a pyarrow table or a frame of polars.
+        weights)``, or an Arrow stream, the same each time. A ``certsvm.files.BlockFile`` is one,
+        and a ``certsvm.files.Table``; so is a function that contains ``yield``. It must not write
+        into a block that it has yielded. Or the path of a file that ``certsvm convert`` made, of
+        libsvm text, CSV or Parquet; a list of blocks; or anything with ``__arrow_c_stream__`` that
+        can be read again, such as a pyarrow table or a frame of polars.
     label, weight : str, default=None
         For tables and Arrow data: the columns of labels (by default "label", or the last) and of
         weights.

@@ -38,8 +38,8 @@ from certsvm.solvers import Solver, Start, make_solver
 from certsvm.training.result import Result
 
 if TYPE_CHECKING:
-    from certsvm.data.streams import BlockStream
-    from certsvm.storage.fingerprint import Fingerprint
+    from certsvm.files.streams import BlockStream
+    from certsvm.verification.fingerprint import Fingerprint
 
 
 class Source(ABC):
@@ -240,7 +240,7 @@ class MemorySource(Source):
 
     @cached_property
     def _fingerprint(self) -> Fingerprint:
-        from certsvm.storage.fingerprint import Fingerprint
+        from certsvm.verification.fingerprint import Fingerprint
 
         return Fingerprint.of(self._X, self._y)
 

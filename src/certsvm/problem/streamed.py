@@ -33,7 +33,7 @@ class StreamedProblem(PartedProblem):
     Examples
     --------
     >>> import numpy as np
-    >>> from certsvm.data.streams import BlockStream
+    >>> from certsvm.files.streams import BlockStream
     >>> stream = BlockStream(lambda: [(np.eye(2), np.array([1, -1]))])
     >>> problem = StreamedProblem(stream, positive=1)
     >>> problem.m, [part.labels.tolist() for part in problem.parts()]

@@ -16,12 +16,12 @@ from certsvm.certificates.certificate import (
     relative_gap,
     tidy,
 )
+from certsvm.files.model import Model
 from certsvm.markup.charts import Chart, Line, axis_for, bars
 from certsvm.markup.html import Html, definitions, element, joined, table
-from certsvm.models.model import Model
 from certsvm.report.page import facts, machine, page, section
-from certsvm.storage.fingerprint import Fingerprint
 from certsvm.training.history import History
+from certsvm.verification.fingerprint import Fingerprint
 
 # Weights of each class, and classes whose weights are shown.
 _MOST_WEIGHTS, _MOST_CLASSES = 20, 30

@@ -12,8 +12,8 @@ from importlib.resources import files
 from typing import Any
 
 from certsvm._version import __version__
+from certsvm.files.atomic import atomic_write
 from certsvm.markup.html import Html, definitions, element
-from certsvm.storage.atomic import atomic_write
 
 # Browsers fetch nothing, whatever the page contains.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"

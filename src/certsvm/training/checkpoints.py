@@ -101,7 +101,7 @@ class Checkpoint:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.path.parent).close()
         except OSError as error:
-            from certsvm.storage.atomic import WriteError
+            from certsvm.files.atomic import WriteError
 
             raise WriteError(
                 error.errno, f"no checkpoints can be kept there: {error.strerror}",
@@ -114,7 +114,7 @@ class Checkpoint:
 
     def save(self, saved: Saved) -> None:
         """Write where training is."""
-        from certsvm.storage.container import write_container
+        from certsvm.files.container import write_container
 
         began = time.perf_counter()
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ class Checkpoint:
         """Where training was, in a form that fits ``problem``; None if there is no checkpoint."""
         if not self.path.exists():
             return None
-        from certsvm.storage.container import read_container
+        from certsvm.files.container import read_container
 
         try:
             file = read_container(self.path, KIND)

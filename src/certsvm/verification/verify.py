@@ -37,7 +37,7 @@ from certsvm.certificates.certificate import (
 )
 from certsvm.certificates.weights import dense
 from certsvm.matrices import checked_matrix, columns_in_order, exact_labels, refuse_masked
-from certsvm.storage.fingerprint import FingerprintBuilder
+from certsvm.verification.fingerprint import FingerprintBuilder
 from certsvm.verification.interval_arithmetic import (
     UNDERFLOW,
     Interval,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from certsvm.data import load_libsvm
-from certsvm.data.block_file import BlockFile
+from certsvm.files import load_libsvm
+from certsvm.files.block_file import BlockFile
 from tests.cli.running import run, write
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from certsvm import Certificate, Model
-from certsvm.data import save_libsvm
-from certsvm.storage.container import read_container, write_container
+from certsvm.files import save_libsvm
+from certsvm.files.container import read_container, write_container
 from tests.cli.running import noisy, run, write
 
 

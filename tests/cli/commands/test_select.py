@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from certsvm import LinearSVC, Model
-from certsvm.data import load_libsvm
+from certsvm.files import load_libsvm
 from tests.cli.running import run, write
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from certsvm import LinearSVC, Model, verify_model
 from certsvm.cli.app import app
-from certsvm.data import load_libsvm, save_libsvm
+from certsvm.files import load_libsvm, save_libsvm
 from certsvm.training import scales
 from tests.cli.running import noisy, run, write
 

@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 
 from certsvm import Certificate, LinearSVC, Model
-from certsvm.data import load_libsvm
-from certsvm.models import Witness
-from certsvm.storage.fingerprint import Fingerprint
+from certsvm.files import Witness, load_libsvm
+from certsvm.verification.fingerprint import Fingerprint
 from tests.cli.running import run, write
-from tests.data.hostile import hostile, rows, write_blocks
+from tests.files.hostile import hostile, rows, write_blocks
 
 
 def test_other_data_are_refuted(tmp_path: Path) -> None:

@@ -66,8 +66,8 @@ def command(
     certsvm convert huge.txt.gz huge.arrow --memory 2G
     certsvm convert sales.parquet sales.arrow --label churned
     """  # noqa: D301
-    from certsvm.data.conversion import convert
-    from certsvm.data.memory import block_bytes_for, left_of
+    from certsvm.files.conversion import convert
+    from certsvm.files.memory import block_bytes_for, left_of
 
     if keep_order and seed is not None:
         raise click.UsageError("--seed does not go with --keep-order")

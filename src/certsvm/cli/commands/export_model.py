@@ -16,7 +16,7 @@ def command(model: str, output: str) -> None:
 
     Labels must be integers. The certificates are lost.
     """
-    from certsvm.models import save_liblinear
+    from certsvm.files import save_liblinear
 
     require_outputs([model], text_model=output)
     save_liblinear(load_model(model), output)

@@ -15,7 +15,7 @@ def command(text: str, output: str) -> None:
 
     It predicts the same labels. It has no certificate.
     """
-    from certsvm.models import load_liblinear
+    from certsvm.files import load_liblinear
 
     require_outputs([text], model=output)
     model = load_liblinear(text)

@@ -19,7 +19,7 @@ from certsvm.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from certsvm.models import Model
+    from certsvm.files import Model
 
 
 @click.command()
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @as_json_option
 def command(file: str, options: DataOptions, as_json: bool) -> None:
     """Describe FILE: a model, or a data file, of which every row is read and checked."""
-    from certsvm.storage.container import is_container
+    from certsvm.files.container import is_container
 
     with open(file, "rb") as opened:
         start = opened.read(64)
@@ -68,7 +68,7 @@ def _model_as_json(model: Model) -> dict[str, Any]:
 
 
 def _is_zero_based(file: str, options: DataOptions) -> bool:
-    from certsvm.data.libsvm import LibsvmBlocks
+    from certsvm.files.libsvm import LibsvmBlocks
 
     text = LibsvmBlocks(file, **options.for_text())
     for _ in text:

@@ -27,10 +27,10 @@ from certsvm.cli.progress import lines_of
 from certsvm.cli.training_data import opened_source
 
 if TYPE_CHECKING:
+    from certsvm.files import Model
     from certsvm.fitting.path import PathProgress, Trace
     from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import Source
-    from certsvm.models import Model
 
 
 @click.command()

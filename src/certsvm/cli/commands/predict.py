@@ -89,7 +89,7 @@ def _opened(output: str) -> Iterator[Any]:
         with open(output, "w") as special:
             yield special
         return
-    from certsvm.storage.atomic import atomic_write
+    from certsvm.files.atomic import atomic_write
 
     with atomic_write(output, "w") as file:
         yield file

@@ -30,7 +30,7 @@ def command(model: str, file: str | None, output: str | None, options: DataOptio
     \b
     certsvm report a9a.model a9a.t
     """  # noqa: D301
-    from certsvm.models import witness_path
+    from certsvm.files import witness_path
     from certsvm.report.fit import Check, Evaluation, fit_report
     from certsvm.report.page import write_page
 

@@ -12,7 +12,7 @@ from certsvm.cli.models import load_model
 from certsvm.cli.options import DataOptions, as_json_option, data_options, ignore_option
 
 if TYPE_CHECKING:
-    from certsvm.models import Model
+    from certsvm.files import Model
     from certsvm.verification.verify import VerificationReport
 
 
@@ -38,7 +38,7 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     is, and L could not be checked; 1 refuted: the certificate is proved to be false; 4 undecided:
     double precision is not enough to tell; 2 bad usage or input.
     """
-    from certsvm.models import witness_path
+    from certsvm.files import witness_path
     from certsvm.verification import verify as v
 
     trained = load_model(model, file, with_witness=True)

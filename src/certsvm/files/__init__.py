@@ -1,0 +1,65 @@
+"""Files: data, models and witnesses, read and written."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from certsvm.files.block_file import BlockFile
+    from certsvm.files.compressed import DamagedFileError
+    from certsvm.files.conversion import convert
+    from certsvm.files.liblinear import load_liblinear, save_liblinear
+    from certsvm.files.libsvm import (
+        LibsvmBlocks,
+        LibsvmError,
+        LibsvmFile,
+        load_libsvm,
+        read_libsvm,
+        save_libsvm,
+    )
+    from certsvm.files.model import Model, witness_path
+    from certsvm.files.tables import Table
+    from certsvm.files.witness_file import WitnessFile, load_witness, save_witness
+    from certsvm.verification.witness import WeightsWitness, Witness
+
+# Loaded when first used: a fit needs no file, and pyarrow takes a while to import.
+_HOMES = {
+    "block_file": ["BlockFile"],
+    "compressed": ["DamagedFileError"],
+    "conversion": ["convert"],
+    "liblinear": ["load_liblinear", "save_liblinear"],
+    "libsvm": [
+        "LibsvmBlocks", "LibsvmError", "LibsvmFile", "load_libsvm", "read_libsvm", "save_libsvm"
+    ],
+    "model": ["Model", "witness_path"],
+    "tables": ["Table"],
+    "witness_file": ["WeightsWitness", "Witness", "WitnessFile", "load_witness", "save_witness"],
+}  # fmt: skip
+
+__all__ = [
+    "BlockFile",
+    "DamagedFileError",
+    "LibsvmBlocks",
+    "LibsvmError",
+    "LibsvmFile",
+    "Model",
+    "Table",
+    "WeightsWitness",
+    "Witness",
+    "WitnessFile",
+    "convert",
+    "load_liblinear",
+    "load_libsvm",
+    "load_witness",
+    "read_libsvm",
+    "save_liblinear",
+    "save_libsvm",
+    "save_witness",
+    "witness_path",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

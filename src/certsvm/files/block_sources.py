@@ -1,0 +1,237 @@
+"""Whatever holds blocks of rows, as a function that begins a pass over them.
+
+Training reads its data many times. Files, lists, and Arrow data in memory can be read again; a
+stream that can be read once cannot, and is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from certsvm.files.batch import Batch, csr
+from certsvm.files.kinds import kind_of
+from certsvm.files.libsvm import LibsvmBlocks
+from certsvm.files.streams import BlockSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from certsvm.files.columns import Columns
+
+_BLOCK_BYTES = 16_000_000
+
+
+def block_source(
+    data: Any, *, label: str | None = None, weight: str | None = None, categorical: bool = False
+) -> BlockSource:
+    """A function that begins a pass over the data.
+
+    Parameters
+    ----------
+    data : callable, path, list of blocks, or Arrow data
+        A function that returns blocks, or an Arrow stream; the path of a file that ``certsvm
+        convert`` made, of libsvm text, CSV or Parquet; blocks ``(X, y)`` or ``(X, y, weights)``; or
+        anything with ``__arrow_c_stream__`` that can be read again, such as a frame of polars.
+    label, weight : str, default=None
+        For tables and Arrow data: the columns of labels (by default "label", or the last) and of
+        weights.
+    categorical : bool, default=False
+        For tables and Arrow data: whether columns of strings become one-hot.
+
+    Returns
+    -------
+    source : callable
+        Its attributes ``feature_names`` and ``origin``, if it has them, are for the model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> source = block_source([(np.eye(2), np.array([1, -1]))])
+    >>> len(list(source())), len(list(source()))
+    (1, 1)
+    """
+    _refuse_lazy(data)
+    roles: dict[str, Any] = {"label": label, "weight": weight, "categorical": categorical}
+    if isinstance(data, str | os.PathLike):
+        return _of_file(data, roles)
+    if hasattr(data, "__arrow_c_stream__"):
+        if hasattr(data, "read_next_batch") or hasattr(data, "__next__"):
+            raise TypeError(
+                f"a {type(data).__name__} can be read once, and training reads its data many "
+                "times. Pass a function that makes one, such as `lambda: dataset.scanner()."
+                "to_reader()`, or, if the data fit in memory, a table: `reader.read_all()`."
+            )
+        return _Function(lambda: data, roles)
+    if callable(data):
+        if hasattr(data, "feature_names"):
+            _refuse(roles, f"a {type(data).__name__}")
+            return data  # type: ignore[no-any-return]
+        return _Function(data, roles)
+    if isinstance(data, list | tuple):
+        _refuse(roles, "blocks (X, y)")
+        return lambda: data
+    raise TypeError(
+        "the data must be a function that begins a pass and returns the blocks, a list of blocks, "
+        "the path of a file, or Arrow data, not the blocks themselves one after the other: they "
+        f"are read many times. Got {type(data).__name__}."
+    )
+
+
+def only_block(source: BlockSource) -> Batch | None:
+    """The rows of a file of text or of a table, if they are a single block.
+
+    It would be parsed anew in each pass, which takes far longer than the pass itself.
+    """
+    if not getattr(source, "is_parsed", False):
+        return None
+    with closing(iter(source())) as blocks:  # type: ignore[type-var]
+        first = list(itertools.islice(blocks, 2))
+    return Batch(*first[0]) if len(first) == 1 else None
+
+
+def _refuse(roles: dict[str, Any], what: str) -> None:
+    for name, value in roles.items():
+        if value:
+            raise ValueError(f"{name} is for tables and Arrow data, not for {what}")
+
+
+def _refuse_lazy(data: Any) -> None:
+    """Raise for a plan of polars that was not executed yet."""
+    if type(data).__name__ == "LazyFrame":
+        raise TypeError(
+            "a LazyFrame is a plan, not data: pass frame.collect(), or, if that does not fit in "
+            "memory, write it to a Parquet file with frame.sink_parquet(path) and pass the path"
+        )
+
+
+def _of_file(path: str | os.PathLike[str], roles: dict[str, Any]) -> BlockSource:
+    kind = kind_of(os.fspath(path))
+    if kind == "table":
+        from certsvm.files.tables import Table
+
+        return Table(os.fspath(path), **roles)
+    _refuse(roles, os.fspath(path))
+    if kind == "blocks":
+        from certsvm.files.block_file import BlockFile
+
+        return BlockFile(os.fspath(path))
+    return _TextFile(path)
+
+
+class _TextFile:
+    """libsvm text; it is read once more to count the columns."""
+
+    feature_names = None
+    is_parsed = True
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path
+        text = LibsvmBlocks(path)
+        for _ in text:
+            pass
+        self._zero_based = text.zero_based
+        self._width = max(text.totals.largest, 0) + int(text.zero_based)
+        self.origin = {"zero_based": text.zero_based}
+
+    def __call__(self) -> Iterator[Batch]:
+        base = int(not self._zero_based)
+        text = LibsvmBlocks(self._path, zero_based=self._zero_based, n_features=self._width)
+        for X, y, _ in text:
+            yield Batch(csr(X.data, X.indices - base, X.indptr, (len(y), self._width)), y)
+
+
+class _Function:
+    """A function that returns blocks, or an Arrow stream, which is cut into blocks."""
+
+    def __init__(self, function: Callable[[], Any], roles: dict[str, Any]) -> None:
+        self._function, self._roles = function, roles
+        self._columns: Columns | None = None
+
+    def __call__(self) -> Iterable[tuple[Any, ...]]:
+        made = self._function()
+        _refuse_lazy(made)
+        if hasattr(made, "__arrow_c_stream__"):
+            return self._rows(made)
+        _refuse(self._roles, "blocks (X, y)")
+        return made  # type: ignore[no-any-return]
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the columns; known after the first pass."""
+        return None if self._columns is None else self._columns.features.names
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What a model has to know of the data; known after the first pass."""
+        spans = None if self._columns is None else self._columns.features.spans
+        return {} if spans is None else {"one_hot": spans}
+
+    def _rows(self, stream: Any) -> Iterator[Batch]:
+        import pyarrow as pa
+
+        from certsvm.files.columns import Columns, TableError, types_of
+        from certsvm.files.tables import index_columns
+
+        reader = pa.RecordBatchReader.from_stream(stream)
+        if self._columns is None:
+            where = "the Arrow stream"
+            types = types_of(reader.schema, where)
+            columns = Columns(where, types, index=index_columns(reader.schema), **self._roles)
+            if columns.strings:
+                again = pa.RecordBatchReader.from_stream(self._function())
+                columns.learn(map(_without_views, again))
+            self._columns = columns
+        columns, first = self._columns, 0
+        missing = set(columns.used) - set(reader.schema.names)
+        if missing:
+            raise TableError(f"the Arrow stream has no column {min(missing)!r} any more")
+        with columns.explained():
+            for batch in _cut(
+                map(_without_views, reader), max(1, _BLOCK_BYTES // (8 * len(columns.used)))
+            ):
+                yield columns.rows(batch, first)
+                first += len(batch)
+
+
+def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with plain strings for categories: Arrow cannot select from polars' views."""
+    import pyarrow as pa
+
+    columns = [
+        pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
+        if pa.types.is_dictionary(column.type) and str(column.type.value_type) == "string_view"
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+def _cut(reader: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:
+    """All rows, in batches of this size, however the stream is cut."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in reader:
+        start = 0
+        while start < len(batch):
+            part = batch.slice(start, n_rows - count)
+            held.append(part)
+            count += len(part)
+            start += len(part)
+            if count == n_rows:
+                yield _joined(held)
+                held, count = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    return table.to_batches()[0]

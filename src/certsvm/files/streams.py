@@ -1,0 +1,257 @@
+"""Streams of blocks, which are read again in every pass.
+
+A certificate holds for one set of rows, so every pass must see the same rows. ``BlockStream``
+ensures this: the first pass, the survey, stores a digest of each block, and later passes compare
+their blocks with it. Other blocks, or another number of blocks, are an error: nothing is certified.
+
+Two blocks are in memory at a time: one in use, and the next, which another thread reads and checks
+meanwhile. A source that reuses its arrays could overwrite the block in use, so the digest of each
+block is computed a second time after its use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+import xxhash
+from numpy.typing import NDArray
+
+from certsvm.files.batch import Batch
+from certsvm.files.read_ahead import Reader
+from certsvm.matrices import checked_csr, exact_labels, refuse_masked
+from certsvm.problem.rows import Rows, Vector
+from certsvm.problem.sizes import ClassSurvey
+from certsvm.verification.fingerprint import FingerprintBuilder
+
+BlockSource: TypeAlias = Callable[[], Iterable[tuple[Any, ...]]]
+"""Begins a pass: returns blocks ``(X, y)`` or ``(X, y, weights)``, the same in each pass."""
+
+
+class DataChangedError(ValueError):
+    """A source does not give the same rows in every pass."""
+
+
+class Block(NamedTuple):
+    """Rows to train on: augmented, with the class index of each row.
+
+    ``first`` is the number of rows before the block.
+    """
+
+    rows: Rows
+    y_index: NDArray[np.intp]
+    weights: Vector | None
+    first: int
+
+
+class BlockStream:
+    """Blocks of rows from a source that can be read repeatedly.
+
+    Parameters
+    ----------
+    source : callable
+        Called without arguments at the beginning of each pass; returns an iterable of blocks
+        ``(X, y)`` or ``(X, y, weights)``: X sparse or dense, y the labels. It is iterated in
+        another thread unless ``read_ahead`` is False.
+    intercept_scaling : float, default=0.0
+        The augmentation rho >= 0 of the rows.
+    read_ahead : bool, default=True
+        Whether to read the next block while one is in use. Then two are in memory.
+    on_block : callable, default=None
+        Called after each block of the survey with the number of rows read; for a progress bar.
+
+    Attributes
+    ----------
+    n_rows, n_columns, n_stored, n_blocks : int
+        Size of the data.
+    classes : ndarray
+        The labels that occur, in ascending order.
+    surveys : list of ClassSurvey
+        Row count and weights of each class.
+    R : float
+        The largest norm of an augmented row of positive weight.
+    largest_block : int
+        Size of the largest block, in bytes.
+    fingerprint : Fingerprint
+        Fingerprint of all rows and labels; it does not depend on the division into blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def blocks():
+    ...     for i in range(3):
+    ...         yield np.eye(2) * (i + 1), np.array(["yes", "no"])
+    >>> stream = BlockStream(blocks)
+    >>> stream.n_rows, stream.classes.tolist(), stream.R
+    (6, ['no', 'yes'], 3.0)
+    """
+
+    def __init__(
+        self,
+        source: BlockSource,
+        *,
+        intercept_scaling: float = 0.0,
+        read_ahead: bool = True,
+        on_block: Callable[[int], None] | None = None,
+    ) -> None:
+        if not callable(source):
+            raise TypeError(
+                "source must be a function that begins a pass and returns the blocks, not the "
+                f"blocks themselves: they are read many times. Got {type(source).__name__}."
+            )
+        self.source = source
+        self._reader = Reader() if read_ahead else None
+        self.intercept_scaling = float(intercept_scaling)
+        self.n_rows = self.n_columns = self.n_stored = self.n_blocks = self.largest_block = 0
+        self.R = 0.0
+        self._digests: list[bytes] = []
+        self._survey(on_block)
+
+    def blocks(self) -> Iterator[Block]:
+        """All rows, in order; raises ``DataChangedError`` if they differ from the survey."""
+        first = n_blocks = 0
+        with closing(self._batches()) as batches:
+            for batch, digest in batches:
+                if n_blocks == self.n_blocks or digest != self._digests[n_blocks]:
+                    raise DataChangedError(
+                        f"block {n_blocks + 1} of the data is not what it was in the first pass: "
+                        "the data changed underneath, or the source does not give the same blocks "
+                        "in each pass. Nothing is certified."
+                    )
+                rows = Rows(batch.X, intercept_scaling=self.intercept_scaling)
+                yield Block(rows, self._class_index(batch.y), batch.weights, first)
+                _refuse_overwritten(batch, digest)
+                first += rows.n_rows
+                n_blocks += 1
+        if n_blocks < self.n_blocks:
+            raise DataChangedError(
+                f"the data ended after {n_blocks} of {self.n_blocks} blocks: the source cannot be "
+                "read a second time (an iterator instead of a function that makes one?), or the "
+                "data changed underneath. Nothing is certified."
+            )
+
+    def _class_index(self, y: NDArray[Any]) -> NDArray[np.intp]:
+        # NumPy compares labels of different types in a third, which may have neither.
+        y = y.astype(self.classes.dtype, copy=False)
+        if self.classes.size == 2:
+            # Much faster than the search below.
+            second: NDArray[np.bool_] = y == self.classes[1]
+            return second.astype(np.intp)
+        return np.searchsorted(self.classes, y)
+
+    def _survey(self, on_block: Callable[[int], None] | None) -> None:
+        surveys: dict[Any, ClassSurvey] = {}
+        for batch, digest in self._batches():
+            X, y, weights = batch
+            if self.n_blocks == 0:
+                self.n_columns = int(X.shape[1])
+                fingerprint = FingerprintBuilder(self.n_columns)
+            if X.shape[1] != self.n_columns:
+                raise ValueError(
+                    f"block {self.n_blocks + 1} has {X.shape[1]} columns, those before it "
+                    f"{self.n_columns}"
+                )
+            rows = self._checked_rows(X)
+            labels, y_index = np.unique(y, return_inverse=True)
+            for i, label in enumerate(labels.tolist()):
+                in_class = y_index == i
+                class_weights = None if weights is None else weights[in_class]
+                surveys.setdefault(label, ClassSurvey()).add(int(in_class.sum()), class_weights)
+            norms = rows.squared_norms if weights is None else rows.squared_norms[weights > 0]
+            self.R = max(self.R, float(np.sqrt(norms.max(initial=0.0))))
+            self.n_rows += rows.n_rows
+            self.n_stored += rows.n_stored
+            self.largest_block = max(self.largest_block, rows.nbytes)
+            self.n_blocks += 1
+            self._digests.append(digest)
+            fingerprint.update(X, y)
+            _refuse_overwritten(batch, digest)
+            if on_block is not None:
+                on_block(self.n_rows)
+        if self.n_rows == 0:
+            raise ValueError("there are no rows in the data")
+        self.fingerprint = fingerprint.finish()
+        self.classes = exact_labels(sorted(surveys))
+        self.surveys = [surveys[label] for label in self.classes.tolist()]
+
+    def _checked_rows(self, X: Any) -> Rows:
+        try:
+            return Rows(X, intercept_scaling=self.intercept_scaling)
+        except ValueError as error:
+            raise ValueError(
+                f"block {self.n_blocks + 1} of the data (after {self.n_rows} rows): {error}"
+            ) from None
+
+    def _batches(self) -> Generator[tuple[Batch, bytes], None, None]:
+        """The blocks of a pass as the source gives them, with their digests."""
+
+        def batches() -> Iterator[tuple[Batch, bytes]]:
+            blocks = iter(self.source())
+            try:
+                for block in blocks:
+                    batch = checked_block(block)
+                    if len(batch.y):
+                        yield batch, block_digest(*batch)
+            finally:
+                # Since Python 3.12, a generator that is closed may still hold those inside it.
+                if hasattr(blocks, "close"):
+                    blocks.close()
+
+        yield from batches() if self._reader is None else self._reader.one_ahead(batches())
+
+
+def _refuse_overwritten(batch: Batch, digest: bytes) -> None:
+    if block_digest(*batch) != digest:
+        raise DataChangedError(
+            "a block was overwritten while it was in use: the source must not use its arrays "
+            "again for the next block. Let it yield copies, or read_ahead=False. Nothing is "
+            "certified."
+        )
+
+
+def checked_block(block: Any) -> Batch:
+    """A block from a source: X as CSR or array, y, and the weights, all validated."""
+    if not (isinstance(block, tuple | list) and len(block) in (2, 3)):
+        length = f" of length {len(block)}" if isinstance(block, tuple | list) else ""
+        raise ValueError(
+            f"a block must be (X, y) or (X, y, weights), got {type(block).__name__}{length}. Data "
+            "in one piece are a list of one block: [(X, y)]."
+        )
+    X, y = block[0], exact_labels(block[1])
+    refuse_masked(X=X)
+    X = checked_csr(X) if sp.issparse(X) else np.ascontiguousarray(X)
+    if X.ndim != 2 or y.shape != (X.shape[0],):
+        raise ValueError(
+            f"a block has X of shape {X.shape} and y of shape {y.shape}: there must be a label "
+            "for each row"
+        )
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("a block has labels that are not finite")
+    if y.dtype.kind == "O" and any(label is None or label != label for label in y.tolist()):
+        raise ValueError("a block has rows without a label (NaN or None)")
+    if len(block) == 2 or block[2] is None:
+        return Batch(X, y)
+    weights: Vector = np.asarray(block[2], dtype=np.float64)
+    if weights.shape != y.shape or not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("a block's weights must be finite and not negative, one for each row")
+    return Batch(X, y, weights)
+
+
+def block_digest(X: Any, y: NDArray[Any], weights: Vector | None) -> bytes:
+    """Digest of everything in a block, as it is stored."""
+    digest = xxhash.xxh3_128(repr(X.shape).encode())
+    arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
+    if y.dtype.kind == "O":
+        digest.update("\0".join(map(repr, y.tolist())).encode())
+    else:
+        arrays.append(y)
+    if weights is not None:
+        arrays.append(weights)
+    for array in arrays:
+        digest.update(array.dtype.str.encode())
+        if array.size:
+            digest.update(np.ascontiguousarray(array).data.cast("B"))
+    return digest.digest()

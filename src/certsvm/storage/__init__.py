@@ -1,1 +1,0 @@
-"""Files: written atomically, read with suspicion, and fingerprints of data."""

@@ -1,0 +1,317 @@
+"""Converting moves rows and changes nothing; whatever goes wrong, nothing is left behind."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+
+from certsvm.files.block_file import BlockFile
+from certsvm.files.conversion import convert
+from certsvm.files.libsvm import LibsvmError, load_libsvm
+from certsvm.files.libsvm.writer import save_libsvm
+from certsvm.files.streams import BlockStream
+from certsvm.files.tables import TableError
+from tests.platforms import posix
+
+
+def as_tuples(X: Any, y: Any, weights: Any = None) -> list[tuple[Any, ...]]:
+    found = []
+    for k in range(len(y)):
+        if sp.issparse(X):
+            part = slice(X.indptr[k], X.indptr[k + 1])
+            row: Any = tuple(X.indices[part].tolist()), X.data[part].tobytes()
+        else:
+            row = X[k].tobytes()
+        found.append((row, y[k].item(), None if weights is None else weights[k].tobytes()))
+    return found
+
+
+def contents(path: Path) -> list[tuple[Any, ...]]:
+    return [row for block in BlockFile(path)() for row in as_tuples(*block)]
+
+
+def matrix(n: int, seed: int, d: int = 7) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = sp.random(n, d, density=0.4, format="csr", random_state=rng)
+    X.data[::5] = 0.0
+    return X, rng.integers(-2, 3, n).astype(np.float64)
+
+
+def libsvm(folder: Path, X: Any, y: Any, *, zero_based: bool = False) -> Path:
+    path = folder / "rows.txt"
+    save_libsvm(path, X, y, zero_based=zero_based)
+    return path
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("zero_based", [True, False])
+@pytest.mark.parametrize(
+    ("n", "dtype", "block_bytes"),
+    [(1, np.float64, None), (60, np.float32, None), (47, np.float64, 1), (60, np.float32, 300)],
+)
+def test_rows_are_those_of_the_text(
+    tmp_path: Path, n: int, shuffle: bool, zero_based: bool, dtype: Any, block_bytes: int | None
+) -> None:
+    folder, seed = tmp_path, n
+    path = libsvm(folder, *matrix(n, seed), zero_based=zero_based)
+    target = folder / "rows.arrow"
+    summary, _ = convert(
+        path, target, shuffle=shuffle, zero_based=zero_based, dtype=dtype, n_features=7,
+        block_bytes=block_bytes, seed=seed,
+    )  # fmt: skip
+    X, y = load_libsvm(path, zero_based=zero_based, dtype=dtype, n_features=7)
+    expected, found = as_tuples(X, y), contents(target)
+    assert Counter(found) == Counter(expected)
+    if not shuffle:
+        assert found == expected
+    assert (summary.n_rows, summary.n_columns, summary.n_values) == (n, 7, X.nnz)
+    assert BlockFile(target).summary == summary
+    assert summary.shuffled == shuffle
+    assert sorted(os.listdir(folder)) == ["rows.arrow", "rows.txt"]
+    if block_bytes == 1:
+        assert BlockFile(target).n_blocks == n
+
+
+def test_seeds_reproduce_bit_by_bit(tmp_path: Path) -> None:
+    path = libsvm(tmp_path, *matrix(500, 0))
+    made = []
+    for seed in (0, 0, 1):
+        convert(path, tmp_path / "rows.arrow", seed=seed)
+        made.append((tmp_path / "rows.arrow").read_bytes())
+    assert made[0] == made[1] != made[2]
+    convert(path, tmp_path / "0.arrow", seed=0)
+    convert(path, tmp_path / "1.arrow", seed=1)
+    one, other = contents(tmp_path / "0.arrow"), contents(tmp_path / "1.arrow")
+    X, y = load_libsvm(path)
+    assert one != other
+    assert one != as_tuples(X, y)
+    assert sorted(map(repr, one)) == sorted(map(repr, other))
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_files_and_streams(compressed: bool, tmp_path: Path) -> None:
+    path = libsvm(tmp_path, *matrix(300, 0))
+    if compressed:
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    convert(path, tmp_path / "a.arrow", shuffle=False)
+    with path.open("rb") as file:
+        convert(file, tmp_path / "b.arrow", shuffle=False)
+    with path.open("rb") as file:
+        convert(file, tmp_path / "c.arrow")
+    assert contents(tmp_path / "a.arrow") == contents(tmp_path / "b.arrow")
+    assert Counter(contents(tmp_path / "c.arrow")) == Counter(contents(tmp_path / "a.arrow"))
+
+
+@posix
+def test_a_pipe_by_its_path(tmp_path: Path) -> None:
+    X, y = matrix(3000, 0)
+    text = libsvm(tmp_path, X, y).read_bytes()
+    reading, writing = os.pipe()
+
+    def write() -> None:
+        with open(writing, "wb") as file:
+            file.write(text)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        summary, _ = convert(f"/dev/fd/{reading}", tmp_path / "rows.arrow", shuffle=False)
+    finally:
+        os.close(reading)
+        thread.join()
+    assert summary.n_rows == 3000
+    assert contents(tmp_path / "rows.arrow") == as_tuples(X, y)
+
+
+def test_from_zero_or_one(tmp_path: Path) -> None:
+    """Whether indices count from zero may be known at the last row only."""
+    path = tmp_path / "rows.txt"
+    path.write_text("1 2:1\n" * 50 + "-1 0:3\n")
+    summary, notes = convert(path, tmp_path / "rows.arrow", shuffle=False, block_bytes=100)
+    assert summary.n_columns == 3
+    assert "indices count from zero" in notes
+    rows = contents(tmp_path / "rows.arrow")
+    assert rows[0][0][0] == (2,)
+    assert rows[-1][0][0] == (0,)
+    path.write_text("1 2:1\n-1 3:3\n")
+    assert convert(path, tmp_path / "rows.arrow")[0].n_columns == 3
+    assert convert(path, tmp_path / "rows.arrow", zero_based=True)[0].n_columns == 4
+
+
+def test_indices_beyond_32_bits(tmp_path: Path) -> None:
+    path = tmp_path / "rows.txt"
+    path.write_text("1 1:2\n-1 3:1 5000000000:4\n")
+    summary, _ = convert(path, tmp_path / "rows.arrow", shuffle=False, block_bytes=1)
+    assert summary.n_columns == 5_000_000_000
+    assert contents(tmp_path / "rows.arrow")[1][0][0] == (2, 4_999_999_999)
+
+
+def test_rows_without_values(tmp_path: Path) -> None:
+    path = tmp_path / "rows.txt"
+    path.write_text("1\n-1 2:1\n1\n")
+    convert(path, tmp_path / "rows.arrow", shuffle=False, block_bytes=1)
+    stream = BlockStream(BlockFile(tmp_path / "rows.arrow"))
+    assert (stream.n_rows, stream.n_columns, stream.n_stored) == (3, 2, 1)
+    path.write_text("1\n-1\n")
+    assert convert(path, tmp_path / "rows.arrow")[0].n_columns == 0
+
+
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_tables(form: str, dtype: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((400, 3)), rng.random(400)
+    y = np.array(["ham", "spam", "egg"])[rng.integers(0, 3, 400)]
+    path = tmp_path / f"rows.{form}"
+    if form == "parquet":
+        columns = {f"x{j}": X[:, j] for j in range(3)} | {"w": w, "kind": y}
+        pq.write_table(pa.table(columns), path)
+    else:
+        lines = ["x0,x1,x2,w,kind"] + [
+            ",".join([*(repr(float(v)) for v in X[k]), repr(float(w[k])), y[k]]) for k in range(400)
+        ]
+        text = ("\n".join(lines) + "\n").encode()
+        path.write_bytes(gzip.compress(text) if form == "csv.gz" else text)
+    target = tmp_path / "rows.arrow"
+    summary, notes = convert(path, target, label="kind", weight="w", dtype=dtype)
+    assert summary.feature_names == ["x0", "x1", "x2"]
+    assert notes == ["labels are in column 'kind'"]
+    assert Counter(contents(target)) == Counter(as_tuples(X.astype(dtype), y, w))
+    convert(path, target, label="kind", weight="w", dtype=dtype, shuffle=False)
+    assert contents(target) == as_tuples(X.astype(dtype), y, w)
+
+
+BAD: list[tuple[str, str, type[Exception]]] = [
+    ("rows.txt", "1 1:2\n" * 30 + "1 x\n", LibsvmError),
+    ("rows.txt", "", LibsvmError),
+    ("rows.txt", "1 1:nan\n", LibsvmError),
+    ("rows.csv", "a,label\n" + "1,1\n" * 30 + "1,2,3\n", TableError),
+    ("rows.csv", "a,label\n1,1\n,1\n", TableError),
+]
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize(("name", "text", "kind"), BAD)
+def test_errors_leave_what_was_there(
+    name: str, text: str, kind: type[Exception], shuffle: bool, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    target = tmp_path / "rows.arrow"
+    target.write_bytes(b"old")
+    with pytest.raises(kind):
+        convert(tmp_path / name, target, shuffle=shuffle)
+    assert target.read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == sorted([name, "rows.arrow"])
+
+
+@pytest.mark.parametrize("what", ["read", "written"])
+def test_an_interrupt_leaves_nothing(what: str, tmp_path: Path) -> None:
+    path = libsvm(tmp_path, *matrix(50, 0))
+
+    def report(stage: str, rows: int) -> None:
+        if stage == what:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        convert(path, tmp_path / "rows.arrow", report=report)
+    assert os.listdir(tmp_path) == ["rows.txt"]
+
+
+FULL_DISK = """
+import resource, sys
+from certsvm.files.conversion import convert
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+try:
+    convert(sys.argv[1], sys.argv[2], shuffle=sys.argv[4] == "shuffle")
+except OSError as error:
+    print(type(error).__name__, error.errno)
+"""
+
+
+def on_a_full_disk(path: Path, target: Path, limit: int, order: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(path), str(target), str(limit), order],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+@posix
+@pytest.mark.parametrize("order", ["shuffle", "keep"])
+def test_a_disk_that_is_full_while_rows_are_read(order: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.txt"
+    path.write_text("".join(f"{k % 2} 1:{k} 2:0.5\n" for k in range(3000)))
+    said = on_a_full_disk(path, tmp_path / "rows.arrow", 5000, order)
+    assert os.listdir(tmp_path) == ["rows.txt"]
+    assert said.endswith(" 27\n")
+
+
+@posix
+@pytest.mark.parametrize("order", ["shuffle", "keep"])
+def test_a_disk_that_is_full_while_the_target_is_written(order: str, tmp_path: Path) -> None:
+    """There is room for the rows on their way, but the target is a little larger."""
+    path, target = tmp_path / "rows.csv", tmp_path / "rows.arrow"
+    path.write_text("a,label\n" + "".join(f"{k},{k % 2}\n" for k in range(3000)))
+    convert(path, target, shuffle=order == "shuffle")
+    limit = target.stat().st_size - 1
+    target.write_bytes(b"old")
+    assert on_a_full_disk(path, target, limit, order) == "WriteError 27\n"
+    assert target.read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["rows.arrow", "rows.csv"]
+
+
+def test_report(tmp_path: Path) -> None:
+    path = libsvm(tmp_path, *matrix(100, 0))
+    seen: list[tuple[str, int]] = []
+    convert(path, tmp_path / "rows.arrow", block_bytes=500,
+            report=lambda what, rows: seen.append((what, rows)))  # fmt: skip
+    assert ("read", 100) in seen
+    assert seen[-1] == ("written", 100)
+    assert [rows for _, rows in seen] != sorted({rows for _, rows in seen})
+
+
+def test_the_target_may_be_the_source(tmp_path: Path) -> None:
+    path = libsvm(tmp_path, *matrix(100, 0))
+    X, y = load_libsvm(path)
+    convert(path, path, shuffle=False, n_features=7)
+    assert contents(path) == as_tuples(X, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("rows.txt", {"label": "y"}, "label is for tables"),
+        ("rows.txt", {"weight": "y"}, "weight is for tables"),
+        ("rows.csv", {"n_features": 5}, "n_features is for libsvm text"),
+        ("rows.csv", {"zero_based": True}, "zero_based is for libsvm text"),
+        ("rows.txt", {"memory": 1000}, "memory must be at least"),
+        ("rows.txt", {"dtype": np.int32}, "dtype must be float32 or float64"),
+        ("rows.csv", {"dtype": np.int32}, "dtype must be float32 or float64"),
+        ("rows.txt", {"block_bytes": -5}, "block_bytes"),
+    ],
+)
+def test_settings_that_make_no_sense(
+    name: str, settings: Any, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text("a,label\n1.5,1\n" if name.endswith("csv") else "1 1:2\n-1 2:1\n")
+    with pytest.raises(ValueError, match=message):
+        convert(tmp_path / name, tmp_path / "rows.arrow", **settings)
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_numbers_too_large_for_single_precision(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a,label\n1e39,1\n2,0\n")
+    with pytest.raises(ValueError, match="float32"):
+        convert(tmp_path / "rows.csv", tmp_path / "rows.arrow", dtype=np.float32)

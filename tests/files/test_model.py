@@ -1,0 +1,584 @@
+"""Models: what is saved is loaded, what cannot be is refused, and predictions agree."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import shutil
+import tempfile
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from safetensors import safe_open
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from certsvm import LinearSVC, verify, verify_model
+from certsvm.certificates.certificate import Certificate
+from certsvm.files import Model, WeightsWitness, Witness, save_witness, witness_path
+from certsvm.files.atomic import WriteError
+from certsvm.files.container import ModelFileError, read_container, write_container
+from certsvm.verification.fingerprint import Fingerprint
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
+labels = st.one_of(
+    st.sets(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=5).map(sorted),
+    st.sets(st.floats(allow_nan=False), min_size=2, max_size=5).map(sorted),
+    st.sets(text, min_size=2, max_size=5).map(sorted),
+    st.just([False, True]),
+)
+
+
+@st.composite
+def models(draw: st.DrawFn) -> Model:
+    found = draw(labels)
+    classes = np.array(found, dtype=object if isinstance(found[0], str) else None)
+    n_problems = 1 if len(found) == 2 else len(found)
+    n_columns = draw(st.integers(0, 4))
+    positive = st.floats(1e-300, 1e300)
+    C, intercept_scaling = draw(positive), draw(st.just(0.0) | positive)
+    loss, penalised = draw(st.sampled_from(["hinge", "squared_hinge"])), draw(st.booleans())
+    certificate = st.builds(
+        Certificate, primal=finite, dual=finite, target=st.floats(0), bound=text,
+        scale=st.floats(0, 1 if loss == "hinge" else 1e300), primal_rounding=st.floats(0, 1e300),
+        dual_rounding=st.floats(0, 1e300), C=st.just(C),
+        intercept_scaling=st.just(intercept_scaling), loss=st.just(loss),
+        penalize_intercept=st.just(penalised),
+    )  # fmt: skip
+    certificates = st.lists(certificate, min_size=n_problems, max_size=n_problems)
+    digest = st.text("0123456789abcdef", min_size=32, max_size=32)
+    size = st.integers(0, 2**40)
+    return Model(
+        coef=draw(hnp.arrays(np.float64, (n_problems, n_columns), elements=finite)),
+        intercept=draw(hnp.arrays(np.float64, n_problems, elements=finite)),
+        classes=classes,
+        class_weight=draw(hnp.arrays(np.float64, len(found), elements=st.floats(0, 1e300))),
+        certificates=tuple(draw(st.just([]) | certificates)),
+        parameters={
+            "C": C,
+            "loss": loss,
+            "intercept_scaling": intercept_scaling,
+            "penalize_intercept": penalised,
+            "note": draw(text),
+            "limit": draw(st.floats()),
+        },
+        feature_names=draw(
+            st.none() | st.lists(text, min_size=n_columns, max_size=n_columns).map(tuple)
+        ),
+        fingerprint=draw(
+            st.none() | st.builds(Fingerprint, size, st.just(n_columns), size, digest)
+        ),
+        certsvm_version=draw(text),
+    )
+
+
+def same(a: Model, b: Model) -> bool:
+    arrays = ("coef", "intercept", "classes", "class_weight")
+    return (
+        all(
+            getattr(a, name).dtype == getattr(b, name).dtype
+            and getattr(a, name).shape == getattr(b, name).shape
+            and getattr(a, name).tobytes() == getattr(b, name).tobytes()
+            for name in arrays
+        )
+        and repr((a.certificates, a.parameters)) == repr((b.certificates, b.parameters))
+        and a.feature_names == b.feature_names
+        and a.fingerprint == b.fingerprint
+        and a.certsvm_version == b.certsvm_version
+    )
+
+
+def test_safetensors_alone_opens_a_model(tmp_path: Path) -> None:
+    small().save(tmp_path / "model")
+    with safe_open(tmp_path / "model", framework="numpy") as file:
+        coef = file.get_tensor("coef")
+        intercept = file.get_tensor("intercept")
+    assert coef.tolist() == [[1.0, -2.0]]
+    assert intercept.tolist() == [0.5]
+
+
+@given(models())
+def test_what_is_saved_is_loaded(model: Model) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        model.save(path)
+        assert same(Model.load(path), model)
+        assert os.listdir(folder) == ["model"]
+    assert str(model)
+
+
+def small(**changes: Any) -> Model:
+    certificate = Certificate(
+        primal=1.0, dual=0.995, target=0.01, bound="test", C=0.5, intercept_scaling=1.0
+    )
+    made = Model(
+        coef=np.array([[1.0, -2.0]]), intercept=np.array([0.5]), classes=np.array([0, 1]),
+        class_weight=np.ones(2), certificates=(certificate,),
+        parameters={"C": 0.5, "intercept_scaling": 1.0, "passes": 7, "seed": 3},
+        fingerprint=Fingerprint(3, 2, 4, "0" * 32),
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("saved") / "model"
+    small().save(path)
+    return path.read_bytes()
+
+
+def test_every_changed_byte_is_noticed(saved: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    rng = np.random.default_rng(0)
+    for i in range(len(saved)):
+        for change in {1 << int(rng.integers(8)), int(rng.integers(1, 256)), 0xFF}:
+            path.write_bytes(saved[:i] + bytes([saved[i] ^ change]) + saved[i + 1 :])
+            with pytest.raises(ModelFileError):
+                Model.load(path)
+
+
+def test_every_truncation_and_extension_is_noticed(saved: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    for i in range(len(saved)):
+        path.write_bytes(saved[:i])
+        # Of the first bytes nobody can tell what they were.
+        with pytest.raises(
+            ModelFileError, match="truncated" if i >= 64 else "empty|not a file|trun"
+        ):
+            Model.load(path)
+    path.write_bytes(saved + b"\0")
+    with pytest.raises(ModelFileError, match="damaged"):
+        Model.load(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"coef": np.array([[1.0, np.nan]])}, "coef contains NaN"),
+        ({"intercept": np.array([np.inf])}, "intercept contains NaN"),
+        ({"class_weight": np.array([1.0, np.nan])}, "class_weight contains NaN"),
+        ({"class_weight": np.array([1.0, -1.0])}, "negative"),
+        ({"class_weight": np.ones(3)}, "class_weight must have shape"),
+        ({"coef": np.ones((2, 2))}, "2 classes need coef of 1 rows"),
+        ({"coef": np.ones(2)}, "2 classes need coef of 1 rows"),
+        ({"classes": np.array([0, 1, 2])}, "3 classes need coef of 3 rows"),
+        ({"intercept": np.ones(2)}, "intercept must have shape"),
+        ({"classes": np.array([1])}, "two classes or more"),
+        ({"classes": np.array([1, 1])}, "distinct and ascending"),
+        ({"classes": np.array([1, 0])}, "distinct and ascending"),
+        ({"classes": np.array([0.0, np.nan])}, "classes"),
+        ({"classes": np.array(["a", "b\0"], dtype=object)}, "kept exactly"),
+        ({"classes": np.array([0, 2**64 - 1], dtype=np.uint64)}, "kept exactly"),
+        ({"classes": np.array([1, "a"], dtype=object)}, "numbers, booleans or strings"),
+        ({"certificates": small().certificates * 2}, "as many certificates or none"),
+        ({"parameters": {"C": 0.0}}, "C must be a finite number > 0"),
+        ({"parameters": {"C": True}}, "C must be a finite number > 0"),
+        ({"parameters": {"C": "1"}}, "C must be a finite number > 0"),
+        ({"parameters": {"intercept_scaling": -1.0}}, "scaling must be a finite number >= 0"),
+        ({"parameters": {"C": 0.7}}, "about another C"),
+        ({"parameters": {"intercept_scaling": 0.7}}, "about another intercept_scaling"),
+        ({"parameters": {"loss": "log"}}, "loss must be"),
+        ({"parameters": {"loss": "squared_hinge"}}, "about another loss"),
+        ({"parameters": {"penalize_intercept": 0}}, "must be true or false"),
+        ({"parameters": {"penalize_intercept": False}}, "about another penalty"),
+        ({"parameters": {"a": {1, 2}}}, "parameters.*set"),
+        ({"history": np.zeros((1, 3))}, "4 columns"),
+        ({"history": np.array([[1.0, 1.0, 2.0, 1.0]])}, "records of no problem"),
+        ({"history": np.array([[0.0, np.nan, 2.0, 1.0]])}, "numbers that are none"),
+        ({"history": np.array([[0.0, 1.0, 2.0, np.inf]])}, "numbers that are none"),
+        ({"history": np.array([[0.0, 1.0, np.nan, 1.0]])}, "a J that is none"),
+        ({"history": np.array([[0.0, 1.0, -np.inf, 1.0]])}, "a J that is none"),
+        ({"feature_names": ("a",)}, "2 strings"),
+        ({"feature_names": ("a", 1)}, "2 strings"),
+        ({"fingerprint": Fingerprint(3, 9, 4, "0" * 32)}, "9 columns"),
+        ({"fingerprint": None, "witness": Witness(np.zeros((1, 3), np.uint8), np.ones(1))},
+         "needs the fingerprint"),
+        ({"witness": Witness(np.zeros((2, 3), np.uint8), np.ones(2))}, "2 problems"),
+    ],
+)  # fmt: skip
+def test_models_that_cannot_be(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        small(**changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"C": 2.0}, "C"),
+        ({"intercept_scaling": 2.0}, "intercept_scaling"),
+        ({"loss": "squared_hinge"}, "loss"),
+        ({"penalize_intercept": False}, "free_intercept"),
+    ],
+)
+def test_certificates_of_several_problems(change: dict[str, Any], name: str) -> None:
+    one = Certificate(primal=1.0, dual=0.9, target=0.2, intercept_scaling=1.0)
+    model = Model(
+        coef=np.zeros((3, 2)), intercept=np.zeros(3), classes=np.arange(3), class_weight=np.ones(3),
+        certificates=(one, replace(one, primal=2.0), one),
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=f"differ in {name}"):
+        replace(model, certificates=(one, replace(one, **change), one))
+
+
+def test_silent_parameters_hide_no_problem() -> None:
+    """A forged file may leave them out; what its certificates are about is printed all the same."""
+    certificate = Certificate(
+        primal=1.0, dual=0.9, target=0.2, C=1e-9, intercept_scaling=0.25, loss="squared_hinge",
+        penalize_intercept=False,
+    )  # fmt: skip
+    model = Model(
+        coef=np.zeros((1, 2)), intercept=np.zeros(1), classes=np.arange(2), class_weight=np.ones(2),
+        certificates=(certificate,),
+    )  # fmt: skip
+    for fact in ("C = 1e-09", "intercept_scaling = 0.25", "squared_hinge", "not penalised"):
+        assert fact in str(model)
+    assert model.intercept_scaling == 0.25
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"primal": math.nan}, "primal of a certificate"),
+        ({"unknown": 1}, "unknown"),
+        ({"scale": 1.5}, "at most 1 for the hinge"),
+        ({"loss": "log"}, "loss must be"),
+        ({"penalize_intercept": 1}, "penalize_intercept must be"),
+        ({"loss": "squared_hinge", "scale": -1.0}, "a scale >= 0"),
+    ],
+)
+def test_certificates_that_cannot_be(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    path = tmp_path / "model"
+    small().save(path)
+    found = read_container(path, "model")
+    found.content["certificates"][0] |= change
+    write_container(path, "model", found.content, found.arrays)
+    with pytest.raises(ModelFileError, match=f"holds no valid model.*{message}"):
+        Model.load(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "arrays"),
+    [
+        ({"classes": ["a", 1]}, {}),
+        ({"classes": "ab"}, {}),
+        ({"classes": ["a", "b", "c"]}, {}),
+        ({"feature_names": "ab"}, {}),
+        ({"feature_names": [1, 2]}, {}),
+        ({"certsvm_version": 1}, {}),
+        ({"parameters": []}, {}),
+        ({"parameters": {"C": {}}}, {}),
+        ({"certificates": 1}, {}),
+        ({"certificates": [1]}, {}),
+        ({"fingerprint": {}}, {}),
+        ({"fingerprint": 1}, {}),
+        ({}, {"coef": np.ones((1, 2), dtype=np.float32)}),
+        ({}, {"coef": np.full((1, 2), np.nan)}),
+        ({}, {"classes": np.ones((2, 2))}),
+    ],
+)
+def test_right_digest_wrong_content(
+    tmp_path: Path, content: dict[str, Any], arrays: dict[str, Any]
+) -> None:
+    path = tmp_path / "model"
+    small().save(path)
+    found = read_container(path, "model")
+    write_container(path, "model", found.content | content, found.arrays | arrays)
+    with pytest.raises(ModelFileError, match="holds no valid model"):
+        Model.load(path)
+
+
+@pytest.mark.parametrize("missing", ["classes", "parameters", "fingerprint", "coef", "intercept"])
+def test_missing_parts(tmp_path: Path, missing: str) -> None:
+    path = tmp_path / "model"
+    small().save(path)
+    found = read_container(path, "model")
+    found.content.pop(missing, None)
+    found.arrays.pop(missing, None)
+    write_container(path, "model", found.content, found.arrays)
+    with pytest.raises(ModelFileError, match=missing):
+        Model.load(path)
+
+
+@pytest.fixture(scope="module", params=["two", "three", "names", "balanced"])
+def fitted(request: pytest.FixtureRequest) -> tuple[LinearSVC, Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 5)) * (rng.random((120, 5)) < 0.7)
+    score = X[:, 0] + 0.3 * rng.standard_normal(120)
+    settings: dict[str, Any] = {}
+    y: Any = (score > 0).astype(int)
+    if request.param == "three":
+        y = np.array(["low", "middle", "high"])[np.digitize(score, [-0.5, 0.5])]
+        settings = {"fit_intercept": False, "class_weight": {"low": 2.0}}
+    if request.param == "balanced":
+        y, settings = score > 0.3, {"class_weight": "balanced", "intercept_scaling": 0.3}
+    if request.param == "names":
+        pd = pytest.importorskip("pandas")
+        X = pd.DataFrame(X, columns=list("abcde"))
+        y = pd.Series(np.where(score > 0, "yes", "no"))
+    clf = LinearSVC(C=0.3, random_state=np.int64(4), **settings).fit(X, y)
+    return clf, X, y
+
+
+def test_a_fitted_estimator_survives_a_file(
+    fitted: tuple[LinearSVC, Any, Any], tmp_path: Path
+) -> None:
+    clf, X, y = fitted
+    values = np.asarray(X)
+    fingerprint = Fingerprint.of(values, y)
+    path = tmp_path / "model"
+    Model.from_estimator(clf, fingerprint).save(path)
+    model = Model.load(path)
+    assert list(model.certificates) == clf.certificates_
+    assert model.fingerprint == fingerprint
+    assert np.array_equal(model.class_weight, clf.class_weight_)
+    assert model.parameters["C"] == 0.3
+    assert model.parameters["seed"] == 4
+    assert model.parameters["passes"] == clf.n_iter_
+    for form in (values, sp.csr_matrix(values), sp.coo_array(values), values.tolist(), X):
+        assert np.allclose(model.decision_function(form), clf.decision_function(X), rtol=1e-13)
+        assert np.array_equal(model.predict(form), clf.predict(X))
+    assert str(clf.certificates_[0]) in str(model)
+    assert "C = 0.3" in str(model)
+
+
+def test_scikit_learn_takes_it_for_its_own(fitted: tuple[LinearSVC, Any, Any]) -> None:
+    clf, X, y = fitted
+    twin = Model.from_estimator(clf).to_sklearn()
+    check_is_fitted(twin)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of feature names that are missing
+        assert np.array_equal(twin.predict(X), clf.predict(X))
+        assert np.allclose(twin.decision_function(X), clf.decision_function(X), rtol=1e-13)
+        again = pickle.loads(pickle.dumps(twin))
+        assert np.array_equal(again.predict(X), clf.predict(X))
+        calibrated = CalibratedClassifierCV(FrozenEstimator(twin)).fit(X, y)
+        assert calibrated.predict_proba(X).shape == (120, len(clf.classes_))
+    assert twin.score(X, y) == clf.score(X, y)
+    assert twin.get_params()["loss"] == "hinge"
+    assert twin.get_params()["fit_intercept"] == clf.fit_intercept
+    assert twin.intercept_scaling == clf.intercept_scaling
+    twin.coef_ += 1.0  # a copy of its own, that may be changed
+    assert twin.n_features_in_ == 5
+    assert hasattr(twin, "feature_names_in_") == hasattr(clf, "feature_names_in_")
+
+
+@pytest.mark.parametrize("penalised", [True, False])
+def test_a_model_of_the_squared_hinge(tmp_path: Path, penalised: bool) -> None:
+    proved = replace(
+        small().certificates[0], loss="squared_hinge", penalize_intercept=penalised, scale=1.25
+    )
+    known = {"C": 0.5, "intercept_scaling": 1.0, "penalize_intercept": penalised}
+    model = small(certificates=(proved,), parameters=known)
+    # The certificate tells the loss, if the parameters do not.
+    assert model.loss == "squared_hinge"
+    model.save(tmp_path / "model")
+    found = Model.load(tmp_path / "model")
+    assert found.certificates == (proved,)
+    assert found.digest == model.digest != small().digest
+    assert found.to_sklearn().loss == "squared_hinge"
+    assert "; loss = squared_hinge" in str(found)
+    assert ("the intercept is not penalised" in str(found)) != penalised
+    # Without an intercept, none is penalised or not.
+    without = replace(proved, intercept_scaling=0.0, penalize_intercept=True)
+    assert small(certificates=(without,), parameters={"penalize_intercept": False})
+
+
+def test_certificates_of_format_1_have_neither_loss_nor_penalty(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    small().save(path)
+    found = read_container(path, "model")
+    for name in ("loss", "penalize_intercept"):
+        del found.content["certificates"][0][name]
+    write_container(path, "model", found.content, found.arrays)
+    assert Model.load(path).certificates == small().certificates
+    assert Model.load(path).digest == small().digest
+
+
+def test_a_claim_in_a_float_of_numpy_is_the_same_claim(tmp_path: Path) -> None:
+    path, witness = tmp_path / "model", Witness(np.zeros((1, 3), np.uint8), np.ones(1))
+    (claim,) = small().certificates
+    claim = replace(claim, primal=np.float64(claim.primal), dual=np.float64(claim.dual))
+    small(certificates=(claim,), witness=witness).save(path)
+    assert Model.load(path, witness=True).digest == small().digest
+
+
+def test_after_partial_fit_nothing_is_proved() -> None:
+    clf = LinearSVC().partial_fit(np.eye(2), [0, 1], classes=[0, 1])
+    model = Model.from_estimator(clf)
+    assert model.certificates == ()
+    assert "nothing is proved" in str(model)
+    with pytest.raises(ValueError, match="not fitted"):
+        Model.from_estimator(LinearSVC())
+
+
+def test_the_model_is_a_copy() -> None:
+    clf = LinearSVC().fit(np.eye(2), [0, 1])
+    model = Model.from_estimator(clf)
+    before = model.coef.copy()
+    clf.coef_ += 1.0
+    assert np.array_equal(model.coef, before)
+    with pytest.raises(ValueError, match="read-only"):
+        model.coef[0, 0] = 7.0
+
+
+@pytest.mark.parametrize(
+    "witness",
+    [
+        Witness(np.array([[0, 9, 255]], dtype=np.uint8), np.array([0.5])),
+        WeightsWitness(np.array([[1.0, 2.0, 3.0]]), np.array([0.5])),
+    ],
+)
+def test_the_witness_lies_beside_the_model(
+    tmp_path: Path, witness: Witness | WeightsWitness
+) -> None:
+    path = tmp_path / "model"
+    small(witness=witness).save(path)
+    assert sorted(os.listdir(tmp_path)) == ["model", "model.witness"]
+    assert Model.load(path).witness is None
+    found = Model.load(path, witness=True).witness
+    assert type(found) is type(witness)
+    shutil.move(witness_path(path), tmp_path / "elsewhere")
+    with pytest.raises(FileNotFoundError):
+        Model.load(path, witness=True)
+
+
+@pytest.mark.parametrize("witnessed", [False, True])
+def test_a_full_disk_leaves_the_old_model_and_its_witness(tmp_path: Path, witnessed: bool) -> None:
+    resource = pytest.importorskip("resource", reason="limits of processes")
+    path = tmp_path / "model"
+    small(witness=Witness(np.zeros((1, 3), np.uint8), np.ones(1))).save(path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    # The witness has room, the model has not.
+    witness = Witness(np.ones((1, 3), np.uint8), np.ones(1)) if witnessed else None
+    large = small(
+        coef=np.ones((1, 1000)), fingerprint=Fingerprint(3, 1000, 4, "0" * 32), witness=witness
+    )
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limits[1]))
+    try:
+        with pytest.raises(WriteError):
+            large.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_a_file_that_is_no_witness_of_the_old_model_is_kept(tmp_path: Path) -> None:
+    path, beside = tmp_path / "notes", tmp_path / "notes.witness"
+    beside.write_text("what I saw")
+    small().save(path)
+    assert beside.read_text() == "what I saw"
+    witness = Witness(np.zeros((1, 3), np.uint8), np.ones(1))
+    with pytest.raises(FileExistsError, match="not a witness"):
+        small(witness=witness).save(path)
+    assert beside.read_text() == "what I saw"
+    # The witness of a model that lies elsewhere, and that of the same model.
+    beside.unlink()
+    small(coef=np.zeros((1, 2)), witness=witness).save(tmp_path / "other")
+    shutil.move(witness_path(tmp_path / "other"), beside)
+    small(coef=np.ones((1, 2))).save(path)
+    assert beside.exists()
+    small(witness=witness).save(path)
+    Model.load(path).save(path)
+    assert Model.load(path, witness=True).witness is not None
+    small(coef=np.ones((1, 2))).save(path)
+    assert not beside.exists()
+
+
+def test_a_witness_for_other_data_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    small().save(path)
+    witness = Witness(np.zeros((1, 3), np.uint8), np.ones(1))
+    save_witness(witness_path(path), witness, Fingerprint(3, 2, 4, "1" * 32))
+    with pytest.raises(ModelFileError, match="about other data"):
+        Model.load(path, witness=True)
+    assert Model.load(path).n_features == 2
+
+
+def test_saving_where_there_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(WriteError, match="does not exist"):
+        small().save(tmp_path / "no" / "model")
+
+
+def test_the_summary() -> None:
+    model = small(coef=np.ones((7, 2)), intercept=np.ones(7), classes=np.arange(7),
+                  class_weight=np.ones(7), certificates=small().certificates * 7)  # fmt: skip
+    lines = str(model).splitlines()
+    assert "7 classes: 0, 1, 2, 3, 4, ..." in lines[0]
+    assert lines[-1].startswith("class 6: primal 1, dual 0.995: within 0.503 % of the optimum")
+    assert str(small()).splitlines()[-1].startswith("class 1: ")
+
+
+def test_columns_of_frames_are_matched_by_name() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((60, 3)), columns=["a", "b", "c"])
+    y = (frame["a"] - 2 * frame["c"] > 0.1).astype(int).to_numpy()
+    clf = LinearSVC(C=0.1, store_dual=True, random_state=0).fit(frame, y)
+    model = clf.to_model(frame, y)
+    other = frame[["c", "a", "b"]]
+    rows = frame.to_numpy()
+    frames = [other, pl.from_pandas(other), pa.Table.from_pandas(other)]
+    for X in frames:
+        assert (model.predict(X) == model.predict(rows)).all()
+        np.testing.assert_allclose(model.decision_function(X), model.decision_function(rows))
+        np.testing.assert_allclose(model.decision_interval(X), model.decision_interval(rows))
+        assert model.stability(X) == model.stability(rows)
+        assert (model.support_status(X, y) == model.support_status(rows, y)).all()
+        assert model.stability(iter([X])) == model.stability(rows)
+        assert verify_model(model, [(X, y)]).verdict == "confirmed"
+        assert verify_model(model, [(X, y)]).same_data
+        assert verify(clf, X, y).verdict == "confirmed"
+    # Arrays are positional, and so is a model without names.
+    assert (model.predict(other.to_numpy()) != model.predict(rows)).any()
+    nameless = replace(model, feature_names=None)
+    assert (nameless.predict(other) == model.predict(other.to_numpy())).all()
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (["a"], "no columns 'b'"),
+        (["a", "b", "d"], "unknown columns 'd'"),
+        (["a", "d"], "no columns 'b' and has unknown columns 'd'"),
+        (["b", "a", "a"], "several columns 'a'"),
+    ],
+)
+def test_frames_with_other_columns_are_refused(columns: list[str], message: str) -> None:
+    frame = pd.DataFrame(np.eye(4), columns=["a", "b", "d", "e"])
+    model = Model(
+        coef=np.array([[2.0, -1.0]]), intercept=np.zeros(1), classes=np.array([0, 1]),
+        class_weight=np.ones(2), feature_names=("a", "b"),
+        certificates=(Certificate(4.0, 3.875, target=0.1),),
+    )  # fmt: skip
+    X, y = frame[columns], np.array([0, 1, 0, 1])
+    for answer in (
+        model.predict, model.decision_function, model.decision_interval, model.stability,
+        lambda X: model.support_status(X, y), lambda X: verify_model(model, [(X, y)]),
+        lambda X: model.predict(X, allow_fewer=True),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            answer(X)
+
+
+def test_a_name_for_two_weights_of_a_frame_is_refused() -> None:
+    """A forger could read a column twice and leave out another."""
+    model = Model(
+        coef=np.ones((1, 2)), intercept=np.zeros(1), classes=np.array([0, 1]),
+        class_weight=np.ones(2), feature_names=("a", "a"),
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="not all different"):
+        model.predict(pd.DataFrame({"a": [1.0]}))

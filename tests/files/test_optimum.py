@@ -1,0 +1,122 @@
+"""What is said about support vectors is true of the exact optimum."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from certsvm.certificates.certificate import Certificate
+from certsvm.files.optimum import OptimumMixin
+from certsvm.kernels.losses import LOSSES
+from certsvm.problem.rows import split
+from certsvm.solvers import DCD, Newton
+from certsvm.training.loop import train
+from certsvm.training.result import Result
+from certsvm.verification.optimum_intervals import SupportStatus, row_sizes
+from tests.exact import ExactOptimum, exact_optimum
+from tests.problems import Case, exact
+from tests.verification.test_optimum_intervals import hard_cases
+
+
+class Teller(OptimumMixin):
+    """What a weight vector and its certificate tell."""
+
+    classes, class_weight = np.array([-1.0, 1.0]), np.ones(2)
+
+    def __init__(self, w: Any, rho: float, certificates: list[Certificate] | None) -> None:
+        coef, intercept = split(w, rho)
+        self.coef, self.intercept = coef[np.newaxis], np.array([intercept])
+        self.certificates = certificates
+
+    def _scores_and_sizes(self, X: Any) -> Any:
+        return X @ self.coef.T + self.intercept, row_sizes(X)
+
+
+def statuses(case: Case, result: Result, blocks: int = 1) -> Any:
+    """Of the rows of a case, in a number of blocks."""
+    X = case.matrix()
+    cuts = np.linspace(0, X.shape[0], blocks + 1).astype(int)
+    parts = [slice(a, b) for a, b in pairwise(cuts.tolist())]
+    stream = iter([(X[p], case.labels[p], case.row_weights()[p]) for p in parts])
+    teller = Teller(result.w, case.intercept_scaling, [result.certificate])
+    return teller.support_status(stream)
+
+
+def require_true(case: Case, optimum: ExactOptimum, status: Any) -> None:
+    """Assert every statement about a row of every optimal dual point."""
+    weights = case.row_weights()
+    for k, margin in enumerate(optimum.margins):
+        if status[k] == SupportStatus.NONE:
+            assert margin > 1 or exact(weights[k]) == 0
+        elif status[k] == SupportStatus.SUPPORT:
+            assert margin < 1
+            assert weights[k] > 0
+
+
+@given(
+    case=hard_cases(losses=tuple(LOSSES)), passes=st.integers(1, 40), newton=st.booleans(),
+    blocks=st.integers(1, 3),
+)  # fmt: skip
+def test_every_statement_is_true(case: Case, passes: int, newton: bool, blocks: int) -> None:
+    solver = Newton() if newton else DCD()
+    result = train(case.problem(), solver, tol=0.0, max_iter=passes, seed=0)
+    optimum = exact_optimum(case)
+    assume(optimum is not None)
+    assert optimum is not None
+    require_true(case, optimum, statuses(case, result, min(blocks, len(case.labels))))
+
+
+def overlapping(
+    seed: int = 0, n: int = 60, rho: float = 1.0, form: str = "dense", loss: str = "hinge"
+) -> Case:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 4))
+    labels = np.where(X[:, 0] + rng.standard_normal(n) > 0, 1.0, -1.0)
+    return Case(X, labels, rng.random(n) + 0.5, 0.7, rho, f"{form}-float64-int32", loss)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize("rho", [0.0, 1.0, 3.0])
+def test_an_accurate_certificate_decides_all_rows_off_the_margin(
+    rho: float, form: str, loss: str
+) -> None:
+    case = overlapping(1, rho=rho, form=form, loss=loss)
+    result = train(case.problem(), Newton(), tol=0.0, max_iter=200, seed=0)
+    optimum = exact_optimum(case)
+    assert optimum is not None
+    expected = [(m < 1) - (m == 1) for m in optimum.margins]
+    assert statuses(case, result, 4).tolist() == expected
+    # It does not take all rows.
+    part = case._replace(X=case.X[:20], labels=case.labels[:20], weights=case.row_weights()[:20])
+    assert statuses(part, result).tolist() == expected[:20]
+
+
+def test_a_rough_certificate_decides_few() -> None:
+    for loss in LOSSES:
+        case = overlapping(loss=loss)
+        result = train(case.problem(), DCD(), tol=0.0, max_iter=1, seed=0)
+        assert (statuses(case, result) == SupportStatus.UNDECIDED).sum() > 30
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_other_data_are_refused(loss: str) -> None:
+    case = overlapping(loss=loss)
+    result = train(case.problem(), Newton(), tol=0.0, max_iter=200, seed=0)
+    with pytest.raises(ValueError, match="not the rows, labels and weights"):
+        statuses(case._replace(labels=-case.labels), result)
+
+
+def test_nothing_is_said_without_a_certificate() -> None:
+    case = overlapping()
+    result = train(case.problem(), Newton(), tol=0.0, max_iter=200, seed=0)
+    for proofs in (None, [Certificate(np.inf, 0.0, 0.01, intercept_scaling=1.0)]):
+        teller = Teller(result.w, 1.0, proofs)
+        status = teller.support_status(case.X, case.labels, case.weights)
+        assert (status == SupportStatus.UNDECIDED).all()
+        assert teller.stability(case.X) == 0.0

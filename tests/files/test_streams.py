@@ -1,0 +1,598 @@
+"""Streams prove what data in memory proves, and nothing about data that changed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from certsvm.certificates.dual import dual_bound, dual_point
+from certsvm.certificates.primal import primal_bound
+from certsvm.files.block_file import BlockFile, BlockFileWriter, Summary
+from certsvm.files.streams import BlockStream, DataChangedError
+from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective
+from certsvm.problem.streamed import StreamedProblem
+from certsvm.solvers import SOLVERS, make_solver
+from certsvm.training.loop import train
+from certsvm.training.result import INTERRUPTED, Result
+from tests.platforms import posix
+from tests.problems import Case, cases, exact_dual, exact_objective, optimum, require_proof
+
+STREAMING = ["sgd-s", "sgd-m", "newton", "smoothed-newton", "auto"]
+seeds = st.integers(0, 2**32 - 1)
+
+
+def blocks_of(case: Case, cuts: list[int]) -> list[tuple[Any, ...]]:
+    """The case's rows, cut before some of them; a cut twice makes an empty block."""
+    X, n = case.matrix(), len(case.labels)
+    edges = [0, *sorted(min(cut, n) for cut in cuts), n]
+    weights = case.weights
+    return [
+        (X[a:b], case.labels[a:b], None if weights is None else weights[a:b])
+        for a, b in itertools.pairwise(edges)
+    ]
+
+
+def streamed(case: Case, cuts: list[int]) -> StreamedProblem:
+    blocks = blocks_of(case, cuts)
+    stream = BlockStream(
+        lambda: blocks, intercept_scaling=case.intercept_scaling, read_ahead=len(cuts) % 2 == 0
+    )
+    positive = int(np.searchsorted(stream.classes, 1.0))
+    return StreamedProblem(stream, positive, Objective(C=case.C))
+
+
+@st.composite
+def cut_cases(draw: st.DrawFn) -> tuple[Case, list[int]]:
+    case = draw(cases())
+    assume((case.labels > 0).any())
+    return case, draw(st.lists(st.integers(0, len(case.labels)), max_size=5))
+
+
+def no_thread_is_left() -> bool:
+    """Every reading thread waits for work, and reads nothing."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        frames = sys._current_frames()
+        readers = [t for t in threading.enumerate() if t.name.startswith("certsvm-read")]
+        if all(t.ident in frames and _idle(frames[t.ident]) for t in readers):
+            return True
+        time.sleep(0.001)
+    return False
+
+
+def _idle(frame: Any) -> bool:
+    return bool(frame.f_code.co_name == "_run_all")
+
+
+@given(cut_cases())
+def test_a_stream_knows_what_a_problem_in_memory_knows(cut: tuple[Case, list[int]]) -> None:
+    case, cuts = cut
+    ours, theirs = streamed(case, cuts), case.problem()
+    for name in (
+        "C",
+        "intercept_scaling",
+        "dimension",
+        "n_rows",
+        "m",
+        "lambda_",
+        "largest_weight",
+        "R",
+    ):
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert ours.weight_sum == pytest.approx(theirs.weight_sum, rel=1e-14)
+    np.testing.assert_array_equal(ours.weights, theirs.weights)
+    parts = list(ours.parts())
+    labels = np.concatenate([part.labels for part in parts])
+    np.testing.assert_array_equal(labels, theirs.labels)
+    assert [part.span.start for part in parts] == np.cumsum(
+        [0, *(part.rows.n_rows for part in parts[:-1])]
+    ).tolist()
+
+
+@given(cut_cases(), seeds, st.floats(1e-6, 1e6))
+def test_the_objective_is_within_its_allowance_for_any_cutting(
+    cut: tuple[Case, list[int]], seed: int, size: float
+) -> None:
+    case, cuts = cut
+    problem = streamed(case, cuts)
+    w = size * np.random.default_rng(seed).standard_normal(problem.dimension)
+    bound = primal_bound(problem, w)
+    assert abs(Fraction(bound.value) - exact_objective(case, w)) <= Fraction(bound.rounding)
+    assert bound.rounding <= 1e-12 * (bound.value + size)
+
+
+@given(cut_cases(), seeds)
+def test_the_dual_is_within_its_allowance_for_any_cutting(
+    cut: tuple[Case, list[int]], seed: int
+) -> None:
+    case, cuts = cut
+    share = np.random.default_rng(seed).random(len(case.labels))
+    alpha = case.C * case.row_weights() * share
+    bound, _ = dual_bound(dual_point(streamed(case, cuts), alpha, "a test"), scaled=False)
+    exact = exact_dual(case, [Fraction(float(a)) for a in alpha])
+    assert abs(Fraction(bound.value) - exact) <= Fraction(bound.rounding)
+    assert bound.rounding <= 1e-12 * (float(alpha.sum()) + abs(bound.value) + 1)
+
+
+def test_many_blocks_stay_within_the_allowance() -> None:
+    """A part's sum is rounded once more when it is added: that must be paid for."""
+    rng = np.random.default_rng(0)
+    case = Case(rng.standard_normal((3000, 2)) * 1e3, rng.choice([-1.0, 1.0], 3000),
+                rng.random(3000), 1.0, 0.3, "dense-float64-int32")  # fmt: skip
+    problem = streamed(case, list(range(1, 3000)))
+    assert problem.stream.n_blocks == 3000
+    alpha = rng.random(3000) * problem.weights
+    point = dual_point(problem, alpha, "a test")
+    error = Fraction(0)
+    for j in range(3):
+        exact = sum(
+            (Fraction(float(a)) * Fraction(float(y))
+             for a, y in zip(alpha, case.patterns()[:, j], strict=True)), Fraction(0),
+        )  # fmt: skip
+        error += (Fraction(float(point.w[j])) - exact) ** 2
+    assert 0 < error <= Fraction(point.w_rounding) ** 2
+    w = rng.standard_normal(3)
+    bound = primal_bound(problem, w)
+    assert abs(Fraction(bound.value) - exact_objective(case, w)) <= Fraction(bound.rounding)
+
+
+@given(cut_cases(), seeds, st.integers(1, 12), st.sampled_from(STREAMING))
+def test_certificates_from_streams_are_true(
+    cut: tuple[Case, list[int]], seed: int, passes: int, name: str
+) -> None:
+    case, cuts = cut
+    low, high = optimum(case)
+    result = train(streamed(case, cuts), make_solver(name), tol=0.0, max_iter=passes, seed=seed)
+    certificate = result.certificate
+    assert certificate.dual - certificate.dual_rounding <= high
+    assert certificate.primal + certificate.primal_rounding >= low
+    error = abs(exact_objective(case, result.w) - Fraction(certificate.primal))
+    assert error <= Fraction(certificate.primal_rounding)
+    assert (result.history["dual"] <= high * (1 + 1e-9) + 1e-9).all()
+
+
+@given(cut_cases(), seeds, st.integers(1, 12), st.sampled_from(STREAMING))
+def test_alpha_from_streams_lies_in_the_box_and_gives_the_bound(
+    cut: tuple[Case, list[int]], seed: int, passes: int, name: str
+) -> None:
+    case, cuts = cut
+    problem = streamed(case, cuts)
+    result = train(problem, make_solver(name), tol=0.0, max_iter=passes, seed=seed, keep_alpha=True)
+    require_proof(case, result)
+
+
+def same(a: Result, b: Result) -> None:
+    assert a.w.tobytes() == b.w.tobytes()
+    assert a.certificate == b.certificate
+    assert (a.passes, a.epochs, a.reason) == (b.passes, b.epochs, b.reason)
+
+
+@given(cut_cases(), st.sampled_from(STREAMING))
+def test_wherever_blocks_come_from_the_bits_are_the_same(
+    tmp_path_factory: pytest.TempPathFactory, cut: tuple[Case, list[int]], name: str
+) -> None:
+    case, cuts = cut
+    blocks = blocks_of(case, cuts)
+    path = tmp_path_factory.mktemp("blocks") / "rows.arrow"
+    X = case.matrix()
+    n_values = X.nnz if sp.issparse(X) else X.size
+    summary = Summary(int(X.shape[0]), int(X.shape[1]), n_values, shuffled=False)
+    with path.open("wb") as file, BlockFileWriter(file, summary) as writer:
+        for block in blocks:
+            if len(block[1]):
+                writer.write(*block)
+
+    def generated() -> Iterator[tuple[Any, ...]]:
+        yield from blocks
+
+    sources: list[Callable[[], Any]] = [lambda: blocks, generated, BlockFile(path)]
+    results, prints = [], set()
+    for source, read_ahead in zip([*sources, generated], [True, False, True, True], strict=True):
+        stream = BlockStream(
+            source, intercept_scaling=case.intercept_scaling, read_ahead=read_ahead
+        )
+        positive = int(np.searchsorted(stream.classes, 1.0))
+        problem = StreamedProblem(stream, positive, Objective(C=case.C))
+        results.append(train(problem, make_solver(name), tol=1e-9, max_iter=4, seed=1))
+        prints.add(stream.fingerprint)
+    assert len(prints) == 1
+    for other in results[1:]:
+        same(results[0], other)
+
+
+# Sources that do not keep their word.
+
+
+def separable(n_blocks: int = 4, rows: int = 30) -> list[tuple[Any, ...]]:
+    rng = np.random.default_rng(0)
+    blocks = []
+    for _ in range(n_blocks):
+        X = rng.standard_normal((rows, 3))
+        y = np.where(X[:, 0] + 0.5 * rng.standard_normal(rows) > 0, "yes", "no")
+        blocks.append((X, y, rng.random(rows) + 0.5))
+    return blocks
+
+
+def value(blocks: list[Any]) -> list[Any]:
+    X = blocks[2][0].copy()
+    X[5, 1] = np.nextafter(X[5, 1], 2)
+    return [*blocks[:2], (X, *blocks[2][1:]), *blocks[3:]]
+
+
+def label(blocks: list[Any]) -> list[Any]:
+    y = blocks[3][1].copy()
+    y[7] = "no" if y[7] == "yes" else "yes"
+    return [*blocks[:3], (blocks[3][0], y, blocks[3][2])]
+
+
+def weight(blocks: list[Any]) -> list[Any]:
+    weights = blocks[0][2].copy()
+    weights[0] = np.nextafter(weights[0], 2)
+    return [(*blocks[0][:2], weights), *blocks[1:]]
+
+
+def zero_to_minus_zero(blocks: list[Any]) -> list[Any]:
+    X = blocks[1][0].copy()
+    X[0, 0] = -0.0 if X[0, 0] == 0 and not np.signbit(X[0, 0]) else X[0, 0] * 2 + 1
+    return [blocks[0], (X, *blocks[1][1:]), *blocks[2:]]
+
+
+CHANGES: dict[str, Callable[[list[Any]], list[Any]]] = {
+    "a value": value,
+    "a label": label,
+    "a weight": weight,
+    "the sign of zero": zero_to_minus_zero,
+    "a block more": lambda blocks: [*blocks, blocks[0]],
+    "a block fewer": lambda blocks: blocks[:-1],
+    "no block": lambda blocks: [],
+    "another order": lambda blocks: [blocks[1], blocks[0], *blocks[2:]],
+    "without weights": lambda blocks: [block[:2] for block in blocks],
+    "single precision": lambda blocks: [(b[0].astype(np.float32), *b[1:]) for b in blocks],
+    "another cutting": lambda blocks: [
+        tuple(np.concatenate([a, b]) for a, b in zip(blocks[0], blocks[1], strict=True)),
+        *blocks[2:],
+    ],
+    "an unknown label": lambda blocks: [
+        (blocks[0][0], np.full(len(blocks[0][1]), "perhaps"), blocks[0][2]), *blocks[1:]
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("passes", [1, 2, 5])
+@pytest.mark.parametrize("name", ["sgd-s", "newton"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_data_that_changes_is_not_certified(change: str, name: str, passes: int) -> None:
+    blocks, begun = separable(), itertools.count()
+
+    def source() -> Iterator[tuple[Any, ...]]:
+        yield from blocks if next(begun) < passes else CHANGES[change](blocks)
+
+    problem = StreamedProblem(BlockStream(source), 1)
+    with pytest.raises(DataChangedError, match="Nothing is certified"):
+        train(problem, make_solver(name), tol=0.0, max_iter=50, seed=0)
+    assert no_thread_is_left()
+
+
+def test_an_iterator_is_not_a_source() -> None:
+    blocks = separable()
+    with pytest.raises(TypeError, match="not the blocks themselves"):
+        BlockStream(blocks)
+    with pytest.raises(TypeError, match="not the blocks themselves"):
+        BlockStream(iter(blocks))
+    exhausted = iter(blocks)
+    problem = StreamedProblem(BlockStream(lambda: exhausted), 1)
+    with pytest.raises(DataChangedError, match="ended after 0 of 4 blocks"):
+        train(problem, make_solver("sgd-s"))
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+@pytest.mark.parametrize("read_ahead", [False, True])
+def test_errors_in_the_source_reach_the_caller(passes: int, read_ahead: bool) -> None:
+    blocks, begun = separable(), itertools.count()
+
+    def source() -> Iterator[tuple[Any, ...]]:
+        this = next(begun)
+        yield blocks[0]
+        if this == passes:
+            raise OSError("the disk is gone")
+        yield from blocks[1:]
+
+    problem = StreamedProblem(BlockStream(source, read_ahead=read_ahead), 1)
+    with pytest.raises(OSError, match="the disk is gone"):
+        train(problem, make_solver("sgd-s"), tol=0.0, max_iter=50)
+    assert no_thread_is_left()
+
+
+@pytest.mark.parametrize("read_ahead", [False, True])
+def test_a_pass_that_is_left_early_leaves_nothing_running(read_ahead: bool) -> None:
+    open_now: list[int] = []
+
+    def source() -> Iterator[tuple[Any, ...]]:
+        open_now.append(1)
+        try:
+            yield from separable()
+        finally:
+            open_now.pop()
+
+    stream = BlockStream(source, read_ahead=read_ahead)
+    assert not open_now
+    for taken in range(4):
+        blocks = stream.blocks()
+        for _ in range(taken + 1):
+            next(blocks)
+        assert open_now or taken == 3
+        blocks.close()
+        assert not open_now
+        assert no_thread_is_left()
+
+
+@pytest.mark.parametrize("name", ["sgd-s", "smoothed-newton"])
+def test_an_interrupt_keeps_what_was_proved(name: str) -> None:
+    """The source is interrupted in the midst of a pass."""
+    blocks, begun = separable(), itertools.count()
+
+    def source() -> Iterator[tuple[Any, ...]]:
+        this = next(begun)
+        yield from blocks[:2]
+        if this == 6:
+            raise KeyboardInterrupt
+        yield from blocks[2:]
+
+    problem = StreamedProblem(BlockStream(source), 1)
+    result = train(problem, make_solver(name), tol=0.0, max_iter=50, seed=0)
+    assert result.reason == INTERRUPTED
+    reference = StreamedProblem(BlockStream(lambda: blocks), 1)
+    truth = train(reference, make_solver("newton"), tol=1e-8, max_iter=200).certificate
+    found = result.certificate
+    assert 0 < found.dual - found.dual_rounding <= truth.primal + truth.primal_rounding
+    assert abs(primal_bound(reference, result.w).value - found.primal) <= 2 * found.primal_rounding
+    assert no_thread_is_left()
+
+
+INTERRUPTED_PROCESS = """
+import signal, sys, threading, time
+import numpy as np
+from certsvm.solvers import make_solver
+from certsvm.files.streams import BlockStream
+from certsvm.problem.streamed import StreamedProblem
+from certsvm.training.loop import train
+rng = np.random.default_rng(0)
+X = rng.standard_normal((40, 3)); y = np.where(X[:, 0] + rng.standard_normal(40) > 0, 1, -1)
+begun = []
+def source():
+    begun.append(1)
+    for i in range(4):
+        if len(begun) == 8 and i == 2:
+            print("reading", flush=True)
+            time.sleep(1.0)
+        yield X[10 * i:10 * i + 10], y[10 * i:10 * i + 10]
+problem = StreamedProblem(BlockStream(source), 1)
+def threads():
+    time.sleep(0.05)
+    frames = sys._current_frames()
+    others = [t for t in threading.enumerate() if t is not threading.main_thread()]
+    return [t.name for t in others if frames[t.ident].f_code.co_name != "_run_all"]
+"""
+
+IN_A_PASS = """
+result = train(problem, make_solver("sgd-s"), tol=0.0, max_iter=10**6)
+print(result.reason, threads(), result.certificate.dual > 0)
+"""
+
+AS_A_PASS_BEGINS = """
+def interrupt(*_): raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, interrupt)
+outcomes = set()
+for delay in np.linspace(1e-5, 4e-4, 80):
+    def later(progress):
+        if progress.record.passes == 1: signal.setitimer(signal.ITIMER_REAL, delay)
+    try:
+        outcomes.add(train(problem, make_solver("sgd-s"), tol=0.0, max_iter=100,
+                           callbacks=[later]).reason)
+    except BaseException as error:
+        outcomes.add(repr(error))
+print(*outcomes, threads())
+"""
+
+
+@posix
+def test_ctrl_c_in_a_pass_ends_it_cleanly() -> None:
+    code = INTERRUPTED_PROCESS + IN_A_PASS
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "reading\n"
+        os.kill(process.pid, signal.SIGINT)
+        rest = process.stdout.read()
+        assert process.wait(60) == 0
+    assert rest == "interrupted [] True\n"
+
+
+@posix
+def test_ctrl_c_as_a_pass_begins_ends_it_cleanly() -> None:
+    code = INTERRUPTED_PROCESS.replace("        yield", "        time.sleep(0.002)\n        yield")
+    code = code.replace("len(begun) == 8", "False") + AS_A_PASS_BEGINS
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout == "interrupted []\n"
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_source_that_reuses_its_buffer_is_right_or_refused(sparse: bool) -> None:
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((12, 50, 3))
+    labels = np.where(data[:, :, 0] > 0, 1.0, -1.0)
+    X = sp.csr_matrix(data[0]) if sparse else np.empty((50, 3))
+    y = np.empty(50)
+
+    def source() -> Iterator[tuple[Any, ...]]:
+        for i in range(12):
+            if sparse:
+                X.data[:] = data[i].ravel()
+            else:
+                X[:] = data[i]
+            y[:] = labels[i]
+            yield X, y
+
+    try:
+        stream = BlockStream(source)
+        result = train(StreamedProblem(stream, 1), make_solver("newton"), tol=1e-3, max_iter=20)
+    except DataChangedError:
+        return
+    whole = StreamedProblem(BlockStream(lambda: zip(data, labels, strict=True)), 1)
+    found = result.certificate
+    assert abs(primal_bound(whole, result.w).value - found.primal) <= 1e-9 * found.primal
+    assert stream.fingerprint == whole.stream.fingerprint
+
+
+def test_without_reading_ahead_a_source_may_reuse_its_buffer() -> None:
+    blocks = separable()
+    X = np.empty_like(blocks[0][0])
+
+    def source() -> Iterator[tuple[Any, ...]]:
+        for block in blocks:
+            X[:] = block[0]
+            yield X, *block[1:]
+
+    ours = StreamedProblem(BlockStream(source, read_ahead=False), 1)
+    theirs = StreamedProblem(BlockStream(lambda: blocks), 1)
+    w = np.arange(3.0)
+    assert primal_bound(ours, w) == primal_bound(theirs, w)
+
+
+# What a stream takes, and what not.
+
+
+@pytest.mark.parametrize("name", [name for name, s in SOLVERS.items() if s.problem_type is Problem])
+def test_who_needs_all_rows_says_so(name: str) -> None:
+    problem = StreamedProblem(BlockStream(separable), 1)
+    with pytest.raises(ValueError, match=f"solver '{name}' needs all rows in memory"):
+        train(problem, make_solver(name))
+
+
+def test_who_streams() -> None:
+    assert {name for name, s in SOLVERS.items() if s.problem_type is not Problem} == set(
+        STREAMING
+    ) - {"auto"}
+
+
+X2, y2 = np.eye(2), np.array([1, -1])
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        (X2, "a block must be .* got ndarray"),
+        ((X2,), "a block must be .* of length 1"),
+        ((X2, y2, None, None), "a block must be .* of length 4"),
+        ((X2, y2[:1]), r"X of shape \(2, 2\) and y of shape \(1,\)"),
+        ((X2[0], y2), "there must be a label for each row"),
+        ((X2, X2), "there must be a label for each row"),
+        ((X2, np.array([1.0, np.nan])), "labels that are not finite"),
+        ((X2, y2, [1.0, -1.0]), "weights must be finite and not negative"),
+        ((X2, y2, [1.0, np.nan]), "weights must be finite and not negative"),
+        ((X2, y2, [1.0]), "weights must be finite and not negative, one for each row"),
+        ((X2 * np.nan, y2), r"block 2 of the data \(after 2 rows\): .* NaN"),
+        ((sp.csr_matrix([[1.0], [np.inf]]), y2), "block 2"),
+        ((np.eye(2, 3), y2), "block 2 has 3 columns, those before it 2"),
+        ((X2, np.array(["a", "b"])), "some labels are numbers and others strings"),
+        ((X2.astype(str), y2), "block 2 .* real numbers"),
+        ((X2 * 1j, y2), "block 2 .* real numbers"),
+    ],
+)
+def test_blocks_that_are_none(block: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BlockStream(lambda: [(X2, y2), block])
+    assert no_thread_is_left()
+
+
+@pytest.mark.parametrize("blocks", [[], [(np.empty((0, 2)), np.empty(0))]])
+def test_no_rows_at_all(blocks: Any) -> None:
+    with pytest.raises(ValueError, match="no rows"):
+        BlockStream(lambda: blocks)
+
+
+def test_nothing_to_learn_from() -> None:
+    stream = BlockStream(lambda: [(X2, y2, np.zeros(2))])
+    with pytest.raises(ValueError, match="no row has a positive weight"):
+        StreamedProblem(stream, 1)
+
+
+FORMS: dict[str, Callable[[Any], Any]] = {
+    **{name: partial(np.asarray, dtype=name) for name in ("f2", "f4", ">f8", "i1", "bool")},
+    "csr": sp.csr_array,
+    "coo": sp.coo_matrix,
+    "list": np.ndarray.tolist,
+    "every second row of Fortran's order": lambda X: np.asfortranarray(np.repeat(X, 2, axis=0))[
+        ::2
+    ],
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_rows_of_any_form(form: Any) -> None:
+    X = form(X2)
+    problem = StreamedProblem(BlockStream(lambda: [(X, y2), (X, y2)]), 1)
+    plain = StreamedProblem(BlockStream(lambda: [(X2, y2), (X2, y2)]), 1)
+    w = np.array([0.3, 0.7])
+    assert primal_bound(problem, w).value == primal_bound(plain, w).value
+
+
+def test_rows_without_values() -> None:
+    """Also a block that stores nothing, and one in which no row has a weight."""
+    empty = sp.csr_matrix((2, 2))
+    stream = BlockStream(
+        lambda: [(sp.csr_matrix(X2), y2), (empty, y2), (sp.csr_matrix(X2), y2, np.zeros(2))]
+    )
+    result = train(StreamedProblem(stream, 1), make_solver("newton"), tol=1e-6)
+    assert result.certificate.met
+    assert result.certificate.primal == pytest.approx(1.0 + 2.0, rel=1e-6)
+
+
+def test_rows_without_columns() -> None:
+    stream = BlockStream(lambda: [(np.empty((2, 0)), y2)], intercept_scaling=1.0)
+    assert train(StreamedProblem(stream, 1), make_solver("sgd-s")).certificate.met
+
+
+def test_labels_of_blocks_need_not_have_one_width() -> None:
+    stream = BlockStream(lambda: [(X2, np.array(["a", "b"])), (X2, np.array(["a", "longer"]))])
+    assert stream.classes.tolist() == ["a", "b", "longer"]
+    assert [block.y_index.tolist() for block in stream.blocks()] == [[0, 1], [0, 2]]
+    assert [survey.n_rows for survey in stream.surveys] == [2, 1, 1]
+
+
+def test_class_factors_multiply_the_weights() -> None:
+    blocks = separable()
+    stream = BlockStream(lambda: blocks)
+    factors = np.array([0.0, 2.5])
+    problem = StreamedProblem(stream, 1, class_factors=factors)
+    y = np.concatenate([block[1] for block in blocks])
+    weights = np.concatenate([block[2] for block in blocks])
+    np.testing.assert_array_equal(problem.weights, weights * np.where(y == "yes", 2.5, 0.0))
+    assert problem.m == (y == "yes").sum()
+    assert problem.largest_weight == problem.weights.max()
+
+
+def test_progress_of_the_survey(tmp_path: Path) -> None:
+    seen: list[int] = []
+    BlockStream(separable, on_block=seen.append)
+    assert seen == [30, 60, 90, 120]
