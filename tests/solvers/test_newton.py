@@ -62,8 +62,9 @@ def test_what_the_gap_is_made_of(case: Case, sigma: float, seed: int) -> None:
     Y, s, C = case.patterns(), case.row_weights(), case.C
     w = rng.standard_normal(size=(Y.shape[1],))
     short = 1.0 - Y @ w
-    unclipped, alpha = np.empty_like(s), np.empty_like(s)
-    smoothed_alpha(HINGE, Y @ w, s, 0.5 * C * s, sigma * C, C, unclipped, alpha, alpha.copy())
+    unclipped, alpha, change = np.empty((3, s.size))
+    free = np.empty(s.size, dtype=np.int64)
+    smoothed_alpha(HINGE, Y @ w, s, 0.5 * C * s, sigma * C, C, unclipped, alpha, change, free)
     assert ((alpha >= 0.0) & (alpha <= C * s)).all()
     w_alpha = alpha @ Y
     J = 0.5 * (w @ w) + C * (s @ np.maximum(0.0, short))
@@ -292,9 +293,9 @@ def test_a_point_from_between_two_steps_is_balanced() -> None:
     X = rng.standard_normal((60, 3)) + 1.0
     labels = np.where(X[:, 0] + rng.standard_normal(60) > 1.5, 1.0, -1.0)
     problem = Problem(Rows(X, intercept_scaling=1.0), labels, C=3.0, penalize_intercept=False)
-    run = Newton().start_in_memory(problem, Options(rng, target=0.0, keep_alpha=True))
+    run = Newton().start(problem, Options(rng, target=0.0, keep_alpha=True))
     run.epoch()
-    run._best = BestValues()
+    run.best = BestValues()
     run._begin_problem(Move.MULTIPLIERS)
     point = run._between
     assert point is not None

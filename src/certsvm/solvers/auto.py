@@ -201,7 +201,7 @@ class AutoRun(Run):
         return step_cost(problem, self._options.team.n_jobs) <= _CHEAP_STEP * problem.m * visit
 
     def _newton(self, options: Options) -> NewtonRun:
-        return Newton(max_size=_LARGEST_SIZE).start_in_memory(self._problem, options)
+        return NewtonRun(self._problem, options)
 
     def epoch(self) -> Epoch:
         """One pass of working sets, or one step of Newton."""
@@ -210,7 +210,7 @@ class AutoRun(Run):
         self._passes += 1
         epoch, refining = self._run.epoch(), False
         if self._refinement is not None and isinstance(self._run, NewtonRun):
-            refining = self._refinement.goes_on(self._run.relative_gap)
+            refining = self._refinement.goes_on(self._run.best.relative_gap)
         return replace(epoch, epochs=self._passes, refining=refining)
 
     def _newton_is_cheaper(self, run: WorkingSetRun) -> bool:

@@ -17,7 +17,7 @@ from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton
 from certsvm.solvers.second_order import directions
 from certsvm.solvers.second_order.directions import (
-    RowSpace,
+    direction_from_rows,
     gram,
     newton_direction,
     require_small_systems,
@@ -39,7 +39,7 @@ def both_directions(
     G = gram(problem, free, weights, ALONE)
     return (
         newton_direction(problem, G, w, gradient, ALONE),
-        RowSpace(problem, ALONE).direction(free, weights, w, gradient),
+        direction_from_rows(problem, free, weights, w, gradient, ALONE),
     )
 
 
@@ -110,19 +110,18 @@ def test_products_are_computed_once_for_the_same_rows(monkeypatch: pytest.Monkey
         results = list(executor.map(row_products, [rows] * 8, [ALONE] * 8))
     assert computed == [20]
     assert all(result is results[0] for result in results)
-    kept = len(directions._ENTRIES)
+    kept = len(directions._PRODUCTS)
     del rows
     gc.collect()
-    assert len(directions._ENTRIES) < kept
+    assert len(directions._PRODUCTS) < kept
 
 
 def test_a_matrix_that_rounding_makes_indefinite() -> None:
     """Duplicated long rows: the products are singular, and the ridge of one is lost beside them."""
     X = np.repeat(1e9 * np.random.default_rng(0).standard_normal((40, 100)), 2, axis=0)
     problem = Problem(Rows(X), np.ones(80))
-    space = RowSpace(problem, ALONE)
     gradient = X[0] / 1e9
-    direction = space.direction(np.arange(80), np.ones(80), gradient, gradient)
+    direction = direction_from_rows(problem, np.arange(80), np.ones(80), gradient, gradient, ALONE)
     assert np.isfinite(direction).all()
     assert direction @ gradient <= 1e-6
 

@@ -55,6 +55,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from certsvm.certificates.best import BestValues
+from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import Loss
 
 # sigma, relative to C: the first, and the largest.
@@ -100,6 +101,12 @@ SAMPLE_GAP, SAMPLE_STEPS = 0.03, 30
 # column. With fewer rows per column than the last number, it is not worthwhile.
 _FIRST_SHARE, _FIRST_LIMITS, FIRST_ROWS_PER_COLUMN = 1 / 64, (100, 1000), 10
 FIRST_ROWS_GAP, FIRST_ROWS_STEPS = 0.01, 60
+
+# The share of the gap, or of the tolerance, that rounding may take.
+_ROUNDING = 0.05
+# The share of the tolerance that is spent on moving rows off the margin, and the largest share. The
+# multiple of the margin slack that moves them off.
+_LENGTHENING, _LONGEST, _BEYOND_SLACK = 0.1, 0.4, 1.5
 
 
 @dataclass(frozen=True)
@@ -380,3 +387,22 @@ def first_rows(n_rows: int, columns: int) -> int:
     """
     least, most = (limit * columns for limit in _FIRST_LIMITS)
     return int(min(max(_FIRST_SHARE * n_rows, least), most))
+
+
+def too_rounded(rounding: float, best: BestValues) -> bool:
+    """Whether rounding is so large beside the gap that recomputing is worthwhile."""
+    return rounding > _ROUNDING * best.gap
+
+
+def lengthening(primal: Bound, best: BestValues, target: float, slack: float = 0.0) -> float | None:
+    """A factor by which to scale w, if that may give a lower bound on J with its rounding.
+
+    Each row on the margin may have a loss of a rounding error, times C. Scaling w by
+    1 + target / 10 moves these rows off the margin, where their loss is certainly zero. If the
+    margin ``slack`` is larger, so is the factor, up to a limit. This is worth trying once the
+    target is met up to rounding.
+    """
+    if not (primal.rounding > _ROUNDING * (target * best.dual) and best.relative_gap <= target):
+        return None
+    needed = _BEYOND_SLACK * slack
+    return 1.0 + max(_LENGTHENING * target, needed if needed <= _LONGEST * target else 0.0)

@@ -27,7 +27,6 @@ from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers.base import Start
-from certsvm.solvers.second_order.line_search import SEARCH, next_trial
 from certsvm.solvers.second_order.schedule import (
     FIRST_SIGMA,
     LARGEST_SIGMA,
@@ -38,7 +37,7 @@ from certsvm.solvers.second_order.schedule import (
     SMOOTHING_GROWTH,
     SMOOTHING_STAGES,
 )
-from certsvm.solvers.second_order.smoothing import clipped_sum
+from certsvm.solvers.second_order.smoothing import SEARCH, clipped_sum, next_trial
 
 # With more columns, LAPACK is so much faster than a plain loop that it makes up for the overhead.
 MOST_COLUMNS = 64
