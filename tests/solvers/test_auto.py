@@ -8,11 +8,7 @@ from certsvm.certificates.dual import dual_bound
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Auto, Newton, Options, WorkingSet, auto
-from certsvm.solvers.auto import (
-    has_room_for_newton,
-    is_small,
-    newton_cost,
-)
+from certsvm.solvers.auto import is_small, newton_cost
 from certsvm.solvers.base import Start
 from certsvm.solvers.second_order import small
 from certsvm.training.loop import train
@@ -140,9 +136,8 @@ def test_wide_data_of_different_scales_go_over_to_newton() -> None:
 def test_without_room_for_matrices_there_is_no_newton(monkeypatch: pytest.MonkeyPatch) -> None:
     X = sp.random(2000, 2500, density=0.01, format="csr", random_state=0)
     problem = Problem(Rows(X), np.where(np.arange(2000) % 2, 1, -1), C=100)
-    assert has_room_for_newton(problem)
+    assert newton_cost(problem, 1e-8) < np.inf
     monkeypatch.setattr(auto, "available_memory", lambda: 10**7)
-    assert not has_room_for_newton(problem)
     assert newton_cost(problem, 1e-8) == np.inf
 
 

@@ -187,11 +187,6 @@ class WorkingSetRun(DualCoordinateRun):
         return self._visits[-1].visited if self._visits else 0
 
     @property
-    def in_order(self) -> bool:
-        """Whether rows are read in memory order, or from a cache."""
-        return self._order.in_order
-
-    @property
     def alpha(self) -> Vector:
         """A copy of alpha."""
         return self._alpha.copy()
