@@ -15,7 +15,9 @@ from certsvm.solvers.second_order.schedule import (
     FIRST_SIGMA,
     LARGEST_SIGMA,
     MEMORY,
+    MOST_STEPS,
     PARTS,
+    STEEP_STEPS,
     TENSORS,
     Move,
     Rules,
@@ -101,11 +103,11 @@ def test_nearly_separable_classes(rules: Rules) -> None:
 
 @WITH_MULTIPLIERS
 def test_a_problem_that_takes_too_long_is_left(rules: Rules) -> None:
-    schedule = after(Schedule(rules), rules.most_steps - 1)
+    schedule = after(Schedule(rules), MOST_STEPS - 1)
     assert schedule.judge(UNSOLVED, FAR) is Move.STEP
-    assert after(schedule, rules.most_steps).judge(UNSOLVED, FAR) is Move.STEEPER
+    assert after(schedule, MOST_STEPS).judge(UNSOLVED, FAR) is Move.STEEPER
     # If it is too steep, sooner, and for the first sigma.
-    steep = after(Schedule(rules, sigma=50.0), rules.steep_steps)
+    steep = after(Schedule(rules, sigma=50.0), STEEP_STEPS)
     assert steep.judge(UNSOLVED, FAR) is Move.SMOOTHER
     assert steep.sigma == FIRST_SIGMA
     # A step of no length ends a problem, too.
@@ -152,7 +154,7 @@ def test_without_multipliers_growth_follows_the_number_of_steps() -> None:
 def test_without_multipliers_it_goes_back_until_it_ends() -> None:
     schedule, moves = Schedule(PARTS), 0
     while not schedule.finished:
-        assert after(schedule, PARTS.most_steps).judge(UNSOLVED, FAR) is Move.BACK
+        assert after(schedule, MOST_STEPS).judge(UNSOLVED, FAR) is Move.BACK
         moves += 1
         assert schedule.sigma == pytest.approx(FIRST_SIGMA * 4.0 ** (0.5**moves))
     assert math.isclose(4.0 ** (0.5**moves), 1.0, abs_tol=0.01)

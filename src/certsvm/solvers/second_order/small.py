@@ -30,6 +30,7 @@ from certsvm.solvers.second_order.schedule import (
     FIRST_SIGMA,
     LARGEST_SIGMA,
     MEMORY,
+    MOST_STEPS,
     MULTIPLIER_GROWTH,
 )
 from certsvm.solvers.second_order.smoothing import SEARCH, clipped_sum, next_trial
@@ -41,7 +42,7 @@ _MOST_STEPS, _PATIENCE = 200, 5
 # no longer halves.
 _SOLVED, _NEARLY_SOLVED = 4e-16, 1e-9
 
-_ACCURACY, _STEPS_PER_PROBLEM = MEMORY.accuracy, MEMORY.most_steps
+_ACCURACY = MEMORY.accuracy
 
 
 def solves(problem: Problem) -> bool:
@@ -107,7 +108,7 @@ def solve(
             break
         # If the loss is smooth, neither alpha_hat nor sigma matters.
         solved = 0.5 * inner(gradient, gradient) <= _ACCURACY * gap
-        if solved or steps_here >= _STEPS_PER_PROBLEM:
+        if solved or steps_here >= MOST_STEPS:
             for k in range(alpha.size):
                 alpha_hat[k] = alpha[k]
             sigma, steps_here = min(MULTIPLIER_GROWTH * sigma, LARGEST_SIGMA), 0
