@@ -149,20 +149,6 @@ def weighted_sum(
 
 
 @kernel
-def weighted_sum_of(
-    rows: RowArrays,
-    signed_weights: Vector,
-    which: NDArray[np.int64],
-    first: int,
-    last: int,
-    out: Vector,
-) -> None:
-    """Add s_k y_k to ``out``, for the rows ``which[first:last]``."""
-    for i in range(first, last):
-        add(rows, which[i], signed_weights[which[i]], out)
-
-
-@kernel
 def products_of(
     rows: RowArrays, which: NDArray[np.int64], v: Vector, first: int, last: int, out: Vector
 ) -> None:

@@ -43,6 +43,7 @@ from certsvm.certificates.dual import (
     RowSums,
     balanced_alpha,
     dual_bound,
+    sum_of_part,
 )
 from certsvm.certificates.primal import LossSums, losses_of, multiply, multiply_two
 from certsvm.certificates.rounding import Bound, product_error
@@ -58,8 +59,6 @@ from certsvm.solvers.second_order.directions import (
     gram,
     newton_direction,
     require_small_systems,
-    sum_of_rows,
-    symmetric_product,
 )
 from certsvm.solvers.second_order.intercept import gradient_at, squared_gradient
 from certsvm.solvers.second_order.schedule import (
@@ -205,8 +204,7 @@ class SmoothedNewtonRun(Run):
                 self._solved_w = w
                 # The gradient and the matrix for the larger sigma, if the same rows stay free.
                 growth = self.sigma / sigma
-                pull = sigma * reading.sums.free_sum - symmetric_product(G, w)
-                gradient = gradient - (growth - 1.0) * pull
+                gradient = gradient - (growth - 1.0) * reading.sums.pull
                 G *= growth
             direction = newton_direction(problem, G, w, gradient, self._options.team)
             self._next = w + direction, direction
@@ -240,7 +238,8 @@ class ReadingSums:
     losses: LossSums
     rows: RowSums | ClassSums
     gram: NDArray[np.float64]
-    free_sum: Vector
+    pull: Vector
+    """sum_k (alpha_k - alpha_hat_k) y_k over the free support vectors."""
     free: int
     falls: Vector
     """The sums of alpha times the products with the step, at each of ``STEPS``."""
@@ -293,6 +292,8 @@ def read_part(
     else:
         multiply_two(part, w, along, products, products_along, team)
     unclipped, alpha, free = alpha_and_free(part, products, sigma, loss, C)
+    above = np.zeros(products.size)
+    above[free] = alpha[free] - smoothing_centre(loss, C, part.weights[free])
     falls = np.zeros(STEPS.size)
     if along is not None:
         weights, steps = part.weights, STEPS - 1.0
@@ -301,7 +302,7 @@ def read_part(
         losses_of(part, team, loss, products, product_error(w)),
         (ClassSums if free_intercept else RowSums).of(part, alpha, loss, C, team),
         gram(part, free, response_slope(loss, sigma, C) * part.weights[free], team),
-        sum_of_rows(part, free, team),
+        sum_of_part(part, above, team)[0],
         free.size,
         falls,
     )
@@ -319,29 +320,20 @@ def alpha_and_free(
     return unclipped, alpha, rows[:n_free]
 
 
-def alpha_of(
-    problem: SummableProblem,
-    response: Response,
-    team: Team,
-    positive: float = 1.0,
-    negative: float = 1.0,
-) -> Vector:
+def alpha_of(problem: SummableProblem, response: Response, team: Team, *factors: float) -> Vector:
     """The alpha of a response, times a factor for each label: one pass, and a number per row."""
-    return np.concatenate(
-        problem.of_each(
-            _alpha_of_part, response, problem.loss, problem.C, positive, negative, team=team
-        )
-    )
+    loss, C = problem.loss, problem.C
+    parts = problem.of_each(_alpha_of_part, response, loss, C, *factors, team=team)
+    return np.concatenate(parts)
 
 
 def _alpha_of_part(
-    part: Part, team: Team, response: Response, loss: Loss, C: float, positive: float,
-    negative: float,
-) -> Vector:  # fmt: skip
+    part: Part, team: Team, response: Response, loss: Loss, C: float, *factors: float
+) -> Vector:
     products = np.empty(part.rows.n_rows)
     multiply(part, response.w, products, team)
     alpha = alpha_and_free(part, products, response.sigma, loss, C)[1]
-    return balanced_alpha(part, alpha, positive, negative)
+    return balanced_alpha(part, alpha, *factors) if factors else alpha
 
 
 def point_of_response(

@@ -19,9 +19,11 @@ depend on the number of threads.
 
 from __future__ import annotations
 
+import operator
 import threading
 import weakref
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv, dpotrs
 
 from certsvm.kernels.gram import scaled_rows, scaled_submatrix, sparse_gram, sparse_row_products
-from certsvm.kernels.objective import combination_of, products_of, weighted_sum_of
+from certsvm.kernels.objective import combination_of, products_of
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE, Team, single_threaded_blas
@@ -77,26 +79,6 @@ def newton_direction(
     solution = solve(G, gradient, team)
     # If rounding made the matrix indefinite: minus the gradient is always a direction of descent.
     return -gradient if solution is None else -solution
-
-
-@single_threaded_blas()
-def symmetric_product(G: NDArray[np.float64], v: Vector) -> Vector:
-    """G v for a symmetric matrix, given its lower triangle."""
-    product: Vector = np.tril(G) @ v + np.tril(G, -1).T @ v
-    return product
-
-
-def sum_of_rows(part: Part, which: NDArray[np.int64], team: Team) -> Vector:
-    """sum_k s_k y_k over the rows ``which``."""
-    rows = part.rows
-
-    def add_up(first: int, last: int) -> Vector:
-        out = np.zeros(rows.dimension)
-        weighted_sum_of(rows.arrays, part.signed_weights, which, first, last, out)
-        return out
-
-    total: Vector = np.sum(_share(team, add_up, which.size, _work(rows, which.size)), axis=0)
-    return total
 
 
 def _work(rows: Rows, n_rows: int) -> int:
@@ -152,10 +134,7 @@ def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> N
 
     if not _is_shared(which.size, per_row, d, team.n_jobs):
         return gram_of(0, which.size)
-    parts = team.share(gram_of, which.size)
-    total: NDArray[np.float64] = parts[0]
-    for other in parts[1:]:
-        total += other
+    total: NDArray[np.float64] = reduce(operator.iadd, team.share(gram_of, which.size))
     return total
 
 
