@@ -45,7 +45,7 @@ def test_settled_rows_leave_and_an_evaluation_brings_back_those_that_are_not() -
         run.epoch()
         sizes.append(run._active.size)
     assert min(sizes) < 0.9 * problem.m
-    G = run._products.values - 1.0
+    G = problem.labels * (problem.rows.matrix @ run._w) - 1.0
     box = problem.C * problem.weights
     wrong = ((run._alpha <= 0) & (G < 0)) | ((run._alpha >= box) & (G > 0))
     assert set(np.flatnonzero(wrong)) <= set(run._active)
@@ -63,7 +63,7 @@ def test_with_many_rows_per_column_the_first_sweep_is_followed_by_a_selection() 
     assert 0 < run._active.size < 0.9 * problem.m
     assert run.primal() is None
     gap = primal_bound(problem, run._w).value - run._dual_value
-    assert run._visits[-1].estimate == pytest.approx(gap, rel=1e-6)
+    assert run._trail[-1][1] == pytest.approx(gap, rel=1e-6)
     far = np.setdiff1d(problem.active, run._active)
     margins = labels * (X @ run._w)
     assert (np.abs(margins[far] - 1.0) > 0.4 - 1e-9).all()
