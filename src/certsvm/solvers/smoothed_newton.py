@@ -61,17 +61,14 @@ from certsvm.solvers.second_order.directions import (
     require_small_systems,
 )
 from certsvm.solvers.second_order.intercept import gradient_at, squared_gradient
-from certsvm.solvers.second_order.schedule import (
-    FIRST_ROWS_GAP,
-    FIRST_ROWS_PER_COLUMN,
-    FIRST_ROWS_STEPS,
-    PARTS,
-    Move,
-    Schedule,
-    first_rows,
-    rules_for,
-)
+from certsvm.solvers.second_order.schedule import PARTS, Move, Schedule, rules_for
 from certsvm.solvers.second_order.smoothing import STEPS, best_step, clipped_sums, smoothed_alpha
+
+# The first rows are a sample: this share of the rows, within limits per column. With fewer rows per
+# column than the last number, it is not worthwhile.
+_FIRST_SHARE, _FEWEST_FIRST, _MOST_FIRST, _PER_COLUMN = 1 / 64, 100, 1000, 10
+# The run on these ends at this relative gap, or after so many steps.
+_FIRST_GAP, _FIRST_STEPS = 0.01, 60
 
 
 @dataclass(frozen=True)
@@ -150,11 +147,13 @@ class SmoothedNewtonRun(Run):
 
     def _begin_on_first_rows(self) -> None:
         problem = self._problem
-        part = problem.some_rows(first_rows(problem.n_rows, problem.dimension))
+        d = problem.dimension
+        n_first = min(max(int(_FIRST_SHARE * problem.n_rows), _FEWEST_FIRST * d), _MOST_FIRST * d)
+        part = problem.some_rows(n_first)
         weight = float(part.weights.sum())
         # Rows of one side only say nothing of a free intercept.
         one_sided = problem.free_intercept and abs(part.labels.sum()) == part.active.size
-        few = part.active.size < FIRST_ROWS_PER_COLUMN * problem.dimension
+        few = part.active.size < _PER_COLUMN * d
         if weight == 0.0 or few or one_sided:
             return
         labels = np.where(part.signed_weights < 0.0, -1.0, 1.0)
@@ -163,9 +162,9 @@ class SmoothedNewtonRun(Run):
             loss=problem.loss, penalize_intercept=not problem.free_intercept,
         )  # fmt: skip
         run = SmoothedNewtonRun(sample, replace(self._options, keep_alpha=False))
-        for _ in range(FIRST_ROWS_STEPS):
+        for _ in range(_FIRST_STEPS):
             run.epoch()
-            if run._best.relative_gap <= FIRST_ROWS_GAP:
+            if run._best.relative_gap <= _FIRST_GAP:
                 break
         self._w = run._w
         self._schedule = Schedule(

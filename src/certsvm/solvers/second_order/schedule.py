@@ -100,11 +100,6 @@ _WORTHWHILE = 3
 _LEAST_WEIGHT = 0.1
 # The run on a sample ends at this relative gap, or after so many steps.
 SAMPLE_GAP, SAMPLE_STEPS = 0.03, 30
-# If rows come in parts, the first rows are the sample: this share of the rows, within limits per
-# column. With fewer rows per column than the last number, it is not worthwhile.
-_FIRST_SHARE, _FIRST_LIMITS, FIRST_ROWS_PER_COLUMN = 1 / 64, (100, 1000), 10
-FIRST_ROWS_GAP, FIRST_ROWS_STEPS = 0.01, 60
-
 # The share of the gap, or of the tolerance, that rounding may take.
 _ROUNDING = 0.05
 # The share of the tolerance that is spent on moving rows off the margin, and the largest share. The
@@ -354,18 +349,6 @@ def has_enough_weight(weight_share: float, size: int, m: int) -> bool:
     If a few rows have most of the weight, a sample may contain none of them.
     """
     return weight_share >= _LEAST_WEIGHT * size / m
-
-
-def first_rows(n_rows: int, columns: int) -> int:
-    """The number of first rows to use as a sample.
-
-    Examples
-    --------
-    >>> first_rows(10_000, 10), first_rows(128_000, 10), first_rows(10_000_000, 10)
-    (1000, 2000, 10000)
-    """
-    least, most = (limit * columns for limit in _FIRST_LIMITS)
-    return int(min(max(_FIRST_SHARE * n_rows, least), most))
 
 
 def too_rounded(rounding: float, best: BestValues) -> bool:
