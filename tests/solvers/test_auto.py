@@ -30,17 +30,6 @@ def test_a_small_problem_is_solved_to_the_end() -> None:
     assert once.certificate.relative_gap > 1e-9
 
 
-def test_with_few_columns_the_steps_are_made_before_the_first_pass(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    problem = noisy(1.0, rows=200)
-    assert train(problem, Auto(), tol=0.01, seed=0).passes <= 3
-    monkeypatch.setattr(small, "solved_start", lambda problem: None)
-    one_by_one = train(problem, Auto(), tol=0.01, seed=0)
-    assert one_by_one.passes > 7
-    assert one_by_one.certificate.relative_gap < 1e-12
-
-
 def test_more_columns_are_refined_step_by_step() -> None:
     problem = noisy(1.0, rows=200, columns=small.MOST_COLUMNS + 1)
     assert is_small(problem)
@@ -139,10 +128,3 @@ def test_without_room_for_matrices_there_is_no_newton(monkeypatch: pytest.Monkey
     assert newton_cost(problem, 1e-8) < np.inf
     monkeypatch.setattr(auto, "available_memory", lambda: 10**7)
     assert newton_cost(problem, 1e-8) == np.inf
-
-
-def test_few_rows_per_column_are_left_to_working_sets() -> None:
-    """Newton would take dozens of steps, each as expensive as many passes."""
-    problem = noisy(0.1, rows=1000, columns=300)
-    assert not is_small(problem)
-    assert train(problem, Auto(), tol=0.01, seed=0).solver == "working-set"

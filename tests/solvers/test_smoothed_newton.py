@@ -123,12 +123,6 @@ def test_a_sample_may_mislead_but_not_for_long(order: str, C: float) -> None:
     assert result.certificate.dual - result.certificate.dual_rounding <= truth.certificate.primal
 
 
-def test_high_accuracy() -> None:
-    X, y = noisy()
-    result = train(on_stream(X, y, 3), SmoothedNewton(), tol=1e-7, max_iter=200)
-    assert result.certificate.met
-
-
 def test_a_sample_spares_passes() -> None:
     X, y = noisy(20_000)
     with_sample = train(on_stream(X, y, 4), SmoothedNewton(), tol=1e-3)
