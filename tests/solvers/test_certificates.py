@@ -31,6 +31,7 @@ from certsvm.solvers import (
     WorkingSet,
 )
 from certsvm.solvers.newton import NewtonRun
+from certsvm.solvers.published.cutting_planes import CuttingPlaneRun
 from certsvm.solvers.smoothed_newton import SmoothedNewtonRun
 from certsvm.training.loop import train
 from tests.exact import exact_optimum
@@ -223,8 +224,8 @@ def test_half_a_pass_has_no_dual_point(solver: Solver, case: Case, seed: int) ->
 
     # Wherever a pass first turns to the rows.
     inner: Any = getattr(run, "_run", run)
-    if hasattr(inner, "_master"):
-        inner._master.margins = interrupt
+    if isinstance(inner, CuttingPlaneRun):
+        vars(inner)["_products"] = interrupt
     elif isinstance(inner, NewtonRun):
         vars(inner)["_step_along"] = interrupt
     elif isinstance(inner, SmoothedNewtonRun):
