@@ -16,7 +16,7 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.kernels.losses import HINGE
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import DCD, Newton, Options, make_solver
+from certsvm.solvers import Newton, Options, make_solver
 from certsvm.solvers.second_order.schedule import FIRST_SIGMA, Move
 from certsvm.solvers.second_order.smoothing import smoothed_alpha
 from certsvm.training.loop import train
@@ -84,20 +84,6 @@ def test_classes_that_are_nearly_separable_take_few_steps() -> None:
     assert result.certificate.met
     # 162 by smoothing first.
     assert result.passes < 110
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("intercept_scaling", [0.0, 2.0])
-def test_it_agrees_with_dual_coordinate_descent(form: Any, intercept_scaling: float) -> None:
-    X, y = degenerate()["noisy"]
-    weights = np.random.default_rng(1).random(300)
-    weights[::7] = 0.0
-    problem = Problem(Rows(form(X), intercept_scaling=intercept_scaling), y, C=0.3, weights=weights)
-    a = train(problem, Newton(), tol=1e-9, seed=0, max_iter=300)
-    b = train(problem, DCD(), tol=1e-9, seed=0, max_iter=100_000)
-    assert a.certificate.met
-    assert b.certificate.met
-    np.testing.assert_allclose(a.w, b.w, atol=1e-4)
 
 
 def test_an_alpha_found_between_two_steps_is_not_lost() -> None:

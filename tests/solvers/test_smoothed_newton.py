@@ -143,15 +143,6 @@ def test_newton_on_a_stream_is_the_smoothed_one() -> None:
     assert isinstance(ours.response, Response)
 
 
-def test_nothing_is_kept_for_the_rows_unless_asked_for() -> None:
-    X, y = noisy(500)
-    problem = on_stream(X, y, 3)
-    assert train(problem, SmoothedNewton()).alpha is None
-    result = train(problem, SmoothedNewton(), keep_alpha=True)
-    assert result.alpha is not None
-    assert result.alpha.shape == (500,)
-
-
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e6])
 def test_any_start_will_do(size: float) -> None:
     X, y = noisy(1000)

@@ -153,7 +153,7 @@ class AutoRun(Run):
         # The gap of a small problem when it last halved, the steps since, and the most of them.
         self._gap, self._idle, self._patience = math.inf, 0, 0
         if is_small(problem):
-            start = small.solved_start(problem) if small.solves(problem) else None
+            start = small.solved_start(problem)
             self._patience = _PATIENCE if start is None else _PATIENCE_IF_SOLVED
             options = options if start is None else replace(options, start=start, resumed=False)
         else:

@@ -199,18 +199,15 @@ class NewtonRun(Run):
         problem, keep_alpha = self._problem, self._options.keep_alpha
         if problem.free_intercept:
             sums = class_sums(problem, self._alpha, self._team)
-            self._gradient = gradient_at(problem, self.w, sums.w)
             balanced = balancing(problem, self._alpha)
             self._point = sums.point("multipliers", balanced if keep_alpha else None)
+            self._gradient = gradient_at(problem, self.w, sums.w)
             return
-        if (
-            before is None
-            or changes > _FEW_CHANGES * problem.m
-            or too_rounded(before.w_rounding * length(before.w), self.best)
-        ):
-            point = dual_point(problem, self._alpha, "multipliers", self._team)
-        else:
+        few = changes <= _FEW_CHANGES * problem.m
+        if before and few and not too_rounded(before.w_rounding * length(before.w), self.best):
             point = moved_point(problem, before, self._change, self._alpha, self._team)
+        else:
+            point = dual_point(problem, self._alpha, "multipliers", self._team)
         self._summed = point
         # The next step overwrites alpha, so the point returns a copy.
         self._point = replace(point, alpha=self._alpha.copy if keep_alpha else None)

@@ -102,15 +102,6 @@ def test_without_multipliers_it_goes_back_until_it_ends() -> None:
     assert math.isclose(4.0 ** (0.5**moves), 1.0, abs_tol=0.01)
 
 
-def test_a_misleading_sample() -> None:
-    schedule = Schedule(PARTS, sigma=50.0, sample_primal=FAR.primal / 1.6)
-    assert schedule.judge(SOLVED, FAR) is Move.SMOOTHER
-    good = Schedule(PARTS, sigma=50.0, sample_primal=FAR.primal / 1.4)
-    assert good.judge(UNSOLVED, FAR) is Move.STEP
-    # Only the first look counts.
-    assert good.judge(UNSOLVED, values(10.0)) is Move.STEP
-
-
 def test_a_smooth_loss_has_one_problem_which_ends_when_the_gap_no_longer_falls() -> None:
     assert rules_for(HINGE, PARTS) is PARTS
     assert rules_for(SQUARED_HINGE, PARTS) == replace(PARTS, stages=False)

@@ -45,13 +45,10 @@ _SOLVED, _NEARLY_SOLVED = 4e-16, 1e-9
 _ACCURACY = MEMORY.accuracy
 
 
-def solves(problem: Problem) -> bool:
-    """Whether the steps are made here: with few columns, if the intercept is penalised."""
-    return problem.dimension <= MOST_COLUMNS and not problem.free_intercept
-
-
 def solved_start(problem: Problem) -> Start | None:
     """A start at the optimum up to rounding; None if the steps made here do not lead near it.
+
+    They are made with few columns, if the intercept is penalised.
 
     Examples
     --------
@@ -60,6 +57,8 @@ def solved_start(problem: Problem) -> Start | None:
     array([0., 1.])
     """
     active, rows, d = problem.active, problem.rows, problem.dimension
+    if d > MOST_COLUMNS or problem.free_intercept:
+        return None
     weights, matrix = problem.weights[active], rows.matrix[active]
     # The vectors y_k.
     Y = np.full((active.size, d), problem.intercept_scaling)
