@@ -34,7 +34,7 @@ def values(relative_gap: float = 0.1) -> BestValues:
     return best
 
 
-FAR, NEAR = values(0.1), values(0.01)
+FAR = values(0.1)
 SOLVED, UNSOLVED = 0.0, 1e9
 
 
