@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from certsvm.certificates.dual import dual_bound
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Auto, Newton, Options, WorkingSet, auto
-from certsvm.solvers.auto import (
-    has_room_for_newton,
-    is_small,
-    newton_cost,
-)
+from certsvm.solvers.auto import is_small, newton_cost
 from certsvm.solvers.base import Start
 from certsvm.solvers.second_order import small
 from certsvm.training.loop import train
@@ -32,17 +27,6 @@ def test_a_small_problem_is_solved_to_the_end() -> None:
     assert result.certificate.relative_gap < 1e-12
     once = train(problem, Newton(), tol=0.01, seed=0)
     assert once.certificate.relative_gap > 1e-9
-
-
-def test_with_few_columns_the_steps_are_made_before_the_first_pass(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    problem = noisy(1.0, rows=200)
-    assert train(problem, Auto(), tol=0.01, seed=0).passes <= 3
-    monkeypatch.setattr(small, "solved_start", lambda problem: None)
-    one_by_one = train(problem, Auto(), tol=0.01, seed=0)
-    assert one_by_one.passes > 7
-    assert one_by_one.certificate.relative_gap < 1e-12
 
 
 def test_more_columns_are_refined_step_by_step() -> None:
@@ -74,20 +58,6 @@ def test_a_hard_problem_goes_over_to_newton() -> None:
     assert result.solver == "working-set, then newton"
     assert result.certificate.met
     assert result.passes < 80
-
-
-def test_newton_goes_on_from_a_good_alpha() -> None:
-    problem = noisy(0.1)
-    run = Auto().start(problem, Options(np.random.default_rng(0), target=1e-8))
-    while run._run.gap > 0.01:
-        run.epoch()
-    before = run.dual()
-    run._switch_to_newton(run._run)
-    run.epoch()
-    after = run.dual()
-    assert after.source == "multipliers"
-    assert not run._run._schedule.smoothing
-    assert dual_bound(after)[0].value > 0.98 * dual_bound(before)[0].value
 
 
 @pytest.mark.parametrize(("target", "chosen"), [(1e-3, "working-set"), (1e-6, "newton")])
@@ -140,14 +110,6 @@ def test_wide_data_of_different_scales_go_over_to_newton() -> None:
 def test_without_room_for_matrices_there_is_no_newton(monkeypatch: pytest.MonkeyPatch) -> None:
     X = sp.random(2000, 2500, density=0.01, format="csr", random_state=0)
     problem = Problem(Rows(X), np.where(np.arange(2000) % 2, 1, -1), C=100)
-    assert has_room_for_newton(problem)
+    assert newton_cost(problem, 1e-8) < np.inf
     monkeypatch.setattr(auto, "available_memory", lambda: 10**7)
-    assert not has_room_for_newton(problem)
     assert newton_cost(problem, 1e-8) == np.inf
-
-
-def test_few_rows_per_column_are_left_to_working_sets() -> None:
-    """Newton would take dozens of steps, each as expensive as many passes."""
-    problem = noisy(0.1, rows=1000, columns=300)
-    assert not is_small(problem)
-    assert train(problem, Auto(), tol=0.01, seed=0).solver == "working-set"

@@ -10,7 +10,7 @@ import torch
 
 import certsvm.torch.direction as direction_module
 import certsvm.torch.rows as rows_module
-from certsvm.solvers.second_order.line_search import STEPS
+from certsvm.solvers.second_order.smoothing import STEPS
 from certsvm.torch import TensorProblem, TensorRows
 from certsvm.torch.direction import (
     COARSE,

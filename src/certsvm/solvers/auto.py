@@ -28,12 +28,9 @@ With fewer rows than columns, Newton's systems are as large as the number of fre
     once                  the products of the rows with each other: 4 m^2, plus half the sum over
                           columns of the squared number of stored values, or 0.02 m^2 d if dense
 
-Threads share the passes, matrices and systems of Newton, if these are large enough, but not the
-visits of working sets.
-
-The costs are rounded averages over several data sets on one machine, so the choice is not always
-best. Newton is out of the question if neither rows nor columns are few, or its matrices do not fit
-in memory.
+The costs are rounded averages over several data sets on one machine and one thread, so the choice
+is not always best. Newton is out of the question if neither rows nor columns are few, or its
+matrices do not fit in memory.
 
 Problems that Newton solves within a few milliseconds are solved by Newton, until the gap no longer
 falls or to machine precision. With few columns the steps are made in one compiled loop
@@ -48,7 +45,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
@@ -73,9 +70,6 @@ _LARGEST_SIZE, _MOST_COLUMNS_OF_STREAM = 5000, 3000
 # The number of square matrices of that size that Newton keeps at the same time. Smaller ones than
 # so many bytes always have room.
 _MATRICES, _ALWAYS_ROOM = 3, 1 << 26
-# Work in nanoseconds from which threads share it, the size from which they share the solution of a
-# system, and the power of their number by which they are faster.
-_SHARED, _SHARED_SIZE, _GAIN = 2_000_000, 1000, 0.2
 # The fixed cost of a step of Newton, in nanoseconds.
 _OVERHEAD = 200_000.0
 # The cost of a step of Newton, without the fixed cost, up to which a problem is small.
@@ -85,34 +79,22 @@ _SMALL = 120_000
 _MOST_REFINEMENTS, _PATIENCE, _PATIENCE_IF_SOLVED = 100, 15, 2
 # Below this relative gap, alpha is a better start than a sample.
 _GOOD_ALPHA = 0.05
-# The passes of working sets that Newton must be cheaper than to begin: of the hinge, and of a
+# The first estimates of working sets, after so few passes, mean little.
+_LEAST_PASSES = 3
+# To begin, Newton must be cheaper than so many passes of working sets: for the hinge, and for a
 # smooth loss.
-_LEAST_PASSES, _LEAST_PASSES_IF_SMOOTH = 3.0, 4.5
+_WORTH_BEGINNING, _WORTH_BEGINNING_IF_SMOOTH = 3.0, 4.5
+# The steps of Newton to one per cent, then for each digit; at most so many more for few rows per
+# column; before these on a sample, if there is one. From a good alpha, so many and those for each
+# digit.
+_STEPS, _STEPS_IF_SMOOTH = (7.0, 5.0, 30.0, 15.0, 5.0), (2.5, 1.0, 10.0, 5.0, 2.0)
+_PER_COLUMN = 100.0
 # From a given alpha to this accuracy or better, Newton begins if its step costs at most so many
 # passes over the rows.
 _ACCURATE, _CHEAP_STEP = 1e-4, 10.0
 # The predicted number of visits is too small by about this factor.
 _OPTIMISM = 2.0
 _SWITCHED = f"{WorkingSet.name}, then {Newton.name}"
-
-
-class Steps(NamedTuple):
-    """The steps of Newton that ``auto`` expects.
-
-    To one per cent, then more for each digit, and for each column per row up to a limit; before
-    these on a sample, if there is one. From a good alpha, so many and those for each digit.
-    """
-
-    to_one_per_cent: float
-    per_digit: float
-    per_column: float
-    most_for_columns: float
-    on_sample: float
-    from_good_alpha: float
-
-
-_STEPS = Steps(7.0, 5.0, 100.0, 30.0, on_sample=15.0, from_good_alpha=5.0)
-_STEPS_IF_SMOOTH = Steps(2.5, 1.0, 100.0, 10.0, on_sample=5.0, from_good_alpha=2.0)
 
 
 @dataclass(frozen=True)
@@ -142,8 +124,9 @@ class Auto(Solver):
         """Begin a run."""
         if isinstance(problem, Problem):
             return AutoRun(problem, options, self.shuffled)
-        free = problem.free_intercept
-        solver: Solver = self.for_stream(problem.dimension, problem.loss, free_intercept=free)
+        solver: Solver = self.for_stream(
+            problem.dimension, problem.loss, free_intercept=problem.free_intercept
+        )
         return solver.start(problem, options)
 
     def for_stream(
@@ -165,62 +148,60 @@ class AutoRun(Run):
     _run: WorkingSetRun | NewtonRun
 
     def __init__(self, problem: Problem, options: Options, shuffled: bool | None = None) -> None:
-        self._problem = problem
-        self._options = options
+        self._problem, self._options = problem, options
         self._passes = 0
-        self._refinement: Refinement | None = None
+        # The gap of a small problem when it last halved, the steps since, and the most of them.
+        self._gap, self._idle, self._patience = math.inf, 0, 0
         if is_small(problem):
-            start = small.solved_start(problem) if small.solves(problem) else None
-            self._refinement = Refinement(_PATIENCE if start is None else _PATIENCE_IF_SOLVED)
+            start = small.solved_start(problem)
+            self._patience = _PATIENCE if start is None else _PATIENCE_IF_SOLVED
             options = options if start is None else replace(options, start=start, resumed=False)
-        self._run: WorkingSetRun | NewtonRun
-        self.solver_name = Newton.name
-        if self._refinement is None:
+        else:
             order = Order(problem, options.rng, shuffled=shuffled)
-            passes = _LEAST_PASSES_IF_SMOOTH if problem.loss.is_smooth else _LEAST_PASSES
-            visits = passes * problem.m * visit_cost(problem, in_order=order.in_order)
-            if visits <= newton_cost(problem, 0.01, options.team.n_jobs) and not self._starts_near(
-                order
-            ):
+            self._visit = visit_cost(problem, in_order=order.in_order)
+            if self._begins_with_working_sets():
                 self.solver_name = WorkingSet.name
                 self._run = WorkingSetRun(WorkingSet(), problem, options, order)
                 return
-        self._run = self._newton(options)
+        self.solver_name = Newton.name
+        self._run = NewtonRun(problem, options)
 
-    def _starts_near(self, order: Order) -> bool:
-        """Whether Newton goes on from a given alpha to a high accuracy in a few cheap steps."""
-        start, problem = self._options.start, self._problem
-        if self._options.resumed and start is not None and start.smoothing is not None:
-            # Newton was at work.
-            return True
-        if start is None or start.alpha is None or self._options.target > _ACCURATE:
-            return False
-        if not has_room_for_newton(problem):
-            return False
-        visit = visit_cost(problem, in_order=order.in_order)
-        return step_cost(problem, self._options.team.n_jobs) <= _CHEAP_STEP * problem.m * visit
-
-    def _newton(self, options: Options) -> NewtonRun:
-        return Newton(max_size=_LARGEST_SIZE).start_in_memory(self._problem, options)
+    def _begins_with_working_sets(self) -> bool:
+        problem, options, start = self._problem, self._options, self._options.start
+        newton, one_pass = newton_cost(problem, 0.01), problem.m * self._visit
+        if start is not None and math.isfinite(newton):
+            if options.resumed and start.smoothing is not None:
+                # Newton was at work.
+                return False
+            accurate = start.alpha is not None and options.target <= _ACCURATE
+            if accurate and step_cost(problem) <= _CHEAP_STEP * one_pass:
+                return False
+        smooth = problem.loss.is_smooth
+        passes = _WORTH_BEGINNING_IF_SMOOTH if smooth else _WORTH_BEGINNING
+        return passes * one_pass <= newton
 
     def epoch(self) -> Epoch:
         """One pass of working sets, or one step of Newton."""
         if isinstance(self._run, WorkingSetRun) and self._newton_is_cheaper(self._run):
             self._switch_to_newton(self._run)
         self._passes += 1
-        epoch, refining = self._run.epoch(), False
-        if self._refinement is not None and isinstance(self._run, NewtonRun):
-            refining = self._refinement.goes_on(self._run.relative_gap)
-        return replace(epoch, epochs=self._passes, refining=refining)
+        epoch = self._run.epoch()
+        return replace(epoch, epochs=self._passes, refining=self._patience > 0 and self._refines())
+
+    def _refines(self) -> bool:
+        """Whether the gap of a small problem has fallen recently, and can still fall."""
+        assert isinstance(self._run, NewtonRun)
+        gap = self._run.best.relative_gap
+        self._idle += 1
+        if gap < 0.5 * self._gap:
+            self._gap, self._idle = gap, 0
+        return gap > 1e-15 and self._idle < self._patience and self._passes < _MOST_REFINEMENTS
 
     def _newton_is_cheaper(self, run: WorkingSetRun) -> bool:
         if self._passes < _LEAST_PASSES:
-            # The first estimates mean little.
             return False
-        visit = visit_cost(self._problem, in_order=run.in_order)
-        options = self._options
-        newton = newton_cost(self._problem, options.target, options.team.n_jobs, run.gap)
-        left, spent = run.outlook() * visit, run.visited * visit
+        newton = newton_cost(self._problem, self._options.target, run.gap)
+        left, spent = run.outlook() * self._visit, run.visited * self._visit
         # However much was spent, there is no point in switching shortly before the end.
         return _OPTIMISM * left > newton or (spent > 2.0 * newton and left > 0.5 * newton)
 
@@ -228,7 +209,7 @@ class AutoRun(Run):
         start = None
         if run.gap <= _GOOD_ALPHA:
             start = Start(next(run.candidates()).copy(), 1, run.alpha)
-        self._run = self._newton(replace(self._options, start=start))
+        self._run = NewtonRun(self._problem, replace(self._options, start=start))
         self.solver_name = _SWITCHED
 
     def candidates(self) -> Iterator[Vector]:
@@ -248,22 +229,6 @@ class AutoRun(Run):
         return self._run.warm_start()
 
 
-class Refinement:
-    """Decides whether to continue once the target is met."""
-
-    def __init__(self, patience: int = _PATIENCE) -> None:
-        self._patience, self._best = patience, math.inf
-        self._since, self._steps = 0, 0
-
-    def goes_on(self, gap: float) -> bool:
-        """Whether the gap has fallen recently, and can still fall."""
-        self._steps += 1
-        self._since += 1
-        if gap < 0.5 * self._best:
-            self._best, self._since = gap, 0
-        return gap > 1e-15 and self._since < self._patience and self._steps < _MOST_REFINEMENTS
-
-
 def visit_cost(problem: Problem, *, in_order: bool) -> float:
     """The mean cost of a visit to a row."""
     rows = problem.rows
@@ -272,64 +237,47 @@ def visit_cost(problem: Problem, *, in_order: bool) -> float:
     return per_value * rows.n_stored / rows.n_rows + fixed + waiting
 
 
-def system_size(problem: Problem) -> int:
-    """The size of Newton's systems: the number of rows or of columns, whichever is less."""
-    return min(problem.n_rows, problem.dimension)
-
-
-def step_cost(problem: Problem, n_jobs: int = 1) -> float:
+def step_cost(problem: Problem) -> float:
     """The cost of a step of Newton, without the fixed cost."""
     rows = problem.rows
-    n, m, d = float(rows.n_stored), float(rows.n_rows), float(rows.dimension)
+    m, d = float(rows.n_rows), float(rows.dimension)
     per_value, per_pair = (1.8, 0.02) if isinstance(rows.arrays, CsrRows) else (1.0, 0.004)
-    if m < d:
-        matrix, system, alone = m**2, 0.006 * m**3, 20.0 * m + 10.0 * d
-    else:
-        matrix, system, alone = per_pair * rows.squared_lengths, 0.02 * d**3, 20.0 * m
-    if system_size(problem) >= _SHARED_SIZE:
-        system = shared(system, n_jobs)
-    return shared(per_value * n, n_jobs) + shared(matrix, n_jobs) + system + alone
+    system = m**2 + 0.006 * m**3 if m < d else per_pair * rows.squared_lengths + 0.02 * d**3
+    return per_value * rows.n_stored + 20.0 * m + 10.0 * d + system
 
 
-def shared(cost: float, n_jobs: int) -> float:
-    """The cost of work that threads share if there is enough of it."""
-    return cost / n_jobs**_GAIN if cost >= _SHARED else cost
-
-
-def products_cost(problem: Problem, n_jobs: int = 1) -> float:
+def products_cost(problem: Problem) -> float:
     """The cost of the products of the rows with each other, if Newton needs them."""
     rows = problem.rows
     if rows.n_rows >= rows.dimension:
         return 0.0
     square = float(rows.n_rows) ** 2
-    products = min(0.02 * square * rows.n_columns, 0.5 * rows.squared_column_lengths)
-    return 4.0 * square + shared(products, n_jobs)
+    return 4.0 * square + min(0.02 * square * rows.n_columns, 0.5 * rows.squared_column_lengths)
 
 
-def newton_cost(problem: Problem, target: float, n_jobs: int = 1, gap: float = math.inf) -> float:
+def newton_cost(problem: Problem, target: float, gap: float = math.inf) -> float:
     """The cost of Newton to the accuracy ``target``; infinite without room for its systems.
 
     ``gap`` is the relative gap of the alpha to start from.
     """
     if not has_room_for_newton(problem):
         return math.inf
-    step = step_cost(problem, n_jobs)
+    step, m, d = step_cost(problem), problem.m, problem.dimension
     steps = _STEPS_IF_SMOOTH if problem.loss.is_smooth else _STEPS
-    for_columns = min(steps.per_column * problem.dimension / problem.m, steps.most_for_columns)
-    n_steps = steps.to_one_per_cent + steps.per_digit * _digits(0.01, target) + for_columns
-    cost = n_steps * (step + _OVERHEAD)
-    size = sample_size(problem.m, problem.dimension)
-    if size is not None:
-        cost += steps.on_sample * (step * size / problem.m + _OVERHEAD)
+    to_one_per_cent, per_digit, most_for_columns, on_sample, from_alpha = steps
+    n_steps = to_one_per_cent + per_digit * _digits(0.01, target)
+    cost = (n_steps + min(_PER_COLUMN * d / m, most_for_columns)) * (step + _OVERHEAD)
+    sample = sample_size(m, d)
+    if sample is not None:
+        cost += on_sample * (step * sample / m + _OVERHEAD)
     if gap <= _GOOD_ALPHA:
-        n_steps = steps.from_good_alpha + steps.per_digit * _digits(gap, target)
-        cost = min(cost, n_steps * (step + _OVERHEAD))
-    return cost + products_cost(problem, n_jobs)
+        cost = min(cost, (from_alpha + per_digit * _digits(gap, target)) * (step + _OVERHEAD))
+    return cost + products_cost(problem)
 
 
 def has_room_for_newton(problem: Problem) -> bool:
     """Whether Newton's systems are not too large, and its matrices fit in memory."""
-    size = system_size(problem)
+    size = min(problem.n_rows, problem.dimension)
     needed = 8 * _MATRICES * size**2
     if size > _LARGEST_SIZE or needed <= _ALWAYS_ROOM:
         return size <= _LARGEST_SIZE
@@ -354,5 +302,4 @@ def is_small(problem: Problem) -> bool:
     >>> is_small(Problem(Rows(np.ones((100_000, 10))), np.ones(100_000)))
     False
     """
-    cheap = step_cost(problem) <= _SMALL and products_cost(problem) <= _SMALL
-    return cheap and has_room_for_newton(problem)
+    return step_cost(problem) <= _SMALL and products_cost(problem) <= _SMALL

@@ -48,15 +48,13 @@ from certsvm.parallel import ALONE
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
-from certsvm.solvers.second_order.accuracy import lengthening, too_rounded
 from certsvm.solvers.second_order.directions import (
-    RowSpace,
+    direction_from_rows,
     gram,
     newton_direction,
     require_small_systems,
 )
 from certsvm.solvers.second_order.intercept import gradient_at, squared_gradient
-from certsvm.solvers.second_order.line_search import zero_of_slope
 from certsvm.solvers.second_order.schedule import (
     MEMORY,
     SAMPLE_GAP,
@@ -64,14 +62,12 @@ from certsvm.solvers.second_order.schedule import (
     Move,
     Schedule,
     has_enough_weight,
+    lengthening,
     rules_for,
     sample_size,
+    too_rounded,
 )
-from certsvm.solvers.second_order.smoothing import (
-    clipped_sum,
-    free_support_vectors,
-    smoothed_alpha,
-)
+from certsvm.solvers.second_order.smoothing import clipped_sum, smoothed_alpha, zero_of_slope
 from certsvm.solvers.shared.dual_start import starting_alpha
 from certsvm.solvers.smoothed_newton import SmoothedNewton
 
@@ -114,14 +110,9 @@ class Newton(Solver):
 
     def start(self, problem: SummableProblem, options: Options) -> Run:
         """Begin a run; on a stream, a run of ``SmoothedNewton``."""
-        if isinstance(problem, Problem):
-            return self.start_in_memory(problem, options)
-        return SmoothedNewton(self.max_size, self.samples).start(problem, options)
-
-    def start_in_memory(self, problem: Problem, options: Options) -> NewtonRun:
-        """Begin a run on rows in memory."""
-        size = min(problem.n_rows, problem.dimension)
-        require_small_systems(problem, size, self.max_size, self)
+        if not isinstance(problem, Problem):
+            return SmoothedNewton(self.max_size, self.samples).start(problem, options)
+        require_small_systems(problem, min(problem.n_rows, problem.dimension), self.max_size, self)
         return NewtonRun(problem, options, samples=self.samples)
 
 
@@ -131,16 +122,10 @@ class NewtonRun(Run):
     computes_primal = True
 
     def __init__(self, problem: Problem, options: Options, *, samples: bool = True) -> None:
-        self._problem = problem
-        self._team = options.team
+        self._problem, self._options, self._team = problem, options, options.team
         # For work in proportion to the number of rows alone.
         self._row_team = options.team if problem.n_rows >= _LEAST_SHARED else ALONE
-        self._space = None
-        if problem.n_rows < problem.dimension:
-            self._space = RowSpace(problem, options.team)
-        self._target = options.target
-        self._keep_alpha = options.keep_alpha
-        self._best = BestValues()
+        self.best = BestValues()
         self._steps = 0
         # The gap when it last halved, and the number of steps since.
         self._gap, self._idle = math.inf, 0
@@ -169,18 +154,9 @@ class NewtonRun(Run):
         return self._schedule.sigma * self._problem.C
 
     @property
-    def relative_gap(self) -> float:
-        """The relative gap between the best values so far."""
-        return self._best.relative_gap
-
-    @property
     def _filled(self) -> float:
         """sum_k alpha_k / (C sum_k s_k)."""
         return self._point.alpha_sum / (self._problem.C * self._problem.weight_sum)
-
-    def schedule_for_all_rows(self) -> Schedule:
-        """The schedule for all rows, if this run is on a sample of them."""
-        return self._schedule.on_all_rows(self._filled)
 
     def _evaluate(self) -> None:
         """Compute alpha(w), its dual point and J(w) from w and its products."""
@@ -188,76 +164,74 @@ class NewtonRun(Run):
         # Until the point is known, alpha and the last point do not belong together.
         before, self._summed = self._summed, None
 
-        def alpha_in(first: int, last: int) -> int:
+        def alpha_in(first: int, last: int) -> tuple[int, NDArray[np.int64]]:
             part = slice(first, last)
-            return smoothed_alpha(
+            changes, n_free = smoothed_alpha(
                 problem.loss, self._products.values[part], problem.weights[part],
                 self._alpha_hat[part], sigma, problem.C, self._unclipped[part],
-                self._alpha[part], self._change[part],
+                self._alpha[part], self._change[part], self._rows[part],
             )  # fmt: skip
+            return changes, first + self._rows[first : first + n_free]
 
-        self._sum_up(before, sum(self._share(alpha_in)))
+        changes, free = zip(*self._share(alpha_in), strict=True)
+        self._free = free[0] if len(free) == 1 else np.concatenate(free)
+        self._sum_up(before, sum(changes))
         self._primal = self._products.primal_bound(self._team)
-        self._best.offer(self._primal.value, dual_bound(self._point)[0].value)
-        if too_rounded(self._primal.rounding, self._best):
+        self.best.offer(self._primal.value, dual_bound(self._point)[0].value)
+        if too_rounded(self._primal.rounding, self.best):
             self._products.compute(self._team)
             self._primal = self._products.primal_bound(self._team)
-        self._answer = self._off_the_margin()
-
-    def _off_the_margin(self) -> tuple[Vector, Bound]:
-        """The vector w and J(w), or those of a slightly longer w if its bound is lower."""
-        factor = lengthening(self._primal, self._best, self._target, self._products.slack)
-        if factor is None:
-            return self.w, self._primal
-        longer = self._products.copy()
-        longer.mix(factor, 0.0, self._along)
-        bound = longer.primal_bound(self._team)
-        return (longer.w, bound) if bound.high < self._primal.high else (self.w, self._primal)
+        self._answer = self.w, self._primal
+        target, slack = self._options.target, self._products.slack
+        factor = lengthening(self._primal, self.best, target, slack)
+        if factor is not None:
+            longer = self._products.copy()
+            longer.mix(factor, 0.0, self._along)
+            bound = longer.primal_bound(self._team)
+            if bound.high < self._primal.high:
+                self._answer = longer.w, bound
 
     def _sum_up(self, before: DualPoint | None, changes: int) -> None:
         """Compute the dual point of alpha and the gradient.
 
         The point is updated from the one ``before`` if alpha changed on few rows.
         """
-        problem = self._problem
+        problem, keep_alpha = self._problem, self._options.keep_alpha
         if problem.free_intercept:
             sums = class_sums(problem, self._alpha, self._team)
-            self._gradient = gradient_at(problem, self.w, sums.w)
             balanced = balancing(problem, self._alpha)
-            self._point = sums.point("multipliers", balanced if self._keep_alpha else None)
+            self._point = sums.point("multipliers", balanced if keep_alpha else None)
+            self._gradient = gradient_at(problem, self.w, sums.w)
             return
-        if (
-            before is None
-            or changes > _FEW_CHANGES * problem.m
-            or too_rounded(before.w_rounding * length(before.w), self._best)
-        ):
-            point = dual_point(problem, self._alpha, "multipliers", self._team)
-        else:
+        few = changes <= _FEW_CHANGES * problem.m
+        if before and few and not too_rounded(before.w_rounding * length(before.w), self.best):
             point = moved_point(problem, before, self._change, self._alpha, self._team)
+        else:
+            point = dual_point(problem, self._alpha, "multipliers", self._team)
         self._summed = point
         # The next step overwrites alpha, so the point returns a copy.
-        self._point = replace(point, alpha=self._alpha.copy if self._keep_alpha else None)
+        self._point = replace(point, alpha=self._alpha.copy if keep_alpha else None)
         self._gradient = self.w - point.w
 
     def epoch(self) -> Epoch:
         """Make one Newton step, on a new smooth problem if the last one is solved."""
-        problem = self._problem
+        problem, team = self._problem, self._team
         self._steps += 1
         self._complete = False
         self._between = None
         square = squared_gradient(problem, self.w, self._gradient)
-        move = self._schedule.judge(square, self._best, filled=self._filled)
+        move = self._schedule.judge(square, self.best, filled=self._filled)
         if move is not Move.STEP:
             self._begin_problem(move)
-        free = self._free_support_vectors()
+        free, w, gradient = self._free, self.w, self._gradient
         weights = response_slope(problem.loss, self.sigma, problem.C) * problem.weights[free]
-        if self._space is not None:
-            direction = self._space.direction(free, weights, self.w, self._gradient)
+        if problem.n_rows < problem.dimension:
+            direction = direction_from_rows(problem, free, weights, w, gradient, team)
         else:
-            G = gram(problem, free, weights, self._team)
-            direction = newton_direction(problem, G, self.w, self._gradient, self._team)
+            G = gram(problem, free, weights, team)
+            direction = newton_direction(problem, G, w, gradient, team)
         self._along.w = direction
-        self._along.compute(self._team)
+        self._along.compute(team)
         if problem.m < self._along.values.size:
             self._along.values[problem.signed_weights == 0.0] = 0.0
         step = self._step_along(direction)
@@ -275,10 +249,10 @@ class NewtonRun(Run):
     def _is_at_the_limit(self) -> bool:
         """Whether the gap is closed but for rounding, and does not shrink any more."""
         self._idle += 1
-        if self._best.gap < 0.5 * self._gap:
-            self._gap, self._idle = self._best.gap, 0
+        if self.best.gap < 0.5 * self._gap:
+            self._gap, self._idle = self.best.gap, 0
         rounding = self._answer[1].rounding + dual_bound(self._point)[0].rounding
-        closed = self._best.gap <= max(self._target * self._best.dual, rounding)
+        closed = self.best.gap <= max(self._options.target * self.best.dual, rounding)
         return closed and self._idle >= _MOST_IDLE
 
     def _begin_problem(self, move: Move) -> None:
@@ -287,27 +261,12 @@ class NewtonRun(Run):
             self._alpha_hat[:] = 0.0
         elif move is Move.MULTIPLIERS:
             self._alpha_hat[:] = self._alpha
-        dual = self._best.dual
+        dual = self.best.dual
         self._evaluate()
-        if self._best.dual > dual:
+        if self.best.dual > dual:
             # The next step may lead to a worse alpha.
             alpha = self._point.alpha
             self._between = replace(self._point, alpha=None if alpha is None else alpha().copy)
-
-    def _free_support_vectors(self) -> NDArray[np.int64]:
-        problem = self._problem
-
-        def find(first: int, last: int) -> NDArray[np.int64]:
-            part = slice(first, last)
-            found = self._rows[part]
-            n = free_support_vectors(
-                problem.loss, self._unclipped[part], problem.weights[part], problem.C, found
-            )
-            found[:n] += first
-            return found[:n]
-
-        parts = self._share(find)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _share(self, task: Callable[[int, int], Any]) -> list[Any]:
         """Share a task on rows among threads if there are many rows.
@@ -348,15 +307,13 @@ class NewtonRun(Run):
         """The point alpha(w), or the one from before the step if that is better."""
         if not self._complete:
             return None
-        if self._between is None:
-            return self._point
-        return max(self._between, self._point, key=lambda point: dual_bound(point)[0].low)
+        return max(self._between or self._point, self._point, key=lambda p: dual_bound(p)[0].low)
 
     def warm_start(self) -> Start | None:
         """The vector w with the slope of alpha, and alpha if it is kept."""
         if not self._complete:
             return None
-        alpha = self._alpha.copy() if self._keep_alpha else None
+        alpha = self._alpha.copy() if self._options.keep_alpha else None
         return Start(self.w.copy(), self._steps, alpha, self._schedule.sigma)
 
 
@@ -371,7 +328,7 @@ def beginning(
     w, schedule = np.zeros(problem.rows.dimension), Schedule(rules)
     run = run_on_sample(problem, options) if samples else None
     if run is not None:
-        w, schedule = run.w, run.schedule_for_all_rows()
+        w, schedule = run.w, run._schedule.on_all_rows(run._filled)
     alpha_hat = np.zeros(problem.n_rows)
     if schedule.smoothing:
         alpha_hat = smoothing_centre(problem.loss, problem.C, problem.weights)
@@ -385,13 +342,12 @@ def run_on_sample(problem: Problem, options: Options) -> NewtonRun | None:
         return None
     which = np.sort(options.rng.choice(problem.active, size, replace=False))
     weight_share = float(problem.weights[which].sum()) / problem.weight_sum
-    if not has_enough_weight(weight_share, size, problem.m):
-        return None
-    if problem.free_intercept and np.unique(problem.labels[which]).size < 2:
+    one_sided = problem.free_intercept and np.unique(problem.labels[which]).size < 2
+    if one_sided or not has_enough_weight(weight_share, size, problem.m):
         return None
     run = NewtonRun(problem.sample(which), replace(options, start=None, keep_alpha=False))
     for _ in range(SAMPLE_STEPS):
-        if run.relative_gap <= SAMPLE_GAP:
+        if run.best.relative_gap <= SAMPLE_GAP:
             break
         run.epoch()
     return run

@@ -43,6 +43,7 @@ from certsvm.certificates.dual import (
     RowSums,
     balanced_alpha,
     dual_bound,
+    sum_of_part,
 )
 from certsvm.certificates.primal import LossSums, losses_of, multiply, multiply_two
 from certsvm.certificates.rounding import Bound, product_error
@@ -58,26 +59,16 @@ from certsvm.solvers.second_order.directions import (
     gram,
     newton_direction,
     require_small_systems,
-    sum_of_rows,
-    symmetric_product,
 )
 from certsvm.solvers.second_order.intercept import gradient_at, squared_gradient
-from certsvm.solvers.second_order.line_search import STEPS, best_step
-from certsvm.solvers.second_order.schedule import (
-    FIRST_ROWS_GAP,
-    FIRST_ROWS_PER_COLUMN,
-    FIRST_ROWS_STEPS,
-    PARTS,
-    Move,
-    Schedule,
-    first_rows,
-    rules_for,
-)
-from certsvm.solvers.second_order.smoothing import (
-    clipped_sums,
-    free_support_vectors,
-    smoothed_alpha,
-)
+from certsvm.solvers.second_order.schedule import PARTS, Move, Schedule, rules_for
+from certsvm.solvers.second_order.smoothing import STEPS, best_step, clipped_sums, smoothed_alpha
+
+# The first rows are a sample: this share of the rows, within limits per column. With fewer rows per
+# column than the last number, it is not worthwhile.
+_FIRST_SHARE, _FEWEST_FIRST, _MOST_FIRST, _PER_COLUMN = 1 / 64, 100, 1000, 10
+# The run on these ends at this relative gap, or after so many steps.
+_FIRST_GAP, _FIRST_STEPS = 0.01, 60
 
 
 @dataclass(frozen=True)
@@ -125,21 +116,6 @@ class Reading:
     slopes: Vector | None
 
 
-@dataclass(frozen=True)
-class Line:
-    """The point of the next pass: where it starts, the direction and the step."""
-
-    begin: Vector
-    direction: Vector | None = None
-    step: float = 1.0
-    searched: bool = False
-
-    @property
-    def w(self) -> Vector:
-        """The point of the pass."""
-        return self.begin if self.direction is None else self.begin + self.step * self.direction
-
-
 class SmoothedNewtonRun(Run):
     """The smoothed method on one problem."""
 
@@ -147,21 +123,20 @@ class SmoothedNewtonRun(Run):
     computes_primal = True
 
     def __init__(self, problem: SummableProblem, options: Options, *, samples: bool = True) -> None:
-        self._problem = problem
-        self._options = options
+        self._problem, self._options = problem, options
         self._rules = rules_for(problem.loss, PARTS)
         start = options.start
         sigma = start.smoothing if start is not None and options.resumed else None
         self._schedule = Schedule.warm(self._rules, sigma, smoothing=True, same=options.resumed)
         self._best = BestValues()
         self._passes = 0
-        # The point that steps start from, and that of the next pass.
+        # The point that steps start from; that of the next pass, and the step that leads there.
         self._w = options.first_w(problem)
-        self._line: Line | None = None
         self._latest: Reading | None = None
-        if samples and options.start is None and not isinstance(problem, Problem):
+        if samples and start is None and not isinstance(problem, Problem):
             self._begin_on_first_rows()
         self._solved_w = self._w
+        self._next: tuple[Vector, Vector | None] = self._w, None
 
     @property
     def sigma(self) -> float:
@@ -170,22 +145,24 @@ class SmoothedNewtonRun(Run):
 
     def _begin_on_first_rows(self) -> None:
         problem = self._problem
-        part = problem.some_rows(first_rows(problem.n_rows, problem.dimension))
+        d = problem.dimension
+        n_first = min(max(int(_FIRST_SHARE * problem.n_rows), _FEWEST_FIRST * d), _MOST_FIRST * d)
+        part = problem.some_rows(n_first)
         weight = float(part.weights.sum())
-        if weight == 0.0 or part.active.size < FIRST_ROWS_PER_COLUMN * problem.dimension:
+        # Rows of one side only say nothing of a free intercept.
+        one_sided = problem.free_intercept and abs(part.labels.sum()) == part.active.size
+        few = part.active.size < _PER_COLUMN * d
+        if weight == 0.0 or few or one_sided:
             return
         labels = np.where(part.signed_weights < 0.0, -1.0, 1.0)
-        if problem.free_intercept and abs(part.labels.sum()) == part.active.size:
-            # Rows of one side only say nothing of a free intercept.
-            return
         sample = Problem(
             part.rows, labels, C=problem.C * problem.weight_sum / weight, weights=part.weights,
             loss=problem.loss, penalize_intercept=not problem.free_intercept,
         )  # fmt: skip
         run = SmoothedNewtonRun(sample, replace(self._options, keep_alpha=False))
-        for _ in range(FIRST_ROWS_STEPS):
+        for _ in range(_FIRST_STEPS):
             run.epoch()
-            if run._best.relative_gap <= FIRST_ROWS_GAP:
+            if run._best.relative_gap <= _FIRST_GAP:
                 break
         self._w = run._w
         self._schedule = Schedule(
@@ -195,15 +172,15 @@ class SmoothedNewtonRun(Run):
     def epoch(self) -> Epoch:
         """Make one pass, at the point chosen after the last one."""
         self._latest = None
-        line = self._line or Line(self._w)
-        reading = read(self._problem, line, self.sigma, self._options)
+        w, along = self._next
+        reading = read(self._problem, w, along, self.sigma, self._options)
         self._passes += 1
         self._best.offer(reading.primal.value, dual_bound(reading.point)[0].value)
         step = None if reading.slopes is None else best_step(reading.slopes)
-        if step is None:
+        if along is None or step is None:
             self._take(reading)
         else:
-            self._line = replace(line, step=step, searched=True)
+            self._next = w + (step - 1.0) * along, None
         self._latest = reading
         return Epoch(
             epochs=self._passes,
@@ -214,31 +191,28 @@ class SmoothedNewtonRun(Run):
 
     def _take(self, reading: Reading) -> None:
         """Choose the next step from this point, on the same smooth problem or the next."""
-        self._w = reading.w
+        problem, sigma = self._problem, self.sigma
+        w, G, gradient = reading.w, reading.sums.gram, reading.gradient
         self._schedule.steps += 1
-        sigma = self.sigma
-        move = self._schedule.judge(
-            squared_gradient(self._problem, reading.w, reading.gradient), self._best
-        )
-        if move is Move.STEP:
-            self._line = Line(
-                reading.w, self._direction(reading.sums.gram, reading.w, reading.gradient)
-            )
-        elif move is Move.STEEPER:
-            self._solved_w = reading.w
-            G, gradient = steeper_problem(reading, sigma, self.sigma)
-            self._line = Line(reading.w, self._direction(G, reading.w, gradient))
-        else:
-            self._line = None
-            if move is Move.BACK:
-                self._w = self._solved_w
-            elif self._best.primal > self._problem.C * self._problem.weight_sum:
-                # The w from the sample is worse than zero.
-                self._w = np.zeros(self._problem.dimension)
-
-    def _direction(self, G: NDArray[np.float64], w: Vector, gradient: Vector) -> Vector:
-        """Newton's direction; ``G`` is overwritten."""
-        return newton_direction(self._problem, G, w, gradient, self._options.team)
+        move = self._schedule.judge(squared_gradient(problem, w, gradient), self._best)
+        if move in (Move.STEP, Move.STEEPER):
+            self._w = w
+            if move is Move.STEEPER:
+                self._solved_w = w
+                # The gradient and the matrix for the larger sigma, if the same rows stay free.
+                growth = self.sigma / sigma
+                gradient = gradient - (growth - 1.0) * reading.sums.pull
+                G *= growth
+            direction = newton_direction(problem, G, w, gradient, self._options.team)
+            self._next = w + direction, direction
+            return
+        if move is Move.BACK:
+            w = self._solved_w
+        elif self._best.primal > problem.C * problem.weight_sum:
+            # The w from the sample is worse than zero.
+            w = np.zeros(problem.dimension)
+        self._w = w
+        self._next = w, None
 
     def candidates(self) -> Iterator[Vector]:
         """The point of the last pass."""
@@ -254,17 +228,6 @@ class SmoothedNewtonRun(Run):
         return None if self._latest is None else self._latest.point
 
 
-def steeper_problem(
-    reading: Reading, sigma: float, steeper: float
-) -> tuple[NDArray[np.float64], Vector]:
-    """The Gram matrix and the gradient for a larger sigma, if the same rows stay free."""
-    growth = steeper / sigma
-    sums = reading.sums
-    pull = symmetric_product(sums.gram, reading.w)
-    gradient = reading.gradient - (growth - 1.0) * (sigma * sums.free_sum - pull)
-    return growth * sums.gram, gradient
-
-
 @dataclass
 class ReadingSums:
     """Sums over the rows of a part; those of several parts are added."""
@@ -272,9 +235,11 @@ class ReadingSums:
     losses: LossSums
     rows: RowSums | ClassSums
     gram: NDArray[np.float64]
-    free_sum: Vector
+    pull: Vector
+    """sum_k (alpha_k - alpha_hat_k) y_k over the free support vectors."""
     free: int
-    slopes: Vector
+    falls: Vector
+    """The sums of alpha times the products with the step, at each of ``STEPS``."""
 
     def __iadd__(self, other: ReadingSums) -> ReadingSums:
         for field in fields(self):
@@ -285,14 +250,17 @@ class ReadingSums:
         return self
 
 
-def read(problem: SummableProblem, line: Line, sigma: float, options: Options) -> Reading:
-    """Make one pass: J, L, the gradient and the Hessian at w, and the slopes on the line."""
-    w, team = line.w, options.team
-    along = None if line.searched else line.direction
+def read(
+    problem: SummableProblem, w: Vector, along: Vector | None, sigma: float, options: Options
+) -> Reading:
+    """Make one pass: J, L, the gradient and the Hessian at w.
+
+    Given the step ``along`` that led to w, also the slopes on its line, at ``STEPS`` of it.
+    """
+    team = options.team
     sums: ReadingSums = problem.total(
-        read_part, w, along, STEPS - line.step, sigma, problem.loss, problem.C,
-        problem.free_intercept, team=team,
-    )  # fmt: skip
+        read_part, w, along, sigma, problem.loss, problem.C, problem.free_intercept, team=team
+    )
 
     def all_alpha(*factors: float) -> Vector:
         return alpha_of(problem, Response(w, sigma), team, *factors)
@@ -302,8 +270,8 @@ def read(problem: SummableProblem, line: Line, sigma: float, options: Options) -
     gradient = gradient_at(problem, w, sums.rows.w)
     slopes = None
     if along is not None:
-        begin, direction = problem.regularised(line.begin), problem.regularised(along)
-        slopes = inner(begin, direction) + STEPS * inner(direction, direction) + sums.slopes
+        begin, direction = problem.regularised(w - along), problem.regularised(along)
+        slopes = inner(begin, direction) + STEPS * inner(direction, direction) - sums.falls
     primal = sums.losses.primal(
         problem.C, w, product_error(w), free_intercept=problem.free_intercept
     )
@@ -311,82 +279,62 @@ def read(problem: SummableProblem, line: Line, sigma: float, options: Options) -
 
 
 def read_part(
-    part: Part, team: Team, w: Vector, along: Vector | None, steps: Vector, sigma: float,
-    loss: Loss, C: float, free_intercept: bool,
+    part: Part, team: Team, w: Vector, along: Vector | None, sigma: float, loss: Loss, C: float,
+    free_intercept: bool,
 ) -> ReadingSums:  # fmt: skip
-    """The sums of a part; the slopes are those of its losses at w + ``steps`` times ``along``."""
-    products = np.empty(part.rows.n_rows)
+    """The sums of a part."""
+    products, products_along = np.empty((2, part.rows.n_rows))
     if along is None:
         multiply(part, w, products, team)
     else:
-        products_along = np.empty(part.rows.n_rows)
         multiply_two(part, w, along, products, products_along, team)
-    losses = losses_of(part, team, loss, products, product_error(w))
     unclipped, alpha, free = alpha_and_free(part, products, sigma, loss, C)
-    rows = (ClassSums if free_intercept else RowSums).of(part, alpha, loss, C, team)
-    G = gram(part, free, response_slope(loss, sigma, C) * part.weights[free], team)
-    free_sum = sum_of_rows(part, free, team)
-    slopes = np.zeros(steps.size)
+    above = np.zeros(products.size)
+    above[free] = alpha[free] - smoothing_centre(loss, C, part.weights[free])
+    falls = np.zeros(STEPS.size)
     if along is not None:
-        clipped_sums(loss, unclipped, part.weights, sigma, C, products_along, steps, slopes)
-        slopes *= -1.0
-    return ReadingSums(losses, rows, G, free_sum, free.size, slopes)
+        weights, steps = part.weights, STEPS - 1.0
+        clipped_sums(loss, unclipped, weights, sigma, C, products_along, steps, falls)
+    return ReadingSums(
+        losses_of(part, team, loss, products, product_error(w)),
+        (ClassSums if free_intercept else RowSums).of(part, alpha, loss, C, team),
+        gram(part, free, response_slope(loss, sigma, C) * part.weights[free], team),
+        sum_of_part(part, above, team)[0],
+        free.size,
+        falls,
+    )
 
 
 def alpha_and_free(
     part: Part, products: Vector, sigma: float, loss: Loss, C: float
 ) -> tuple[Vector, Vector, NDArray[np.int64]]:
     """The alpha of a part's rows, before and after clipping, and the free support vectors."""
-    n = products.size
+    n, centre = products.size, smoothing_centre(loss, C, part.weights)
     unclipped, rows, (alpha, change) = np.empty(n), np.empty(n, dtype=np.int64), np.zeros((2, n))
-    centre = smoothing_centre(loss, C, part.weights)
-    smoothed_alpha(loss, products, part.weights, centre, sigma, C, unclipped, alpha, change)
-    n_free = free_support_vectors(loss, unclipped, part.weights, C, rows)
+    n_free = smoothed_alpha(
+        loss, products, part.weights, centre, sigma, C, unclipped, alpha, change, rows
+    )[1]
     return unclipped, alpha, rows[:n_free]
 
 
-def alpha_of(
-    problem: SummableProblem,
-    response: Response,
-    team: Team,
-    positive: float = 1.0,
-    negative: float = 1.0,
-) -> Vector:
+def alpha_of(problem: SummableProblem, response: Response, team: Team, *factors: float) -> Vector:
     """The alpha of a response, times a factor for each label: one pass, and a number per row."""
-    return np.concatenate(
-        problem.of_each(
-            _alpha_of_part, response, problem.loss, problem.C, positive, negative, team=team
-        )
-    )
+    loss, C = problem.loss, problem.C
+    parts = problem.of_each(_alpha_of_part, response, loss, C, *factors, team=team)
+    return np.concatenate(parts)
+
+
+def _alpha_of_part(
+    part: Part, team: Team, response: Response, loss: Loss, C: float, *factors: float
+) -> Vector:
+    products = np.empty(part.rows.n_rows)
+    multiply(part, response.w, products, team)
+    alpha = alpha_and_free(part, products, response.sigma, loss, C)[1]
+    return balanced_alpha(part, alpha, *factors) if factors else alpha
 
 
 def point_of_response(
     problem: SummableProblem, response: Response, source: str, options: Options
 ) -> DualPoint:
     """The dual point of a response, in one pass."""
-    team = options.team
-    sums: RowSums | ClassSums = problem.total(
-        _sums_of_response, response, problem.loss, problem.C, problem.free_intercept, team=team
-    )
-
-    def all_alpha(*factors: float) -> Vector:
-        return alpha_of(problem, response, team, *factors)
-
-    return sums.point(source, all_alpha if options.keep_alpha else None, response)
-
-
-def _sums_of_response(
-    part: Part, team: Team, response: Response, loss: Loss, C: float, free_intercept: bool
-) -> RowSums | ClassSums:
-    alpha = _alpha_of_part(part, team, response, loss, C, 1.0, 1.0)
-    return (ClassSums if free_intercept else RowSums).of(part, alpha, loss, C, team)
-
-
-def _alpha_of_part(
-    part: Part, team: Team, response: Response, loss: Loss, C: float, positive: float,
-    negative: float,
-) -> Vector:  # fmt: skip
-    products = np.empty(part.rows.n_rows)
-    multiply(part, response.w, products, team)
-    alpha = alpha_and_free(part, products, response.sigma, loss, C)[1]
-    return balanced_alpha(part, alpha, positive, negative)
+    return replace(read(problem, response.w, None, response.sigma, options).point, source=source)

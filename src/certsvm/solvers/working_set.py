@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,13 +110,6 @@ class WorkingSet(Solver):
         return WorkingSetRun(self, problem, options)
 
 
-class Visits(NamedTuple):
-    """The number of visits to rows so far, and the estimate of the gap after them."""
-
-    visited: int
-    estimate: float
-
-
 class WorkingSetRun(DualCoordinateRun):
     """Dual coordinate descent on working sets, on one problem."""
 
@@ -132,42 +125,42 @@ class WorkingSetRun(DualCoordinateRun):
         self._active = problem.active.copy()
         self._order = order or Order(problem, self._rng, shuffled=solver.shuffled)
         self._least_work = (problem.n_rows + problem.dimension) // _ADDITIONS_PER_VISIT
-        self._products: Products | None = None
         self._best: Products | None = None
         self._best_bound = Bound(math.inf, 0.0)
         # The estimate of the gap at the last evaluation, and its ratio to the gap found there.
-        self._last_estimate = math.inf
-        self._overestimate = 2.0
-        self._work = 0
-        # The sum of w over the sweeps since the last evaluation.
+        self._last_estimate, self._overestimate = math.inf, 2.0
+        # The visits to rows since then, and the sum of w over the sweeps since then.
+        self._work, self._n_summed = 0, 0
         self._w_sum: Vector | None = None
-        self._n_summed = 0
-        self._visits: list[Visits] = []
+        # The number of visits until the end of each pass, and the estimate of the gap there.
+        self._trail: list[tuple[int, float]] = []
         self._computed = False
 
     def epoch(self) -> Epoch:
         """Sweep until as many visits are made as there are rows, or until an evaluation is due."""
         self._passes += 1
         self._complete = self._computed = False
-        updates, work = 0, 0
-        estimate = math.inf
-        while work < self._problem.m:
+        problem, updates, work, estimate = self._problem, 0, 0, math.inf
+        while work < problem.m:
             # However few rows it visits, a sweep computes sums over all rows and columns.
             visited = max(self._active.size, self._least_work)
             estimate, sweep_updates = self._sweep()
             updates += sweep_updates
             work += visited
             self._work += visited
-            if self._sweeps == 1 and self._problem.m >= _ROWS_PER_COLUMN * self._problem.dimension:
-                estimate = self._screen()
+            if self._sweeps == 1 and problem.m >= _ROWS_PER_COLUMN * problem.dimension:
+                # A second sweep over all rows would take several times as long as a selection.
+                self._best = Products(problem, self._w.copy(), self._team)
+                estimate = self._select(self._best, _FAR * self._solver.shrink_margin)
+                self._last_estimate = estimate / _LEAST_FALL
                 break
             if self._is_due(estimate):
                 self._evaluate(estimate)
                 break
-        self._visits.append(Visits(self.visited + work, estimate))
+        self._trail.append((self.visited + work, estimate))
         self._complete = True
         # If the intercept is free, the dual point takes a pass: it can wait for an evaluation.
-        waits = self._problem.free_intercept and not self._computed
+        waits = problem.free_intercept and not self._computed
         return Epoch(
             epochs=self._passes,
             updates=updates,
@@ -178,12 +171,7 @@ class WorkingSetRun(DualCoordinateRun):
     @property
     def visited(self) -> int:
         """The work so far, as a number of visits to rows."""
-        return self._visits[-1].visited if self._visits else 0
-
-    @property
-    def in_order(self) -> bool:
-        """Whether rows are read in memory order, or from a cache."""
-        return self._order.in_order
+        return self._trail[-1][0] if self._trail else 0
 
     @property
     def alpha(self) -> Vector:
@@ -202,19 +190,15 @@ class WorkingSetRun(DualCoordinateRun):
 
         The rate tends to decrease, so this is optimistic.
         """
-        now, estimate = self._visits[-1]
+        now, estimate = self._trail[-1]
         enough = self._estimate_at_target
         if estimate <= enough:
             return 0.0
         # The recent rate is that of the last half of the work. The first estimate means nothing.
-        earlier = [
-            visits
-            for visits in self._visits[1:-1]
-            if visits.visited <= max(0.5 * now, self._visits[1].visited)
-        ]
-        if not (earlier and earlier[-1].estimate > estimate and enough > 0.0):
+        half = max(0.5 * now, self._trail[1][0])
+        then, before = next((e for e in self._trail[-2:0:-1] if e[0] <= half), (0, 0.0))
+        if not (before > estimate and enough > 0.0):
             return math.inf
-        then, before = earlier[-1]
         return math.log(estimate / enough) * (now - then) / math.log(before / estimate)
 
     @property
@@ -256,16 +240,12 @@ class WorkingSetRun(DualCoordinateRun):
         problem, w = self._problem, self._w
         if self._w_sum is not None and self._n_summed >= _LEAST_AVERAGED:
             w = self._w_sum / self._n_summed
-        if self._products is None:
-            self._products = Products(problem, w, self._team)
-        else:
-            self._products.w = w
-            self._products.compute(self._team)
+        products = Products(problem, w, self._team)
         if self._best is None:
-            self._best = self._products.copy()
-        a, b = best_combination(problem, self._best, self._products)
+            self._best = products.copy()
+        a, b = best_combination(problem, self._best, products)
         if (a, b) != (1.0, 0.0):
-            self._best.mix(a, b, self._products)
+            self._best.mix(a, b, products)
         self._best_bound = self._best.primal_bound(self._team)
         gap = max(self._best_bound.value - self._dual_value, 0.0)
         self._last_estimate = estimate
@@ -277,19 +257,9 @@ class WorkingSetRun(DualCoordinateRun):
             self._best_bound = self._best.primal_bound(self._team)
         if self._rounding * math.sqrt(inner(self._w, self._w)) > _ROUNDING * gap:
             self._compute_w()
-        self._select(self._products, 0.5 * self._solver.shrink_margin)
+        self._select(products, 0.5 * self._solver.shrink_margin)
         self._w_sum, self._n_summed = np.zeros(problem.dimension), 0
         self._computed = True
-
-    def _screen(self) -> float:
-        """Select the working set after the first sweep, which kept all rows; return the gap.
-
-        A second sweep over all rows would take several times as long.
-        """
-        self._best = Products(self._problem, self._w.copy(), self._team)
-        gap = self._select(self._best, _FAR * self._solver.shrink_margin)
-        self._last_estimate = gap / _LEAST_FALL
-        return gap
 
     def _select(self, products: Products, shrink_margin: float) -> float:
         """Select the working set by the products with w; return the gap between w and alpha."""
@@ -310,12 +280,6 @@ class WorkingSetRun(DualCoordinateRun):
 
 
 @kernel
-def is_settled(alpha: float, G: float, box: float, shrink_margin: float) -> bool:
-    """Whether alpha is at an end of its box, and the gradient firmly keeps it there."""
-    return (alpha <= 0.0 and shrink_margin < G) or (alpha >= box and shrink_margin < -G)
-
-
-@kernel
 def active_rows(
     loss: Loss, products: Vector, weights: Vector, C: float, shrink_margin: float,
     rows: NDArray[np.int64], alpha: Vector, out: NDArray[np.int64],
@@ -330,7 +294,10 @@ def active_rows(
         k = rows[i]
         G = dual_gradient(loss, products[k], alpha[k], C, weights[k])
         out[n] = k
-        n += 0 if is_settled(alpha[k], G, box_end(loss, C, weights[k]), shrink_margin) else 1
+        # At an end of its box, where the gradient firmly keeps it.
+        low = alpha[k] <= 0.0 and shrink_margin < G
+        high = alpha[k] >= box_end(loss, C, weights[k]) and shrink_margin < -G
+        n += 0 if low or high else 1
         gap += C * weights[k] * loss_value(loss, products[k]) + (
             alpha[k] * (products[k] - 1.0) + dual_penalty(loss, alpha[k], C, weights[k])
         )

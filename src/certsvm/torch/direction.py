@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from certsvm.problem.rows import Vector
-from certsvm.solvers.second_order.line_search import STEPS
+from certsvm.solvers.second_order.smoothing import STEPS
 from certsvm.torch.problems import TensorProblem
 from certsvm.torch.rows import GATHERED
 

@@ -55,14 +55,12 @@ from certsvm.kernels.losses import LOSS_TYPES
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require
-from certsvm.solvers.second_order.accuracy import lengthening, too_rounded
 from certsvm.solvers.second_order.directions import require_small_systems
 from certsvm.solvers.second_order.intercept import (
     gradient_at,
     intercept_ridge,
     squared_gradient,
 )
-from certsvm.solvers.second_order.line_search import STEPS, best_step
 from certsvm.solvers.second_order.schedule import (
     SAMPLE_GAP,
     SAMPLE_STEPS,
@@ -70,9 +68,12 @@ from certsvm.solvers.second_order.schedule import (
     Move,
     Schedule,
     has_enough_weight,
+    lengthening,
     rules_for,
     sample_size,
+    too_rounded,
 )
+from certsvm.solvers.second_order.smoothing import STEPS, best_step
 from certsvm.torch import kernels
 from certsvm.torch.direction import Directions
 from certsvm.torch.lockstep import Lockstep, Products, Sums, Task

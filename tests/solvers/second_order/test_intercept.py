@@ -11,7 +11,6 @@ from certsvm.solvers.second_order.intercept import (
     cost_of_balance,
     gradient_at,
     intercept_ridge,
-    squared_gradient,
 )
 
 both_losses = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
@@ -45,21 +44,6 @@ def test_the_gradient_is_that_of_the_objective(penalize_intercept: bool, squared
         step = 1e-6 * np.eye(4)[j]
         ends = [smooth_value(problem, w + sign * step, squared=squared)[0] for sign in (1, -1)]
         assert gradient[j] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-5, abs=1e-7)
-
-
-def test_a_penalised_intercept_is_an_entry_like_others() -> None:
-    problem = some_problem(penalize_intercept=True)
-    w, gradient = np.ones(4), np.array([1.0, 2.0, 0.0, 3.0])
-    assert squared_gradient(problem, w, gradient) == 14.0
-    assert intercept_ridge(problem, w, gradient) == 1.0
-
-
-def test_imbalance_counts_as_a_loss_of_the_dual_value() -> None:
-    problem = some_problem()
-    w, gradient = np.array([0.0, 0.0, 0.0, 2.0]), np.array([1.0, 2.0, 0.0, -3.0])
-    # The sums differ by 3 / 2, and the intercept is 4.
-    assert cost_of_balance(problem, w, -3.0) == 1.5 * (1.0 + 4.0)
-    assert squared_gradient(problem, w, gradient) == 5.0 + 2.0 * 7.5
 
 
 @both_losses

@@ -9,10 +9,7 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.kernels.losses import LOSSES, Loss, box_end
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import Newton
-from certsvm.solvers.second_order import small
-from certsvm.solvers.second_order.small import signed_rows, solved_start
-from certsvm.training.loop import train
+from certsvm.solvers.second_order.small import solved_start
 
 
 def data(rows: int = 120, columns: int = 6) -> tuple[np.ndarray, np.ndarray]:
@@ -51,26 +48,6 @@ def test_separable_classes(loss: Loss) -> None:
 
 
 @both_losses
-def test_the_start_is_where_newton_ends(loss: Loss) -> None:
-    X, labels = data()
-    problem = Problem(Rows(X, intercept_scaling=1.0), labels, C=0.5, loss=loss)
-    start = solved_start(problem)
-    assert start is not None
-    result = train(problem, Newton(), tol=1e-10, seed=0)
-    np.testing.assert_allclose(start.w, result.w, atol=1e-4)
-    assert primal_bound(problem, start.w).value == pytest.approx(
-        result.certificate.primal, rel=1e-9
-    )
-
-
-def test_a_free_intercept_is_left_to_others() -> None:
-    X, labels = data()
-    rows = Rows(X, intercept_scaling=1.0)
-    assert small.solves(Problem(rows, labels))
-    assert not small.solves(Problem(rows, labels, penalize_intercept=False))
-
-
-@both_losses
 def test_weights_count_and_rows_of_weight_zero_do_not(loss: Loss) -> None:
     X, labels = data()
     weights = np.random.default_rng(2).integers(0, 3, labels.size).astype(float)
@@ -90,13 +67,8 @@ def test_sparse_rows_and_single_precision() -> None:
     X = X.astype(np.float32)
     X[np.abs(X) < 0.5] = 0.0
     dense, sparse = Rows(X, intercept_scaling=1.5), Rows(sp.csr_matrix(X), intercept_scaling=1.5)
-    Y = signed_rows(dense, labels)
-    np.testing.assert_array_equal(Y, signed_rows(sparse, labels))
-    np.testing.assert_allclose(Y, labels[:, None] * np.column_stack([X, np.full(120, 1.5)]))
+    one, other = (solved_start(Problem(rows, labels)) for rows in (dense, sparse))
+    assert one is not None
+    assert other is not None
+    np.testing.assert_array_equal(one.w, other.w)
     assert gap(Problem(sparse, labels)) < 1e-9
-
-
-def test_a_start_far_from_the_optimum_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small, "solve", lambda *arguments: (3, 1.0, 0.5))
-    X, labels = data()
-    assert solved_start(Problem(Rows(X), labels)) is None

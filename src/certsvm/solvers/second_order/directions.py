@@ -19,17 +19,18 @@ depend on the number of threads.
 
 from __future__ import annotations
 
+import operator
 import threading
 import weakref
 from collections.abc import Callable
-from functools import partial
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dposv, dpotrs
 
-from certsvm.kernels.cholesky import solve_small_system
 from certsvm.kernels.gram import scaled_rows, scaled_submatrix, sparse_gram, sparse_row_products
 from certsvm.kernels.objective import combination_of, products_of
 from certsvm.kernels.rows import CsrRows, Vector
@@ -42,8 +43,6 @@ from certsvm.problem.rows import Rows
 from certsvm.solvers.base import Solver, require
 from certsvm.solvers.second_order.intercept import intercept_ridge
 
-# Up to this size, calling LAPACK takes longer than the solution.
-_SMALL = 32
 # The size from which threads share the factorisation, and the size of their blocks.
 _LEAST_SHARED_SIZE, _BLOCK = 1000, 192
 # Fewer multiplications are not worth sharing among threads.
@@ -80,26 +79,6 @@ def newton_direction(
     solution = solve(G, gradient, team)
     # If rounding made the matrix indefinite: minus the gradient is always a direction of descent.
     return -gradient if solution is None else -solution
-
-
-@single_threaded_blas()
-def symmetric_product(G: NDArray[np.float64], v: Vector) -> Vector:
-    """G v for a symmetric matrix, given its lower triangle."""
-    product: Vector = np.tril(G) @ v + np.tril(G, -1).T @ v
-    return product
-
-
-def sum_of_rows(part: Part, which: NDArray[np.int64], team: Team) -> Vector:
-    """sum_k s_k y_k over the rows ``which``."""
-    rows, weights = part.rows, part.signed_weights[which]
-
-    def add_up(first: int, last: int) -> Vector:
-        out = np.zeros(rows.dimension)
-        combination_of(rows.arrays, which, weights, first, last, out)
-        return out
-
-    total: Vector = np.sum(_share(team, add_up, which.size, _work(rows, which.size)), axis=0)
-    return total
 
 
 def _work(rows: Rows, n_rows: int) -> int:
@@ -154,112 +133,93 @@ def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> N
 
     if not _is_shared(which.size, per_row, d, team.n_jobs):
         return gram_of(0, which.size)
-    parts = team.share(gram_of, which.size)
-    total: NDArray[np.float64] = parts[0]
-    for other in parts[1:]:
-        total += other
+    total: NDArray[np.float64] = reduce(operator.iadd, team.share(gram_of, which.size))
     return total
 
 
-class RowSpace:
-    """The space of the rows, if there are fewer than columns."""
+def direction_from_rows(
+    problem: Problem, free: NDArray[np.int64], weights: Vector, w: Vector, gradient: Vector,
+    team: Team,
+) -> Vector:  # fmt: skip
+    """-(I + sum_k weights_k y_k y_k')^-1 gradient, over the ``free`` rows, which ascend.
 
-    def __init__(self, problem: Problem, team: Team) -> None:
-        self._problem = problem
-        self._team = team
-        self._room = np.empty(0)
-        # The share of the intercept in the products of rows.
-        self._offset = problem.intercept_scaling**2 if problem.free_intercept else 0.0
+    The system is one of the space of the rows. If the intercept is free, K = Y Y' and g leave it
+    out. With M = I + D^1/2 K D^1/2 and M t = D^1/2 1, its step is
 
-    def direction(
-        self, free: NDArray[np.int64], weights: Vector, w: Vector, gradient: Vector
-    ) -> Vector:
-        """-(I + sum_k weights_k y_k y_k')^-1 gradient, over the ``free`` rows, which ascend.
+        (rho t.D^1/2 Y g - g_b) / (ridge + rho^2 t.D^1/2 1),
 
-        If the intercept is free, K = Y Y' and g leave it out. With M = I + D^1/2 K D^1/2 and
-        M t = D^1/2 1, its step is
+    and z in the step of the coefficients becomes z - rho t times that. (Elimination of the
+    intercept from the columns' system would subtract large numbers that are almost equal.)
+    """
+    rows, rho = problem.rows, problem.intercept_scaling
+    scales = np.sqrt(weights) * np.sign(problem.signed_weights[free])
+    products, g = np.empty(free.size), gradient
+    if problem.free_intercept:
+        g = np.append(gradient[:-1], 0.0)
 
-            (rho t.D^1/2 Y g - g_b) / (ridge + rho^2 t.D^1/2 1),
+    def multiply(first: int, last: int) -> None:
+        products_of(rows.arrays, free, g, first, last, products)
 
-        and z in the step of the coefficients becomes z - rho t times that. (Elimination of the
-        intercept from the columns' system would subtract large numbers that are almost equal.)
-        """
-        problem, rows, rho = self._problem, self._problem.rows, self._problem.intercept_scaling
-        scales = np.sqrt(weights) * np.sign(problem.signed_weights[free])
-        products, g = np.empty(free.size), gradient
-        if problem.free_intercept:
-            g = np.append(gradient[:-1], 0.0)
+    def combine(first: int, last: int) -> Vector:
+        out = np.zeros(rows.dimension)
+        combination_of(rows.arrays, free, steps, first, last, out)
+        return out
 
-        def multiply(first: int, last: int) -> None:
-            products_of(rows.arrays, free, g, first, last, products)
-
-        def combine(first: int, last: int) -> Vector:
-            out = np.zeros(rows.dimension)
-            combination_of(rows.arrays, free, steps, first, last, out)
-            return out
-
-        work = _work(rows, free.size)
-        _share(self._team, multiply, free.size, work)
-        b = scales * products
-        z = self._solve(free, scales, np.column_stack([b, scales]) if problem.free_intercept else b)
-        if z is None:
-            return -gradient
-        intercept = 0.0
-        if problem.free_intercept:
-            z, t = np.ascontiguousarray(z.T)
-            ridge = intercept_ridge(problem, w, gradient)
-            intercept = rho * inner(t, b) - float(gradient[-1])
-            intercept /= ridge + rho * rho * inner(t, scales)
-            z -= rho * intercept * t
-        steps = scales * z
-        sums = _share(self._team, combine, free.size, work)
-        direction: Vector = sum(sums[1:], sums[0]) - g
-        if problem.free_intercept:
-            direction[-1] = intercept
-        return direction
-
-    def _solve(
-        self, free: NDArray[np.int64], scales: Vector, b: NDArray[np.float64]
-    ) -> NDArray[np.float64] | None:
-        """Solve (I + S K S) z = b; None if rounding makes the matrix far from definite."""
-        K, n = row_products(self._problem.rows, self._team), free.size
-        if self._room.size < n * n:
-            self._room = np.empty(n * n)
-        A, ridge = self._room[: n * n].reshape(n, n), 1.0
-
-        def fill(first: int, last: int) -> None:
-            scaled_submatrix(K, free, scales, self._offset, ridge, first, last, A)
-
-        for trial in range(_MOST_RIDGES + 1):
-            _share(self._team, fill, n, n * n)
-            z = solve(A, b, self._team)
-            if z is not None:
-                return z
-            largest = float((scales**2 * K.diagonal()[free]).max(initial=0.0))
-            ridge = 1.0 + _FIRST_RIDGE * n * largest * _RIDGE_FACTOR**trial
-        return None
+    work = _work(rows, free.size)
+    _share(team, multiply, free.size, work)
+    b = scales * products
+    both = np.column_stack([b, scales]) if problem.free_intercept else b
+    z = _solve_for_rows(problem, free, scales, both, team)
+    if z is None:
+        return -gradient
+    intercept = 0.0
+    if problem.free_intercept:
+        z, t = np.ascontiguousarray(z.T)
+        ridge = intercept_ridge(problem, w, gradient)
+        intercept = rho * inner(t, b) - float(gradient[-1])
+        intercept /= ridge + rho * rho * inner(t, scales)
+        z -= rho * intercept * t
+    steps = scales * z
+    sums = _share(team, combine, free.size, work)
+    direction: Vector = sum(sums[1:], sums[0]) - g
+    if problem.free_intercept:
+        direction[-1] = intercept
+    return direction
 
 
-class _Products:
-    """The products of some rows with each other, once they are known."""
+def _solve_for_rows(
+    problem: Problem, free: NDArray[np.int64], scales: Vector, b: NDArray[np.float64], team: Team
+) -> NDArray[np.float64] | None:
+    """Solve (I + S K S) z = b; None if rounding makes the matrix far from definite."""
+    K, n = row_products(problem.rows, team), free.size
+    # The share of the intercept in the products of rows.
+    offset = problem.intercept_scaling**2 if problem.free_intercept else 0.0
+    A, ridge = np.empty((n, n)), 1.0
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.products: NDArray[np.float64] | None = None
+    def fill(first: int, last: int) -> None:
+        scaled_submatrix(K, free, scales, offset, ridge, first, last, A)
+
+    for trial in range(_MOST_RIDGES + 1):
+        _share(team, fill, n, n * n)
+        z = solve(A, b, team)
+        if z is not None:
+            return z
+        largest = float((scales**2 * K.diagonal()[free]).max(initial=0.0))
+        ridge = 1.0 + _FIRST_RIDGE * n * largest * _RIDGE_FACTOR**trial
+    return None
 
 
-_ENTRIES: weakref.WeakKeyDictionary[Rows, _Products] = weakref.WeakKeyDictionary()
-_ENTRIES_LOCK = threading.Lock()
+_PRODUCTS: weakref.WeakKeyDictionary[Rows, NDArray[np.float64]] = weakref.WeakKeyDictionary()
+_PRODUCTS_LOCK = threading.Lock()
 
 
 def row_products(rows: Rows, team: Team) -> NDArray[np.float64]:
     """The lower triangle of x_i.x_k, computed once and kept as long as the rows."""
-    with _ENTRIES_LOCK:
-        entry = _ENTRIES.setdefault(rows, _Products())
-    with entry.lock:
-        if entry.products is None:
-            entry.products = _multiply_rows(rows, team)
-        return entry.products
+    # Runs of several classes need the same products at the same time.
+    with _PRODUCTS_LOCK:
+        if rows not in _PRODUCTS:
+            _PRODUCTS[rows] = _multiply_rows(rows, team)
+        return _PRODUCTS[rows]
 
 
 def _multiply_rows(rows: Rows, team: Team) -> NDArray[np.float64]:
@@ -309,44 +269,49 @@ def solve(
     >>> solve(np.array([[4.0, 0.0], [2.0, 5.0]]), np.array([8.0, 12.0]))
     array([1., 2.])
     """
-    if b.ndim == 1 and len(b) <= _SMALL:
-        x = b.copy()
-        return x if solve_small_system(A, x) else None
+    if len(b) == 0:
+        return b
+    shared = team.n_jobs > 1 and len(b) >= _LEAST_SHARED_SIZE
+    if shared and not _factorise(A, team):
+        return None
     with single_threaded_blas():
-        try:
-            if team.n_jobs == 1 or len(b) < _LEAST_SHARED_SIZE:
-                # The transpose is in LAPACK's order, so that no copy is made.
-                scipy.linalg.cho_factor(A.T, overwrite_a=True, check_finite=False)
-            else:
-                _factorise(A, team)
-        except np.linalg.LinAlgError:
-            return None
-        solution: NDArray[np.float64] = scipy.linalg.cho_solve((A.T, False), b, check_finite=False)
-    return solution
+        # The transpose is in LAPACK's order, so that no copy is made.
+        if shared:
+            solution, failed = dpotrs(A.T, b)
+        else:
+            _, solution, failed = dposv(A.T, b, overwrite_a=True)
+    return None if failed or not np.isfinite(solution).all() else solution
 
 
-def _factorise(A: NDArray[np.float64], team: Team) -> None:
+def _factorise(A: NDArray[np.float64], team: Team) -> bool:
     """Replace the lower triangle of A by Cholesky's factor, block column by block column."""
     n = len(A)
     for first in range(0, n, _BLOCK):
         last = min(first + _BLOCK, n)
-        corner: Any = np.linalg.cholesky(A[first:last, first:last])
+        try:
+            with single_threaded_blas():
+                corner = np.linalg.cholesky(A[first:last, first:last])
+        except np.linalg.LinAlgError:
+            return False
         A[first:last, first:last] = corner
+        column = A[:, first:last]
+
+        @single_threaded_blas()
+        def divide(i: int, column: Any = column, corner: Any = corner) -> None:
+            """Divide a block of the column by the corner's transpose."""
+            block = column[i : i + _BLOCK]
+            block[:] = scipy.linalg.solve_triangular(
+                corner, block.T, lower=True, check_finite=False
+            ).T
+
+        @single_threaded_blas()
+        def subtract(i: int, column: Any = column, last: int = last) -> None:
+            """Subtract the products of the column from the rows from i on, right of it."""
+            end = min(i + _BLOCK, n)
+            A[i:end, last:end] -= column[i:end] @ column[last:end].T
+
         # Large blocks first: the last ones fill up the threads.
         starts = range(last, n, _BLOCK)[::-1]
-        team.map(partial(_solve_block, A, corner, first), starts)
-        team.map(partial(_update_block, A, first, last), starts)
-
-
-@single_threaded_blas()
-def _solve_block(A: NDArray[np.float64], corner: NDArray[np.float64], first: int, i: int) -> None:
-    """Divide a block below the corner by the corner's transpose."""
-    block = A[i : i + _BLOCK, first : first + len(corner)]
-    block[:] = scipy.linalg.solve_triangular(corner, block.T, lower=True, check_finite=False).T
-
-
-@single_threaded_blas()
-def _update_block(A: NDArray[np.float64], first: int, last: int, i: int) -> None:
-    """Subtract the products of the block column from the rows from i on, right of it."""
-    end = min(i + _BLOCK, len(A))
-    A[i:end, last:end] -= A[i:end, first:last] @ A[last:end, first:last].T
+        team.map(divide, starts)
+        team.map(subtract, starts)
+    return True

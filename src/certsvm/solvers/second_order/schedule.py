@@ -55,6 +55,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from certsvm.certificates.best import BestValues
+from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import Loss
 
 # sigma, relative to C: the first, and the largest.
@@ -63,6 +64,9 @@ FIRST_SIGMA, LARGEST_SIGMA = 0.45, 1e12
 NEAR, SMOOTHING_STAGES = 0.02, 3
 # The classes are nearly separable if sum_k alpha_k is less than this share of C sum_k s_k.
 NEARLY_SEPARABLE = 0.02
+# The numbers of steps after which a smooth problem is given up, and after which one with more than
+# the first sigma is too steep.
+MOST_STEPS, STEEP_STEPS = 25, 10
 # Growth of sigma from one smooth problem to the next, in the two phases.
 SMOOTHING_GROWTH, MULTIPLIER_GROWTH = 4.0, 3.0
 # If free support vectors limit the growth: the least growth, and the number of steps up to which
@@ -96,10 +100,11 @@ _WORTHWHILE = 3
 _LEAST_WEIGHT = 0.1
 # The run on a sample ends at this relative gap, or after so many steps.
 SAMPLE_GAP, SAMPLE_STEPS = 0.03, 30
-# If rows come in parts, the first rows are the sample: this share of the rows, within limits per
-# column. With fewer rows per column than the last number, it is not worthwhile.
-_FIRST_SHARE, _FIRST_LIMITS, FIRST_ROWS_PER_COLUMN = 1 / 64, (100, 1000), 10
-FIRST_ROWS_GAP, FIRST_ROWS_STEPS = 0.01, 60
+# The share of the gap, or of the tolerance, that rounding may take.
+_ROUNDING = 0.05
+# The share of the tolerance that is spent on moving rows off the margin, and the largest share. The
+# multiple of the margin slack that moves them off.
+_LENGTHENING, _LONGEST, _BEYOND_SLACK = 0.1, 0.4, 1.5
 
 
 @dataclass(frozen=True)
@@ -110,10 +115,6 @@ class Rules:
     ----------
     accuracy : float
         A smooth problem is solved when |grad|^2 / 2 is at most this share of the gap.
-    most_steps : int
-        Number of steps after which a smooth problem is given up.
-    steep_steps : int
-        Number of steps after which a smooth problem with more than the first sigma is too steep.
     multipliers : bool, default=True
         Whether there is a phase of multipliers.
     free_per_column : float, default=None
@@ -124,16 +125,14 @@ class Rules:
     """
 
     accuracy: float
-    most_steps: int
-    steep_steps: int
     multipliers: bool = True
     free_per_column: float | None = None
     stages: bool = True
 
 
-MEMORY = Rules(accuracy=0.05, most_steps=25, steep_steps=10)
-PARTS = Rules(accuracy=0.2, most_steps=30, steep_steps=12, multipliers=False)
-TENSORS = Rules(accuracy=0.2, most_steps=25, steep_steps=10, free_per_column=1.5)
+MEMORY = Rules(accuracy=0.05)
+PARTS = Rules(accuracy=0.2, multipliers=False)
+TENSORS = Rules(accuracy=0.2, free_per_column=1.5)
 
 
 def rules_for(loss: Loss, rules: Rules) -> Rules:
@@ -186,13 +185,9 @@ class Schedule:
         smoothing: bool = True,
         sample_primal: float | None = None,
     ) -> None:
-        self._rules = rules
-        self.sigma = sigma
-        self.smoothing = smoothing
-        self.steps = 0
-        self._stages = 0
-        self._growth = SMOOTHING_GROWTH
-        self._solved_sigma = sigma
+        self._rules, self.sigma, self.smoothing = rules, sigma, smoothing
+        self.steps = self._stages = 0
+        self._growth, self._solved_sigma = SMOOTHING_GROWTH, sigma
         self._sample_primal = sample_primal
         # Without multipliers sigma must keep growing: only the sigma of a sample can be too steep.
         self._may_be_too_steep = rules.multipliers or sample_primal is not None
@@ -258,41 +253,37 @@ class Schedule:
             if best.gap < _FALL * self._least_gap:
                 self._least_gap, self._idle = best.gap, 0
             return Move.STEP
-        if self._is_misled(best):
+        expected, self._sample_primal = self._sample_primal, None
+        if expected is not None and best.primal > _MISLEADING * expected:
+            # The first J on all rows shows that the w of the sample is far off.
             return self._smoother()
         if 0.5 * squared_gradient <= self._rules.accuracy * best.gap:
             return self._next_problem(best, filled, free_per_column)
-        much_too_steep = self._is_much_too_steep(best)
-        if self._is_too_steep(much_too_steep):
+        slow = self.steps >= _SLOW and best.relative_gap > _FAR and self._rules.multipliers
+        much_too_steep = (
+            self._tiny >= _MANY_TINY or slow
+        ) and self.sigma * _FLATTER >= _LEAST_SIGMA
+        may_be_too_steep = self.smoothing and self._may_be_too_steep and self.sigma > FIRST_SIGMA
+        if may_be_too_steep and (much_too_steep or self.steps >= STEEP_STEPS):
             return self._smoother()
         if much_too_steep:
             return self._flatter(filled)
-        if self.steps < self._rules.most_steps and not self._stuck:
+        if self.steps < MOST_STEPS and not self._stuck:
             return Move.STEP
         if self._rules.multipliers:
             return self._next_problem(best, filled, free_per_column)
-        return self._back()
-
-    def _is_misled(self, best: BestValues) -> bool:
-        """Whether the first J on all rows shows that the w of the sample is far off."""
-        expected, self._sample_primal = self._sample_primal, None
-        return expected is not None and best.primal > _MISLEADING * expected
-
-    def _is_too_steep(self, much_too_steep: bool) -> bool:
-        return (
-            self.smoothing
-            and self._may_be_too_steep
-            and self.sigma > FIRST_SIGMA
-            and (much_too_steep or self.steps >= self._rules.steep_steps)
-        )
-
-    def _is_much_too_steep(self, best: BestValues) -> bool:
-        slow = self.steps >= _SLOW and best.relative_gap > _FAR and self._rules.multipliers
-        return (self._tiny >= _MANY_TINY or slow) and self.sigma * _FLATTER >= _LEAST_SIGMA
+        self._growth = math.sqrt(self._growth)
+        self._begin(self._solved_sigma * self._growth)
+        return Move.BACK
 
     def _begin(self, sigma: float) -> None:
         self.sigma, self.steps = sigma, 0
         self._tiny, self._stuck = 0, False
+
+    def _smoother(self) -> Move:
+        self._begin(FIRST_SIGMA)
+        self._may_be_too_steep = self._rules.multipliers
+        return Move.SMOOTHER
 
     def _flatter(self, filled: float) -> Move:
         self._begin(self.sigma * _FLATTER)
@@ -302,16 +293,6 @@ class Schedule:
         # Smoothing about the middle of the box with a small sigma would make w too long.
         self.smoothing = False
         return Move.FROM_ZERO if filled < _FEW_AT_THE_END else Move.MULTIPLIERS
-
-    def _smoother(self) -> Move:
-        self._begin(FIRST_SIGMA)
-        self._may_be_too_steep = self._rules.multipliers
-        return Move.SMOOTHER
-
-    def _back(self) -> Move:
-        self._growth = math.sqrt(self._growth)
-        self._begin(self._solved_sigma * self._growth)
-        return Move.BACK
 
     def _next_problem(self, best: BestValues, filled: float, free_per_column: float) -> Move:
         self._stages += 1
@@ -370,13 +351,20 @@ def has_enough_weight(weight_share: float, size: int, m: int) -> bool:
     return weight_share >= _LEAST_WEIGHT * size / m
 
 
-def first_rows(n_rows: int, columns: int) -> int:
-    """The number of first rows to use as a sample.
+def too_rounded(rounding: float, best: BestValues) -> bool:
+    """Whether rounding is so large beside the gap that recomputing is worthwhile."""
+    return rounding > _ROUNDING * best.gap
 
-    Examples
-    --------
-    >>> first_rows(10_000, 10), first_rows(128_000, 10), first_rows(10_000_000, 10)
-    (1000, 2000, 10000)
+
+def lengthening(primal: Bound, best: BestValues, target: float, slack: float = 0.0) -> float | None:
+    """A factor by which to scale w, if that may give a lower bound on J with its rounding.
+
+    Each row on the margin may have a loss of a rounding error, times C. Scaling w by
+    1 + target / 10 moves these rows off the margin, where their loss is certainly zero. If the
+    margin ``slack`` is larger, so is the factor, up to a limit. This is worth trying once the
+    target is met up to rounding.
     """
-    least, most = (limit * columns for limit in _FIRST_LIMITS)
-    return int(min(max(_FIRST_SHARE * n_rows, least), most))
+    if not (primal.rounding > _ROUNDING * (target * best.dual) and best.relative_gap <= target):
+        return None
+    needed = _BEYOND_SLACK * slack
+    return 1.0 + max(_LENGTHENING * target, needed if needed <= _LONGEST * target else 0.0)

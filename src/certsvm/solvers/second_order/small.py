@@ -1,9 +1,9 @@
 """Steps of the second-order method on few rows and columns, in one compiled loop.
 
 On a hundred rows the arithmetic of a step takes a few microseconds, and the Python around it a
-hundred times as long. So the steps are made here, by the rules of ``schedule`` for rows in memory,
-on a dense copy of the rows. The result proves nothing: it is the start of an ordinary run, which
-evaluates it.
+hundred times as long. So the steps are made here, on a dense copy of the rows: at first on the
+smoothed hinge, then by the method of multipliers (``schedule``). The result proves nothing: it is
+the start of an ordinary run, which evaluates it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,15 @@ from certsvm.kernels.losses import (
 from certsvm.kernels.rows import Vector
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
-from certsvm.problem.rows import Rows
 from certsvm.solvers.base import Start
-from certsvm.solvers.second_order.line_search import SEARCH, next_trial
 from certsvm.solvers.second_order.schedule import (
     FIRST_SIGMA,
     LARGEST_SIGMA,
     MEMORY,
+    MOST_STEPS,
     MULTIPLIER_GROWTH,
-    NEAR,
-    NEARLY_SEPARABLE,
-    SMOOTHING_GROWTH,
-    SMOOTHING_STAGES,
 )
-from certsvm.solvers.second_order.smoothing import clipped_sum
+from certsvm.solvers.second_order.smoothing import SEARCH, clipped_sum, next_trial
 
 # With more columns, LAPACK is so much faster than a plain loop that it makes up for the overhead.
 MOST_COLUMNS = 64
@@ -47,17 +42,13 @@ _MOST_STEPS, _PATIENCE = 200, 5
 # no longer halves.
 _SOLVED, _NEARLY_SOLVED = 4e-16, 1e-9
 
-_ACCURACY, _STEPS_PER_PROBLEM = MEMORY.accuracy, MEMORY.most_steps
-_STEEP_STEPS = MEMORY.steep_steps
-
-
-def solves(problem: Problem) -> bool:
-    """Whether the steps are made here: with few columns, if the intercept is penalised."""
-    return problem.dimension <= MOST_COLUMNS and not problem.free_intercept
+_ACCURACY = MEMORY.accuracy
 
 
 def solved_start(problem: Problem) -> Start | None:
     """A start at the optimum up to rounding; None if the steps made here do not lead near it.
+
+    They are made with few columns, if the intercept is penalised.
 
     Examples
     --------
@@ -65,14 +56,19 @@ def solved_start(problem: Problem) -> Start | None:
     >>> solved_start(problem).w
     array([0., 1.])
     """
-    active, d = problem.active, problem.dimension
-    weights = problem.weights[active]
+    active, rows, d = problem.active, problem.rows, problem.dimension
+    if d > MOST_COLUMNS or problem.free_intercept:
+        return None
+    weights, matrix = problem.weights[active], rows.matrix[active]
+    # The vectors y_k.
+    Y = np.full((active.size, d), problem.intercept_scaling)
+    Y[:, : rows.n_columns] = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+    Y *= problem.labels[active, None]
     alpha_hat: Vector = smoothing_centre(problem.loss, problem.C, weights)
-    w, per_row, per_column = np.zeros(d), np.empty((4, active.size)), np.empty((2, d))
+    w, per_row = np.zeros(d), np.empty((4, active.size))
     steps, sigma, gap = solve(
-        problem.loss, signed_rows(problem.rows, problem.labels)[active], weights, problem.C, w,
-        alpha_hat, per_row, per_column, np.empty((d, d)), np.empty(SEARCH),
-        not problem.loss.is_smooth,
+        problem.loss, Y, weights, problem.C, w, alpha_hat, per_row, np.empty((2, d)),
+        np.empty((d, d)), np.empty(SEARCH),
     )  # fmt: skip
     if not gap <= _NEARLY_SOLVED:
         return None
@@ -81,35 +77,24 @@ def solved_start(problem: Problem) -> Start | None:
     return Start(w, steps, alpha, sigma)
 
 
-def signed_rows(rows: Rows, labels: Vector) -> NDArray[np.float64]:
-    """The vectors y_k as a dense matrix."""
-    matrix = rows.matrix
-    Y = np.full((rows.n_rows, rows.dimension), rows.intercept_scaling)
-    Y[:, : rows.n_columns] = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-    Y *= labels[:, None]
-    return Y
-
-
 @reordering_kernel
 def solve(
     loss: Loss, Y: NDArray[np.float64], weights: Vector, C: float, w: Vector, alpha_hat: Vector,
     per_row: NDArray[np.float64], per_column: NDArray[np.float64], G: NDArray[np.float64],
-    search: Vector, stages: bool,
+    search: Vector,
 ) -> tuple[int, float, float]:  # fmt: skip
     """Make steps until w is optimal up to rounding.
 
     Writes w, alpha_hat and, into the first row of ``per_row``, alpha(w). The arguments behind are
-    scratch memory. ``stages`` tells whether there is more than one smooth problem. Returns the
-    number of steps, sigma divided by C, and the relative gap.
+    scratch memory. Returns the number of steps, sigma divided by C, and the relative gap.
     """
     alpha, unclipped, products, along = per_row[0], per_row[1], per_row[2], per_row[3]
     gradient, direction = per_column[0], per_column[1]
-    filling = C * weights.sum()
     best_primal, best_dual, gap, least, since = np.inf, 0.0, np.inf, np.inf, 0
-    sigma, smoothing, steps, stage, steps_here = FIRST_SIGMA, True, 0, 0, 0
+    sigma, steps, steps_here = FIRST_SIGMA, 0, 0
     multiply(Y, w, products)
     while steps < _MOST_STEPS:
-        primal, dual, alpha_sum = evaluate(
+        primal, dual = evaluate(
             loss, Y, weights, C, sigma * C, w, alpha_hat, products, unclipped, alpha, gradient
         )
         best_primal, best_dual = min(best_primal, primal), max(best_dual, dual)
@@ -120,27 +105,12 @@ def solve(
         stuck = since > _PATIENCE and gap <= _NEARLY_SOLVED * best_dual
         if gap <= _SOLVED * best_dual or stuck:
             break
+        # If the loss is smooth, neither alpha_hat nor sigma matters.
         solved = 0.5 * inner(gradient, gradient) <= _ACCURACY * gap
-        if not stages:
-            # J itself is the only problem.
-            steps_here = steps
-        elif not solved and smoothing and sigma > FIRST_SIGMA and steps_here >= _STEEP_STEPS:
-            sigma, steps_here = FIRST_SIGMA, 0
-        elif solved or steps_here >= _STEPS_PER_PROBLEM:
-            stage, steps_here = stage + 1, 0
-            multiplier = 1.0
-            if smoothing:
-                separable = alpha_sum < NEARLY_SEPARABLE * filling
-                near = gap <= NEAR * best_dual or stage > SMOOTHING_STAGES
-                smoothing = not (separable or near)
-                multiplier = 0.0 if separable else 1.0
-            if not smoothing:
-                for k in range(alpha.size):
-                    alpha_hat[k] = multiplier * alpha[k]
-            sigma = min(
-                sigma * (SMOOTHING_GROWTH if smoothing else MULTIPLIER_GROWTH), LARGEST_SIGMA
-            )
-        if steps_here == 0:
+        if solved or steps_here >= MOST_STEPS:
+            for k in range(alpha.size):
+                alpha_hat[k] = alpha[k]
+            sigma, steps_here = min(MULTIPLIER_GROWTH * sigma, LARGEST_SIGMA), 0
             evaluate(
                 loss, Y, weights, C, sigma * C, w, alpha_hat, products, unclipped, alpha, gradient
             )
@@ -174,8 +144,8 @@ def multiply(Y: NDArray[np.float64], w: Vector, out: Vector) -> None:
 def evaluate(
     loss: Loss, Y: NDArray[np.float64], weights: Vector, C: float, sigma: float, w: Vector,
     alpha_hat: Vector, products: Vector, unclipped: Vector, alpha: Vector, gradient: Vector,
-) -> tuple[float, float, float]:  # fmt: skip
-    """Write alpha(w), unclipped and clipped, and the gradient; return J, L and sum_k alpha_k."""
+) -> tuple[float, float]:  # fmt: skip
+    """Write alpha(w), unclipped and clipped, and the gradient; return J and L."""
     losses, alpha_sum, penalty = 0.0, 0.0, 0.0
     gradient[:] = 0.0
     for k in range(products.size):
@@ -193,7 +163,7 @@ def evaluate(
     for j in range(w.size):
         gradient[j] = w[j] - gradient[j]
     primal = 0.5 * inner(w, w) + C * losses
-    return primal, scale * (alpha_sum - 0.5 * scale * square), alpha_sum
+    return primal, scale * (alpha_sum - 0.5 * scale * square)
 
 
 @reordering_kernel

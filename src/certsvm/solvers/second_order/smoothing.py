@@ -1,9 +1,16 @@
-"""The alpha of the smoothed loss as a function of w, and sums over it along a direction.
+"""The alpha of the smoothed loss as a function of w, and the line search.
 
 For the hinge, alpha_k(w) = clip(alpha_hat_k + sigma s_k (1 - w.y_k), 0, C s_k).
+
+The minimum of the smooth function along a direction is the zero of its slope, which rises, and is
+linear between kinks, where rows become free support vectors or cease to be. In memory the slope is
+evaluated point by point (``next_trial``). If an evaluation costs a pass, or a wait for the device,
+one evaluation gives it at all of ``STEPS`` (``best_step``).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,37 +19,41 @@ from certsvm.kernels.jit import kernel, reordering_kernel
 from certsvm.kernels.losses import Loss, box_end, response, response_slope
 from certsvm.kernels.rows import Vector
 
-
-@kernel
-def free_support_vectors(
-    loss: Loss, unclipped: Vector, weights: Vector, C: float, out: NDArray[np.int64]
-) -> int:
-    """Write the rows whose alpha is strictly inside the box to the front of ``out``; count them."""
-    n = 0
-    for k in range(unclipped.size):
-        out[n] = k
-        n += 1 if 0.0 < unclipped[k] < box_end(loss, C, weights[k]) else 0
-    return n
+# If many rows are at the edge of the box, the best step may be tiny.
+STEPS = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 21), [1.5, 2.5, 5.0, 10.0]])
+# A step of 1 is taken if the slope there is at most this, relative to the slope at 0.
+_FLAT = 0.3
+# The same if slopes are cheap, at a step of 1 and elsewhere.
+FLAT_AT_ONE, FLAT_ELSEWHERE = 0.1, 0.02
+LONGEST, TRIALS = 64.0, 30
+# The size of the state of a search.
+SEARCH = 7
 
 
 @kernel
 def smoothed_alpha(
     loss: Loss, products: Vector, weights: Vector, alpha_hat: Vector, sigma: float, C: float,
-    unclipped: Vector, alpha: Vector, change: Vector,
-) -> int:  # fmt: skip
+    unclipped: Vector, alpha: Vector, change: Vector, free: NDArray[np.int64],
+) -> tuple[int, int]:  # fmt: skip
     """Write alpha(w), given the products w.y_k, before and after clipping to the box.
 
-    Writes by how much alpha has changed, too, and returns on how many rows.
+    Writes by how much alpha has changed, too, and the free support vectors, whose alpha is strictly
+    inside the box, to the front of ``free``. Returns on how many rows alpha has changed, and the
+    number of free support vectors.
     """
-    n = 0
+    changes, n_free = 0, 0
     for k in range(alpha.size):
         value = response(loss, products[k], alpha_hat[k], sigma, C, weights[k])
         unclipped[k] = value
         value = min(max(value, 0.0), box_end(loss, C, weights[k]))
         change[k] = value - alpha[k]
         alpha[k] = value
-        n += 1 if change[k] != 0.0 else 0
-    return n
+        changes += 1 if change[k] != 0.0 else 0
+    # A loop of its own, so that the first one uses vector lanes.
+    for k in range(alpha.size):
+        free[n_free] = k
+        n_free += 1 if 0.0 < unclipped[k] < box_end(loss, C, weights[k]) else 0
+    return changes, n_free
 
 
 @reordering_kernel
@@ -72,3 +83,69 @@ def clipped_sums(
         for i in range(steps.size):
             value = unclipped[k] - steps[i] * change
             out[i] += min(max(value, 0.0), box) * product
+
+
+def best_step(slopes: Vector) -> float | None:
+    """The zero of a slope given at ``STEPS``; None if a step of 1 is as good.
+
+    The step is 0 if the slope at 0 is not negative.
+
+    Examples
+    --------
+    >>> best_step(STEPS - 1.0) is None, best_step(2.0 * STEPS - 1.0), best_step(STEPS)
+    (True, 0.5, 0.0)
+    """
+    if not slopes[0] < 0.0:
+        return 0.0
+    if abs(slopes[STEPS == 1.0][0]) <= _FLAT * abs(slopes[0]):
+        return None
+    # The slope rises, so the step is a function of it.
+    return float(np.interp(0.0, slopes, STEPS))
+
+
+def zero_of_slope(slope: Callable[[float], float]) -> float:
+    """The approximate zero of the slope; 0 if the slope at 0 is not negative.
+
+    Examples
+    --------
+    >>> zero_of_slope(lambda t: t - 1.0), zero_of_slope(lambda t: t + 1.0)
+    (1.0, 0.0)
+    """
+    search = np.zeros(SEARCH)
+    while next_trial(search, slope(float(search[0]))):
+        pass
+    return float(search[0])
+
+
+@kernel
+def next_trial(search: Vector, slope: float) -> bool:
+    """Note the slope at t = ``search[0]``, and move t; False if t is the approximate zero.
+
+    ``search`` is zero at first. It holds t, the slope at 0, the ends of an interval with the slopes
+    there (that at the upper end is zero until the end is known), and the number of trials.
+    """
+    t, low, high = search[0], search[2], search[4]
+    enough = FLAT_AT_ONE if search[5] == 0.0 else FLAT_ELSEWHERE
+    if search[6] == 0.0:
+        search[1] = slope
+        if not slope < 0.0:
+            return False
+    elif abs(slope) <= enough * abs(search[1]):
+        return False
+    search[6] += 1.0
+    if slope < 0.0:
+        if t >= LONGEST and search[5] == 0.0:
+            return False
+        search[2], search[3], low = t, slope, t
+    else:
+        search[4], search[5], high = t, slope, t
+    if search[5] == 0.0:
+        search[0] = 2.0 * t if t > 0.0 else 1.0
+    elif search[6] > TRIALS:
+        search[0] = low if low > 0.0 else high
+        return False
+    else:
+        # Regula falsi, away from the ends, since the slope has kinks.
+        share = -search[3] / (search[5] - search[3])
+        search[0] = low + min(max(share, 0.1), 0.9) * (high - low)
+    return True
