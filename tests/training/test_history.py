@@ -1,21 +1,17 @@
-"""The history, by pass and by column, and its state."""
+"""The history, by pass and by column."""
 
 from __future__ import annotations
 
 import math
 import sys
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from certsvm.training.history import Histories, History, Record
 
 
-def history(n_records: int = 3) -> Any:
-    records: Any = History()
-    # What a state is checked against; a history does not depend on it.
-    records._problem = SimpleNamespace(n_rows=4, dimension=2, m=4)
+def history(n_records: int = 3) -> History:
+    records = History()
     for passes in range(1, n_records + 1):
         records.append(
             Record(0.1 * passes, passes, 2 * passes, 7, math.nan, primal=math.nan, dual=-0.5)

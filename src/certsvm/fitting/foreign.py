@@ -26,8 +26,9 @@ from certsvm.problem.rows import Rows, Vector
 from certsvm.scalars import as_float
 from certsvm.solvers import Auto, Start
 from certsvm.solvers.shared.dual_start import alpha_from_margins
-from certsvm.training.loop import require_limits, train
+from certsvm.training.loop import train
 from certsvm.training.result import INTERRUPTED, Progress
+from certsvm.training.settings import Settings
 from certsvm.verification.verify import positions, weights_in_problem
 
 # Passes end when L could rise by this share of the accuracy to prove, at most.
@@ -117,8 +118,7 @@ def bound(
     >>> certsvm.bound(clf, X, y).relative_gap < 0.5
     True
     """
-    tol = as_float(tol, "tol")
-    require_limits(tol, max_iter, None)
+    tol = Settings(tol=tol, max_iter=max_iter).tol
     intercept, intercept_scaling = (
         None if number is None else as_float(number, "an intercept")
         for number in (intercept, intercept_scaling)

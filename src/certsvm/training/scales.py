@@ -62,11 +62,10 @@ def difference_in_scale(rows: Rows) -> float:
         largest = np.zeros(rows.n_columns)
         largest_of_columns(rows.arrays, largest)
     else:
-        values = rows.arrays.values
         # Two passes, but no copy.
-        largest = np.maximum(
-            values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0)
-        ).astype(np.float64)
+        values = rows.arrays.values
+        highest, lowest = values.max(axis=0, initial=0.0), values.min(axis=0, initial=0.0)
+        largest = np.maximum(highest, -lowest).astype(np.float64)
     largest = largest[largest > 0.0]
     return float(largest.max() / largest.min()) if largest.size else 1.0
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certsvm.fitting.settings import Settings
+from certsvm.training.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from certsvm.fitting.settings import Settings
         ({"checkpoint_every": np.nan}, "checkpoint_every must be"),
         ({"n_jobs": 0}, "n_jobs must be"),
         ({"max_iter": 0}, "max_iter must be"),
-        ({"seed": -1}, "seed not negative"),
+        ({"seed": -1}, "seed must be"),
     ],
 )
 def test_what_makes_no_sense(parameters: dict[str, Any], message: str) -> None:
