@@ -362,7 +362,7 @@ def test_an_interrupted_fit_keeps_the_old_model(n_classes: int, monkeypatch: Any
     def interrupt(*args: Any, **kwargs: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fit_classes, "run", interrupt)
+    monkeypatch.setattr(fit_classes, "train", interrupt)
     monkeypatch.setattr(online, "present_once", interrupt)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, np.array(["x", "y", "z"])[y])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 
 import pytest
 
@@ -37,10 +36,3 @@ def test_the_histories_of_several_classes_make_one_frame() -> None:
     assert frame["class"].tolist() == ["a"] * 2 + ["c"] * 3
     assert frame["epochs"].tolist() == [2, 4, 2, 4, 6]
     assert history(3).to_frame()["epochs"].tolist() == [2, 4, 6]
-
-
-def test_without_pandas_there_are_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="to_dict has the same columns"):
-        history(1).to_frame()
-    assert Histories([history(1)], [0]).to_dict()["passes"] == [1]

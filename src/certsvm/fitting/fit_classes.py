@@ -26,7 +26,7 @@ from certsvm.problem.room import require_room
 from certsvm.solvers.base import RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.history import History
-from certsvm.training.loop import run
+from certsvm.training.loop import train
 from certsvm.training.result import INTERRUPTED, LOST, Callback, Result
 
 
@@ -101,9 +101,10 @@ def fit_classes(
             if not stop.is_set():
                 problem = source.problem(i, settings.objective)
                 callbacks = [c for o in observers for c in o.begin(i, labels[i], problem)]
-                result = run(
-                    problem, solver, each, seeds[i], None if start is None else start[i],
-                    callbacks, stop, _checkpoint(source, settings, i),
+                result = train(
+                    problem, solver, each, seed=seeds[i], callbacks=callbacks, stop=stop,
+                    start=None if start is None else start[i],
+                    checkpoint=_checkpoint(source, settings, i),
                 )  # fmt: skip
                 if not result.reason.startswith(LOST):
                     result = source.finish(i, problem, result)
@@ -160,10 +161,7 @@ def _untrained(source: Source, settings: Settings, solver: Solver, i: int) -> Re
 def _checkpoint(source: Source, settings: Settings, i: int) -> Checkpoint | None:
     if settings.checkpoint is None:
         return None
-    problem = (
-        f"{source.n_rows} rows, {source.n_columns} columns, {source.classes.size} classes, "
-        f"C = {settings.C}, loss = {settings.loss}, penalize_intercept = "
-        f"{settings.penalize_intercept}, intercept_scaling = {source.intercept_scaling}"
-    )
+    shape = f"{source.n_rows} rows, {source.n_columns} columns, {source.classes.size} classes"
+    problem = f"{shape}, {settings.objective}, intercept_scaling = {source.intercept_scaling}"
     path = Path(settings.checkpoint) / f"class-{i}.checkpoint"
     return Checkpoint(path, problem, interval=settings.checkpoint_every)

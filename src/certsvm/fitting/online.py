@@ -27,12 +27,15 @@ def require_online(loss: str, *, free_intercept: bool) -> None:
     --------
     >>> require_online("hinge", free_intercept=False)
     """
-    other = f"loss={loss!r}" if loss != HINGE.name else "penalize_intercept=False"
-    if loss != HINGE.name or free_intercept:
-        raise ValueError(
-            f"partial_fit is for the hinge and an intercept in the penalty, not for {other}: "
-            "batches for that go to fit, or as a stream to fit_stream"
-        )
+    for refused, needs, other in (
+        (loss != HINGE.name, f"loss={HINGE.name!r}", repr(loss)),
+        (free_intercept, "an intercept in the penalty", "penalize_intercept=False"),
+    ):
+        if refused:
+            raise ValueError(
+                f"partial_fit is for {needs}, not for {other}: batches for that go to fit, or as a "
+                "stream to fit_stream"
+            )
 
 
 class OnlineModel:

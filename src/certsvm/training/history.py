@@ -96,7 +96,9 @@ class History(list[Record]):
 
     def to_frame(self) -> Any:
         """A ``pandas.DataFrame`` with a row for each pass; needs pandas."""
-        return _frame(self.to_dict())
+        import pandas as pd
+
+        return pd.DataFrame(self.to_dict())
 
     def _repr_html_(self) -> str:
         """For notebooks: the gap against time, and the last passes."""
@@ -220,14 +222,6 @@ class Histories(list[History]):
 
     def to_frame(self) -> Any:
         """A ``pandas.DataFrame`` with a row for each class and pass; needs pandas."""
-        return _frame(self.to_dict())
-
-
-def _frame(columns: dict[str, list[Any]]) -> Any:
-    try:
         import pandas as pd
-    except ImportError as error:
-        raise ImportError(
-            "to_frame needs pandas (pip install pandas); to_dict has the same columns as lists"
-        ) from error
-    return pd.DataFrame(columns)
+
+        return pd.DataFrame(self.to_dict())

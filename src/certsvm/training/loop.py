@@ -30,7 +30,6 @@ from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.room import require_room
 from certsvm.problem.rows import Vector
-from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import SOLVERS, Auto, SmoothedNewton, make_solver
 from certsvm.solvers.base import Epoch, Options, RunLostError, Solver, Start
 from certsvm.solvers.shared.dual_start import in_box
@@ -53,6 +52,7 @@ from certsvm.training.result import (
 from certsvm.training.scales import warn_of_scales
 from certsvm.training.settings import Settings
 
+_DEFAULTS = Settings()
 # The ratio of the passes at which J is computed in any case.
 _SPACING = 1.5
 # What a record has of what a pass reports, NaN if the solver does not count or estimate it.
@@ -62,13 +62,14 @@ _REPORTED = ("margin_errors", "updates", "free", "primal_estimate")
 def train(
     problem: BaseProblem,
     solver: str | Solver,
+    settings: Settings = _DEFAULTS,
     *,
     seed: int | np.random.SeedSequence | None = None,
     start: Start | None = None,
     callbacks: Sequence[Callback] = (),
     stop: threading.Event | None = None,
     checkpoint: Checkpoint | None = None,
-    **settings: Any,
+    **changes: Any,
 ) -> Result:
     """Train until the relative gap is proved to be at most ``tol``, or a limit is reached.
 
@@ -80,6 +81,9 @@ def train(
         The problem to solve.
     solver : str or Solver
         The algorithm and its parameters.
+    settings : Settings, default=Settings()
+        Limits, and what to keep: ``tol``, ``max_iter``, ``max_time``, ``n_jobs``, ``keep_alpha``
+        and ``keep_vector``. The other attributes are for those who make problems.
     seed : int or SeedSequence, default=None
         Seed of the random orders. The same seed and number of threads give the same bits.
     start : Start, default=None
@@ -91,9 +95,8 @@ def train(
     checkpoint : Checkpoint, default=None
         File to keep the state of training in; if it exists, training goes on from there. J and L
         are then computed anew, and ``start`` is ignored.
-    **settings
-        Of the attributes of ``certsvm.training.settings.Settings``: ``tol``, ``max_iter``,
-        ``max_time``, ``n_jobs``, ``keep_alpha`` and ``keep_vector``.
+    **changes
+        Other values of attributes of ``settings``, such as ``tol=1e-6``.
 
     Returns
     -------
@@ -112,25 +115,10 @@ def train(
     >>> result.reason, result.certificate.relative_gap <= 0.01
     ('target met', True)
     """
-    solver = make_solver(solver)
-    require_room(problem.dimension, solver.n_vectors, getattr(problem, "rows", None))
-    how = Settings(solver=solver, **settings)
-    return run(problem, solver, how, seed, start, callbacks, stop, checkpoint)
-
-
-def run(
-    problem: BaseProblem,
-    solver: Solver,
-    settings: Settings,
-    seed: int | np.random.SeedSequence | None,
-    start: Start | None = None,
-    callbacks: Sequence[Callback] = (),
-    stop: threading.Event | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> Result:
-    """``train``, with ``settings`` for all but the solver, the seed and the checkpoint."""
-    began = time.perf_counter()
+    began, solver = time.perf_counter(), make_solver(solver)
+    settings = replace(settings, **changes)
     _require_trainable(problem, solver)
+    require_room(problem.dimension, solver.n_vectors, getattr(problem, "rows", None))
     saved, rng = None, np.random.default_rng(seed)
     if checkpoint is not None:
         if not (solver.starts_warm and isinstance(problem, SummableProblem)):
@@ -181,11 +169,23 @@ def run(
     if reason in (OUT_OF_PASSES, OUT_OF_TIME) and trainer.best.certificate().met:
         # The solver was refining beyond the target.
         reason = TARGET_MET
-    result = trainer.result(reason)
+    best, alpha, end = trainer.best, trainer.best.dual.alpha, trainer.run.warm_start()
     if keeps and not settings.keep_alpha:
-        warm = result.warm_start and replace(result.warm_start, alpha=None)
-        result = replace(result, alpha=None, warm_start=warm)
-    return result
+        alpha, end = None, None if end is None else replace(end, alpha=None)
+    assert best.w is not None
+    return Result(
+        w=best.w,
+        certificate=best.certificate(),
+        history=trainer.history,
+        reason=reason,
+        passes=trainer.passes,
+        epochs=trainer.history[-1].epochs,
+        alpha=alpha,
+        solver=trainer.run.solver_name or solver.name,
+        response=best.dual.response,
+        warm_start=end,
+        vector=best.dual.vector,
+    )
 
 
 class Trainer:
@@ -364,35 +364,21 @@ class Trainer:
         self._passes_before, self._epochs_before = saved.passes - 1, start.epochs
         self._record(Epoch(start.epochs), self.best.primal.value)
 
-    def result(self, reason: str) -> Result:
-        """The result of training."""
-        assert self.best.w is not None
-        dual = self.best.dual
-        return Result(
-            self.best.w, self.best.certificate(), self.history, reason, self.passes,
-            self.history[-1].epochs, dual.alpha, self.run.solver_name or self._solver.name,
-            dual.response, self.run.warm_start(), dual.vector,
-        )  # fmt: skip
-
 
 def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
-    if not solver.solves(problem.loss, free_intercept=problem.free_intercept):
+    """Raise unless the solver minimises this objective, on this kind of rows."""
+
+    def solves(other: type[Solver]) -> bool:
+        return other.solves(problem.loss, free_intercept=problem.free_intercept)
+
+    if solves(type(solver)) and isinstance(problem, solver.problem_type):
+        return
+    needs = f"{solver.problem_type.where}, not {problem.where}"
+    if not isinstance(problem.loss, solver.losses):
+        needs = f"the hinge loss, not loss={problem.loss.name!r}"
+    elif not solves(type(solver)):
         needs = "penalize_intercept=True"
-        if not isinstance(problem.loss, solver.losses):
-            needs = f"the hinge loss, not loss={problem.loss.name!r}"
-        solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
-        able = [
-            repr(name)
-            for name, other in solvers.items()
-            if isinstance(problem, other.problem_type)
-            and other.solves(problem.loss, free_intercept=problem.free_intercept)
-        ]
-        instead = f". Use {', '.join(able)}" if able else ""
-        raise ValueError(f"solver {solver.name!r} needs {needs}{instead}")
-    if not isinstance(problem, solver.problem_type):
-        hint = ""
-        if isinstance(problem, StreamedProblem):
-            hint = ". From a stream, use 'sgd-s', 'sgd-m' or, for few columns, 'newton'"
-        raise ValueError(
-            f"solver {solver.name!r} needs {solver.problem_type.where}, not {problem.where}{hint}"
-        )
+    solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
+    able = [n for n, s in solvers.items() if isinstance(problem, s.problem_type) and solves(s)]
+    instead = f". Use {', '.join(map(repr, able))}" if able else ""
+    raise ValueError(f"solver {solver.name!r} needs {needs}{instead}")
