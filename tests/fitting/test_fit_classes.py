@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.problem.objective import Objective
 from certsvm.solvers.base import RunLostError, Start
 from certsvm.training.result import INTERRUPTED, LOST
+from tests.settings import settings_of
 
 KINDS = ["memory", "stream"]
 
@@ -101,7 +101,7 @@ def test_a_class_that_was_not_trained_has_a_true_certificate() -> None:
     X, y = several()
     weights = np.linspace(0.1, 3.0, len(y))
     source = MemorySource(X, y, weights, class_weight="balanced")
-    result = fit_classes(source, replace(SLOW, C=0.5), observers=[Interrupting("b", 2)])[2]
+    result = fit_classes(source, SLOW.at(0.5), observers=[Interrupting("b", 2)])[2]
     exact = 0.5 * float((np.where(y == source.classes[2], source.factors[2], 1.0) * weights).sum())
     assert result.certificate.primal == pytest.approx(exact, rel=1e-13)
     assert result.certificate.C == 0.5
@@ -179,7 +179,7 @@ def test_each_class_has_a_random_stream_of_its_own() -> None:
 def test_a_start_saves_passes() -> None:
     X, y = several()
     source = MemorySource(X, y)
-    settings = Settings(C=0.1, solver="dcd", tol=1e-6, keep_alpha=True)
+    settings = settings_of(C=0.1, solver="dcd", tol=1e-6, keep_alpha=True)
     cold = fit_classes(source, settings)
     assert {result.certificate.C for result in cold} == {0.1}
     start = [Start(r.w, r.epochs, r.alpha) for r in cold]

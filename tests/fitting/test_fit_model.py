@@ -18,13 +18,13 @@ from certsvm import LinearSVC
 from certsvm.data.streams import BlockStream
 from certsvm.fitting.fit_classes import Observer
 from certsvm.fitting.fit_model import Fit, fit_model, fit_stream
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.models.model import Model
 from certsvm.training.checkpoints import CheckpointError
 from certsvm.training.result import INTERRUPTED
 from certsvm.verification.verify import VerificationReport, verify_model
 from certsvm.verification.witness import WeightsWitness, Witness
+from tests.settings import settings_of
 
 
 def rows(
@@ -68,7 +68,7 @@ def fit(
     else:
         source = MemorySource(*data, class_weight=class_weight, intercept_scaling=intercept_scaling)
     return fit_model(
-        source, Settings(**settings), witness=witness, observers=[observer] if observer else ()
+        source, settings_of(**settings), witness=witness, observers=[observer] if observer else ()
     )
 
 

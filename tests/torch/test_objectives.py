@@ -264,10 +264,7 @@ def test_classes_with_weights_along_a_path(classes: int, name: str) -> None:
     objective = OBJECTIVES[name]
     start = None
     for C in (0.1, 0.11):
-        settings = Settings(
-            C=C, loss=objective.loss.name, penalize_intercept=objective.penalize_intercept,
-            tol=1e-7, solver="newton",
-        )  # fmt: skip
+        settings = Settings(objective.at(C), tol=1e-7, solver="newton")
         results = fit_classes(ours, settings, start=start)
         for result, reference in zip(results, fit_classes(theirs, settings), strict=True):
             assert result.certificate.met

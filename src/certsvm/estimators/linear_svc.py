@@ -412,9 +412,7 @@ class LinearSVC(
                 "would replace the solution to start from."
             )
         return Settings(
-            C=as_float(self.C, "C"),
-            loss=self.loss,
-            penalize_intercept=self.penalize_intercept,
+            self._objective(),
             tol=as_float(self.tol, "tol"),
             solver=solver,
             max_iter=self.max_iter,

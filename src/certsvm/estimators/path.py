@@ -327,7 +327,7 @@ def fit_path(
     models: dict[float, LinearSVC] = {}
 
     def fit(at_C: Settings, **options: Any) -> list[Result]:
-        model = models[at_C.C] = _at(template, at_C.C)
+        model = models[at_C.objective.C] = _at(template, at_C.objective.C)
         return model._fit_source(source, solver, given, settings=at_C, **options)
 
     if values is not None:

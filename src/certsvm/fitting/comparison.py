@@ -17,10 +17,13 @@ from certsvm.fitting.class_weights import classes_of
 from certsvm.fitting.fit_classes import Observer
 from certsvm.fitting.foreign import certify
 from certsvm.fitting.settings import Settings
+from certsvm.kernels.losses import loss_named
 from certsvm.markup.html import element, table
 from certsvm.matrices import exact_labels, refuse_masked
 from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows
+from certsvm.scalars import as_float
 from certsvm.solvers import Solver, make_solver
 from certsvm.training.history import History
 from certsvm.training.loop import train
@@ -202,11 +205,9 @@ def compare(
     >>> comparison.dual <= comparison.primal
     True
     """
-    settings = Settings(
-        C=C, tol=tol, max_iter=max_iter, max_time=max_time, loss=loss,
-        penalize_intercept=penalize_intercept,
-    )  # fmt: skip
-    tol, objective = settings.tol, settings.objective
+    objective = Objective(as_float(C, "C"), loss_named(loss), bool(penalize_intercept))
+    settings = Settings(objective, tol=tol, max_iter=max_iter, max_time=max_time)
+    tol = settings.tol
     if solvers is None:
         solvers = [
             solver

@@ -552,7 +552,7 @@ class CrossValidation:
         if self._stop.is_set() or (left <= 0.0 and ends):
             return None
         limit = None if math.isinf(left) else max(left, 0.0)
-        settings = replace(self._settings, C=C, tol=tol, max_time=limit)
+        settings = replace(self._settings.at(C), tol=tol, max_time=limit)
         starts = starts_at(fold, C, [end.knot for end in ends])
         results = fit_classes(fold, settings, start=starts, stop=self._stop)
         reasons = {result.reason for result in results}

@@ -80,7 +80,7 @@ def fit_classes(
     --------
     >>> from certsvm.fitting.sources import MemorySource
     >>> source = MemorySource(np.array([[1.0, 1.0], [1.0, -1.0]]), np.array(["no", "yes"]))
-    >>> [result.certificate.met for result in fit_classes(source, Settings(C=0.1))]
+    >>> [result.certificate.met for result in fit_classes(source, Settings())]
     [True]
     """
     solver = source.solver(settings.solver, settings.objective)

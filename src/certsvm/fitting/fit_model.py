@@ -16,8 +16,10 @@ from certsvm.fitting.fit_classes import Observer, fit_classes
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.fitting.witnesses import joined, needs_alpha, witnessed
+from certsvm.kernels.losses import HINGE, loss_named
 from certsvm.models.model import Model
 from certsvm.problem.base import SummableProblem
+from certsvm.problem.objective import Objective
 from certsvm.problem.rows import split
 from certsvm.scalars import as_float, plain
 from certsvm.solvers import make_solver
@@ -75,8 +77,9 @@ def fit_model(
     --------
     >>> from sklearn.datasets import make_classification
     >>> from certsvm.fitting.sources import MemorySource
+    >>> from certsvm.problem.objective import Objective
     >>> X, y = make_classification(random_state=0)
-    >>> fit = fit_model(MemorySource(X, y), Settings(C=0.1))
+    >>> fit = fit_model(MemorySource(X, y), Settings(Objective(C=0.1)))
     >>> fit.met, fit.model.certificates[0].relative_gap <= 0.01
     (True, True)
     """
@@ -103,9 +106,12 @@ def fit_stream(
     label: str | None = None,
     weight: str | None = None,
     categorical: bool = False,
+    C: float = 1.0,
+    loss: str = HINGE.name,
     class_weight: ClassWeight = None,
     fit_intercept: bool = True,
     intercept_scaling: float = 1.0,
+    penalize_intercept: bool = True,
     witness: bool = False,
     observers: Sequence[Observer] = (),
     **settings: Any,
@@ -130,20 +136,25 @@ def fit_stream(
         weights.
     categorical : bool, default=False
         For tables and Arrow data: whether columns of strings become one-hot.
+    C : float, default=1.0
+        Weight of the loss against the regulariser.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        The loss of a row. The squared hinge is for up to 5000 columns, by Newton's method.
     class_weight : dict or "balanced", default=None
         Factors for the weights of each class's rows, as in ``LinearSVC``.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float, default=1.0
         Height of the constant column behind the intercept.
+    penalize_intercept : bool, default=True
+        Whether the regulariser contains the intercept. If not, for up to 5000 columns, by Newton's
+        method.
     witness : bool, default=False
         Whether to keep what the dual bounds can be recomputed from.
     observers : sequence of Observer, default=()
         Told when classes begin and end, with callbacks for their passes.
     **settings
-        Attributes of ``certsvm.fitting.settings.Settings``, such as ``C=10.0``,
-        ``loss="squared_hinge"`` or ``penalize_intercept=False``. The squared hinge and an intercept
-        without penalty are for up to 5000 columns, by Newton's method.
+        Other attributes of ``certsvm.fitting.settings.Settings``, such as ``tol=1e-3``.
 
     Returns
     -------
@@ -169,7 +180,8 @@ def fit_stream(
             "fit_intercept=False"
         )
     # Before the data are read for the first time.
-    checked = Settings(**settings)
+    objective = Objective(as_float(C, "C"), loss_named(loss), bool(penalize_intercept))
+    checked = Settings(objective, **settings)
     make_solver(checked.solver)
     begin = block_source(blocks, label=label, weight=weight, categorical=categorical)
     block = only_block(begin)
@@ -187,6 +199,7 @@ def fit_stream(
 
 def model_of(source: Source, settings: Settings, results: Sequence[Result]) -> Model:
     """The model of the results of all classes."""
+    objective = settings.objective
     rho, names, weights = source.intercept_scaling, source.feature_names, source.class_weight
     parts = [split(result.w, rho) for result in results]
     return Model(
@@ -196,9 +209,9 @@ def model_of(source: Source, settings: Settings, results: Sequence[Result]) -> M
         class_weight=source.factors,
         certificates=tuple(result.certificate for result in results),
         parameters={
-            "C": settings.C,
-            "loss": settings.loss,
-            "penalize_intercept": settings.penalize_intercept,
+            "C": objective.C,
+            "loss": objective.loss.name,
+            "penalize_intercept": objective.penalize_intercept,
             "tol": settings.tol,
             "intercept_scaling": float(rho),
             "solver": max((result.solver for result in results), key=len),

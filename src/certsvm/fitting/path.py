@@ -308,7 +308,7 @@ def trace_path(
 
     def train(C: float, ends: Sequence[Knot]) -> Knot:
         starts = starts_at(source, C, ends) if solver.starts_warm else None
-        results = fit(replace(one_fit, C=C), start=starts, stop=stop)
+        results = fit(one_fit.at(C), start=starts, stop=stop)
         # What was asked for is the accuracy of the path.
         results = [replace(r, certificate=replace(r.certificate, target=tol)) for r in results]
         return Knot.of(C, results, keep_alpha=settings.keep_alpha)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import index
 from pathlib import Path
 
-from certsvm.kernels.losses import HINGE, loss_named
-from certsvm.problem.base import positive_C
-from certsvm.problem.objective import Objective
+from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.scalars import as_float
 from certsvm.solvers import Solver
 
@@ -20,12 +18,8 @@ class Settings:
 
     Attributes
     ----------
-    C : float, default=1.0
-        Weight of the loss against the regulariser.
-    loss : str, default="hinge"
-        The loss of a row: "hinge" or "squared_hinge".
-    penalize_intercept : bool, default=True
-        Whether the regulariser contains the intercept, if there is one.
+    objective : Objective, default=HINGE_OBJECTIVE
+        What to minimise: C, the loss, and whether the intercept is penalised.
     tol : float, default=0.01
         Relative accuracy: training ends when J(w) <= (1 + tol) J_opt is proved.
     solver : str or Solver, default="auto"
@@ -51,9 +45,7 @@ class Settings:
         Seconds between two checkpoints, at least.
     """
 
-    C: float = 1.0
-    loss: str = HINGE.name
-    penalize_intercept: bool = True
+    objective: Objective = HINGE_OBJECTIVE
     tol: float = 0.01
     solver: str | Solver = "auto"
     max_iter: int = 1000
@@ -77,11 +69,7 @@ class Settings:
                 object.__setattr__(self, name, as_float(value, name))
                 if not 0 <= value < math.inf:
                     raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
-        object.__setattr__(self, "C", positive_C(self.C))
-        object.__setattr__(self, "penalize_intercept", bool(self.penalize_intercept))
-        loss_named(self.loss)
 
-    @property
-    def objective(self) -> Objective:
-        """What to minimise."""
-        return Objective(self.C, loss_named(self.loss), self.penalize_intercept)
+    def at(self, C: float) -> Settings:
+        """The same with another C."""
+        return replace(self, objective=self.objective.at(C))

@@ -107,8 +107,8 @@ def command(
         _prepare(output, file)
     began = time.perf_counter()
     settings = Settings(
-        C=C_range[0], tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
-        n_jobs=n_jobs or available_processors(), keep_alpha=witness, **objective.settings(),
+        objective.at(C_range[0]), tol=tol, solver=solver, max_iter=max_iter, max_time=max_time,
+        seed=seed, n_jobs=n_jobs or available_processors(), keep_alpha=witness,
     )  # fmt: skip
     silent = quiet or as_json
     with opened_source(
@@ -157,7 +157,6 @@ def _described(progress: PathProgress) -> str:
 def _model_at(
     trace: Trace, source: Source, settings: Settings, C: float, *, witness: bool
 ) -> Model:
-    from dataclasses import replace
 
     from certsvm.fitting.fit_model import model_of
     from certsvm.fitting.witnesses import witnessed
@@ -168,7 +167,7 @@ def _model_at(
         results = [
             witnessed(i, source.problem(i, objective), result) for i, result in enumerate(results)
         ]
-    return model_of(source, replace(settings, C=C), results)
+    return model_of(source, settings.at(C), results)
 
 
 def _summarise(trace: Trace, written: list[str], seconds: float, *, met: bool) -> None:

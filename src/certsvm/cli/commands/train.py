@@ -249,9 +249,9 @@ def command(
             raise click.UsageError("-s and --loss both name the loss: leave one out", ctx)
         objective = replace(objective, loss=loss_of_type)
     settings = Settings(
-        C=C, tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
+        objective.at(C), tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
         n_jobs=n_jobs or available_processors(), checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every, **objective.settings(),
+        checkpoint_every=checkpoint_every,
     )  # fmt: skip
     if cluster is not None:
         _refuse(
@@ -311,7 +311,7 @@ def _cross_validate(
     source: Source, settings: Settings, folds: int, *, find_C: bool, as_json: bool, quiet: bool
 ) -> None:
     """Print what liblinear prints for -v and -C."""
-    Cs = [2.0**k for k in range(-10, 11)] if find_C else [settings.C]
+    Cs = [2.0**k for k in range(-10, 11)] if find_C else [settings.objective.C]
     search = cross_validated(source, settings, Cs, folds, quiet=quiet)
     best = search.best
     accuracy = 100.0 * (1.0 - best.error)
