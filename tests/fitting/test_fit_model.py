@@ -126,8 +126,7 @@ def objective(found: Model, i: int, X: Any, y: Any, weights: Any) -> float:
     return float(0.5 * penalty + certificate.C * (s @ losses))
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("class_weight", [None, "balanced"])
+@pytest.mark.parametrize(("n_classes", "class_weight"), [(2, None), (3, "balanced")])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("penalize_intercept", [True, False])
 def test_a_stream_and_memory_agree(

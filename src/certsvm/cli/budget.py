@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from certsvm.cli.app import BadInput
 
 if TYPE_CHECKING:
-    from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import StreamSource
+    from certsvm.training.settings import Settings
 
 _TRIAL_ROWS = 8
 # SGD counts margin errors by row, and keeps old counts, for a witness with a number per row.

@@ -19,7 +19,6 @@ import numpy as np
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.primal import zero_bound
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import Source
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.room import require_room
@@ -28,6 +27,7 @@ from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.history import History
 from certsvm.training.loop import train
 from certsvm.training.result import INTERRUPTED, LOST, Callback, Result
+from certsvm.training.settings import Settings
 
 
 class Observer:

@@ -13,7 +13,6 @@ from certsvm.data.labels import refuse_label_of_each_row, refuse_measurements
 from certsvm.data.streams import BlockStream
 from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.fit_classes import Observer, fit_classes
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.fitting.witnesses import joined, needs_alpha, witnessed
 from certsvm.kernels.losses import HINGE, loss_named
@@ -25,6 +24,7 @@ from certsvm.scalars import as_float, plain
 from certsvm.solvers import make_solver
 from certsvm.training.history import closing_records
 from certsvm.training.result import Result
+from certsvm.training.settings import Settings
 
 
 class Fit(NamedTuple):
@@ -154,7 +154,7 @@ def fit_stream(
     observers : sequence of Observer, default=()
         Told when classes begin and end, with callbacks for their passes.
     **settings
-        Other attributes of ``certsvm.fitting.settings.Settings``, such as ``tol=1e-3``.
+        Other attributes of ``certsvm.training.settings.Settings``, such as ``tol=1e-3``.
 
     Returns
     -------

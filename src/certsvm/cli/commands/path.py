@@ -28,9 +28,9 @@ from certsvm.cli.training_data import opened_source
 
 if TYPE_CHECKING:
     from certsvm.fitting.path import PathProgress, Trace
-    from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import Source
     from certsvm.models import Model
+    from certsvm.training.settings import Settings
 
 
 @click.command()
@@ -93,9 +93,9 @@ def command(
     usage or input.
     """  # noqa: D301
     from certsvm.fitting.path import require_proofs, trace_path
-    from certsvm.fitting.settings import Settings
     from certsvm.parallel import available_processors
     from certsvm.solvers import make_solver
+    from certsvm.training.settings import Settings
 
     require_proofs(make_solver(solver), tol)
     if (asked or witness) and output is None:

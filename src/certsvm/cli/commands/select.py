@@ -94,9 +94,9 @@ def command(
     from certsvm.fitting.cross_validation import values_in
     from certsvm.fitting.fit_model import fit_model
     from certsvm.fitting.path import require_proofs
-    from certsvm.fitting.settings import Settings
     from certsvm.parallel import available_processors
     from certsvm.solvers import make_solver
+    from certsvm.training.settings import Settings
 
     chosen = make_solver(solver)
     if certify is not None:

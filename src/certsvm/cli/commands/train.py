@@ -33,8 +33,8 @@ from certsvm.cli.training_data import opened_source
 
 if TYPE_CHECKING:
     from certsvm.fitting.fit_model import Fit
-    from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import Source
+    from certsvm.training.settings import Settings
 
 _MANY_CLASSES = 100
 
@@ -227,9 +227,9 @@ def command(
     the gap that is proved); 2 bad usage or input.
     """  # noqa: D301
     from certsvm.fitting.fit_model import fit_model
-    from certsvm.fitting.settings import Settings
     from certsvm.parallel import available_processors
     from certsvm.solvers import make_solver
+    from certsvm.training.settings import Settings
 
     if checkpoint_every is None:
         checkpoint_every = Settings.checkpoint_every
