@@ -16,8 +16,8 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -188,41 +188,46 @@ def train(
     )
 
 
+@dataclass
 class Trainer:
     """A solver's run with its bounds and history.
 
-    ``began`` is the ``time.perf_counter`` at which training began, or that of an interrupted run
-    that this one goes on from.
+    Attributes
+    ----------
+    problem, solver, settings, options
+        What is trained, and how.
+    began : float
+        The ``time.perf_counter`` at which training began.
+    passes_before, epochs_before : int
+        Of an interrupted run that this one goes on from.
     """
 
-    def __init__(
-        self,
-        problem: BaseProblem,
-        solver: Solver,
-        settings: Settings,
-        options: Options,
-        began: float,
-    ) -> None:
-        self._problem, self._solver = problem, solver
-        self._settings, self._options = settings, options
-        # Whether the solver supports this kind of problem has been checked.
-        self.run = solver.start(cast(Problem, problem), options)
-        self.best = BestBounds(problem, settings.tol, keep_vector=settings.keep_vector)
+    problem: BaseProblem
+    solver: Solver
+    settings: Settings
+    options: Options
+    began: float
+    passes_before: int = 0
+    epochs_before: int = 0
+
+    def __post_init__(self) -> None:
+        self.run = self.solver.start(self.problem, self.options)
+        self.best = BestBounds(
+            self.problem, self.settings.tol, keep_vector=self.settings.keep_vector
+        )
         self.history = History()
-        self._correction, self._next_scheduled = 1.0, 1
-        # Of an interrupted run that this one goes on from.
-        self._passes_before = self._epochs_before = 0
-        self._began = began
+        # The ratio of J to its estimate, and the pass after which J is computed in any case.
+        self.correction, self.next_scheduled = 1.0, 1
 
     @property
     def passes(self) -> int:
         """The number of complete passes, which are those with a record."""
-        return self.history[-1].passes if self.history else self._passes_before
+        return self.history[-1].passes if self.history else self.passes_before
 
     @property
     def seconds(self) -> float:
         """Time since training began, including the time before a checkpoint."""
-        return time.perf_counter() - self._began
+        return time.perf_counter() - self.began
 
     def make_passes(
         self,
@@ -231,23 +236,21 @@ class Trainer:
         checkpoint: Checkpoint | None,
     ) -> str:
         """Make passes until there is a reason to stop; return the reason."""
-        settings = self._settings
-        limit, duration = math.inf if settings.max_time is None else settings.max_time, 0.0
-        reason = OUT_OF_PASSES if self.passes >= settings.max_iter else ""
+        max_iter, max_time, duration = self.settings.max_iter, self.settings.max_time, 0.0
+        limit = math.inf if max_time is None else max_time
+        reason = OUT_OF_PASSES if self.passes >= max_iter else ""
         if self.passes and self.best.certificate().met:
             reason = TARGET_MET
         while not reason:
             began = self.seconds
-            limits: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-            if self.passes:
-                # A pass that takes a little longer than the last is worth waiting for.
-                limits = pass_limits(limit - began + 0.1 * (1.0 + duration), stop)
-            with limits:
+            # A pass that takes a little longer than the last is worth waiting for.
+            limits = pass_limits(limit - began + 0.1 * (1.0 + duration), stop)
+            with limits if self.passes else contextlib.nullcontext():
                 epoch = self.run.epoch()
             # The first pass may have compiled kernels, and tells nothing about the next.
             duration = self.seconds - began if self.passes else 0.0
             out_of_time = self.seconds + duration >= limit
-            last = out_of_time or epoch.finished or self.passes + 1 == settings.max_iter
+            last = out_of_time or epoch.finished or self.passes + 1 == max_iter
             self.end_pass(epoch, last=last)
             progress = Progress(self.history[-1], self._best_w)
             answers = [is_true(callback(progress)) for callback in callbacks]
@@ -264,7 +267,7 @@ class Trainer:
             if reason:
                 break
             if not met:
-                warn_of_scales(self._problem, self.seconds)
+                warn_of_scales(self.problem, self.seconds)
             if checkpoint is not None and checkpoint.due():
                 checkpoint.save(self.saved())
         return reason
@@ -281,15 +284,15 @@ class Trainer:
                 primal = point[1].value
             elif last:
                 primal = self.compute_primal()
-        elif last or self.passes + 1 >= self._next_scheduled or self._may_be_met(epoch):
+        elif last or self.passes + 1 >= self.next_scheduled or self._may_be_met(epoch):
             if epoch.dual_estimate is not None:
                 self._compute_dual()
             primal = self.compute_primal()
-            self._next_scheduled = max(self.passes + 2, math.ceil(_SPACING * (self.passes + 1)))
+            self.next_scheduled = max(self.passes + 2, math.ceil(_SPACING * (self.passes + 1)))
             if epoch.primal_estimate:
                 correction = primal / epoch.primal_estimate
                 if 0.0 <= correction < math.inf:
-                    self._correction = correction
+                    self.correction = correction
         self._record(epoch, primal)
 
     def compute_primal(self) -> float:
@@ -297,27 +300,26 @@ class Trainer:
         least = math.inf
         for w in self.run.candidates():
             # A run on any other kind of problem computes J itself.
-            assert isinstance(self._problem, SummableProblem)
-            bound = primal_bound(self._problem, w, self._options.team)
+            assert isinstance(self.problem, SummableProblem)
+            bound = primal_bound(self.problem, w, self.options.team)
             self.best.offer_primal(w, bound)
             least = min(least, bound.value)
         return least
 
     def _compute_dual(self) -> None:
-        point = self.run.dual()
-        if point is not None:
+        if (point := self.run.dual()) is not None:
             self.best.offer_dual(point)
 
     def _may_be_met(self, epoch: Epoch) -> bool:
         dual = max(self.best.dual.bound.value, epoch.dual_estimate or 0.0)
         if epoch.primal_estimate is None or dual <= 0:
             return False
-        guess = self._correction * epoch.primal_estimate
-        return guess / dual - 1.0 <= self._solver.f * self.best.target
+        guess = self.correction * epoch.primal_estimate
+        return guess / dual - 1.0 <= self.solver.f * self.best.target
 
     def _record(self, epoch: Epoch, primal: float) -> None:
         epochs = epoch.epochs
-        if self._epochs_before and self.history:
+        if self.epochs_before and self.history:
             # Not every solver counts on from its start.
             epochs = max(epochs, self.history[-1].epochs + 1)
         best = self.best.certificate()
@@ -333,16 +335,16 @@ class Trainer:
     def _best_w(self) -> Vector:
         # A copy, so that a callback cannot change the certified vector.
         w = next(self.run.candidates(), None) if self.best.w is None else self.best.w
-        return np.zeros(self._problem.dimension) if w is None else w.copy()
+        return np.zeros(self.problem.dimension) if w is None else w.copy()
 
     def saved(self) -> Saved:
         """Where training is."""
         best, epochs = self.best, self.history[-1].epochs
         if isinstance(best.dual.response, Response):
             w, sigma = best.dual.response
-            start = Start(w, epochs, None, sigma / self._problem.C)
+            start = Start(w, epochs, None, sigma / self.problem.C)
         else:
-            rest = (best.w, np.zeros(self._problem.dimension))
+            rest = (best.w, np.zeros(self.problem.dimension))
             w = next(w for w in itertools.chain(self.run.candidates(), rest) if w is not None)
             end = self.run.warm_start()
             start = Start(w, epochs, best.dual.alpha, None if end is None else end.smoothing)
@@ -351,7 +353,7 @@ class Trainer:
     @np.errstate(over="ignore", invalid="ignore")
     def resume(self, saved: Saved) -> None:
         """Go on counting from an interrupted run, with J and L of its points computed anew."""
-        problem, options, start = self._problem, self._options, saved.start
+        problem, options, start = self.problem, self.options, saved.start
         assert isinstance(problem, SummableProblem)
         for w in (start.w, saved.best_w):
             self.best.offer_primal(w, primal_bound(problem, w, options.team))
@@ -361,7 +363,7 @@ class Trainer:
         elif start.smoothing is not None:
             response = Response(start.w, start.smoothing * problem.C)
             self.best.offer_dual(point_of_response(problem, response, "checkpoint", options))
-        self._passes_before, self._epochs_before = saved.passes - 1, start.epochs
+        self.passes_before, self.epochs_before = saved.passes - 1, start.epochs
         self._record(Epoch(start.epochs), self.best.primal.value)
 
 
