@@ -161,7 +161,11 @@ def _untrained(source: Source, settings: Settings, solver: Solver, i: int) -> Re
 def _checkpoint(source: Source, settings: Settings, i: int) -> Checkpoint | None:
     if settings.checkpoint is None:
         return None
-    shape = f"{source.n_rows} rows, {source.n_columns} columns, {source.classes.size} classes"
-    problem = f"{shape}, {settings.objective}, intercept_scaling = {source.intercept_scaling}"
+    objective = settings.objective
+    problem = (
+        f"{source.n_rows} rows, {source.n_columns} columns, {source.classes.size} classes, "
+        f"C = {objective.C}, loss = {objective.loss.name}, penalize_intercept = "
+        f"{objective.penalize_intercept}, intercept_scaling = {source.intercept_scaling}"
+    )
     path = Path(settings.checkpoint) / f"class-{i}.checkpoint"
     return Checkpoint(path, problem, interval=settings.checkpoint_every)
