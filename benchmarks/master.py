@@ -79,7 +79,7 @@ def _in_a_run(problem: Problem, name: str, solve: Solve) -> dict[str, Any]:
     inside = 0.0
     original = cutting_planes.maximise
 
-    def timed(gram: Array, g: Array, C: float, accuracy: float, beta: Array) -> int:
+    def timed(gram: Array, g: Array, C: float, accuracy: float, beta: Array) -> None:
         nonlocal inside
         began = time.perf_counter()
         if name == "ours":
@@ -87,7 +87,6 @@ def _in_a_run(problem: Problem, name: str, solve: Solve) -> dict[str, Any]:
         else:
             beta[:] = _feasible(solve(gram, g, C, accuracy), C)
         inside += time.perf_counter() - began
-        return 0
 
     cutting_planes.maximise = timed
     try:
@@ -155,8 +154,8 @@ def _problems(problem: Problem) -> list[tuple[int, Array, Array, float]]:
     for rounds in range(1, max(SAVED) + 1):
         run.epoch()
         if rounds in SAVED:
-            master = run._master
-            problems.append((master.g.size, master._gram.copy(), master.g.copy(), problem.C))
+            # Without the first cut, which is zero.
+            problems.append((run.g.size - 1, run._gram[1:, 1:].copy(), run.g[1:], problem.C))
     return problems
 
 
@@ -172,9 +171,10 @@ def _solvers() -> dict[str, Solve]:
 
 
 def _ours(gram: Array, g: Array, C: float, accuracy: float) -> Array:
-    beta = np.zeros(g.size)
-    cutting_planes.maximise(gram, g, C, accuracy, beta)
-    return beta
+    padded, beta = np.zeros((g.size + 1, g.size + 1)), np.zeros(g.size + 1)
+    padded[1:, 1:], beta[0] = gram, C
+    cutting_planes.maximise(padded, np.append(0.0, g), C, accuracy, beta)
+    return beta[1:]
 
 
 def _quadprog(gram: Array, g: Array, C: float, accuracy: float) -> Array:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from certsvm.data.streams import BlockStream
 from certsvm.kernels.losses import loss_named
 from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.training.result import Result
@@ -138,10 +139,8 @@ def streamed(case: Case, rows_at_once: int) -> StreamedProblem:
     stream = BlockStream(blocks, intercept_scaling=case.intercept_scaling)
     return StreamedProblem(
         stream,
-        positive=int(np.searchsorted(stream.classes, 1.0)),
-        C=case.C,
-        loss=loss_named(case.loss),
-        penalize_intercept=case.penalize_intercept,
+        int(np.searchsorted(stream.classes, 1.0)),
+        Objective(case.C, loss_named(case.loss), case.penalize_intercept),
     )
 
 

@@ -163,6 +163,13 @@ def test_labels_that_are_numbers_written_long_are_read(read: Any, tmp_path: Path
     assert read([repr(2.0**-24), "1.5"], tmp_path) == [2.0**-24, 1.5]
 
 
+def test_times_that_differ_by_a_nanosecond_are_two_labels(tmp_path: Path) -> None:
+    times = pa.array(range(2), pa.int64()).cast(pa.time64("ns"))
+    pq.write_table(pa.table({"x": [1.0, 2.0], "label": times}), tmp_path / "a.parquet")
+    labels = [label for batch in Table(tmp_path / "a.parquet")() for label in batch.y.tolist()]
+    assert labels == ["00:00:00.000000000", "00:00:00.000000001"]
+
+
 def test_a_missing_number_among_labels_is_named(tmp_path: Path) -> None:
     for missing in ("", "NA", "nan"):
         with pytest.raises(ValueError, match="row 3, column 'label' is missing"):

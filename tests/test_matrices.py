@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-import certsvm
 from certsvm import LinearSVC, Model, Rows, bound, compare, fit_stream, verify, verify_model
 from certsvm.data import save_libsvm
 from certsvm.matrices import checked_csr, checked_matrix, refuse_broken
@@ -138,19 +135,3 @@ def test_a_matrix_passes_if_and_only_if_it_is_whole(
     else:
         with pytest.raises(ValueError, match="broken CSR matrix"):
             refuse_broken(X)
-
-
-def test_sparse_matrices_are_converted_in_one_place() -> None:
-    """Elsewhere, tocsr would read indices that nobody has checked."""
-    allowed = {
-        "matrices.py": "the place",
-        "dask/blocks.py": "of other libraries' matrices, checked right after",
-        "dask/cluster.py": "of rows that were checked",
-    }
-    source = Path(certsvm.__file__).parent
-    found = {
-        str(path.relative_to(source))
-        for path in source.rglob("*.py")
-        if re.search(r"\.tocsr\(|\.asformat\(|csr_(matrix|array)\(X\)", path.read_text())
-    }
-    assert found <= set(allowed)

@@ -4,22 +4,18 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.linalg
-import scipy.sparse as sp
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from certsvm import LinearSVC
 from certsvm.parallel import (
     ALONE,
     Team,
-    _BlasLibrary,
     _BlasLimits,
-    available_processors,
     single_threaded_blas,
 )
 
@@ -51,14 +47,6 @@ def test_a_team_uses_threads_and_leaves_none_behind() -> None:
     assert not any(thread.name.startswith("certsvm_") for thread in threading.enumerate())
     ALONE.share(lambda first, last: names.add(threading.current_thread().name), 5)
     assert threading.current_thread().name in names
-
-
-def test_an_error_in_a_thread_is_raised() -> None:
-    def task(first: int, last: int) -> None:
-        raise ValueError(f"piece {first}")
-
-    with Team(2) as team, pytest.raises(ValueError, match="piece"):
-        team.share(task, 2)
 
 
 def test_blas_has_its_threads_back_when_the_last_fit_ends() -> None:
@@ -123,7 +111,7 @@ def in_thread(task: Callable[[], None]) -> None:
 )
 @pytest.mark.parametrize("first_leaves_first", [True, False])
 def test_limits_of_overlapping_callers(library: Library, *, first_leaves_first: bool) -> None:
-    limits = _BlasLimits([_BlasLibrary(library)])
+    limits = _BlasLimits([library])
     inside, leave = threading.Event(), threading.Event()
     seen = []
 
@@ -210,32 +198,6 @@ def test_blas_has_one_thread_in_fits_of_all_threads(
     assert seen[-1] == ("after", blas())
 
 
-def test_blas_has_its_threads_back_after_an_error(
-    two_threads: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def cho_factor(*arguments: Any, **options: Any) -> Any:
-        assert set(blas()) == {1}
-        raise MemoryError
-
-    monkeypatch.setattr(scipy.linalg, "cho_factor", cho_factor)
-    for run in (fit, partial(in_thread, fit)):
-        with pytest.raises(MemoryError):
-            run()
-        assert set(blas()) == {2}
-
-
-def test_an_inner_product_is_not_left_to_blas(
-    two_threads: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Working sets are for wide data, where w is long enough for the threads of BLAS.
-    def lower(self: _BlasLimits) -> list[Any]:
-        raise AssertionError
-
-    monkeypatch.setattr(_BlasLimits, "lower", lower)
-    X = sp.random(40, 30_000, density=0.01, format="csr", random_state=0)
-    LinearSVC(solver="working-set").fit(X, np.arange(40) % 2)
-
-
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_results_of_a_map_are_in_order(n_jobs: int) -> None:
     with Team(n_jobs) as team:
@@ -250,7 +212,3 @@ def test_of_several_errors_the_first_is_raised(n_jobs: int) -> None:
 
     with Team(n_jobs) as team, pytest.raises(ValueError, match="first"):
         team.map(fail, ["first", "second", "third"])
-
-
-def test_processors() -> None:
-    assert available_processors() >= 1

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from types import TracebackType
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -55,12 +54,7 @@ class Team:
             self._executor = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="certsvm")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._executor is not None:
             self._executor.shutdown()
             self._executor = None
@@ -86,85 +80,66 @@ ALONE = Team()
 """The caller's thread."""
 
 
-class _BlasLibrary:
-    """A BLAS library in this process, and its limit on threads."""
-
-    def __init__(self, controller: Any) -> None:
-        self._controller = controller
-        # Whether each thread has a limit of its own; found out when it first matters.
-        self._is_per_thread: bool | None = None
-
-    def limit(self) -> int | None:
-        """The number of threads for calls from this thread; None if it is unknown."""
-        number: int | None = self._controller.get_num_threads()
-        return number
-
-    def set_limit(self, number: int) -> None:
-        """Set the number of threads, for this thread or for the process."""
-        # Recent versions of threadpoolctl let one thread at a time change a limit of the process
-        # and ignore all others, until that thread gives it up. Here the thread that lowers the
-        # limit need not be the last to leave, so each takes over and gives up again.
-        give_up = getattr(self._controller, "clear_controlling_thread", None)
-        if give_up is not None:
-            give_up(force=True)
-        self._controller.set_num_threads(number)
-        if give_up is not None:
-            give_up(force=True)
-
-    def is_per_thread(self) -> bool:
-        """Whether each thread has a limit of its own, given that it is one in this thread."""
-        if self._is_per_thread is None:
-            elsewhere: list[int | None] = []
-            thread = threading.Thread(target=lambda: elsewhere.append(self.limit()))
-            thread.start()
-            thread.join()
-            self._is_per_thread = elsewhere != [1]
-        return self._is_per_thread
-
-
 class _BlasLimits:
-    """The limits that are lowered now, and the number of callers that rely on it."""
+    """The limits that are lowered now, and the number of callers that rely on it.
 
-    def __init__(self, libraries: Sequence[_BlasLibrary]) -> None:
+    ``libraries`` are threadpoolctl's controllers of the BLAS libraries in this process.
+    """
+
+    def __init__(self, libraries: Sequence[Any]) -> None:
         self._libraries = libraries
         self._lock = threading.Lock()
         self._users = 0
         # The limits of the process before the first of these callers.
-        self._before: dict[_BlasLibrary, int] = {}
+        self._before: dict[Any, int] = {}
+        # Whether each thread has a limit of its own; found out when it first matters.
+        self._is_per_thread: dict[Any, bool] = {}
 
-    def lower(self) -> list[tuple[_BlasLibrary, int]]:
+    def lower(self) -> list[tuple[Any, int]]:
         """Set all limits to one; return those of this thread alone."""
         own = []
         with self._lock:
             self._users += 1
             for library in self._libraries:
-                number = library.limit()
+                number = library.get_num_threads()
                 if number is None or number <= 1:
                     continue
-                library.set_limit(1)
-                if library.is_per_thread():
+                _set_limit(library, 1)
+                if library not in self._is_per_thread:
+                    with ThreadPoolExecutor(1) as elsewhere:
+                        other = elsewhere.submit(library.get_num_threads).result()
+                    self._is_per_thread[library] = other != 1
+                if self._is_per_thread[library]:
                     own.append((library, number))
                 else:
                     self._before[library] = number
         return own
 
-    def restore(self, own: list[tuple[_BlasLibrary, int]]) -> None:
+    def restore(self, own: list[tuple[Any, int]]) -> None:
         """Undo ``lower``; the last caller restores the limits of the process."""
         with self._lock:
             self._users -= 1
-            for library, number in own:
-                library.set_limit(number)
             if self._users == 0:
-                for library, number in self._before.items():
-                    library.set_limit(number)
+                own = own + list(self._before.items())
                 self._before.clear()
+            for library, number in own:
+                _set_limit(library, number)
+
+
+def _set_limit(library: Any, number: int) -> None:
+    # Recent versions of threadpoolctl let one thread at a time change a limit of the process and
+    # ignore all others, until that thread gives it up. Here the thread that lowers the limit need
+    # not be the last to leave, so each takes over and gives up again.
+    give_up = getattr(library, "clear_controlling_thread", lambda **_: None)
+    give_up(force=True)
+    library.set_num_threads(number)
+    give_up(force=True)
 
 
 @cache
 def _blas_limits() -> _BlasLimits:
     # Finding the libraries takes milliseconds, so it is done once.
-    controllers = ThreadpoolController().select(user_api="blas").lib_controllers
-    return _BlasLimits([_BlasLibrary(controller) for controller in controllers])
+    return _BlasLimits(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 @contextmanager

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import feather
 
 from certsvm.cli.app import BadInput
 from certsvm.cli.outputs import require_outputs
-from tests.cli.running import run, write
+from tests.cli.running import arguments, run, write
 from tests.platforms import posix
 
 
@@ -89,6 +92,32 @@ def test_a_folder_of_models_with_a_file_of_another_kind(tmp_path: Path) -> None:
     assert refused.code == 2
     assert data.read_bytes() == before
     assert os.listdir(tmp_path / "models") == [data.name]
+
+
+def test_files_of_other_programs_are_kept(prepared: Path, tmp_path: Path) -> None:
+    for name in ("data", "m"):
+        (tmp_path / name).write_bytes((prepared / name).read_bytes())
+    feather.write_feather(pa.table({"x": [1.0]}), tmp_path / "mine", compression="uncompressed")
+    (tmp_path / "index.html").write_text("<!DOCTYPE html>\n<p>mine</p>\n")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for words in (("convert", "data", "mine"), ("report", "m", "-o", "index.html")):
+        refused = run(*words, cwd=tmp_path)
+        assert refused.code == 2
+        assert "of another program" in refused.err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@posix
+def test_predictions_are_not_appended_to_the_data(prepared: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes((prepared / "data").read_bytes())
+    before = data.read_bytes()
+    with data.open("ab") as out:
+        words = arguments("predict", prepared / "m", data)
+        refused = subprocess.run(words, stdout=out, stderr=subprocess.PIPE, check=False)
+    assert refused.returncode == 2
+    assert b"standard output is an input" in refused.stderr
+    assert data.read_bytes() == before
 
 
 def test_outputs_of_the_same_kind_are_replaced(prepared: Path, tmp_path: Path) -> None:

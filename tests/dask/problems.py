@@ -11,6 +11,7 @@ import certsvm
 from certsvm.dask.blocks import loading, summarise
 from certsvm.dask.cluster import Cluster
 from certsvm.dask.problem import ClusterProblem
+from certsvm.problem.objective import Objective
 
 SOLVERS = ["smoothed-newton", "cocoa"]
 
@@ -55,6 +56,8 @@ def cluster_problem(
     client: Client, X: Any, y: Any, weights: Any = None, *, positive: int = 1, **options: Any
 ) -> ClusterProblem:
     """The problem of one class, with all blocks on the workers."""
+    names = [name for name in ("C", "loss", "penalize_intercept") if name in options]
+    objective = Objective(**{name: options.pop(name) for name in names})
     cluster = Cluster(client, 20.0)
     tasks = loading(X, y, weights, options.get("intercept_scaling", 0.0)).tasks
     futures = cluster.begin(tasks)
@@ -62,5 +65,5 @@ def cluster_problem(
         cluster.begin([cluster.task("summary", summarise, future) for future in futures])
     )
     return ClusterProblem(
-        cluster, futures, summaries, np.unique(np.concatenate(y)), positive, **options
+        cluster, futures, summaries, np.unique(np.concatenate(y)), positive, objective, **options
     )

@@ -26,6 +26,7 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.data.block_file import BlockFile, BlockFileWriter, Summary
 from certsvm.data.streams import BlockStream, DataChangedError
 from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import SOLVERS, make_solver
 from certsvm.training.loop import train
@@ -54,7 +55,7 @@ def streamed(case: Case, cuts: list[int]) -> StreamedProblem:
         lambda: blocks, intercept_scaling=case.intercept_scaling, read_ahead=len(cuts) % 2 == 0
     )
     positive = int(np.searchsorted(stream.classes, 1.0))
-    return StreamedProblem(stream, positive, C=case.C)
+    return StreamedProblem(stream, positive, Objective(C=case.C))
 
 
 @st.composite
@@ -208,7 +209,7 @@ def test_wherever_blocks_come_from_the_bits_are_the_same(
             source, intercept_scaling=case.intercept_scaling, read_ahead=read_ahead
         )
         positive = int(np.searchsorted(stream.classes, 1.0))
-        problem = StreamedProblem(stream, positive, C=case.C)
+        problem = StreamedProblem(stream, positive, Objective(C=case.C))
         results.append(train(problem, make_solver(name), tol=1e-9, max_iter=4, seed=1))
         prints.add(stream.fingerprint)
     assert len(prints) == 1

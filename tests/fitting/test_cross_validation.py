@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -125,9 +124,8 @@ def test_the_band_contains_the_error_at_any_C(
 
 @pytest.mark.parametrize(
     ("seed", "classes", "loss"),
-    [(1, 2, "hinge"), (2, 2, "hinge"), (3, 3, "hinge"), (4, 2, "hinge"),
-     (1, 2, "squared_hinge"), (3, 3, "squared_hinge")],
-)  # fmt: skip
+    [(1, 2, "hinge"), (3, 3, "hinge"), (1, 2, "squared_hinge")],
+)
 def test_a_certified_choice_holds_against_a_dense_grid(seed: int, classes: int, loss: str) -> None:
     data = Data(seed, n=150, classes=classes, loss=loss)
     search = CrossValidation(data.folds(), settings_of(loss=loss), certify=0.04)
@@ -136,24 +134,16 @@ def test_a_certified_choice_holds_against_a_dense_grid(seed: int, classes: int, 
     assert curve.bound > 0.0
     grid = [data.exact_error(float(C)) for C in np.geomspace(0.01, 1.0, 60)]
     assert min(high for _, high in grid) >= curve.bound
+    # The bound is close to what there is, too.
+    assert min(low for low, _ in grid) - 0.04 <= curve.bound + 1e-9
     chosen = data.exact_error(search.best.C)
     assert chosen[0] <= min(high for _, high in grid) + 0.04
 
 
-def test_the_bound_is_close_to_what_there_is() -> None:
-    data = Data(1, n=300)
-    search = CrossValidation(data.folds(), Settings(), certify=0.02)
-    curve = search.run([0.05, 0.5]).curve
-    assert search.certified
-    errors = [data.exact_error(float(C))[0] for C in np.geomspace(0.05, 0.5, 30)]
-    assert min(errors) - 0.02 <= curve.bound + 1e-9
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_free_intercept_has_errors_without_bounds(loss: str) -> None:
+def test_a_free_intercept_has_errors_without_bounds() -> None:
     data = Data(7, n=120)
     data.rho = 1.0
-    free = settings_of(loss=loss, penalize_intercept=False)
+    free = settings_of(penalize_intercept=False)
     with pytest.raises(ValueError, match="the intercept is free"):
         CrossValidation(data.folds(), free, certify=0.1)
     search = CrossValidation(data.folds(), free).run([0.01, 0.1, 1.0])
@@ -163,15 +153,6 @@ def test_a_free_intercept_has_errors_without_bounds(loss: str) -> None:
     data.rho = 0.0
     search = CrossValidation(data.folds(), free, certify=0.2).run([0.1, 1.0])
     assert search.certified
-
-
-def test_nothing_is_claimed_if_fits_miss_their_target() -> None:
-    data = Data(1, n=300)
-    options = Settings(solver="dcd", max_iter=1)
-    search = CrossValidation(data.folds(), options, certify=0.01, max_fits=6).run([0.1, 10.0])
-    assert not search.certified
-    assert search.reason in ("max_fits reached", "some fits are not accurate enough to prove more")
-    assert search.bound < 0.5 * search.best.error
 
 
 def test_of_many_values_all_are_fitted() -> None:
@@ -217,25 +198,6 @@ def test_an_interruption_keeps_what_is_proved(n_jobs: int, n: int) -> None:
         assert low <= curve.upper[p] + 1e-12
 
 
-@pytest.mark.parametrize("lost", [0.01, 1.0])
-def test_without_an_end_of_the_range_nothing_is_proved_of_all(lost: float) -> None:
-    """Ctrl-C may come when other folds are done at a value, and it is not added."""
-
-    class Interrupted(CrossValidation):
-        def _add(self, C: float, folds: Any) -> None:
-            if lost != C:
-                super()._add(C, folds)
-
-    search = Interrupted(Data(1, n=300).folds(), Settings(), certify=0.05, max_fits=3)
-    curve = search.run([0.01, 0.1, 1.0]).curve
-    assert lost not in search.values
-    assert search.bound == curve.bound == 0.0
-    assert not search.certified
-    assert (curve.edges[0], curve.edges[-1]) == (0.01, 1.0)
-    assert curve.edges.size == curve.lower.size + 1
-    assert curve.lower.max() > 0.0
-
-
 def test_an_interruption_of_the_first_fits_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(self: Any, *given: Any) -> None:
         raise KeyboardInterrupt
@@ -245,67 +207,11 @@ def test_an_interruption_of_the_first_fits_is_raised(monkeypatch: pytest.MonkeyP
         CrossValidation(Data(7).folds(), Settings(), certify=0.1).run([0.01, 1.0])
 
 
-def test_a_true_answer_of_the_callback_ends_the_search() -> None:
-    seen: list[tuple[int, float]] = []
-
-    def stop(search: CrossValidation) -> bool:
-        seen.append((len(search.values), search.best.error))
-        return len(search.values) == 4
-
-    search = CrossValidation(Data(7, n=200).folds(), Settings(), certify=1e-3, callback=stop)
-    search.run([0.01, 0.1, 1.0])
-    assert search.reason == "stopped by a callback"
-    assert [n for n, _ in seen] == [1, 2, 3, 4]
-    assert min(error for _, error in seen) == search.best.error
-    assert "4 values of C" in str(search)
-
-
-def test_without_time_one_value_is_fitted() -> None:
-    settings = Settings(max_time=0.0)
-    search = CrossValidation(Data(7).folds(), settings, certify=0.1).run([0.01, 1.0])
-    assert list(search.values) == [0.01]
-    assert search.reason == "max_time reached"
-    assert not search.certified
-    assert search.bound == search.curve.bound == 0.0
-    search = CrossValidation(Data(7).folds(), settings).run(np.geomspace(0.01, 1.0, 20).tolist())
-    assert list(search.values) == [0.01]
-
-
-def test_max_fits_is_kept() -> None:
-    folds = Data(7, n=200).folds()
-    search = CrossValidation(folds, Settings(), certify=1e-4, max_fits=7).run([0.01, 0.1, 1.0])
-    assert len(search.values) == 7
-    search = CrossValidation(folds, Settings(), certify=1e-4, max_fits=2)
-    curve = search.run([0.01, 0.02, 0.1, 0.2, 1.0]).curve
-    assert list(search.values) == [0.01, 1.0]
-    assert (curve.edges[0], curve.edges[-1]) == (0.01, 1.0)
-
-
-def test_new_fits_never_loosen_the_bounds() -> None:
-    """A bad fit between two good ones must not cost what these had proved."""
-
-    class Spoiled(CrossValidation):
-        def _add(self, C: float, folds: Any) -> None:
-            if C not in (0.1, 0.12):
-                nothing = [[replace(ball, square=np.inf) for ball in f.balls] for f in folds]
-                folds = [replace(f, balls=b) for f, b in zip(folds, nothing, strict=True)]
-            super()._add(C, folds)
-
-    data = Data(1, n=300)
-    before, after = (
-        kind(data.folds(), Settings(), certify=1e-4, max_fits=most).run([0.1, 0.12])
-        for kind, most in ((CrossValidation, 2), (Spoiled, 4))
-    )
-    assert len(after.values) > 2
-    assert after.bound >= before.bound > 0.0
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_alpha_beyond_single_precision(loss: str) -> None:
+def test_alpha_beyond_single_precision() -> None:
     """Rows are so short, and C so large, that alpha is up to 1e40."""
-    data = Data(0, loss=loss)
+    data = Data(0)
     data.X, data.rho, data.class_weight = 1e-20 * data.X, 0.0, None
-    settings = settings_of(tol=1e-3, solver="dcd", loss=loss)
+    settings = Settings(tol=1e-3, solver="dcd")
     search = CrossValidation(data.folds(), settings).run([1e39, 1e40])
     fits = [fold for value in search.values.values() for fold in value.folds]
     assert len(search.values) == 2
@@ -325,3 +231,22 @@ def test_values_begin_and_end_exactly(
         assert len(values) == n
     elif not certify:
         assert len(values) == 20
+
+
+def test_limits_end_the_search() -> None:
+    folds, Cs = Data(7, n=200).folds(), [0.01, 0.02, 0.1, 0.2, 1.0]
+    search = CrossValidation(folds, Settings(), certify=1e-4, max_fits=7).run(Cs)
+    assert (len(search.values), search.reason) == (7, "max_fits reached")
+    search = CrossValidation(folds, Settings(), certify=1e-4, max_fits=2).run(Cs)
+    assert list(search.values) == [0.01, 1.0]
+    assert search.curve.edges[[0, -1]].tolist() == [0.01, 1.0]
+    for certify in (None, 0.1):
+        search = CrossValidation(folds, Settings(max_time=0.0), certify=certify).run([*Cs, 2.0])
+        assert (list(search.values), search.reason) == ([0.01], "max_time reached")
+        assert not search.certified
+        assert search.bound == search.curve.bound == 0.0
+    search = CrossValidation(
+        folds, Settings(), certify=1e-3, callback=lambda search: len(search.values) == 4
+    ).run(Cs)
+    assert (len(search.values), search.reason) == (4, "stopped by a callback")
+    assert "4 values of C" in str(search)

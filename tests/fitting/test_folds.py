@@ -55,24 +55,6 @@ def test_columns_of_no_training_row_do_not_count(form: type) -> None:
     assert fold.held_out._norms.round(9).tolist() == [0.0, 2.0]
 
 
-def test_masks_and_negative_positions() -> None:
-    whole = MemorySource(X, y)
-    mask = np.arange(60) < 40
-    assert Fold(whole, mask, ~mask).test.tolist() == list(range(40, 60))
-    assert Fold(whole, mask, [-1]).test.tolist() == [59]
-
-
-@pytest.mark.parametrize("bad", [[], [60], [-61], [[0, 1]], [0.5]])
-def test_wrong_positions(bad: list[object]) -> None:
-    with pytest.raises((ValueError, TypeError)):
-        Fold(MemorySource(X, y), range(40), bad)
-
-
-def test_held_out_rows_need_weight() -> None:
-    with pytest.raises(ValueError, match="no weight"):
-        Fold(MemorySource(X, y), range(40), [41], np.zeros(60))
-
-
 def test_weights_of_classes_do_not_count_in_the_error() -> None:
     weights = rng.uniform(0.5, 2.0, 60)
     plain, weighted = (
@@ -85,3 +67,15 @@ def test_weights_of_classes_do_not_count_in_the_error() -> None:
         assert ours.held_out.error(scores) == theirs.held_out.error(scores)
     total = np.concatenate([fold.test for fold in plain])
     assert sorted(total.tolist()) == list(range(60))
+
+
+def test_positions_are_checked() -> None:
+    whole = MemorySource(X, y)
+    mask = np.arange(60) < 40
+    assert Fold(whole, mask, ~mask).test.tolist() == list(range(40, 60))
+    assert Fold(whole, mask, [-1]).test.tolist() == [59]
+    for bad in ([], np.zeros(60, dtype=bool), [60], [-61], [[0, 1]], [0.5], mask[:50]):
+        with pytest.raises((ValueError, TypeError)):
+            Fold(whole, range(40), bad)
+    with pytest.raises(ValueError, match="no weight"):
+        Fold(whole, range(40), [41], np.zeros(60))

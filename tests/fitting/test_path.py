@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from certsvm.certificates.path_bounds import Chord, ChordEnd
 from certsvm.fitting.fit_classes import fit_classes
-from certsvm.fitting.path import Knot, Trace, trace_path
+from certsvm.fitting.path import trace_path
 from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import LOSSES
@@ -128,63 +128,6 @@ def test_a_contradiction_at_a_fit_proves_nothing() -> None:
     assert trace.proved_up_to == 1.0
 
 
-def test_limits_and_callbacks_end_it() -> None:
-    settings, told = Settings(tol=1e-4), []
-    assert len(trace_path(SOURCE, settings, (0.01, 10.0), max_fits=5).knots) == 5
-
-    def enough(progress: Any) -> bool:
-        told.append(progress)
-        return progress.n_fits == 6
-
-    trace = trace_path(SOURCE, settings, (0.01, 10.0), callback=enough)
-    assert [progress.n_fits for progress in told] == [1, 2, 3, 4, 5, 6]
-    assert len(trace.knots) == 6
-    assert told[-1].proved_up_to <= 10.0
-    assert trace.worst_gap == told[-1].worst_gap > 1e-4
-
-
-@pytest.mark.parametrize("after", [1, 3, 6])
-@pytest.mark.parametrize("raised", [False, True])
-def test_an_interrupt_keeps_what_is_proved(after: int, raised: bool) -> None:
-    done = []
-
-    def interrupted(at_C: Settings, **options: Any) -> list[Result]:
-        done.append(at_C.objective.C)
-        if len(done) <= after:
-            return fit_classes(SOURCE, at_C, **options)
-        if raised:
-            raise KeyboardInterrupt
-        partly = fit_classes(SOURCE, replace(at_C, solver="sgd-s", max_iter=1))
-        return [replace(result, reason=INTERRUPTED) for result in partly]
-
-    trace = trace_path(SOURCE, Settings(tol=1e-3), (0.01, 10.0), fit=interrupted)
-    assert trace.interrupted
-    assert len(trace.knots) == after
-    assert len(done) == after + 1
-    assert 0.01 <= trace.proved_up_to <= trace.Cs[-1]
-    if after < 4:
-        assert trace.worst_gap == math.inf
-
-
-def test_an_interrupt_in_a_callback_keeps_the_fits() -> None:
-    def interrupt(progress: Any) -> None:
-        if progress.n_fits == 2:
-            raise KeyboardInterrupt
-
-    trace = trace_path(SOURCE, Settings(tol=1e-4), (0.01, 10.0), callback=interrupt)
-    assert len(trace.knots) == 2
-    assert trace.worst_gap == math.inf
-    assert all(certificate.gap <= 1e-4 for C in trace.Cs for certificate in trace.certificates(C))
-
-
-def test_an_interrupt_of_the_first_fit_is_raised() -> None:
-    def interrupted(at_C: Settings, **options: Any) -> list[Result]:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        trace_path(SOURCE, Settings(), (0.01, 10.0), fit=interrupted)
-
-
 @pytest.mark.parametrize("Cs", [None, [0.1, 0.5, 1.0]])
 def test_dual_points_are_kept_only_if_asked_for(Cs: list[float] | None) -> None:
     trace = trace_path(SOURCE, kept(0.01), (0.1, 1.0), Cs)
@@ -193,7 +136,7 @@ def test_dual_points_are_kept_only_if_asked_for(Cs: list[float] | None) -> None:
     assert result.alpha is not None
     assert (result.alpha <= 0.2345).all()
     light = trace_path(SOURCE, Settings(), (0.1, 1.0), Cs)
-    assert all(knot.results[0].alpha is None and not knot.starts for knot in light.knots)
+    assert all(knot.results[0].alpha is None for knot in light.knots)
     assert light.at(0.2345, SOURCE)[0].alpha is None
 
 
@@ -210,18 +153,58 @@ def test_each_class_has_the_weights_of_its_own_problem() -> None:
         assert certificates[i].primal == chord.primal(0.5)
 
 
-def test_where_there_is_nothing() -> None:
-    trace = Trace(SOURCE, Settings(), (0.1, 1.0))
-    assert trace.worst_gap == math.inf
-    with pytest.raises(ValueError, match="outside the path, which is empty"):
-        trace.find(0.5)
-    fits = [fit_classes(SOURCE, settings_of(C=C, keep_vector=True)) for C in (0.1, 1.0)]
-    trace.add(Knot(0.1, fits[0]))
-    with pytest.raises(ValueError, match=r"from 0\.1 to 0\.1"):
-        trace.find(0.5)
-    # Without a dual vector there is no chord.
-    trace.add(Knot(1.0, [replace(result, vector=None) for result in fits[1]]))
+def test_limits_and_callbacks_end_it() -> None:
+    settings, told = Settings(tol=1e-4), []
+    assert len(trace_path(SOURCE, settings, (0.01, 10.0), max_fits=5).knots) == 5
+
+    def enough(progress: Any) -> bool:
+        told.append(progress)
+        return progress.n_fits == 6
+
+    trace = trace_path(SOURCE, settings, (0.01, 10.0), callback=enough)
+    assert [progress.n_fits for progress in told] == [1, 2, 3, 4, 5, 6]
+    assert told[-1].proved_up_to <= 10.0
+    assert trace.worst_gap == told[-1].worst_gap > 1e-4
+
+
+def test_without_dual_points_nothing_is_proved_between() -> None:
+    trace = trace_path(SOURCE, Settings(solver="pegasos", max_iter=1), (0.1, 1.0), [0.1, 1.0])
     assert trace.worst_gap == math.inf
     for ask in (trace.certificates, lambda C: trace.at(C, SOURCE)):
         with pytest.raises(ValueError, match="nothing is proved"):
             ask(0.5)
+
+
+@pytest.mark.parametrize("after", [1, 6])
+@pytest.mark.parametrize("where", ["in a first pass", "later", "in the callback"])
+def test_an_interrupt_keeps_what_is_proved(after: int, where: str) -> None:
+    done = []
+
+    def interrupted(at_C: Settings, **options: Any) -> list[Result]:
+        done.append(at_C.objective.C)
+        if len(done) <= after or where == "in the callback":
+            return fit_classes(SOURCE, at_C, **options)
+        if where == "in a first pass":
+            raise KeyboardInterrupt
+        partly = fit_classes(SOURCE, replace(at_C, solver="sgd-s", max_iter=1))
+        return [replace(result, reason=INTERRUPTED) for result in partly]
+
+    def called(progress: Any) -> None:
+        if where == "in the callback" and progress.n_fits == after:
+            raise KeyboardInterrupt
+
+    settings = Settings(tol=1e-3)
+    trace = trace_path(SOURCE, settings, (0.01, 10.0), fit=interrupted, callback=called)
+    assert trace.interrupted
+    assert len(trace.knots) == after
+    assert 0.01 <= trace.proved_up_to <= trace.Cs[-1]
+    assert all(certificate.gap <= 1e-3 for C in trace.Cs for certificate in trace.certificates(C))
+    assert (trace.worst_gap == math.inf) is (after < 4)
+
+
+def test_an_interrupt_of_the_first_fit_is_raised() -> None:
+    def interrupted(at_C: Settings, **options: Any) -> list[Result]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trace_path(SOURCE, Settings(), (0.01, 10.0), fit=interrupted)

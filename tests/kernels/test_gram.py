@@ -12,7 +12,6 @@ from certsvm.kernels.gram import (
     sparse_gram,
     sparse_row_products,
 )
-from certsvm.kernels.rows import CsrRows
 from certsvm.problem.rows import Rows
 from tests.problems import Array, Case, cases
 
@@ -33,26 +32,9 @@ def test_sparse_gram(case: Case, seed: int) -> None:
     x = unsigned(case)[which[1:5]]
     expected = 1.0 + np.tril((weights[1:5, None] * x).T @ x)
     for function in (sparse_gram, sparse_gram.py_func):
-        # Whether the columns ascend may be left open: they are then compared.
-        for ascending in (rows.ascending, False):
-            G = np.ones((rows.dimension, rows.dimension))
-            function(rows.arrays, which, weights, ascending, 1, 5, G)
-            np.testing.assert_allclose(np.tril(G), np.tril(expected), rtol=1e-12, atol=1e-11)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_columns_that_do_not_ascend(dtype: type) -> None:
-    X = sp.csr_matrix(
-        (np.array([2, 3, 5], dtype=dtype), np.array([2, 0, 1]), np.array([0, 3])), shape=(1, 3)
-    )
-    rows = Rows(X)
-    assert isinstance(rows.arrays, CsrRows)
-    assert not rows.ascending
-    x = np.array([3.0, 5.0, 2.0])
-    for function in (sparse_gram, sparse_gram.py_func):
-        G = np.zeros((3, 3))
-        function(rows.arrays, np.array([0]), np.ones(1), False, 0, 1, G)
-        np.testing.assert_array_equal(G, np.tril(np.outer(x, x)))
+        G = np.ones((rows.dimension, rows.dimension))
+        function(rows.arrays, which, weights, 1, 5, G)
+        np.testing.assert_allclose(np.tril(G), np.tril(expected), rtol=1e-12, atol=1e-11)
 
 
 @given(cases(), seeds)

@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-import scipy.sparse as sp
 
-from certsvm.kernels.held_out_error import count_of_several, count_of_two, products_with
-from certsvm.problem.rows import Rows
+from certsvm.kernels.held_out_error import count_of_several, count_of_two
 
 rng = np.random.default_rng(0)
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("rho", [0.0, 2.0])
-def test_products(form: type, rho: float) -> None:
-    X = rng.standard_normal((9, 4)) * rng.integers(0, 2, (9, 4))
-    rows = Rows(form(X), intercept_scaling=rho)
-    w, which = rng.standard_normal(rows.dimension), np.array([3, 0, 3, 8])
-    out, plain = np.empty(4), np.empty(4)
-    products_with(rows.arrays, which, w, out)
-    products_with.py_func(rows.arrays, which, w, plain)
-    np.testing.assert_allclose(out, plain)
-    np.testing.assert_allclose(out, X[which] @ w[:4] + (rho * w[-1] if rho else 0.0))
 
 
 def pieces(n: int) -> np.ndarray:

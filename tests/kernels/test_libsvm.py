@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from certsvm.kernels import libsvm
 from certsvm.kernels.decimal import PADDING, decimal_tables
-from certsvm.kernels.libsvm import IndexRules, Report, parse_lines
+from certsvm.kernels.libsvm import IndexRules, Report, Room, parse_lines
 
 RULES = IndexRules(base=1, low=1, high=libsvm.LARGEST_INDEX, notable=-2)
 
@@ -30,10 +30,8 @@ class Parsed:
         self.labels, self.row_ends = np.zeros(room), np.zeros(room, np.int64)
         self.deferred = np.zeros((3, 2), np.int64)
         report = np.empty(len(Report._fields), dtype=np.int64)
-        parse_lines(
-            array, len(text), rules, decimal_tables(), self.values, self.indices, self.labels,
-            self.row_ends, 0, self.deferred, report,
-        )  # fmt: skip
+        results = Room(self.values, self.indices, self.labels, self.row_ends, self.deferred, report)
+        parse_lines(array, len(text), rules, decimal_tables(), 0, results)
         self.report = Report(*report.tolist())
 
     def rows(self) -> list[tuple[float, list[tuple[int, float]]]]:
@@ -118,19 +116,11 @@ def test_values_too_large_for_float32() -> None:
 
 def test_text_that_could_be_read_beyond_is_refused() -> None:
     report = np.empty(len(Report._fields), dtype=np.int64)
-    outputs = (
-        np.empty(9), np.empty(9, np.int32), np.empty(9), np.empty(9, np.int64), 0,
+    results = Room(
+        np.empty(9), np.empty(9, np.int32), np.empty(9), np.empty(9, np.int64),
         np.empty((9, 2), np.int64), report,
     )  # fmt: skip
     for text, end in ((b"1 1:1\n", 6), (b"1 1:1" + b" " * 9, 5), (b"\n" * 20, 0)):
         array = np.frombuffer(text, dtype=np.uint8)
-        parse_lines(array, end, RULES, decimal_tables(), *outputs)
+        parse_lines(array, end, RULES, decimal_tables(), 0, results)
         assert report[0] == libsvm.BAD_BUFFER
-
-
-@given(st.binary(max_size=40) | st.lists(st.sampled_from(list(b"a\n:")), max_size=9).map(bytes))
-def test_surveys_of_bytes(text: bytes) -> None:
-    array = np.frombuffer(text, dtype=np.uint8)
-    assert libsvm.survey(array) == (text.count(b"\n"), text.count(b":"))
-    assert libsvm.first_line_end(array) == text.find(b"\n") + 1
-    assert libsvm.last_line_end(array) == text.rfind(b"\n") + 1

@@ -10,25 +10,17 @@ from hypothesis import strategies as st
 
 from certsvm.kernels import objective
 from certsvm.kernels.losses import HINGE
-from certsvm.problem.rows import Rows
 from tests.problems import Array, Case, cases
 
 seeds = st.integers(0, 2**32 - 1)
 
 
-def sums_of(function: object, case: Case, w: Array, slack: float, *, from_rows: bool) -> Array:
+def sums_of(function: Any, case: Case, w: Array, slack: float) -> Array:
     """Losses and masses of three chunks, the last two of which may be empty."""
-    problem = case.problem()
-    n = problem.rows.n_rows
-    first: tuple[Any, ...]
-    starts = np.array([0, (n + 1) // 2, n, n])
-    sizes = np.arange(1.0, n + 1.0)
+    n = len(case.labels)
+    starts, sizes = np.array([0, (n + 1) // 2, n, n]), np.arange(1.0, n + 1.0)
     out = np.full((2, 3), np.nan)
-    if from_rows:
-        first = problem.rows.arrays, problem.signed_weights, w
-    else:
-        first = case.patterns() @ w, problem.weights
-    function(HINGE, *first, starts, 0, 3, slack, sizes, *out)  # type: ignore[operator]
+    function(HINGE, case.patterns() @ w, case.row_weights(), starts, 0, 3, slack, sizes, *out)
     return out
 
 
@@ -45,33 +37,26 @@ def test_losses_and_masses(case: Case, seed: int, slack: float) -> None:
         expected[1, chunk] += (k + 1.0) * (products[k] < 1.0 + slack)
     # At the very edge rounding decides.
     clear = not np.isclose(products[rows], 1.0 + slack, rtol=1e-9, atol=0).any()
-    for from_rows, function in ((True, objective.loss_sums), (False, objective.loss_sums_of)):
-        compiled = sums_of(function, case, w, slack, from_rows=from_rows)
-        plain = sums_of(function.py_func, case, w, slack, from_rows=from_rows)
-        np.testing.assert_allclose(compiled[0], expected[0], rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(plain[0], expected[0], rtol=1e-9, atol=1e-9)
+    for function in (objective.loss_sums, objective.loss_sums.py_func):
+        sums = sums_of(function, case, w, slack)
+        np.testing.assert_allclose(sums[0], expected[0], rtol=1e-9, atol=1e-9)
         if clear:
-            np.testing.assert_allclose(compiled[1], expected[1])
-            np.testing.assert_allclose(plain[1], expected[1])
+            np.testing.assert_allclose(sums[1], expected[1])
 
 
 def test_rows_just_beyond_the_margin_count_as_possible_losses() -> None:
-    products, signed = np.array([0.5, 1.2, 2.0]), np.array([1.0, -1.0, 1.0])
-    rows = Rows((products * signed)[:, None])
-    starts, sizes = np.array([0, 3]), np.array([1.0, 10.0, 100.0])
-    sums, masses = np.zeros((2, 2))
-    end = starts, 0, 1, 0.4, sizes
-    objective.loss_sums(HINGE, rows.arrays, signed, np.ones(1), *end, sums[:1], masses[:1])
-    objective.loss_sums_of(HINGE, products, np.abs(signed), *end, sums[1:], masses[1:])
-    assert sums.tolist() == [0.5, 0.5]
-    assert masses.tolist() == [11.0, 11.0]
+    products, sizes = np.array([0.5, 1.2, 2.0]), np.array([1.0, 10.0, 100.0])
+    sums, masses = np.zeros((2, 1))
+    starts = np.array([0, 3])
+    objective.loss_sums(HINGE, products, np.ones(3), starts, 0, 1, 0.4, sizes, sums, masses)
+    assert (sums.tolist(), masses.tolist()) == ([0.5], [11.0])
 
 
 @pytest.mark.parametrize("bad", [math.nan, -math.inf])
 def test_a_product_that_is_no_number_is_not_lost(bad: float) -> None:
     sums, masses = np.zeros((2, 1))
     args = np.array([2.0, bad]), np.ones(2), np.array([0, 2]), 0, 1, 0.0, np.ones(2), sums, masses
-    objective.loss_sums_of(HINGE, *args)
+    objective.loss_sums(HINGE, *args)
     assert not math.isfinite(sums[0])
     assert masses[0] == 1.0
 
@@ -95,42 +80,18 @@ def test_margins(case: Case, seed: int) -> None:
         np.testing.assert_allclose(both, expected, rtol=1e-12, atol=1e-12)
 
 
-@given(seeds, st.integers(0, 40))
-def test_mix(seed: int, n: int) -> None:
-    x, y = np.random.default_rng(seed).standard_normal((2, n))
-    for function in (objective.mix, objective.mix.py_func):
-        out = x.copy()
-        function(0.3, out, -2.0, y)
-        np.testing.assert_allclose(out, 0.3 * x - 2.0 * y, rtol=1e-12, atol=1e-12)
-
-
 @given(cases(), seeds, st.integers(1, 12))
 def test_sums_of_rows(case: Case, seed: int, chunk: int) -> None:
     problem = case.problem()
     n, d = problem.rows.n_rows, problem.rows.dimension
     rng = np.random.default_rng(seed)
     alpha = rng.choice([0.0, 0.5, 2.0], n) * (problem.weights > 0)
-    which = rng.integers(0, n, 2 * n)
     arrays, signed = problem.rows.arrays, problem.signed_weights
     for function in (objective.weighted_sum, objective.weighted_sum.py_func):
         out = np.ones(d)
         function(arrays, signed, alpha, 1, n, chunk, np.full(d, np.nan), out)
         expected = 1.0 + alpha[1:] @ case.patterns()[1:]
         np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-11)
-    for function in (objective.weighted_sum_of, objective.weighted_sum_of.py_func):
-        out = np.ones(d)
-        function(arrays, signed, which, 1, 2 * n, out)
-        expected = 1.0 + problem.weights[which[1:]] @ case.patterns()[which[1:]]
-        np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-11)
-
-
-@given(cases())
-def test_squared_norms(case: Case) -> None:
-    rows = case.problem().rows
-    for function in (objective.squared_norms, objective.squared_norms.py_func):
-        out = np.full(rows.n_rows, np.nan)
-        function(rows.arrays, out)
-        np.testing.assert_allclose(out, (case.patterns() ** 2).sum(axis=1), rtol=1e-12)
 
 
 @given(cases(), seeds)

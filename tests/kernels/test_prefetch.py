@@ -1,15 +1,11 @@
 """A prefetch is asked for, at any row, and changes nothing."""
 
-import numba
 import numpy as np
-import scipy.sparse as sp
 from hypothesis import given
 
-from certsvm.kernels import jit
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.prefetch import prefetch_row
 from certsvm.kernels.rows import RowArrays
-from certsvm.problem.rows import Rows
 from tests.problems import Case, cases
 
 
@@ -28,13 +24,3 @@ def test_rows_stay_as_they_are(case: Case) -> None:
         assert function(rows.arrays, rows.n_rows) == rows.n_rows
     for array, copy in zip(rows.arrays, before, strict=True):
         np.testing.assert_array_equal(array, copy)
-
-
-def test_it_is_asked_for() -> None:
-    # Not from the cache, of which Numba shows no code.
-    compiled = numba.njit(**jit._OPTIONS)(all_rows.py_func)
-    for X in (np.ones((3, 600)), sp.csr_matrix(np.ones((3, 600)))):
-        arrays = Rows(X).arrays
-        compiled(arrays, 3)
-        code = compiled.inspect_llvm((numba.typeof(arrays), numba.int64))
-        assert "call void @llvm.prefetch" in code

@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.kernels import objective
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import CsrRows, RowArrays, Vector, add, dot
 from tests.problems import Case, cases
@@ -38,24 +37,7 @@ def test_compiled_rows_agree_with_matrix_products(case: Case, seed: int) -> None
     all_adds(arrays, steps, total)
     np.testing.assert_allclose(total, v + patterns.T @ steps, rtol=1e-12, atol=1e-12)
 
-    norms = np.empty(problem.rows.n_rows)
-    objective.squared_norms(arrays, norms)
-    np.testing.assert_allclose(norms, (patterns**2).sum(axis=1), rtol=1e-12)
-
-
-@given(cases(), st.integers(0, 2**32 - 1))
-def test_python_rows_agree_with_compiled_ones(case: Case, seed: int) -> None:
-    problem = case.problem()
-    v = np.random.default_rng(seed).standard_normal(problem.rows.dimension)
-    compiled, plain = v.copy(), v.copy()
-    steps = np.linspace(-1, 1, problem.rows.n_rows)
-    all_adds(problem.rows.arrays, steps, compiled)
-    all_adds.py_func(problem.rows.arrays, steps, plain)
-    np.testing.assert_allclose(compiled, plain, rtol=1e-12, atol=1e-12)
-    dots = np.empty((2, problem.rows.n_rows))
-    all_dots(problem.rows.arrays, v, dots[0])
-    all_dots.py_func(problem.rows.arrays, v, dots[1])
-    np.testing.assert_allclose(dots[0], dots[1], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(problem.rows.squared_norms, (patterns**2).sum(axis=1), rtol=1e-12)
 
 
 def test_float32_is_accumulated_in_float64() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from certsvm.certificates.primal import primal_bound
 from certsvm.data.streams import BlockStream
 from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows
 from certsvm.problem.streamed import StreamedProblem
 
@@ -43,7 +44,7 @@ def test_it_agrees_with_the_problem_in_memory(
         for a, b in itertools.pairwise(edges)
     ]
     stream = BlockStream(lambda: blocks, intercept_scaling=0.5, read_ahead=False)
-    streamed = StreamedProblem(stream, positive, C=2.0, class_factors=factors)
+    streamed = StreamedProblem(stream, positive, Objective(C=2.0), class_factors=factors)
     labels, weights = np.where(y == positive, 1, -1), s * factors[y]
     whole = Problem(Rows(X, intercept_scaling=0.5), labels, C=2.0, weights=weights)
     for name in ("n_rows", "m", "dimension", "C", "lambda_", "R", "largest_weight"):
@@ -59,9 +60,3 @@ def test_it_agrees_with_the_problem_in_memory(
     ours, theirs = primal_bound(streamed, w), primal_bound(whole, w)
     assert ours.low <= theirs.high
     assert theirs.low <= ours.high
-
-
-def test_without_factors_all_classes_weigh_the_same() -> None:
-    stream = BlockStream(lambda: [(np.eye(3), np.array(["a", "b", "c"]))], read_ahead=False)
-    (part,) = StreamedProblem(stream, 1).parts()
-    assert part.signed_weights.tolist() == [-1.0, 1.0, -1.0]

@@ -1,16 +1,51 @@
-"""What solvers have in common: starts, labels and precision."""
+"""What solvers have in common: names, parameters, starts and precision."""
 
 from __future__ import annotations
+
+import pickle
+from typing import Any
 
 import numpy as np
 import pytest
 
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import DCD, SGDQN, Options, SGDs, Start, SvmSgd
-from certsvm.solvers.base import float_type
+from certsvm.solvers import DCD, SOLVERS, Auto, SGDs, Start, SvmSgd, make_solver
 from certsvm.training.loop import train
-from tests.problems import noisy
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_solvers_by_name(name: str) -> None:
+    solver = make_solver(name)
+    assert solver.name == solver.label == name
+    assert pickle.loads(pickle.dumps(solver)) == solver
+    with pytest.raises(AttributeError):
+        solver.f = 2.0
+
+
+def test_other_solvers() -> None:
+    assert make_solver("auto") == Auto()
+    solver = SGDs(windows=2, shuffled=True)
+    assert make_solver(solver) is solver
+    assert solver.label == "sgd-s(windows=2, shuffled=True)"
+    with pytest.raises(ValueError, match="unknown solver 'sgd': use 'auto', 'sgd-r', 'sgd-s'"):
+        make_solver("sgd")
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("sgd-s", {"f": 0.0}), ("sgd-s", {"windows": -1}), ("sgd-m", {"precision": "half"}),
+        ("dcd", {"eps": 0.0}), ("working-set", {"omega": 2.0}), ("mpu", {"delta_stop": -1.0}),
+        ("mpu", {"precision": 16}), ("ocas", {"mu": 1.5}), ("svmperf", {"eps": -1.0}),
+        ("pegasos", {"first_t": 0}), ("norma", {"rate": "linear"}), ("svmsgd", {"eta_0": 0.0}),
+        ("sgd-qn", {"skip": 0}),
+    ],
+)  # fmt: skip
+def test_bad_parameters(name: str, parameters: dict[str, Any]) -> None:
+    solver = SOLVERS[name]
+    with pytest.raises(ValueError, match=f"{solver.__name__}: {next(iter(parameters))} must be"):
+        solver(**parameters)
 
 
 @pytest.mark.parametrize(
@@ -42,32 +77,8 @@ def test_a_start_in_single_precision_is_widened() -> None:
     assert certificate.dual <= truth.primal
 
 
-def test_single_precision_is_single() -> None:
-    for solver in (SvmSgd(precision="single"), SGDQN(precision="single")):
-        run = solver.start(noisy(), Options(np.random.default_rng(0)))
-        vector = run._state._v if isinstance(solver, SvmSgd) else run._state._w
-        assert vector.dtype == np.float32
-        run.epoch()
-        assert next(run.candidates()).dtype == np.float64
-
-
-def test_a_checked_start_is_a_copy() -> None:
-    w, alpha = np.zeros(5), np.zeros(400)
-    start = Start(w, alpha=alpha).checked(noisy())
-    w[0] = alpha[0] = 1.0
-    assert not start.w.any()
-    assert not start.alpha.any()
-
-
-def test_the_label_names_what_is_not_default() -> None:
-    assert SGDs().label == "sgd-s"
-    assert SGDs(windows=2, shuffled=True).label == "sgd-s(windows=2, shuffled=True)"
-
-
 @pytest.mark.parametrize("scale", [1e10, 1e-10])
 def test_single_precision_has_a_range(scale: float) -> None:
     problem = Problem(Rows(np.full((100, 1), 1e22)), np.ones(100), C=scale)
-    assert float_type(DCD(), "double", problem) is np.float64
     with pytest.raises(ValueError, match="range of single precision is too small"):
-        float_type(DCD(), "single", problem)
-    assert float_type(DCD(), "single", noisy()) is np.float32
+        train(problem, SvmSgd(eta_0=1e-30, precision="single"))

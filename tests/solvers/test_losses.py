@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import SVC
 from sklearn.svm import LinearSVC as Liblinear
 
 from certsvm.kernels.losses import SQUARED_HINGE, loss_named
@@ -67,16 +66,6 @@ def test_liblinear_agrees_on_the_squared_hinge(dual: bool) -> None:
     value = objective(case, np.append(peer.coef_[0], peer.intercept_))
     for solver in GENERAL:
         assert best_value(case, solver) == pytest.approx(value, rel=1e-6)
-
-
-def test_libsvm_agrees_on_a_free_intercept() -> None:
-    case = random_case(loss="hinge", penalize_intercept=False)
-    used = case.row_weights() > 0
-    peer = SVC(kernel="linear", C=case.C, tol=1e-6)
-    peer.fit(case.X[used], case.labels[used], sample_weight=case.row_weights()[used])
-    value = objective(case, np.append(peer.coef_[0], peer.intercept_))
-    for solver in GENERAL:
-        assert best_value(case, solver, 1e-6) == pytest.approx(value, rel=1e-5)
 
 
 def quadratic_program(case: Case) -> float:
@@ -163,13 +152,6 @@ def test_alpha_of_rows_without_weight_is_not_taken_over(
     assert result.certificate.met
     assert result.alpha is not None
     assert not result.alpha[case.row_weights() == 0.0].any()
-
-
-@both_losses
-def test_a_free_intercept_does_not_depend_on_its_scale(loss: str) -> None:
-    case = random_case(loss=loss, penalize_intercept=False)
-    values = [best_value(case._replace(intercept_scaling=rho), Newton()) for rho in (0.1, 1.0, 7.0)]
-    np.testing.assert_allclose(values, values[0], rtol=1e-6)
 
 
 @both_losses

@@ -1,8 +1,6 @@
-"""SGD-s: the published sequence, and what weights mean."""
+"""SGD-s and SGD-m: the published sequence, and what weights mean."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.dual import dual_bound
-from certsvm.solvers import Options, SGDm, SGDs, Start
+from certsvm.solvers import Options, SGDm, SGDs
 from certsvm.training.loop import train
-from tests.problems import Case, cases, noisy
+from tests.problems import Case, cases
 
 seeds = st.integers(0, 2**32 - 1)
-AS_PUBLISHED: dict[str, Any] = {"windows": 0, "shuffled": False}
 
 
 class Paper:
@@ -44,9 +41,12 @@ class Paper:
         return w, self.M, self.T, self.C * self.M / self.T - 0.5 * float(w @ w)
 
 
-def assert_follows_the_paper(solver: SGDs, case: Case, seed: int, *, multiple: bool) -> None:
-    run = solver.start(case.problem(), Options(np.random.default_rng(seed)))
-    paper = Paper(case, seed, multiple)
+@pytest.mark.parametrize("solver", [SGDs, SGDm])
+@given(case=cases(dyadic=True, weighted=False), seed=seeds)
+def test_the_published_sequence(solver: type[SGDs], case: Case, seed: int) -> None:
+    as_published = solver(windows=0, shuffled=False)
+    run = as_published.start(case.problem(), Options(np.random.default_rng(seed)))
+    paper = Paper(case, seed, multiple=solver is SGDm)
     errors = 0
     for _ in range(12):
         w, M, T, L = paper.epoch()
@@ -59,37 +59,6 @@ def assert_follows_the_paper(solver: SGDs, case: Case, seed: int, *, multiple: b
         np.testing.assert_allclose(
             dual_bound(point, scaled=False)[0].value, L, rtol=1e-9, atol=1e-9
         )
-
-
-@given(case=cases(dyadic=True, weighted=False), seed=seeds)
-def test_the_published_sequence(case: Case, seed: int) -> None:
-    assert_follows_the_paper(SGDs(**AS_PUBLISHED), case, seed, multiple=False)
-
-
-@pytest.mark.parametrize("make", [SGDs, SGDm])
-def test_the_improvements_leave_the_sequence_alone(make: type[SGDs]) -> None:
-    runs = [
-        s.start(noisy(), Options(np.random.default_rng(5))) for s in (make(), make(**AS_PUBLISHED))
-    ]
-    for _ in range(20):
-        ours, paper = (run.epoch() for run in runs)
-        assert (ours.epochs, ours.margin_errors) == (paper.epochs, paper.margin_errors)
-        np.testing.assert_array_equal(next(runs[0].candidates()), next(runs[1].candidates()))
-
-
-@pytest.mark.parametrize("solver", [SGDs(), SGDm()], ids=repr)
-def test_a_warm_start_is_certified_too(solver: SGDs) -> None:
-    """The first window begins at the start, whatever w that is."""
-    problem = noisy()
-    cold = train(problem, solver, tol=0.05, seed=0)
-    warm = train(
-        problem, solver, tol=0.01, seed=1, start=Start(cold.w, cold.epochs), keep_alpha=True
-    )
-    low = train(problem, SGDs(), tol=1e-3, seed=0, max_iter=10_000).certificate
-    assert warm.certificate.met
-    assert warm.certificate.dual <= low.primal
-    assert warm.alpha is not None
-    assert (warm.alpha <= problem.C).all()
 
 
 @given(case=cases(weighted=False), seed=seeds, data=st.data())
@@ -108,31 +77,3 @@ def test_integer_weights_are_repeated_rows(case: Case, seed: int, data: st.DataO
     slack = 1e-9 * (a.primal + b.primal)
     assert a.dual <= b.primal + slack
     assert b.dual <= a.primal + slack
-
-
-@given(case=cases(weighted=True), seed=seeds)
-def test_weights_and_c_are_one_quantity(case: Case, seed: int) -> None:
-    """Doubling all weights and halving C changes nothing."""
-    assert case.weights is not None
-    other = case._replace(weights=2 * case.weights, C=case.C / 2)
-    a, b = (train(c.problem(), SGDs(), tol=0.0, seed=seed, max_iter=10) for c in (case, other))
-    np.testing.assert_array_equal(a.w, b.w)
-
-
-@given(case=cases(weighted=True), seed=seeds)
-def test_rows_without_weight_are_absent(case: Case, seed: int) -> None:
-    assert case.weights is not None
-    kept = case.weights > 0
-    without = case._replace(X=case.X[kept], labels=case.labels[kept], weights=case.weights[kept])
-    a, b = (train(c.problem(), SGDm(), tol=0.0, seed=seed, max_iter=5) for c in (case, without))
-    np.testing.assert_allclose(a.w, b.w, rtol=1e-12)
-    np.testing.assert_allclose(a.certificate.dual, b.certificate.dual, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [{"f": 0.0}, {"windows": -1}, {"precision": "half"}],
-)
-def test_bad_parameters(arguments: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"SGDs: {next(iter(arguments))} must be"):
-        SGDs(**arguments)

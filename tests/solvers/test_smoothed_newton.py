@@ -17,6 +17,7 @@ from certsvm.certificates.dual import DualPoint, Response, dual_bound
 from certsvm.data.streams import BlockStream
 from certsvm.parallel import ALONE
 from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import Options, SmoothedNewton, Start, make_solver
@@ -93,7 +94,7 @@ def noisy(n: int = 4000, d: int = 6, seed: int = 0) -> tuple[Any, Any]:
 def on_stream(X: Any, y: Any, n_blocks: int, C: float = 1.0, **more: Any) -> StreamedProblem:
     edges = np.arange(n_blocks + 1) * len(y) // n_blocks
     blocks = [(X[a:b], y[a:b]) for a, b in itertools.pairwise(edges)]
-    return StreamedProblem(BlockStream(lambda: blocks, **more), 1, C=C)
+    return StreamedProblem(BlockStream(lambda: blocks, **more), 1, Objective(C=C))
 
 
 ORDERS: dict[str, Callable[[Any, Any], Any]] = {
@@ -225,5 +226,5 @@ def test_a_rare_class_on_large_columns(C: float) -> None:
     y = np.where(rng.random(20_000) < 0.01 * (X[:, 1] > 100), 1.0, -1.0)
     cuts = np.linspace(0, 20_000, 6).astype(int)
     blocks = [(X[a:b], y[a:b]) for a, b in itertools.pairwise(cuts)]
-    problem = StreamedProblem(BlockStream(lambda: blocks), 1, C=C)
+    problem = StreamedProblem(BlockStream(lambda: blocks), 1, Objective(C=C))
     assert train(problem, SmoothedNewton(), tol=0.01, max_iter=100, seed=0).certificate.met

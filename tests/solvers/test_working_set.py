@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, Options, Start, WorkingSet
-from certsvm.solvers.working_set import WorkingSetRun, sweep
+from certsvm.solvers.working_set import WorkingSetRun
 from certsvm.training.loop import train
 from tests.problems import Case, cases, nearly_parallel, noisy, optimum
 
@@ -131,28 +130,6 @@ def test_fewer_passes_than_dcd_at_large_c() -> None:
 def test_bad_parameters(parameter: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=f"WorkingSet: {next(iter(parameter))} must be"):
         WorkingSet(**parameter)  # type: ignore[arg-type]
-
-
-@given(case=cases(), seed=st.integers(0, 2**32 - 1))
-def test_the_compiled_sweep_does_what_the_python_text_says(case: Case, seed: int) -> None:
-    problem = case.problem()
-    rng = np.random.default_rng(seed)
-    box = problem.C * problem.weights
-    start = box * rng.choice([0.0, 0.3, 1.0], box.size)
-    results = []
-    for function in (sweep, sweep.py_func):
-        alpha, order = start.copy(), problem.active.copy()
-        w = dual_point(problem, alpha, "a test").w
-        sums = function(
-            problem.loss, problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms,
-            problem.C, 1.3, 2.0, 0.1, order, alpha, w,
-        )  # fmt: skip
-        results.append((sums, order[: sums[0]], alpha, w))
-    (sums, order, alpha, w), (sums2, order2, alpha2, w2) = results
-    np.testing.assert_allclose(sums, sums2, rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(order, order2)
-    np.testing.assert_allclose(alpha, alpha2, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(w, w2, rtol=1e-9, atol=1e-9)
 
 
 def test_a_free_intercept_has_a_dual_point_at_the_end() -> None:

@@ -146,7 +146,7 @@ def test_the_memory_of_a_group_is_for_the_next(monkeypatch: pytest.MonkeyPatch) 
 
     def counted(*given: Any) -> Any:
         gc.collect()
-        alive.append(sum(isinstance(o, newton_module.Lockstep) for o in gc.get_objects()))
+        alive.append(sum(type(o) is newton_module.Lockstep for o in gc.get_objects()))
         return begin(*given)
 
     monkeypatch.setattr(newton_module, "begin", counted)

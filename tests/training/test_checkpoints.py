@@ -17,6 +17,7 @@ from certsvm.certificates.certificate import Certificate
 from certsvm.data.streams import BlockStream
 from certsvm.kernels.losses import SQUARED_HINGE
 from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import SOLVERS, SGDs, Solver, make_solver
@@ -64,7 +65,7 @@ def problem_on_stream(**objective: Any) -> StreamedProblem:
     cuts = [0, 150, 151, 400]
     blocks = [(X[a:b], y[a:b]) for a, b in itertools.pairwise(cuts)]
     stream = BlockStream(lambda: blocks, intercept_scaling=1.0)
-    return StreamedProblem(stream, 1, C=2.0, **objective)
+    return StreamedProblem(stream, 1, Objective(C=2.0, **objective))
 
 
 # Besides the hinge with an intercept that is penalised.

@@ -13,6 +13,7 @@ from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.data.streams import BlockStream
 from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import Auto, Newton, SGDm, SGDs, WorkingSet, make_solver
@@ -82,7 +83,7 @@ def long_stream(during: Callable[[], None]) -> tuple[StreamedProblem, list[int]]
                 during()
             yield X[first : first + 20], y[first : first + 20]
 
-    return StreamedProblem(BlockStream(blocks, read_ahead=False), positive=1, C=0.1), read
+    return StreamedProblem(BlockStream(blocks, read_ahead=False), 1, Objective(C=0.1)), read
 
 
 @pytest.mark.parametrize("solver", ["sgd-s", "sgd-m", "smoothed-newton"])

@@ -25,7 +25,7 @@ from certsvm.certificates.rounding import (
     units,
 )
 from certsvm.kernels.losses import Loss, loss_value
-from certsvm.kernels.objective import loss_sums, loss_sums_of, margins, margins_of_two, mix
+from certsvm.kernels.objective import loss_sums, margins, margins_of_two, mix
 from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import SummableProblem
@@ -58,29 +58,23 @@ def zero_bound(C: float, weight_sum: float, loss: Loss) -> Bound:
 
 def losses_at(part: Part, team: Team, loss: Loss, w: Vector) -> LossSums:
     """The losses of a part's rows at w, in one pass over them."""
-    kernel = partial(loss_sums, loss, part.rows.arrays, part.signed_weights, w)
-    return _sum_losses(part, team, length(w), kernel)
+    products = np.empty(part.rows.n_rows)
+    multiply(part, w, products, team)
+    return losses_of(part, team, loss, products, length(w))
 
 
 def losses_of(part: Part, team: Team, loss: Loss, products: Vector, error: float) -> LossSums:
-    """The losses of a part's rows, from their products with w.
+    """The losses of a part's rows, summed chunk by chunk, from their products with w.
 
-    A product is off by at most ``error`` unit roundoffs of (n_k + 2) |y_k|.
-    """
-    return _sum_losses(part, team, error, partial(loss_sums_of, loss, products, part.weights))
-
-
-def _sum_losses(part: Part, team: Team, error: float, kernel: Callable[..., None]) -> LossSums:
-    """Sum the losses of a part chunk by chunk, given the kernel without its last arguments.
-
-    A product with w is off by at most ``error`` unit roundoffs of (n_k + 2) |y_k|: a row beyond the
-    margin by more than the slack has no loss, and no error in it either.
+    A product is off by at most ``error`` unit roundoffs of (n_k + 2) |y_k|: a row beyond the margin
+    by more than the slack has no loss, and no error in it either.
     """
     starts, slack = part.rows.chunk_starts, rounding_slack(error, part.largest_rounding)
+    weights, roundings = part.weights, part.loss_roundings
     sums, masses = np.empty((2, starts.size - 1))
 
     def sum_chunks(first: int, last: int) -> None:
-        kernel(starts, first, last, slack, part.loss_roundings, sums, masses)
+        loss_sums(loss, products, weights, starts, first, last, slack, roundings, sums, masses)
 
     worth_sharing(part, team).share(sum_chunks, starts.size - 1)
     return LossSums((sum_of_parts(sums),), (sum_of_parts(masses),), part.rows.longest_chunk)

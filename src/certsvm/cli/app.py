@@ -118,7 +118,7 @@ def _write_names_as_they_are() -> None:
 
 def _require_address_space() -> None:
     """Raise if the libraries could not be loaded; OpenBLAS would try again for ever."""
-    from certsvm.problem.room import limits_of_process
+    from certsvm.problem.memory_limits import limits_of_process
 
     limits = limits_of_process()
     for option, left in limits.items():
@@ -134,7 +134,7 @@ def _require_address_space() -> None:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
-        from certsvm.problem.room import NotEnoughMemoryError
+        from certsvm.problem.memory_limits import NotEnoughMemoryError
 
         if isinstance(error, NotEnoughMemoryError):
             return str(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from certsvm.cli.app import BadInput
 from certsvm.cli.progress import lines_of
@@ -16,16 +16,10 @@ if TYPE_CHECKING:
 
 
 def cross_validated(
-    source: Source,
-    settings: Settings,
-    Cs: Sequence[float],
-    n_folds: int,
-    *,
-    certify: float | None = None,
-    max_fits: int | None = None,
-    quiet: bool,
-) -> CrossValidation:
-    """The search over values of C, or with a proof from the lowest of them to the highest.
+    source: Source, settings: Settings, Cs: Sequence[float], n_folds: int, *, quiet: bool,
+    **options: Any,
+) -> CrossValidation:  # fmt: skip
+    """The search over values of C; ``options`` are those of ``CrossValidation``.
 
     The weights of rows count in training and in the error, those of classes in training only.
     """
@@ -37,7 +31,5 @@ def cross_validated(
         raise BadInput("cross-validation needs the rows in memory: leave out --memory and --stream")
     folds = stratified_folds(source, n_folds, settings.seed or 0)
     with lines_of("cross-validation", quiet=quiet) as show:
-        return CrossValidation(
-            folds, settings, certify=certify, max_fits=max_fits,
-            callback=lambda search: show(str(search)),
-        ).run(Cs)  # fmt: skip
+        options["callback"] = lambda search: show(str(search))
+        return CrossValidation(folds, settings, **options).run(Cs)

@@ -48,6 +48,10 @@ def require_outputs(
         raise BadInput("two outputs have the same name")
     inputs = list(inputs)
     inputs += [witness_path(path) for path in inputs if path != "-" and not os.path.isdir(path)]
+    # With ">>", predictions would be read as rows, without an end.
+    out = "/dev/stdout"
+    if predictions == "-" and os.path.isfile(out) and any(_is_input(out, path) for path in inputs):
+        raise BadInput("standard output is an input, and would be appended to")
     for path, kind in outputs.items():
         if kind == "predictions" and (
             path == "-" or (os.path.exists(path) and not os.path.isfile(path))
@@ -86,9 +90,12 @@ def _kind_at(path: str) -> str | None:
     if not os.path.isfile(path):
         return None
     with open(path, "rb") as file:
-        start = file.read(128)
+        start = file.read(4096)
     known = (kind for beginning, kind in _BEGINNINGS.items() if start.startswith(beginning))
-    return next(known, kind_of_container(start)) if start else ""
+    kind = next(known, kind_of_container(start)) if start else ""
+    # Ours name their maker.
+    foreign = kind in (_PAGE, _BLOCKS) and b"certsvm" not in start
+    return f"{kind} of another program" if foreign else kind
 
 
 def _require_writable(path: str, kind: str) -> None:

@@ -65,7 +65,7 @@ def opened_source(
 def _must_stream(file: str, memory: int | None, *, stream: bool) -> bool:
     """Whether to stream the file; raises if that is necessary and impossible."""
     from certsvm.data.memory import left_of
-    from certsvm.problem.room import physical_memory
+    from certsvm.problem.memory_limits import physical_memory
 
     total = physical_memory()
     limit = memory

@@ -61,7 +61,8 @@ from certsvm.problem.base import BaseProblem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector, as_compiled_for
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.working_set import active_rows, sweep
+from certsvm.solvers.shared.dual_coordinates import sweep
+from certsvm.solvers.working_set import active_rows
 
 _SHRINK_MARGIN = 0.1
 _FEWEST_PASSES, _MOST_PASSES = 5, 30
@@ -101,13 +102,9 @@ class Cocoa(Solver):
     starts_warm: ClassVar[bool] = False
     problem_type: ClassVar[type[Any]] = ClusterProblem
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    ranges: ClassVar = {"passes": "> 0"}
 
     passes: int | None = None
-
-    def __post_init__(self) -> None:
-        require(
-            self.passes is None or self.passes > 0, self, f"passes must be > 0, got {self.passes}"
-        )
 
     def start(self, problem: BaseProblem, options: Options) -> CocoaRun:
         """Begin a run."""
@@ -425,9 +422,10 @@ def work(
     for number in range(passes):
         for i, (part, alpha) in enumerate(zip(parts, alphas, strict=True)):
             order = rng.permutation(actives[i])
-            kept, changed, _, _ = sweep(
+            margin = _SHRINK_MARGIN if number else math.inf
+            kept, changed, *_ = sweep(
                 loss, part.rows.arrays, part.signed_weights, part.rows.squared_norms, C, 1.0,
-                spread, _SHRINK_MARGIN if number else math.inf, order, alpha, v,
+                spread, -margin, margin, order, alpha, v,
             )  # fmt: skip
             actives[i] = order[:kept]
             updates += changed

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from certsvm.dask.blocks import BlockSummary, part_of, signed_weights_of
 from certsvm.dask.cluster import Cluster, Group, add_up
-from certsvm.kernels.losses import HINGE, Loss
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import SummableProblem
+from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows, Vector, as_compiled_for
 from certsvm.problem.sizes import (
@@ -41,6 +41,7 @@ class ClusterProblem(SummableProblem):
     """
 
     where = "rows on a cluster"
+    for_many_columns = "Use 'cocoa' (with penalize_intercept=True)"
 
     def __init__(
         self,
@@ -49,12 +50,10 @@ class ClusterProblem(SummableProblem):
         summaries: Sequence[BlockSummary],
         classes: NDArray[Any],
         positive: int,
+        objective: Objective = HINGE_OBJECTIVE,
         *,
-        C: float = 1.0,
         intercept_scaling: float = 0.0,
         class_factors: Vector | None = None,
-        loss: Loss = HINGE,
-        penalize_intercept: bool = True,
     ) -> None:
         self.cluster = cluster
         factors = np.ones(classes.size) if class_factors is None else class_factors
@@ -66,7 +65,7 @@ class ClusterProblem(SummableProblem):
             intercept_scaling,
             max(summary.R for summary in summaries),
         )
-        super().__init__(sizes, C, loss, penalize_intercept=penalize_intercept)
+        super().__init__(sizes, objective)
         signed = one_against_rest(factors, positive)
         if self.free_intercept:
             require_both_classes(signed * np.array([survey.weight_sum for survey in surveys]))
@@ -82,13 +81,6 @@ class ClusterProblem(SummableProblem):
         self._blocks = list(blocks)
         self.n_parts = len(self._blocks)
         self._groups: list[Group] | None = None
-
-    @property
-    def for_many_columns(self) -> str:
-        """What to do if there are too many for matrices of their products, for messages."""
-        if not self.free_intercept:
-            return "Use 'cocoa'"
-        return "Use penalize_intercept=True, for which there is 'cocoa'"
 
     @cached_property
     def weights(self) -> Vector:

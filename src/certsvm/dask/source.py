@@ -98,8 +98,7 @@ class ClusterSource(Source):
             raise ClusterLostError(self.cluster.lost)
         return ClusterProblem(
             self.cluster, self._futures, self._summaries, self.classes, self.positive[i],
-            intercept_scaling=self.intercept_scaling, class_factors=self.factors_in(i),
-            **objective.keywords,
+            objective, intercept_scaling=self.intercept_scaling, class_factors=self.factors_in(i),
         )  # fmt: skip
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:

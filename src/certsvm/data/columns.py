@@ -382,6 +382,9 @@ class Columns:
                 return self._numbers(column, name, first)
             if _is_string(column.type) or _is_binary(column.type):
                 column = self._as_strings(column, name, first)
+            if pa.types.is_time(column.type):
+                # Python's have no nanoseconds.
+                column = column.cast(pa.string())
             return exact_labels([str(label) for label in column.to_pylist()])
 
     def _as_strings(self, column: Any, name: str, first: int) -> Any:

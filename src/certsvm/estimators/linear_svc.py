@@ -40,8 +40,8 @@ from certsvm.fitting.sources import MemorySource, Source
 from certsvm.kernels.losses import LOSSES, loss_named
 from certsvm.matrices import exact_labels, refuse_changed_labels, refuse_masked
 from certsvm.models.scores import products
+from certsvm.problem.memory_limits import require_memory_for
 from certsvm.problem.objective import Objective
-from certsvm.problem.room import require_room
 from certsvm.problem.rows import Rows, split
 from certsvm.scalars import as_float
 from certsvm.solvers import SOLVERS, Solver, Start
@@ -202,9 +202,10 @@ class LinearSVC(
 
     Notes
     -----
-    Data of type float32 or float64, CSR or C-ordered dense, is used in place, and must not be
-    changed by another thread during ``fit``: nothing would notice, and the certificate would hold
-    for neither the old data nor the new. All sums are accumulated in float64.
+    Data of type float32 or float64, C-ordered dense or CSR whose columns ascend, is used in place,
+    and must not be changed by another thread during ``fit``: nothing would notice, and the
+    certificate would hold for neither the old data nor the new. All sums are accumulated in
+    float64.
 
     If the target is missed, ``fit`` warns with the gap reached, except for solvers without a
     dual bound. Ctrl-C ends ``fit`` early and keeps the best model so far with its certificate.
@@ -487,7 +488,7 @@ class LinearSVC(
         if first:
             labels = np.unique(exact_labels(classes))
             # For each class the weights, and a copy that replaces them.
-            require_room(X.shape[1], 2 * len(positive_classes(labels.size)) + 1)
+            require_memory_for(X.shape[1], 2 * len(positive_classes(labels.size)) + 1)
             self._begin_stream(labels, X.shape[1])
         elif classes is not None and not np.array_equal(
             self.classes_, np.unique(exact_labels(classes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,18 +14,12 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
+from sklearn.utils import metadata_routing as routing
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    _routing_enabled,
-    process_routing,
-)
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
@@ -51,21 +46,12 @@ from certsvm.report.range import choice_sections
 from certsvm.solvers import Solver
 from certsvm.training.result import INTERRUPTED, Result
 
-
-def _refitted(estimator: Any) -> bool:
-    if not estimator.refit:
-        raise AttributeError(
-            f"{type(estimator).__name__} was made with refit=False, so that it has no model of its "
-            "own. Fit a LinearSVC with C=C_"
-        )
-    return True
-
-
-# The parameters of all fits.
+# The parameters of all fits, and others that mean the same for the search.
 _COMMON = (
     "loss", "tol", "solver", "fit_intercept", "intercept_scaling", "penalize_intercept",
     "class_weight", "max_iter", "n_jobs", "random_state",
 )  # fmt: skip
+_ALIKE = (*_COMMON, "max_time", "verbose")
 
 
 class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEstimator):
@@ -195,10 +181,7 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
         "refit": ["boolean"],
         "max_fits": [Interval(Integral, 2, None, closed="left"), None],
-        **{
-            name: LinearSVC._parameter_constraints[name]
-            for name in (*_COMMON, "max_time", "verbose")
-        },
+        **{name: LinearSVC._parameter_constraints[name] for name in _ALIKE},
     }
 
     def __init__(
@@ -259,7 +242,6 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         """
         with rollback(self):
             Cs = self._values()
-            self._refuse_what_has_no_proof()
             template = LinearSVC(**{name: getattr(self, name) for name in _COMMON})
             search = self._search(template, Cs, X, y, sample_weight, params)
             self._set_fitted(search, Cs)
@@ -271,6 +253,29 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         # Outside: where warnings are errors, a missed target must not cost the model.
         self._warn_if_missed(search)
         return self
+
+    def _values(self) -> list[float]:
+        """The values of C, or those to begin with."""
+        certify = self.certify is not None
+        if self.max_fits is not None and not certify:
+            raise ValueError("max_fits is a limit for certify; without it, choose fewer Cs")
+        if certify and not _is_accuracy(self.scoring):
+            raise ValueError(
+                "certify needs scoring=None or 'accuracy': bounds for every C are known for the "
+                f"share of rows that are predicted wrongly, and not for {self.scoring!r}"
+            )
+        low_high = None if self.C_range is None else checked_range(self.C_range)
+        if self.Cs is None or isinstance(self.Cs, Integral):
+            n = None if self.Cs is None else int(self.Cs)
+            return values_in(low_high or DEFAULT_RANGE, n, certify=certify)
+        values = checked_values(self.Cs)
+        if low_high and not all(low_high[0] <= C <= low_high[1] for C in values):
+            raise ValueError(f"Cs must be in C_range, which is {low_high}, got {values}")
+        if certify:
+            values += low_high or ()
+            if len(set(values)) < 2:
+                raise ValueError("certify needs a range: give C_range, or at least two values Cs")
+        return values
 
     def _search(
         self, template: LinearSVC, Cs: list[float], X: Any, y: Any, sample_weight: Any,
@@ -296,57 +301,29 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         if not folds:
             raise ValueError("cv gives no folds: it must give at least one pair (train, test)")
         self.n_splits_ = len(folds)
-        score = None
-        if not _is_accuracy(self.scoring):
-            if score_weights is not None:
-                scored_with["sample_weight"] = score_weights
-            score = self._scorer(template, data, labels, scored_with)
-        most = len(Cs) if self.certify is None else None
-        with _tasks(self, {"X": X, "y": y}, most) as value_fitted:
-            shown = 0.0
+        if score_weights is not None:
+            scored_with["sample_weight"] = score_weights
+        scorer = get_scorer(self.scoring or "accuracy")
 
-            def told(search: CrossValidation) -> bool:
-                nonlocal shown
-                if self.verbose > 1 or (self.verbose and search.seconds >= shown):
-                    shown = search.seconds + 1.0
-                    print(f"{search.seconds:6.1f} s  {search}", file=sys.stderr, flush=True)
-                return value_fitted()
+        def score(fold: Fold, C: float, results: list[Result]) -> float:
+            model = clone(template).set_params(C=C)
+            model._set_fitted(fold, results)
+            chosen = _check_method_params(data, params=scored_with, indices=fold.test)
+            return float(scorer(model, data[fold.test], labels[fold.test], **chosen))
 
+        with _progress(self, {"X": X, "y": y}, None if self.certify else len(Cs)) as value_fitted:
             return CrossValidation(
                 folds, replace(settings, max_time=self.max_time), certify=self.certify,
-                max_fits=self.max_fits, score=score, callback=told,
+                max_fits=self.max_fits, score=None if _is_accuracy(self.scoring) else score,
+                callback=value_fitted,
             ).run(Cs)  # fmt: skip
-
-    def _values(self) -> list[float]:
-        """The values of C, or those to begin with."""
-        low_high = None if self.C_range is None else checked_range(self.C_range)
-        if self.Cs is None or isinstance(self.Cs, Integral):
-            n = None if self.Cs is None else int(self.Cs)
-            return values_in(low_high or DEFAULT_RANGE, n, certify=self.certify is not None)
-        values = checked_values(self.Cs)
-        if low_high is not None and not all(low_high[0] <= C <= low_high[1] for C in values):
-            raise ValueError(f"Cs must be in C_range, which is {low_high}, got {values}")
-        if self.certify is not None:
-            values += low_high or ()
-            if len(set(values)) < 2:
-                raise ValueError("certify needs a range: give C_range, or at least two values Cs")
-        return values
-
-    def _refuse_what_has_no_proof(self) -> None:
-        if self.certify is None and self.max_fits is not None:
-            raise ValueError("max_fits is a limit for certify; without it, choose fewer Cs")
-        if self.certify is not None and not _is_accuracy(self.scoring):
-            raise ValueError(
-                "certify needs scoring=None or 'accuracy': bounds for every C are known for the "
-                f"share of rows that are predicted wrongly, and not for {self.scoring!r}"
-            )
 
     def _routed(
         self, sample_weight: Any, params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """What the splitter and the scorer are called with."""
-        if _routing_enabled():
-            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+        if routing._routing_enabled():
+            routed = routing.process_routing(self, "fit", sample_weight=sample_weight, **params)
             return dict(routed.splitter.split), dict(routed.scorer.score)
         groups = params.pop("groups", None)
         if params:
@@ -357,52 +334,43 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
             )
         return {"groups": groups}, {} if sample_weight is None else {"sample_weight": sample_weight}
 
-    def _scorer(
-        self, template: LinearSVC, X: Any, y: NDArray[Any], given: dict[str, Any]
-    ) -> Callable[[Fold, float, list[Result]], float]:
-        scorer = get_scorer(self.scoring)
-
-        def score(fold: Fold, C: float, results: list[Result]) -> float:
-            model = clone(template).set_params(C=C)
-            model._set_fitted(fold, results)
-            chosen = _check_method_params(X, params=given, indices=fold.test)
-            return float(scorer(model, X[fold.test], y[fold.test], **chosen))
-
-        return score
-
     def _set_fitted(self, search: CrossValidation, Cs: list[float]) -> None:
         values, best, n = search.values, search.best, self.n_splits_
         self.Cs_ = np.array(Cs if self.certify is None else sorted(values))
-        found = [values.get(C) for C in self.Cs_.tolist()]
-        self.scores_ = np.array([v.scores if v else [math.nan] * n for v in found]).T
-        self.n_iter_ = np.array([v.passes if v else [0] * n for v in found]).T
+        self.scores_ = np.full((n, self.Cs_.size), math.nan)
+        self.n_iter_ = np.zeros((n, self.Cs_.size), dtype=np.int64)
+        for j, C in enumerate(self.Cs_.tolist()):
+            for i, fold in enumerate(values[C].folds if C in values else ()):
+                self.scores_[i, j] = fold.score
+                self.n_iter_[i, j] = max(result.passes for result in fold.results)
         self.C_, self.best_score_ = best.C, float(np.mean(best.scores))
         self.certified_, self.curve_ = search.certified, search.curve
         self.error_bound_ = search.bound
 
     def _warn_if_missed(self, search: CrossValidation) -> None:
-        met = [fit.met for value in search.values.values() for fit in value.folds]
-        n, advice = len(search.values), ""
-        if self.certify is not None and not self.certified_:
-            within = percentage_points(search.best.high - self.error_bound_)
+        n, met = len(search.values), [f.met for v in search.values.values() for f in v.folds]
+        missed = search.reason or (search.solver.certifies and not all(met))
+        if self.certified_ or (self.certify is None and not missed):
+            return
+        if self.certify is not None:
+            within, asked = search.best.high - self.error_bound_, float(self.certify)
             message = (
                 f"The proof was not reached: {search.reason} after {n} values of C. No C in the "
                 f"range has an error below {self.error_bound_:.4f}, proved; C = {self.C_:g} has "
-                f"{1 - self.best_score_:.4f}. So it is proved to be within {within} of the best, "
-                f"and certify asks for {percentage_points(float(self.certify))}."
+                f"{1 - self.best_score_:.4f}. So it is proved to be within "
+                f"{percentage_points(within)} of the best, and certify asks for "
+                f"{percentage_points(asked)}."
             )
             if search.reason != INTERRUPTED:
-                advice = " Raise max_time, max_fits or max_iter, or accept a larger certify."
-        elif self.certify is None and search.reason:
+                message += " Raise max_time, max_fits or max_iter, or accept a larger certify."
+        elif search.reason:
             message = f"The search ended early: {search.reason}. {n} of {len(set(self.Cs_))} values"
             message += " of C were fitted on all folds."
-        elif self.certify is None and not all(met) and search.solver.certifies:
-            message = "The target accuracy was not reached in "
-            message += f"{met.count(False)} of {len(met)} fits of folds."
-            advice = " Raise max_iter, scale the columns to similar size, or accept a larger tol."
         else:
-            return
-        warnings.warn(message + advice, ConvergenceWarning, stacklevel=4)
+            message = f"The target accuracy was not reached in {met.count(False)} of {len(met)} "
+            message += "fits of folds. Raise max_iter, scale the columns to similar size, or "
+            message += "accept a larger tol."
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
         """Write a report of the choice: one HTML page with a slider over C.
@@ -429,7 +397,7 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         subtitle = f"cross-validation on {self.n_splits_} folds"
         write_page(path, page(title, subtitle, *sections, columns=columns))
 
-    @available_if(_refitted)
+    @available_if(lambda clf: clf.refit)
     def decision_function(self, X: Any) -> Any:
         """Scores of ``best_estimator_``; see ``LinearSVC.decision_function``.
 
@@ -446,7 +414,7 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X)
 
-    @available_if(_refitted)
+    @available_if(lambda clf: clf.refit)
     def predict(self, X: Any) -> Any:
         """Predict labels with ``best_estimator_``.
 
@@ -463,7 +431,7 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
-    @available_if(_refitted)
+    @available_if(lambda clf: clf.refit)
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The score of ``best_estimator_`` by ``scoring``; accuracy by default.
 
@@ -495,10 +463,10 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
         routing : MetadataRouter
             Routing information.
         """
-        splits = MethodMapping().add(caller="fit", callee="split")
-        scores = MethodMapping().add(caller="fit", callee="score")
+        splits = routing.MethodMapping().add(caller="fit", callee="split")
+        scores = routing.MethodMapping().add(caller="fit", callee="score")
         return (
-            MetadataRouter(owner=self)
+            routing.MetadataRouter(owner=self)
             .add_self_request(self)
             .add(splitter=check_cv(self.cv, classifier=True), method_mapping=splits)
             .add(scorer=get_scorer(self.scoring or "accuracy"), method_mapping=scores)
@@ -506,17 +474,22 @@ class LinearSVCCV(CallbackSupportMixin, DocumentedMixin, ClassifierMixin, BaseEs
 
 
 @contextmanager
-def _tasks(
+def _progress(
     estimator: LinearSVCCV, given: dict[str, Any], most: int | None
-) -> Iterator[Callable[[], bool]]:
-    """The search as a task of scikit-learn's callbacks, and a function that adds one for a C."""
-    root = None
+) -> Iterator[Callable[[CrossValidation], bool]]:
+    """A callback of the search: prints, and has a task for each C in scikit-learn's callbacks."""
+    root, began, shown = None, time.monotonic(), -1.0
     if hasattr(estimator, "_init_callback_context"):
         root = estimator._init_callback_context(max_subtasks=most)
         root.call_on_fit_task_begin(estimator=estimator, **given)
 
-    def value_fitted() -> bool:
-        if root is None or not getattr(estimator, "_skl_callbacks", None):
+    def value_fitted(search: CrossValidation) -> bool:
+        nonlocal shown
+        seconds = time.monotonic() - began
+        if estimator.verbose > 1 or (estimator.verbose and seconds >= shown + 1.0):
+            shown = seconds
+            print(f"{seconds:6.1f} s  {search}", file=sys.stderr, flush=True)
+        if root is None:
             return False
         task = root.subcontext("value of C")
         task.call_on_fit_task_begin(estimator=estimator, **given)
@@ -531,7 +504,6 @@ def _tasks(
 
 def _is_accuracy(scoring: Any) -> bool:
     """Whether a scorer is the share of rows that are predicted rightly."""
-    if scoring is None or callable(scoring):
-        known = getattr(scoring, "_score_func", None) is accuracy_score
-        return scoring is None or (known and scoring._sign == 1 and not scoring._kwargs)
-    return bool(scoring == "accuracy")
+    scorer = get_scorer(scoring or "accuracy")
+    known = getattr(scorer, "_score_func", None) is accuracy_score
+    return known and scorer._sign == 1 and not scorer._kwargs

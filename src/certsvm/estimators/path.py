@@ -199,25 +199,22 @@ class Path(Sequence[LinearSVC]):
         n = max(4, _MOST_POINTS // max(1, fitted.size - 1))
         inner = [np.geomspace(a, b, n + 1).clip(a, b) for a, b in itertools.pairwise(fitted)]
         Cs = np.unique(np.concatenate([fitted, *inner]))
-        last = np.minimum(np.searchsorted(fitted, Cs, side="right"), fitted.size - 1)
-        first = np.maximum(last - 1, 0)
-        shares = (Cs - fitted[first]) / np.maximum(fitted[last] - fitted[first], 5e-324)
+        # What is linear between two fits is, at each C, a combination of its values at all fits.
+        shares = np.array([np.interp(Cs, fitted, unit) for unit in np.eye(fitted.size)]).T
 
-        def interpolated(values: list[Any]) -> list[Any]:
-            """At each C, the combination of what is known at the knots around it."""
-            places = zip(first, last, shares.tolist(), strict=True)
-            return [(1.0 - t) * values[i] + t * values[j] for i, j, t in places]
+        def interpolated(values: list[Any]) -> Any:
+            return np.tensordot(shares, np.array(values), 1)
 
         models = [self.model(C) for C in self._trace.Cs]
         coefs = [np.asarray(dense(model.coef_)) for model in models]
-        certificates = [self._known(C) for C in Cs.tolist()]
         errors = None
         if X is not None:
             classes = models[0].classes_
             scores = interpolated([np.asarray(model.decision_function(X)) for model in models])
-            answers = [(s > 0.0).astype(int) if s.ndim == 1 else s.argmax(axis=1) for s in scores]
+            answers = scores.argmax(axis=2) if scores.ndim == 3 else (scores > 0.0).astype(int)
             # Labels are compared, since those of other classes have no place among these.
             errors = [float(np.mean(~are_right(classes[answer], y))) for answer in answers]
+        certificates = [self._known(C) for C in Cs.tolist()]
         labels = [tidy(label) for label in models[0].classes_[-len(coefs[0]) :]]
         return PathPoints(
             Cs=Cs.tolist(),
@@ -239,17 +236,11 @@ class Path(Sequence[LinearSVC]):
 
 
 def fit_path(
-    estimator: LinearSVC,
-    X: Any,
-    y: Any = None,
-    Cs: Sequence[float] | None = None,
-    sample_weight: Any = None,
-    *,
-    C_range: tuple[float, float] | None = None,
-    tol: float | None = None,
-    max_fits: int = 200,
+    estimator: LinearSVC, X: Any, y: Any = None, Cs: Sequence[float] | None = None,
+    sample_weight: Any = None, *, C_range: tuple[float, float] | None = None,
+    tol: float | None = None, max_fits: int = 200,
     callback: Callable[[PathProgress], Any] | None = None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Train models for several C, or for every C in a range.
 
     With ``C_range``, as few C are fitted as it takes to prove that every C in the range has a model
@@ -310,8 +301,8 @@ def fit_path(
         )
     if (Cs is None) == (C_range is None):
         raise ValueError("give either Cs, the values of C, or C_range, the lowest and the highest")
-    values = checked_values(Cs) if Cs is not None else None
-    low_high = checked_range(C_range) if C_range is not None else None
+    values = None if Cs is None else checked_values(Cs)
+    low_high = (min(values), max(values)) if values else checked_range(C_range)
     tol = as_float(estimator.tol if tol is None else tol, "tol")
     template = clone(estimator).set_params(tol=tol)
     template._validate_params()
@@ -330,19 +321,16 @@ def fit_path(
         model = models[at_C.objective.C] = _at(template, at_C.objective.C)
         return model._fit_source(source, solver, given, settings=at_C, **options)
 
-    if values is not None:
-        low_high, callback = (min(values), max(values)), None
-    assert low_high is not None
     trace = trace_path(
         source, settings, low_high, values,
-        fit=fit, max_fits=max_fits, callback=callback,
+        fit=fit, max_fits=max_fits, callback=None if values else callback,
     )  # fmt: skip
     for knot in trace.knots:
         # Those of the fits are about the accuracy of the path, too.
         models[knot.C]._set_certificates(knot.results)
     path = Path(trace, models, values or trace.Cs, template, source)
     if values is None:
-        _warn_if_missed(path, interrupted=trace.interrupted)
+        _warn_if_missed(path)
     for C in values or ():
         models[C]._warn_if_missed(trace.find(C)[0].results, solver, stacklevel=3)
     return path
@@ -377,25 +365,25 @@ def checked_range(C_range: Any) -> tuple[float, float]:
 
 
 def _source(template: LinearSVC, X: Any, y: Any, sample_weight: Any) -> Source:
-    if type(template) is LinearSVC and y is None:
-        if sample_weight is not None:
-            raise ValueError("a stream brings its own weights: pass X alone")
-        stream = BlockStream(block_source(X), intercept_scaling=template._rho())
-        return StreamSource(stream, template.class_weight)
-    if callable(X) and type(template) is LinearSVC:
-        raise ValueError("a stream brings its own labels: pass X alone")
-    return template._source(X, y, sample_weight)
+    if type(template) is not LinearSVC or not (y is None or callable(X)):
+        return template._source(X, y, sample_weight)
+    if y is not None or sample_weight is not None:
+        raise ValueError("a stream brings its own labels and weights: pass X alone")
+    stream = BlockStream(block_source(X), intercept_scaling=template._rho())
+    return StreamSource(stream, template.class_weight)
 
 
-def _warn_if_missed(path: Path, *, interrupted: bool) -> None:
+def _warn_if_missed(path: Path) -> None:
     if path.met:
         return
     (low, high), end = path.C_range, path.proved_up_to
     as_far = f"but up to C = {end:g}" if end >= low else f"nor at C = {low:g}"
     advice = "Raise max_fits, or max_iter or max_time of the estimator, or accept a larger tol."
+    if path._trace.interrupted:
+        advice = "It was interrupted."
     warnings.warn(
         f"The accuracy of {percent(path.tol)} is not proved for every C from {low:g} to {high:g}, "
-        f"{as_far}, after {len(path)} fits. {'It was interrupted.' if interrupted else advice}",
+        f"{as_far}, after {len(path)} fits. {advice}",
         ConvergenceWarning,
         stacklevel=3,
     )

@@ -23,7 +23,6 @@ from certsvm.matrices import exact_labels, refuse_masked
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows
-from certsvm.scalars import as_float
 from certsvm.solvers import Solver, make_solver
 from certsvm.training.history import History
 from certsvm.training.loop import train
@@ -205,7 +204,7 @@ def compare(
     >>> comparison.dual <= comparison.primal
     True
     """
-    objective = Objective(as_float(C, "C"), loss_named(loss), bool(penalize_intercept))
+    objective = Objective(C, loss_named(loss), penalize_intercept)
     settings = Settings(objective, tol=tol, max_iter=max_iter, max_time=max_time)
     tol = settings.tol
     if solvers is None:

@@ -16,9 +16,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +28,11 @@ from certsvm.certificates.certificate import percent
 from certsvm.certificates.held_out_error import ChordBalls, OptimumBall, mean_bounds
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold
-from certsvm.fitting.path import Knot, fit_settings, require_proofs, starts_at
+from certsvm.fitting.path import Knot, decades, fit_settings, require_proofs, starts_at, starts_of
 from certsvm.fitting.settings import Settings
 from certsvm.problem.rows import Vector
 from certsvm.report.plots import plot_curve
-from certsvm.solvers import Newton
+from certsvm.solvers import Newton, Start
 from certsvm.training.history import History
 from certsvm.training.result import INTERRUPTED, OUT_OF_TIME, STOPPED, Result, is_true
 
@@ -59,14 +60,18 @@ Score = Callable[[Fold, float, list[Result]], float]
 """The score of the models of a fold at C, if it is not accuracy."""
 
 
+class _NotFitted(Exception):  # noqa: N818  that is no error
+    """There is no time for a fit, or it was interrupted."""
+
+
 @dataclass(frozen=True)
-class FoldFit:
-    """The fits of all classes of a fold at one C.
+class FoldFit(Knot):
+    """The fits of all classes of a fold at one C, as far as others need them.
 
     Attributes
     ----------
-    knot : Knot
-        The results, as far as other fits need them.
+    starts : list of Start
+        Where fits at other C can begin.
     score : float
         On the rows held out.
     balls : list of OptimumBall
@@ -75,7 +80,7 @@ class FoldFit:
         Of the rows held out with the centres of the balls.
     """
 
-    knot: Knot
+    starts: list[Start]
     score: float
     balls: list[OptimumBall]
     products: NDArray[np.float64]
@@ -83,7 +88,7 @@ class FoldFit:
     @property
     def met(self) -> bool:
         """Whether the fits reached the accuracy asked for."""
-        return all(result.certificate.met for result in self.knot.results)
+        return all(result.certificate.met for result in self.results)
 
 
 @dataclass(frozen=True)
@@ -101,48 +106,49 @@ class Value:
         return [fold.score for fold in self.folds]
 
     @property
-    def passes(self) -> list[int]:
-        """Of each fold, over its rows; the largest number of all classes."""
-        return [max(result.passes for result in fold.knot.results) for fold in self.folds]
-
-    @property
     def error(self) -> float:
         """1 minus the mean score."""
         return 1.0 - float(np.mean(self.scores))
 
 
-@dataclass(frozen=True)
-class Pieces:
-    """Bounds on the mean error, for every C in each of several adjacent pieces."""
+class Pieces(NamedTuple):
+    """Bounds on the mean error, for every C in each of several adjacent pieces.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (n_pieces + 1,)
+        Where pieces begin and end, ascending.
+    low, high : ndarray of shape (n_pieces,)
+        The bounds.
+    """
 
     edges: Vector
     low: Vector
     high: Vector
 
-    @property
-    def bound(self) -> float:
-        """No C has a mean error below this."""
-        return float(self.low.min())
+    def between(self, low: float, high: float) -> Pieces:
+        """The pieces from one edge to another."""
+        first, last = np.searchsorted(self.edges, (low, high))
+        return Pieces(self.edges[first : last + 1], self.low[first:last], self.high[first:last])
 
-    def within(self, around: Pieces) -> Pieces:
-        """The same pieces, cut at the edges of others around them, with the better bounds of both.
+    def tightened(self, part: Pieces) -> Pieces:
+        """With new bounds on a part of the range: cut at its edges, and the better of both hold.
 
         Examples
         --------
-        >>> new = Pieces(np.array([1.0, 3.0]), np.array([0.1]), np.array([0.4]))
-        >>> old = Pieces(np.array([0.0, 2.0, 4.0]), np.array([0.0, 0.2]), np.array([0.3, 1.0]))
-        >>> both = new.within(old)
+        >>> known = Pieces(np.array([0.0, 2.0, 4.0]), np.array([0.0, 0.2]), np.array([0.3, 1.0]))
+        >>> both = known.tightened(Pieces(np.array([1.0, 3.0]), np.array([0.1]), np.array([0.4])))
         >>> both.edges.tolist(), both.low.tolist(), both.high.tolist()
-        ([1.0, 2.0, 3.0], [0.1, 0.2], [0.3, 0.4])
+        ([0.0, 1.0, 2.0, 3.0, 4.0], [0.0, 0.1, 0.2, 0.2], [0.3, 0.3, 0.4, 1.0])
         """
-        inside = (around.edges > self.edges[0]) & (around.edges < self.edges[-1])
-        edges = np.union1d(self.edges, around.edges[inside])
-        mine, theirs = (
-            np.searchsorted(pieces.edges[1:-1], edges[:-1], side="right")
-            for pieces in (self, around)
+        edges = np.union1d(self.edges, part.edges)
+        known = np.searchsorted(self.edges, edges[:-1], side="right") - 1
+        new = np.searchsorted(part.edges, edges[:-1], side="right")
+        # Before and behind the part, nothing is new.
+        low, high = np.r_[0.0, part.low, 0.0], np.r_[1.0, part.high, 1.0]
+        return Pieces(
+            edges, np.maximum(self.low[known], low[new]), np.minimum(self.high[known], high[new])
         )
-        low = np.maximum(self.low[mine], around.low[theirs])
-        return Pieces(edges, low, np.minimum(self.high[mine], around.high[theirs]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -237,15 +243,10 @@ class CrossValidation:
     """
 
     def __init__(
-        self,
-        folds: Sequence[Fold],
-        settings: Settings,
-        *,
-        certify: float | None = None,
-        max_fits: int | None = None,
-        score: Score | None = None,
+        self, folds: Sequence[Fold], settings: Settings, *,
+        certify: float | None = None, max_fits: int | None = None, score: Score | None = None,
         callback: Callable[[CrossValidation], Any] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.folds, self._eps = list(folds), None if certify is None else float(certify)
         self.solver = folds[0].solver(settings.solver, settings.objective)
         if certify is not None:
@@ -257,16 +258,15 @@ class CrossValidation:
                 )
         self._most = math.inf if max_fits is None or certify is None else max_fits
         self._n_jobs, self._score, self._callback = settings.n_jobs, score, callback
-        self._began = time.monotonic()
         most = math.inf if settings.max_time is None else settings.max_time
-        self._deadline = self._began + most
+        self._deadline = time.monotonic() + most
         self._settings = replace(
             fit_settings(settings, self.solver, settings.tol),
             n_jobs=1, keep_vector=certify is not None,
         )  # fmt: skip
         self._stop = threading.Event()
-        self._range = (0.0, 0.0)
-        self._chords: dict[tuple[float, float], Pieces] = {}
+        # What is proved from the lowest C of the range to the highest.
+        self._proved = Pieces(np.zeros(2), np.zeros(1), np.ones(1))
         self._tightened: set[float] = set()
         self.values: dict[float, Value] = {}
         self.reason = ""
@@ -286,17 +286,12 @@ class CrossValidation:
     @property
     def bound(self) -> float:
         """No C in the range has an error below this; zero if nothing is proved."""
-        return min((part.bound for part in self._parts), default=0.0)
+        return float(self._proved.low.min())
 
     @property
     def certified(self) -> bool:
         """Whether no C in the range has an error lower by more than ``certify`` than the best."""
         return self._eps is not None and self.best.high <= self.bound + self._eps
-
-    @property
-    def seconds(self) -> float:
-        """Since the search began."""
-        return time.monotonic() - self._began
 
     def __str__(self) -> str:
         text = f"{len(self.values)} values of C, least error {percent(self._least_error)}"
@@ -304,32 +299,12 @@ class CrossValidation:
         return text if self._eps is None else text + proved
 
     @property
-    def _parts(self) -> list[Pieces]:
-        """What is proved from the lowest C of the range to the highest; empty without a proof."""
-        low, high = self._range
-        known = [self._chords[pair] for pair in sorted(self._chords)]
-        first, last = (known[0].edges[0], known[-1].edges[-1]) if known else (high, high)
-        # An interruption of the first fits leaves an end of the range.
-        unknown = [
-            Pieces(np.array([a, b]), np.zeros(1), np.ones(1)) if a < b else None
-            for a, b in ((low, first), (last, high))
-        ]
-        parts = [unknown[0], *known, unknown[1]] if self._eps is not None else []
-        return [part for part in parts if part is not None]
-
-    @property
     def curve(self) -> Curve:
         """The errors that were measured, with what is proved for every C in the range."""
-        Cs, parts, nothing = sorted(self.values), self._parts, np.zeros(0)
-        edges = [*(part.edges[:1] for part in parts[:1]), *(part.edges[1:] for part in parts)]
-        return Curve(
-            Cs=np.array(Cs),
-            errors=np.array([self.values[C].error for C in Cs]),
-            edges=np.concatenate([nothing, *edges]),
-            lower=np.concatenate([nothing, *(part.low for part in parts)]),
-            upper=np.concatenate([nothing, *(part.high for part in parts)]),
-            C=self.best.C,
-        )
+        Cs, nothing = sorted(self.values), np.zeros(0)
+        errors = np.array([self.values[C].error for C in Cs])
+        pieces = Pieces(nothing, nothing, nothing) if self._eps is None else self._proved
+        return Curve(np.array(Cs), errors, *pieces, C=self.best.C)
 
     def run(self, Cs: Iterable[float]) -> CrossValidation:
         """Fit all folds at the values; with ``certify``, go on until the proof is complete.
@@ -346,7 +321,7 @@ class CrossValidation:
             Itself.
         """
         values = sorted(set(Cs))
-        self._range = (values[0], values[-1])
+        self._proved = Pieces(np.array([values[0], values[-1]]), np.zeros(1), np.ones(1))
         if len(values) > self._most:
             spread = np.linspace(0, len(values) - 1, int(self._most)).round().astype(int)
             values = [values[k] for k in spread]
@@ -365,17 +340,16 @@ class CrossValidation:
         return self
 
     def _prove(self, eps: float) -> None:
-        self._bound_chords()
+        self._bound_beside(self.values, _PIECES)
         while not self.reason:
             hidden = self._hidden(eps)
             self._tightened |= set(hidden)
             self._fit([(C, [C]) for C in hidden])
-            self._bound_chords(hidden)
+            self._bound_beside(hidden)
             least = self._least(eps)
-            failing = [pair for pair, pieces in self._chords.items() if pieces.bound < least]
-            self._chords |= {pair: self._cut(pair, least) for pair in failing}
-            failing = [pair for pair in failing if self._chords[pair].bound < least]
-            failing.sort(key=lambda pair: self._chords[pair].bound)
+            for pair in self._failing(least):
+                self._cut(pair, least)
+            failing = sorted(self._failing(least), key=self._bound)
             new = [(C, pair) for pair in failing for C in self._new_values(pair, least)]
             room = int(min(self._most - len(self.values), len(new)))
             if not failing:
@@ -385,7 +359,7 @@ class CrossValidation:
             if room <= 0:
                 self._end("max_fits reached" if new else "no closer fits are possible")
             self._fit(new[:room])
-            self._bound_chords()
+            self._bound_beside([C for C, _ in new], _PIECES)
 
     @property
     def _least_error(self) -> float:
@@ -417,7 +391,7 @@ class CrossValidation:
         """The values of C to fit between two neighbours: as many as it will probably take."""
         if pair[1] <= _LEAST_FACTOR * pair[0]:
             return []
-        pieces = self._chords[pair]
+        pieces = self._proved.between(*pair)
         # The width of the bounds falls with the distance of the fits, their middle hardly moves.
         middle, width = 0.5 * (pieces.low + pieces.high), pieces.high - pieces.low
         allowed = np.maximum(2.0 * (middle - least), 1e-3 * width)
@@ -425,38 +399,38 @@ class CrossValidation:
         n = min(max(math.ceil(ratio**_ORDER), 2), _MOST_PARTS)
         return [float(C) for C in _between(*pair, n)[1:-1]]
 
-    def _bound_chords(self, changed: Sequence[float] = ()) -> None:
-        """Bounds between new neighbours and beside changed values; those that are known hold on."""
-        old, pairs = self._chords, list(itertools.pairwise(sorted(self.values)))
+    def _bound(self, pair: tuple[float, float]) -> float:
+        """The least bound between two neighbours."""
+        return float(self._proved.between(*pair).low.min())
 
-        def bound(pair: tuple[float, float]) -> Pieces:
-            around = [old[p] for p in old if p[0] <= pair[0] and pair[1] <= p[1]]
-            edges = old[pair].edges if pair in old else _between(*pair, _PIECES)
-            pieces = self._pieces(pair, edges)
-            return pieces.within(around[0]) if around else pieces
+    def _failing(self, least: float) -> list[tuple[float, float]]:
+        """The neighbours between which an error may be below ``least``."""
+        pairs = itertools.pairwise(sorted(self.values))
+        return [pair for pair in pairs if self._bound(pair) < least]
 
-        stale = [p for p in pairs if p not in old or not set(p).isdisjoint(changed)]
-        new = old | {pair: bound(pair) for pair in stale}
-        # At once: an interruption before leaves the old ones.
-        self._chords = {pair: new[pair] for pair in pairs}
+    def _bound_beside(self, Cs: Iterable[float], n: int | None = None) -> None:
+        """Bounds beside new values, on n pieces, or on known pieces beside those fitted again."""
+        changed = set(Cs)
+        for pair in itertools.pairwise(sorted(self.values)):
+            if not changed.isdisjoint(pair):
+                known = self._proved.between(*pair).edges if n is None else _between(*pair, n)
+                self._tighten(pair, known)
 
-    def _cut(self, pair: tuple[float, float], least: float) -> Pieces:
-        """The pieces with those whose bound is too low cut into smaller ones, while it pays."""
-        pieces = self._chords[pair]
+    def _cut(self, pair: tuple[float, float], least: float) -> None:
+        """Cut the pieces whose bound is too low into smaller ones, while it pays."""
         for _ in range(_CUTS):
+            pieces, before = self._proved.between(*pair), self._bound(pair)
             ends = zip(pieces.edges, pieces.edges[1:], pieces.low < least, strict=False)
             edges = [_between(a, b, _PARTS if low else 1)[1:] for a, b, low in ends]
-            before = pieces.bound
-            pieces = self._pieces(pair, np.concatenate([pieces.edges[:1], *edges])).within(pieces)
-            won = pieces.bound - before
-            if pieces.bound >= least or won < _WORTH_CUTTING * (least - before):
+            self._tighten(pair, np.concatenate([pieces.edges[:1], *edges]))
+            bound = self._bound(pair)
+            if bound >= least or bound - before < _WORTH_CUTTING * (least - before):
                 break
-        return pieces
 
-    def _pieces(self, pair: tuple[float, float], edges: Vector) -> Pieces:
-        """Bounds on the pieces of the chord between two values."""
+    def _tighten(self, pair: tuple[float, float], edges: Vector) -> None:
+        """Add bounds on pieces between two neighbours to what is proved."""
         first, last = (self.values[C].folds for C in pair)
-        return Pieces(edges, *self._bounds(first, last, edges))
+        self._proved = self._proved.tightened(Pieces(edges, *self._bounds(first, last, edges)))
 
     def _bounds(
         self, first: Sequence[FoldFit], last: Sequence[FoldFit], edges: Vector
@@ -475,15 +449,12 @@ class CrossValidation:
         fits that run end after their pass, and others do not begin.
         """
         least = self._least_error
-        fits: dict[tuple[float, int], Callable[[], FoldFit | None]] = {}
+        fits: dict[tuple[float, int], Callable[[], FoldFit]] = {}
 
-        def fit(i: int, C: float, ends: Sequence[float]) -> FoldFit | None:
-            known = []
-            for end in ends:
-                before = self.values[end].folds[i] if end in self.values else fits[end, i]()
-                if before is None:
-                    return None
-                known.append(before)
+        def fit(i: int, C: float, ends: Sequence[float]) -> FoldFit:
+            known = [
+                self.values[end].folds[i] if end in self.values else fits[end, i]() for end in ends
+            ]
             return self._fitted(i, C, known, least)
 
         with ThreadPoolExecutor(self._n_jobs, thread_name_prefix="certsvm") as executor:
@@ -493,8 +464,9 @@ class CrossValidation:
                     fits[C, i] = cache(job) if self._n_jobs == 1 else executor.submit(job).result
             for C, _ in requests:
                 try:
-                    folds = [fits[C, i]() for i in range(len(self.folds))]
-                    self._add(C, [fold for fold in folds if fold is not None])
+                    self._add(C, [fits[C, i]() for i in range(len(self.folds))])
+                except _NotFitted:
+                    continue
                 except KeyboardInterrupt:
                     self._end(INTERRUPTED)
                 except BaseException:
@@ -502,9 +474,7 @@ class CrossValidation:
                     raise
 
     def _add(self, C: float, folds: list[FoldFit]) -> None:
-        """Add a value, if all folds have been fitted."""
-        if len(folds) < len(self.folds):
-            return
+        """Add a value, of which all folds have been fitted."""
         value, is_new = Value(C, folds), C not in self.values
         if self._eps is not None:
             (low,), (high,) = self._bounds(folds, folds, np.array([C, C]))
@@ -513,23 +483,23 @@ class CrossValidation:
         if is_new and self._callback is not None and is_true(self._callback(self)):
             self._end(STOPPED)
 
-    def _fitted(self, i: int, C: float, ends: Sequence[FoldFit], least: float) -> FoldFit | None:
-        """Fit a fold at C; None if there is no time, or after Ctrl-C."""
+    def _fitted(self, i: int, C: float, ends: Sequence[FoldFit], least: float) -> FoldFit:
+        """Fit a fold at C, as accurately as its held-out rows need."""
         if self._eps is None:
             return self._fit_once(i, C, ends, self._settings.tol)
         old = self.values[C].folds[i] if C in self.values else None
         shares = _SHARE_OPEN if old is None else _SHARE_OPEN_AT_BEST
         tol = min([self._wanted(i, end, least, shares) for end in ends], default=_FIRST_TOL)
-        if old is not None and tol >= old.knot.gap:
+        if old is not None and tol >= old.gap:
             return old
+        if old is not None:
+            return min(old, self._fit_once(i, C, ends, tol), key=lambda fit: fit.gap)
         fit = self._fit_once(i, C, ends, tol)
-        if old is not None and fit is not None:
-            return min(old, fit, key=lambda fit: fit.knot.gap)
-        if fit is None or not fit.met:
-            return fit
-        tol = self._wanted(i, fit, least, shares)
         # More rows may be open than the accuracy was chosen for.
-        return fit if tol >= 0.25 * fit.knot.gap else self._fit_once(i, C, [fit], tol) or fit
+        if fit.met and (tol := self._wanted(i, fit, least, shares)) < 0.25 * fit.gap:
+            with suppress(_NotFitted):
+                return self._fit_once(i, C, [fit], tol)
+        return fit
 
     def _wanted(self, i: int, fit: FoldFit, least: float, shares: tuple[float, float]) -> float:
         """The relative accuracy at which few enough rows are open at a fit.
@@ -537,30 +507,29 @@ class CrossValidation:
         Where the error is larger than the least, more of them may be.
         """
         assert self._eps is not None
-        newton = all(Newton.name in result.solver for result in fit.knot.results)
+        newton = all(Newton.name in result.solver for result in fit.results)
         share = shares[0] if newton else shares[1]
         share *= self._eps + max(1.0 - fit.score - least, 0.0)
-        largest = max(result.certificate.primal for result in fit.knot.results)
+        largest = max(result.certificate.primal for result in fit.results)
         gap = self.folds[i].held_out.distance(fit.products, share) ** 2
         return min(max(gap / largest, _LEAST_TOL), _MOST_TOL) if largest > 0.0 else _MOST_TOL
 
-    def _fit_once(self, i: int, C: float, ends: Sequence[FoldFit], tol: float) -> FoldFit | None:
+    def _fit_once(self, i: int, C: float, ends: Sequence[FoldFit], tol: float) -> FoldFit:
+        """Fit a fold at C; raises if there is no time, or after Ctrl-C."""
         left, fold = self._deadline - time.monotonic(), self.folds[i]
-        # The first value is fitted in any case.
-        if left <= 0.0 and ends:
-            self.reason = self.reason or OUT_OF_TIME
-        if self._stop.is_set() or (left <= 0.0 and ends):
-            return None
-        limit = None if math.isinf(left) else max(left, 0.0)
-        settings = replace(self._settings.at(C), tol=tol, max_time=limit)
-        starts = starts_at(fold, C, [end.knot for end in ends])
-        results = fit_classes(fold, settings, start=starts, stop=self._stop)
-        reasons = {result.reason for result in results}
-        if INTERRUPTED in reasons:
-            self._end(INTERRUPTED)
-        if INTERRUPTED in reasons or (ends and OUT_OF_TIME in reasons):
-            return None
-        return self._measured(fold, C, results)
+        # The first value is fitted in any case, and none after a fit for which there was no time.
+        if not self._stop.is_set() and (not ends or (left > 0.0 and not self.reason)):
+            limit = None if math.isinf(left) else max(left, 0.0)
+            settings = replace(self._settings.at(C), tol=tol, max_time=limit)
+            starts = starts_at(fold, C, [(end.C, end.starts) for end in ends])
+            results = fit_classes(fold, settings, start=starts, stop=self._stop)
+            reasons = {result.reason for result in results}
+            if INTERRUPTED in reasons:
+                self._end(INTERRUPTED)
+            elif not (ends and OUT_OF_TIME in reasons):
+                return self._measured(fold, C, results)
+        self.reason = self.reason or OUT_OF_TIME
+        raise _NotFitted
 
     def _measured(self, fold: Fold, C: float, results: list[Result]) -> FoldFit:
         if self._score is not None:
@@ -568,14 +537,16 @@ class CrossValidation:
         else:
             scores = np.array([fold.products(result.w) for result in results])
             score = 1.0 - fold.held_out.error(scores)
-        balls, products = [], np.zeros((0, 0))
+        balls: list[OptimumBall] = []
         if self._eps is not None:
             balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in results]
-            products = np.array([fold.products(ball.centre) for ball in balls])
-        light = [replace(r, history=History(), response=None, vector=None) for r in results]
-        knot = Knot.of(C, light)
-        starts = [replace(start, alpha=_in_single(start.alpha)) for start in knot.starts]
-        return FoldFit(replace(knot, starts=starts), score, balls, products)
+        products = np.array([fold.products(ball.centre) for ball in balls])
+        starts = [replace(start, alpha=_in_single(start.alpha)) for start in starts_of(results)]
+        light = [
+            replace(r, history=History(), alpha=None, warm_start=None, response=None, vector=None)
+            for r in results
+        ]
+        return FoldFit(C, light, starts, score, balls, products)
 
     def _end(self, reason: str) -> None:
         self.reason = self.reason or reason
@@ -605,8 +576,7 @@ def values_in(C_range: tuple[float, float], n: int | None = None, *, certify: bo
     [0.01, 0.1, 1.0, 10.0]
     """
     low, high = C_range
-    decades = math.ceil(math.log10(high) - math.log10(low) - 1e-9)
-    n = n or (1 + max(1, decades) if certify else _DEFAULT_VALUES)
+    n = n or (1 + decades(low, high) if certify else _DEFAULT_VALUES)
     return [low, *np.geomspace(low, high, n)[1:-1].clip(low, high).tolist(), high]
 
 

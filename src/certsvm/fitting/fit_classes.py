@@ -21,7 +21,7 @@ from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.primal import zero_bound
 from certsvm.fitting.sources import Source
 from certsvm.problem.base import BaseProblem
-from certsvm.problem.room import require_room
+from certsvm.problem.memory_limits import require_memory_for
 from certsvm.solvers.base import RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.history import History
@@ -90,7 +90,7 @@ def fit_classes(
     each = replace(settings, n_jobs=max(1, settings.n_jobs // workers))
     # Each running problem has its vectors, each that has ended its answer.
     n_vectors = workers * solver.n_vectors + len(labels)
-    require_room(source.dimension, n_vectors, getattr(source, "rows", None))
+    require_memory_for(source.dimension, n_vectors)
     stop = threading.Event() if stop is None else stop
     # What kept problems from completing a first pass.
     errors: list[BaseException] = []

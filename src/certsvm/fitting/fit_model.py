@@ -180,7 +180,7 @@ def fit_stream(
             "fit_intercept=False"
         )
     # Before the data are read for the first time.
-    objective = Objective(as_float(C, "C"), loss_named(loss), bool(penalize_intercept))
+    objective = Objective(C, loss_named(loss), penalize_intercept)
     checked = Settings(objective, **settings)
     make_solver(checked.solver)
     begin = block_source(blocks, label=label, weight=weight, categorical=categorical)

@@ -6,6 +6,7 @@ that is drawn several times has a multiple of its weight.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.held_out_error import HeldOutRows
 from certsvm.fitting.sources import MemorySource, Source
-from certsvm.kernels.held_out_error import products_with
+from certsvm.kernels.objective import products_of
 from certsvm.problem.rows import Vector
 from certsvm.verification.optimum_intervals import RowSizes, row_sizes
 
@@ -64,21 +65,18 @@ class Fold(MemorySource):
         self.y_index = np.maximum(position[whole.y_index], 0)
         totals = np.bincount(self.y_index, self.row_weights, present.size).astype(np.float64)
         Source.__init__(self, whole.classes[present], totals, whole.class_weight)
-        if weights is None:
-            weights = np.ones(whole.n_rows)
-        held_out = np.asarray(weights, dtype=np.float64)[self.test]
+        weights = np.ones(whole.n_rows) if weights is None else np.asarray(weights, np.float64)
+        held_out = weights[self.test]
         if not held_out.sum() > 0.0:
             raise ValueError("cv has a fold whose held-out rows have no weight: nothing to measure")
         columns = _occupied(self.rows.matrix, self.row_weights > 0.0)
         # The optimum is zero in columns in which no training row has a value.
         self._unoccupied = np.flatnonzero(~columns)
-        squares, n_stored = row_sizes(self.rows.matrix[self.test][:, columns].astype(np.float64))
+        squares, n_stored = row_sizes(self.rows.matrix[self.test][:, columns])
         rho = self.intercept_scaling
         sizes = RowSizes(squares + rho * rho, n_stored + int(rho > 0.0))
-        self.held_out = HeldOutRows(
-            sizes.norms, sizes.counts,
-            truth=position[whole.y_index[self.test]], weights=held_out,
-        )  # fmt: skip
+        truth = position[whole.y_index[self.test]]
+        self.held_out = HeldOutRows(sizes.norms, sizes.counts, truth, weights=held_out)
 
     def products(self, w: Vector) -> Vector:
         """Products with the rows held out, without columns that no training row has."""
@@ -86,7 +84,7 @@ class Fold(MemorySource):
             w = w.copy()
             w[self._unoccupied] = 0.0
         out = np.empty(self.test.size)
-        products_with(self.rows.arrays, self.test, w, out)
+        products_of(self.rows.arrays, self.test, w, 0, out.size, out)
         return out
 
 
@@ -121,30 +119,23 @@ def stratified_folds(source: MemorySource, n_folds: int, seed: int) -> list[Fold
     order = rng.permutation(source.n_rows)
     # Sorted by class, the rows are dealt to the folds in turn.
     order = order[np.argsort(source.y_index[order], kind="stable")]
-    number = np.empty(source.n_rows, dtype=np.int64)
-    number[order] = np.arange(source.n_rows) % n_folds
-    return [
-        Fold(source, np.flatnonzero(number != i), np.flatnonzero(number == i), source.row_weights)
-        for i in range(n_folds)
-    ]
+    tests = [np.sort(order[i::n_folds]) for i in range(n_folds)]
+    return [Fold(source, np.setdiff1d(order, test), test, source.row_weights) for test in tests]
 
 
 def _positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int64]:
     """Positions of rows, which splitters may give as a mask."""
     array: NDArray[Any] = np.asarray(which)
-    if not array.size:
-        raise ValueError(f"cv has a fold without rows {purpose}: each needs at least one")
-    if array.dtype == np.bool_ and array.shape == (n_rows,):
-        return np.flatnonzero(array).astype(np.int64)
-    positions = array.astype(np.int64, casting="same_kind")
-    if positions.ndim != 1:
+    positions = np.zeros(0, dtype=np.int64)
+    if array.size:
+        kind = np.bool_ if array.dtype == np.bool_ else np.int64
+        with suppress(IndexError):
+            positions = np.arange(n_rows)[array.astype(kind, casting="same_kind")]
+    if positions.ndim != 1 or not positions.size:
         raise ValueError(
-            f"cv must give the positions of the rows {purpose} as a list, got an array of shape "
-            f"{positions.shape}"
+            f"cv must give the rows {purpose} of each fold as a mask or as a list of positions, at "
+            f"least one and each below {n_rows}, got an array of shape {array.shape}"
         )
-    positions = np.where(positions < 0, positions + n_rows, positions)
-    if positions.min() < 0 or positions.max() >= n_rows:
-        raise ValueError(f"cv gives rows that do not exist: there are {n_rows}")
     return positions
 
 

@@ -18,10 +18,9 @@ from certsvm.fitting.class_weights import positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import columns_in_order, exact_labels, refuse_masked
 from certsvm.models.model import Model
-from certsvm.problem.base import positive_C
 from certsvm.problem.memory import Problem
-from certsvm.problem.objective import Objective
-from certsvm.problem.room import require_room
+from certsvm.problem.memory_limits import require_memory_for
+from certsvm.problem.objective import Objective, positive_C
 from certsvm.problem.rows import Rows, Vector
 from certsvm.scalars import as_float
 from certsvm.solvers import Auto, Start
@@ -157,7 +156,7 @@ def bound(
     if not is_vector:
         _warn_of_other_objective(model, {**asked, **minimised}, asked)
     rows = Rows(X, intercept_scaling=asked["intercept_scaling"])
-    require_room(rows.dimension, Auto.n_vectors, rows)
+    require_memory_for(rows.dimension, Auto.n_vectors)
     position = positions(classes, labels, rows.n_rows)
     given_weights = _row_weights(sample_weight, rows.n_rows)
     factors = np.ones(len(classes)) if is_vector else _class_weights(model, len(classes))

@@ -31,8 +31,8 @@ from certsvm.training.result import INTERRUPTED, Result, is_true
 
 # The accuracy of the fits relative to the accuracy of the path.
 _SHARE_OF_FITS = 0.25
-# The first knots are no further apart than this factor, and no two knots closer than the other.
-_FACTOR, _LEAST_FACTOR = 10.0, 1.0 + 1e-6
+# No two knots are closer than this factor.
+_LEAST_FACTOR = 1.0 + 1e-6
 # A chord's gap, beyond the gaps of its ends, grows with this power of log(C_2 / C_1).
 _POWER = 2.5
 
@@ -42,23 +42,10 @@ Fit = Callable[..., list[Result]]
 
 @dataclass(frozen=True)
 class Knot:
-    """The fits of all classes at one C, and where fits at other C begin."""
+    """The fits of all classes at one C."""
 
     C: float
     results: list[Result]
-    starts: Sequence[Start] = ()
-
-    @classmethod
-    def of(cls, C: float, results: Sequence[Result], *, keep_alpha: bool = False) -> Knot:
-        """The knot of some results; only starts keep alpha, unless it is asked for."""
-        ends = [r.warm_start or Start(r.w, alpha=r.alpha) for r in results]
-        starts = [replace(s, w=r.w, epochs=r.epochs) for r, s in zip(results, ends, strict=True)]
-        results = [replace(r, warm_start=None) for r in results]
-        return cls(C, results if keep_alpha else [replace(r, alpha=None) for r in results], starts)
-
-    def without_starts(self) -> Knot:
-        """The knot, beside which nothing will be fitted any more."""
-        return replace(self, starts=())
 
     @property
     def gap(self) -> float:
@@ -66,22 +53,25 @@ class Knot:
         gaps = [result.certificate.proved_gap for result in self.results]
         return max(gaps) if min(gaps) >= 0.0 else math.inf
 
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C ended a fit."""
-        return any(result.reason == INTERRUPTED for result in self.results)
+
+def starts_of(results: Sequence[Result]) -> list[Start]:
+    """Where fits at other C can begin, of which alpha is the largest part."""
+    ends = [result.warm_start or Start(result.w, alpha=result.alpha) for result in results]
+    return [replace(s, w=r.w, epochs=r.epochs) for r, s in zip(results, ends, strict=True)]
 
 
-def starts_at(source: Source, C: float, knots: Sequence[Knot]) -> list[Start] | None:
-    """Where to start at C: from one knot, with alpha scaled to the box, or between two."""
-    if not knots:
+def starts_at(
+    source: Source, C: float, ends: Sequence[tuple[float, Sequence[Start]]]
+) -> list[Start] | None:
+    """Where to start at C: from the end at one other C, with alpha scaled, or between two."""
+    if not ends:
         return None
-    first, last = knots[0], knots[-1]
-    if first is last:
-        return [source.scaled_start(start, C / first.C) for start in first.starts]
-    t = (C - first.C) / (last.C - first.C)
+    (low, first), (high, last) = ends[0], ends[-1]
+    if len(ends) == 1:
+        return [source.scaled_start(start, C / low) for start in first]
+    t = (C - low) / (high - low)
     starts = []
-    for a, b in zip(first.starts, last.starts, strict=True):
+    for a, b in zip(first, last, strict=True):
         both = a.alpha is not None and b.alpha is not None
         alpha = (1.0 - t) * a.alpha + t * b.alpha if both else None
         w, smoothing = (1.0 - t) * a.w + t * b.w, a.smoothing or b.smoothing
@@ -135,7 +125,7 @@ class Trace:
         self.C_range, self.tol, self._objective = C_range, settings.tol, settings.objective
         self.knots: list[Knot] = []
         self.interrupted = False
-        self._chords: dict[tuple[float, float], list[Chord] | None] = {}
+        self._chords: dict[tuple[float, float], list[Chord]] = {}
         objective, numbers = settings.objective.at(C_range[0]), range(len(source.labels))
         # Rows may weigh differently in the problem of each class.
         problems = (source.problem(i, objective) for i in numbers)
@@ -146,12 +136,8 @@ class Trace:
         """The fitted values, ascending."""
         return [knot.C for knot in self.knots]
 
-    def add(self, knot: Knot) -> None:
-        """Insert a knot."""
-        insort(self.knots, knot, key=lambda knot: knot.C)
-
-    def _chord(self, first: Knot, last: Knot) -> list[Chord] | None:
-        """The chord of each class; None if one of the fits has no dual point."""
+    def _between(self, first: Knot, last: Knot) -> list[Chord]:
+        """The chord of each class; none at all if one of the fits has no dual point."""
         pair = (first.C, last.C)
         if pair not in self._chords:
             fits = zip(first.results, last.results, self._sizes, strict=True)
@@ -162,13 +148,13 @@ class Trace:
                 )
                 for a, b, sizes in fits if a.vector and b.vector
             ]  # fmt: skip
-            self._chords[pair] = chords if len(chords) == len(self._sizes) else None
+            self._chords[pair] = chords if len(chords) == len(self._sizes) else []
         return self._chords[pair]
 
     def gap_after(self, i: int) -> float:
         """The largest gap between knot i and the next one, proved."""
-        chords = self._chord(self.knots[i], self.knots[i + 1])
-        return math.inf if chords is None else max(chord.worst_gap for chord in chords)
+        chords = self._between(self.knots[i], self.knots[i + 1])
+        return max((chord.worst_gap for chord in chords), default=math.inf)
 
     @property
     def gaps(self) -> list[float]:
@@ -190,11 +176,6 @@ class Trace:
             return math.inf
         return max([knot.gap for knot in self.knots] + self.gaps)
 
-    def progress(self, C: float) -> PathProgress:
-        """The state after the fit at C."""
-        worst = max(self.gaps, default=math.inf)
-        return PathProgress(len(self.knots), C, self.proved_up_to, worst)
-
     def find(self, C: float) -> tuple[Knot, Knot, list[Chord]]:
         """The neighbouring knots around C, and their chords; for a knot, twice the same and none.
 
@@ -208,20 +189,20 @@ class Trace:
             known = f"from {Cs[0]:g} to {Cs[-1]:g}" if Cs else "empty"
             raise ValueError(f"C = {C!r} is outside the path, which is {known}")
         i = bisect_left(Cs, C)
-        if Cs[i] == C:
-            return self.knots[i], self.knots[i], []
-        first, last = self.knots[i - 1 : i + 1]
-        chords = self._chord(first, last)
-        if chords is None:
+        last = self.knots[i]
+        if last.C == C:
+            return last, last, []
+        first = self.knots[i - 1]
+        chords = self._between(first, last)
+        if not chords:
             raise ValueError(f"nothing is proved at C = {C:g}: the fits there were not completed")
         return first, last, chords
 
     def certificates(self, C: float) -> list[Certificate]:
         """What is proved of the model at C, for each class, without reading the data."""
-        first, last, chords = self.find(C)
-        if first is last:
-            return [result.certificate for result in first.results]
-        return [chord.certificate(C, self.tol) for chord in chords]
+        knot, _, chords = self.find(C)
+        known = [result.certificate for result in knot.results]
+        return [chord.certificate(C, self.tol) for chord in chords] or known
 
     def at(self, C: float, source: Source) -> list[Result]:
         """The results at C, interpolated between knots; J is computed in one pass for each class.
@@ -257,22 +238,15 @@ class Trace:
                 chord.certificate(C, self.tol), primal=primal.value, dual=dual.value,
                 primal_rounding=primal.rounding, dual_rounding=dual.rounding,
             )  # fmt: skip
-            results.append(
-                Result(w, certificate, History(), CHORD, 0, a.epochs, alpha, solver=CHORD)
-            )
+            results.append(Result(w, certificate, History(), CHORD, 0, a.epochs, alpha, CHORD))
         return results
 
 
 def trace_path(
-    source: Source,
-    settings: Settings,
-    C_range: tuple[float, float],
-    Cs: Sequence[float] | None = None,
-    *,
-    fit: Fit | None = None,
-    max_fits: int = 200,
+    source: Source, settings: Settings, C_range: tuple[float, float],
+    Cs: Sequence[float] | None = None, *, fit: Fit | None = None, max_fits: int = 200,
     callback: Callable[[PathProgress], Any] | None = None,
-) -> Trace:
+) -> Trace:  # fmt: skip
     """Fit as few C as needed so that every C in a range has a model of accuracy ``settings.tol``.
 
     Parameters
@@ -297,52 +271,57 @@ def trace_path(
     trace : Trace
         Complete, or what was proved when Ctrl-C or a limit ended it.
     """
-    tol = settings.tol
+    tol, in_range = settings.tol, Cs is None
     solver = source.solver(settings.solver, settings.objective)
-    if Cs is None:
+    if in_range:
         require_proofs(solver, tol)
-    one_fit = fit_settings(settings, solver, _SHARE_OF_FITS * tol if Cs is None else tol)
+    one_fit = fit_settings(settings, solver, _SHARE_OF_FITS * tol if in_range else tol)
     values = _first_values(*C_range) if Cs is None else sorted(set(Cs))
     fit = fit or partial(fit_classes, source)
     stop, trace = threading.Event(), Trace(source, settings, C_range)
+    # Where fits began and can begin, as long as something will be fitted beside them.
+    starts: dict[float, list[Start]] = {}
 
-    def train(C: float, ends: Sequence[Knot]) -> Knot:
-        starts = starts_at(source, C, ends) if solver.starts_warm else None
-        results = fit(one_fit.at(C), start=starts, stop=stop)
+    def goes_on(C: float, ends: Sequence[float] = ()) -> bool:
+        """Fit at C, beginning at the ends of other fits, and add the knot; whether to go on."""
+        known = [(end, starts[end]) for end in ends] if solver.starts_warm else []
+        results = fit(one_fit.at(C), start=starts_at(source, C, known), stop=stop)
         # What was asked for is the accuracy of the path.
         results = [replace(r, certificate=replace(r.certificate, target=tol)) for r in results]
-        return Knot.of(C, results, keep_alpha=settings.keep_alpha)
-
-    def goes_on(C: float, ends: Sequence[Knot]) -> bool:
-        """Fit at C and add the knot; whether to go on."""
-        knot = train(C, ends)
-        trace.interrupted |= knot.interrupted
-        if Cs is not None:
-            trace.knots = list(map(Knot.without_starts, trace.knots))
-        elif knot.interrupted and trace.knots and knot.gap > tol:
+        interrupted = any(result.reason == INTERRUPTED for result in results)
+        if not in_range:
+            starts.clear()
+        starts[C] = starts_of(results)
+        if not settings.keep_alpha:
+            results = [replace(r, alpha=None) for r in results]
+        knot = Knot(C, [replace(r, warm_start=None) for r in results])
+        trace.interrupted |= interrupted
+        if interrupted and in_range and trace.knots and knot.gap > tol:
             return False
-        trace.add(knot)
-        ends_here = callback is not None and is_true(callback(trace.progress(C)))
-        return not (knot.interrupted or ends_here or (Cs is None and len(trace.knots) >= max_fits))
+        insort(trace.knots, knot, key=lambda knot: knot.C)
+        if callback is not None:
+            worst = max(trace.gaps, default=math.inf)
+            progress = PathProgress(len(trace.knots), C, trace.proved_up_to, worst)
+            interrupted |= is_true(callback(progress))
+        return not (interrupted or (in_range and len(trace.knots) >= max_fits))
 
     try:
-        refine, i = all(goes_on(C, trace.knots[-1:]) for C in values) and Cs is None, 0
+        refine, i = all(goes_on(C, trace.Cs[-1:]) for C in values) and in_range, 0
         while refine and i < len(trace.knots) - 1:
             middle = _next_value(trace, i)
             if middle is None:
-                trace.knots[i] = trace.knots[i].without_starts()
+                del starts[trace.knots[i].C]
                 i += 1
             else:
-                refine = goes_on(middle, trace.knots[i : i + 2])
+                refine = goes_on(middle, trace.Cs[i : i + 2])
     except KeyboardInterrupt:
         if not trace.knots:
             raise
         trace.interrupted = True
-    if Cs is not None and trace.interrupted:
+    if trace.interrupted and not in_range:
         stop.set()
         for C in values[len(trace.knots) :]:
-            trace.add(train(C, ()))
-    trace.knots = list(map(Knot.without_starts, trace.knots))
+            goes_on(C)
     return trace
 
 
@@ -365,13 +344,15 @@ def require_proofs(solver: Solver, tol: float = math.inf) -> None:
         raise ValueError(f"a range of C needs tol > 0, got {tol!r}")
 
 
+def decades(low: float, high: float) -> int:
+    """The number of pieces that divide a range of C such that none is longer than a decade."""
+    return max(1, math.ceil(math.log10(high) - math.log10(low) - 1e-9))
+
+
 def _first_values(low: float, high: float) -> list[float]:
-    n = max(1, math.ceil(math.log(high / low, _FACTOR) - 1e-9))
-    inner = [low * (high / low) ** (k / n) for k in range(1, n)]
-    # As 0.1 and not 0.09999999999999998, where they are far enough apart.
-    short = [float(f"{C:.12g}") for C in inner]
-    ascending = all(a < b for a, b in itertools.pairwise([low, *short, high]))
-    return [low, *(short if ascending else inner), high]
+    inner = np.geomspace(low, high, decades(low, high) + 1)[1:-1]
+    # As 0.1 and not 0.09999999999999998.
+    return [low, *(float(f"{C:.12g}") for C in inner), high]
 
 
 def _next_value(trace: Trace, i: int) -> float | None:

@@ -272,9 +272,8 @@ class StreamSource(Source):
 
     def problem(self, i: int, objective: Objective) -> StreamedProblem:
         """The i-th problem."""
-        return StreamedProblem(
-            self.stream, self.positive[i], class_factors=self.factors_in(i), **objective.keywords
-        )
+        factors = self.factors_in(i)
+        return StreamedProblem(self.stream, self.positive[i], objective, class_factors=factors)
 
     @cached_property
     def fingerprint(self) -> Fingerprint:

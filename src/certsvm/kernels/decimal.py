@@ -16,16 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros, viewer
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel
 
-SETTLED = 0
-UNSETTLED = 1
-MALFORMED = 2
-TOO_LARGE = 3
+SETTLED, UNSETTLED, MALFORMED, TOO_LARGE = range(4)
 
 PADDING = 8
 """Number of bytes that must follow the text; the last line feed may be the first of them."""
@@ -70,30 +67,14 @@ def decimal_tables() -> DecimalTables:
     return DecimalTables(powers, tens, whole_tens)
 
 
-def _load(context: Any, builder: Any, array_type: Any, arguments: Any, bits: int) -> Any:
-    data = context.make_array(array_type)(context, builder, arguments[0]).data
-    address = builder.gep(data, [arguments[1]])
-    pointer = builder.bitcast(address, ir.IntType(bits).as_pointer())
-    return builder.load(pointer, align=1)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def byte_at(typing_context: Any, text: Any, i: Any) -> Any:
-    """``text[i]`` for i >= 0, without the test for negative positions."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        byte = _load(context, builder, signature.args[0], arguments, 8)
-        return builder.zext(byte, ir.IntType(64))
-
-    return types.int64(text, types.int64), generate
-
-
 @intrinsic  # type: ignore[untyped-decorator]
 def word_at(typing_context: Any, text: Any, i: Any) -> Any:
     """The eight bytes from ``text[i]``, in little-endian order (as on all hosts of Numba)."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _load(context, builder, signature.args[0], arguments, 64)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.gep(data, [arguments[1]])
+        return builder.load(builder.bitcast(address, ir.IntType(64).as_pointer()), align=1)
 
     return types.uint64(text, types.int64), generate
 
@@ -111,35 +92,10 @@ def _high_product(typing_context: Any, a: Any, b: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), generate
 
 
-def _count_zeros(name: str) -> Any:
-    def typed(typing_context: Any, word: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            int64, int1 = ir.IntType(64), ir.IntType(1)
-            kind = ir.FunctionType(int64, [int64, int1])
-            function = cgutils.get_or_insert_function(builder.module, kind, name)
-            return builder.call(function, [arguments[0], int1(0)])
-
-        return types.uint64(types.uint64), generate
-
-    return intrinsic(typed)
-
-
-_zeros_above = _count_zeros("llvm.ctlz.i64")
-_zeros_below = _count_zeros("llvm.cttz.i64")
-
-
-def _bitcast(signature: Any, result: Any) -> Any:
-    def typed(typing_context: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.bitcast(arguments[0], result)
-
-        return signature, generate
-
-    return intrinsic(typed)
-
-
-_double_of = _bitcast(types.float64(types.uint64), ir.DoubleType())
-_bits_of = _bitcast(types.uint64(types.float64), ir.IntType(64))
+@kernel
+def byte_at(text: NDArray[np.uint8], i: int) -> Any:
+    """``text[i]`` for i >= 0, without the test for negative positions."""
+    return np.int64(text[_U(i)])
 
 
 @kernel
@@ -147,7 +103,7 @@ def leading_digits(word: np.uint64) -> Any:
     """Number of digits at the start of eight bytes."""
     x = word ^ _ZEROS
     others = (((x & _SEVEN_BITS) + _OVER_NINE) | x) & _HIGH_BITS
-    return np.int64(_zeros_below(others) >> _U(3))
+    return np.int64(trailing_zeros(others) >> _U(3))
 
 
 @kernel
@@ -228,7 +184,7 @@ def _round_product(m: np.uint64, q: int, powers: NDArray[np.uint64]) -> tuple[np
     table's other half, within 2**-63 above (high, low). The result is unsettled if f may lie on
     either side of the middle between two doubles.
     """
-    shift = _zeros_above(m)
+    shift = leading_zeros(m)
     m <<= shift
     k = q - _SMALLEST_POWER
     high, low = _high_product(m, powers[k, 0]), m * powers[k, 0]
@@ -277,7 +233,7 @@ def nearest_double(m: np.uint64, q: int, cut: bool, tables: DecimalTables) -> tu
         above, status_above = _round_product(m + _U(1), q, tables.powers)
         if bits != above or status != status_above:
             status = UNSETTLED
-    return _double_of(bits), status
+    return viewer(bits, np.float64), status
 
 
 @kernel
@@ -347,7 +303,7 @@ def narrows_twice(value: float) -> Any:
     from which the double was rounded.
     """
     if abs(value) >= 2.0**-126:
-        return (_bits_of(value) & _U(0x1FFFFFFF)) == _U(0x10000000)
+        return (viewer(value, np.uint64) & _U(0x1FFFFFFF)) == _U(0x10000000)
     # Below, float32 are the multiples of 2**-149.
     multiple = abs(value) * 2.0**149
     return multiple - np.floor(multiple) == 0.5

@@ -5,20 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.kernels.jit import kernel, row_operation
-from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, add
+from certsvm.kernels.jit import kernel
+from certsvm.kernels.rows import CsrRows, RowArrays, Vector, add
 
 
 @kernel
 def sparse_gram(
-    rows: CsrRows,
-    which: NDArray[np.int64],
-    weights: Vector,
-    ascending: bool,
-    first: int,
-    last: int,
+    rows: CsrRows, which: NDArray[np.int64], weights: Vector, first: int, last: int,
     G: NDArray[np.float64],
-) -> None:
+) -> None:  # fmt: skip
     """Add the lower triangle for the rows ``which[first:last]`` to ``G``, row by row."""
     bias_row = G[G.shape[0] - 1]
     for i in range(first, last):
@@ -31,39 +26,12 @@ def sparse_gram(
             row_of_G = G[rows.indices[j]]
             value = weight * rows.values[j]
             other = begin
-            if ascending:
-                while other <= j:
-                    row_of_G[rows.indices[other]] += value * rows.values[other]
-                    other += np.uint64(1)
-            else:
-                while other < end:
-                    if rows.indices[other] <= rows.indices[j]:
-                        row_of_G[rows.indices[other]] += value * rows.values[other]
-                    other += np.uint64(1)
+            while other <= j:
+                row_of_G[rows.indices[other]] += value * rows.values[other]
+                other += np.uint64(1)
             j += np.uint64(1)
         if rows.intercept_scaling != 0.0:
             add(rows, k, weight * rows.intercept_scaling, bias_row)
-
-
-def scaled_row(rows: RowArrays, k: int, scale: float, out: Vector) -> None:
-    """Write ``scale`` times the augmented row ``k`` into ``out``."""
-    out[:] = 0.0
-    add(rows, k, scale, out)
-
-
-@row_operation(scaled_row)
-def _scaled_row(rows: Any, k: Any, scale: Any, out: Any) -> Any:
-    def sparse(rows: CsrRows, k: int, scale: float, out: Vector) -> None:
-        out[:] = 0.0
-        add(rows, k, scale, out)
-
-    def dense(rows: DenseRows, k: int, scale: float, out: Vector) -> None:
-        for j in range(rows.values.shape[1]):
-            out[j] = scale * rows.values[k, j]
-        if rows.intercept_scaling != 0.0:
-            out[out.size - 1] = scale * rows.intercept_scaling
-
-    return sparse if rows.instance_class is CsrRows else dense
 
 
 @kernel
@@ -72,19 +40,15 @@ def scaled_rows(
 ) -> None:
     """The augmented rows ``which``, times ``scales``, as a dense matrix."""
     for i in range(which.size):
-        scaled_row(rows, which[i], scales[i], out[i])
+        out[i] = 0.0
+        add(rows, which[i], scales[i], out[i])
 
 
 @kernel
 def sparse_row_products(
-    rows: CsrRows,
-    column_starts: NDArray[np.int64],
-    column_rows: NDArray[Any],
-    column_values: NDArray[np.floating[Any]],
-    first: int,
-    last: int,
-    K: NDArray[np.float64],
-) -> None:
+    rows: CsrRows, column_starts: NDArray[np.int64], column_rows: NDArray[Any],
+    column_values: NDArray[np.floating[Any]], first: int, last: int, K: NDArray[np.float64],
+) -> None:  # fmt: skip
     """Add the lower triangle of x_i.x_k, for the rows i from first to last, to ``K``.
 
     The columns are those of the same matrix, each with its rows in ascending order.
@@ -103,15 +67,9 @@ def sparse_row_products(
 
 @kernel
 def scaled_submatrix(
-    K: NDArray[np.float64],
-    which: NDArray[np.int64],
-    scales: Vector,
-    offset: float,
-    ridge: float,
-    first: int,
-    last: int,
-    out: NDArray[np.float64],
-) -> None:
+    K: NDArray[np.float64], which: NDArray[np.int64], scales: Vector, offset: float, ridge: float,
+    first: int, last: int, out: NDArray[np.float64],
+) -> None:  # fmt: skip
     """The lower triangle of ridge I + (scales_i (K_ij - offset) scales_j) over ``which``.
 
     ``which`` ascends.

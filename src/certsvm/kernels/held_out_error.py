@@ -4,28 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel, reordering_kernel
-from certsvm.kernels.rows import RowArrays, Vector, dot
-
-
-@kernel
-def products_with(rows: RowArrays, which: NDArray[np.int64], w: Vector, out: Vector) -> None:
-    """Products of w with the rows ``which``, without their labels."""
-    for i in range(which.size):
-        out[i] = dot(rows, which[i], w)
+from certsvm.kernels.rows import Vector
 
 
 @reordering_kernel
 def count_of_two(
-    first: Vector,
-    last: Vector,
-    norms: Vector,
-    roundings: Vector,
-    weights: Vector,
-    shares: NDArray[np.float64],
-    radii: Vector,
-    right: Vector,
-    wrong: Vector,
-) -> None:
+    first: Vector, last: Vector, norms: Vector, roundings: Vector, weights: Vector,
+    shares: NDArray[np.float64], radii: Vector, right: Vector, wrong: Vector,
+) -> None:  # fmt: skip
     """Add the weights of the rows that are surely right, and surely wrong, on each piece.
 
     The products are multiplied with the row's label, +1 or -1. On piece p, the centre's product
@@ -49,19 +35,11 @@ def count_of_two(
 
 @kernel
 def count_of_several(
-    first: NDArray[np.float64],
-    last: NDArray[np.float64],
-    norms: Vector,
-    roundings: NDArray[np.float64],
-    truth: NDArray[np.int64],
-    weights: Vector,
-    shares: NDArray[np.float64],
-    radii: NDArray[np.float64],
-    lows: Vector,
-    highs: Vector,
-    right: Vector,
-    wrong: Vector,
-) -> None:
+    first: NDArray[np.float64], last: NDArray[np.float64], norms: Vector,
+    roundings: NDArray[np.float64], truth: NDArray[np.int64], weights: Vector,
+    shares: NDArray[np.float64], radii: NDArray[np.float64], lows: Vector, highs: Vector,
+    right: Vector, wrong: Vector,
+) -> None:  # fmt: skip
     """The same for several classes, each with a score; the largest wins.
 
     The products are those of class j, ``first[j]`` and ``last[j]``, without labels; ``truth`` is

@@ -12,12 +12,16 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from numba import njit
 from numba.extending import overload
 
 F = TypeVar("F", bound=Callable[..., Any])
+Sparse = TypeVar("Sparse")
+Dense = TypeVar("Dense")
+R = TypeVar("R")
+P = ParamSpec("P")
 
 _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
@@ -52,26 +56,51 @@ def _compile(function: F, options: dict[str, Any]) -> F:
     return compiled
 
 
-def row_operation(function: Callable[..., Any], *, reorder: bool = False) -> Callable[[F], F]:
-    """Register a compiled form of ``function``, chosen by the type of its rows.
+def row_operation(
+    sparse: Callable[Concatenate[Sparse, P], R],
+    dense: Callable[Concatenate[Dense, P], R],
+    *,
+    reorder_dense: bool = False,
+) -> Callable[Concatenate[Sparse | Dense, P], R]:
+    """An operation on a row, for kernels: its form is chosen by the type of the rows.
 
-    The decorated function gets Numba types and returns the implementation for them, or None.
+    Called from Python, the forms run as they are written, so a kernel's ``py_func`` is its
+    plain-Python reference.
     """
-    options = (_REORDER if reorder else _OPTIONS) | _INLINE
-    decorator: Callable[[F], F] = overload(function, jit_options=options, strict=False)
-    return decorator
+
+    def operation(rows: Sparse | Dense, /, *arguments: P.args, **none: P.kwargs) -> R:
+        form: Any = sparse if "indptr" in rows._fields else dense  # type: ignore[union-attr]
+        return form(rows, *arguments)  # type: ignore[no-any-return]
+
+    def sparse_form(rows: Any, *arguments: Any) -> Any:
+        return sparse if "indptr" in rows.fields else None
+
+    def dense_form(rows: Any, *arguments: Any) -> Any:
+        return None if "indptr" in rows.fields else dense
+
+    operation.__signature__ = inspect.signature(sparse)  # type: ignore[attr-defined]
+    _overload(operation, sparse_form, _OPTIONS | _INLINE)
+    _overload(operation, dense_form, (_REORDER if reorder_dense else _OPTIONS) | _INLINE)
+    return operation
 
 
-def loss_operation(function: F) -> F:
-    """Let kernels call ``function``, whose first argument is a loss.
+def loss_operation(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """The method of this name of any loss, as a function of the loss for kernels."""
 
-    The method of the same name of the loss's class is compiled.
-    """
+    def operation(loss: Any, /, *arguments: P.args, **none: P.kwargs) -> R:
+        return getattr(loss, method.__name__)(*arguments)  # type: ignore[no-any-return]
 
     def implementation(loss: Any, *arguments: Any) -> Any:
-        return getattr(loss.instance_class, function.__name__)
+        return getattr(loss.instance_class, method.__name__)
 
+    operation.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
+    _overload(operation, implementation, _OPTIONS)
+    return operation
+
+
+def _overload(
+    function: Callable[..., Any], implementation: Callable[..., Any], options: dict[str, Any]
+) -> None:
     # Numba binds the arguments of a call by the signature of ``implementation``.
     implementation.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    overload(function, jit_options=_OPTIONS, strict=False)(implementation)
-    return function
+    overload(function, jit_options=options, strict=False)(implementation)

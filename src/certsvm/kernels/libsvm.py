@@ -28,22 +28,12 @@ from certsvm.kernels.decimal import (
 )
 from certsvm.kernels.jit import kernel
 
-PARSED = 0
-BAD_LABEL = 1
-LABEL_TOO_LARGE = 2
-BAD_ITEM = 3
-BAD_INDEX = 4
-NOT_ASCENDING = 5
-BAD_VALUE = 6
-VALUE_TOO_LARGE = 7
-BAD_COMMENT = 8
-WIDE_INDEX = 9
-NO_ROOM = 10
-BAD_BUFFER = 11
-INEXACT_LABEL = 12
+PARSED, BAD_LABEL, LABEL_TOO_LARGE, BAD_ITEM, BAD_INDEX, NOT_ASCENDING, BAD_VALUE = range(7)
+VALUE_TOO_LARGE, BAD_COMMENT, WIDE_INDEX, NO_ROOM, BAD_BUFFER, INEXACT_LABEL = range(7, 13)
 
 LARGEST_INDEX = 2**63 - 2
-_TAB, _LF, _CR, _SPACE, _HASH, _COLON, _Q = 9, 10, 13, 32, 35, 58, 113
+_TAB, _LF, _CR, _SPACE, _HASH, _COLON = 9, 10, 13, 32, 35, 58
+_QID = (113, 105, 100, _COLON)
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 # Up to 15 digits, different numbers are different doubles, unless they are as small as this.
 _SURE_DIGITS, _SMALL = 15, 1e-290
@@ -81,6 +71,21 @@ class Report(NamedTuple):
     """Number of unsettled numbers, which are listed as far as there is room."""
     notable: int
     """Position of the first notable index; -1 if there is none."""
+
+
+class Room(NamedTuple):
+    """Where ``parse_lines`` puts its results."""
+
+    values: NDArray[np.floating[Any]]
+    indices: NDArray[np.signedinteger[Any]]
+    labels: NDArray[np.float64]
+    row_ends: NDArray[np.int64]
+    """The number of values up to the end of each row, plus the first of them."""
+    deferred: NDArray[np.int64]
+    """Slots and positions of unsettled numbers, of shape (n, 2); slot -1 - k is the label of row
+    k."""
+    report: NDArray[np.int64]
+    """The numbers of a ``Report``."""
 
 
 @kernel
@@ -145,13 +150,9 @@ def _behind_comment(text: NDArray[np.uint8], i: int, end: int) -> tuple[int, boo
 @kernel
 def _behind_query(text: NDArray[np.uint8], i: int, end: int) -> int:
     """Position behind ``qid:n`` at i; i itself if there is none."""
-    if (
-        byte_at(text, i) != _Q
-        or byte_at(text, i + 1) != 105
-        or byte_at(text, i + 2) != 100
-        or byte_at(text, i + 3) != _COLON
-    ):
-        return i
+    for j in range(4):
+        if byte_at(text, i + j) != _QID[j]:
+            return i
     j = i + 4
     while 48 <= byte_at(text, j) <= 57:
         j += 1
@@ -193,32 +194,26 @@ def _read_value(
 
 
 @kernel
-def _defer(deferred: NDArray[np.int64], count: int, slot: int, position: int) -> int:
-    """List an unsettled number if there is room; return the new count."""
-    if count < deferred.shape[0]:
-        deferred[count, 0] = slot
-        deferred[count, 1] = position
-    return count + 1
+def _defer(room: Room, slot: int, position: int) -> None:
+    """Count an unsettled number, and list it if there is room."""
+    count = room.report[7]
+    if count < room.deferred.shape[0]:
+        room.deferred[count, 0] = slot
+        room.deferred[count, 1] = position
+    room.report[7] += 1
 
 
 @kernel
 def _parse_items(
-    text: NDArray[np.uint8],
-    i: int,
-    end: int,
-    k: int,
-    rules: IndexRules,
-    tables: DecimalTables,
-    values: NDArray[np.floating],
-    indices: NDArray[np.signedinteger],
-    deferred: NDArray[np.int64],
-    report: NDArray[np.int64],
-) -> tuple[int, int, int]:
+    text: NDArray[np.uint8], i: int, end: int, k: int, rules: IndexRules, tables: DecimalTables,
+    room: Room,
+) -> tuple[int, int, int]:  # fmt: skip
     """Store the pairs from i on in slots from k on; return a code, a position and the next slot.
 
-    After ``PARSED`` the position is that of the first byte that cannot begin a pair, and
-    ``report`` has the range of the indices.
+    After ``PARSED`` the position is that of the first byte that cannot begin a pair, and the report
+    has the range of the indices.
     """
+    values, indices, report = room.values, room.indices, room.report
     narrow = values.itemsize == 4
     previous, token, first_k = -1, i, k
     while True:
@@ -249,7 +244,7 @@ def _parse_items(
             if status == TOO_LARGE:
                 return VALUE_TOO_LARGE, begin, k
             if status == UNSETTLED:
-                report[7] = _defer(deferred, report[7], k, begin)
+                _defer(room, k, begin)
         values[k] = value
         indices[k] = index - rules.base
         k += 1
@@ -263,17 +258,10 @@ def _parse_items(
 
 @kernel
 def _parse_label(
-    text: NDArray[np.uint8],
-    i: int,
-    end: int,
-    row: int,
-    tables: DecimalTables,
-    labels: NDArray[np.float64],
-    deferred: NDArray[np.int64],
-    report: NDArray[np.int64],
+    text: NDArray[np.uint8], i: int, end: int, row: int, tables: DecimalTables, room: Room
 ) -> tuple[int, int]:
     """Store the label at i and skip a qid; return a code and the position behind them."""
-    if row >= labels.size:
+    if row >= room.labels.size:
         return NO_ROOM, i
     value, behind = read_short_number(text, i, tables)
     if behind < 0 or byte_at(text, behind) != _SPACE:
@@ -284,43 +272,25 @@ def _parse_label(
             return LABEL_TOO_LARGE, i
         # Labels that rounding may have merged are looked at again; zero itself is short.
         if status == UNSETTLED or behind - i > (5 if abs(value) < _SMALL else _SURE_DIGITS):
-            report[7] = _defer(deferred, report[7], -1 - row, i)
-    labels[row] = value
+            _defer(room, -1 - row, i)
+    room.labels[row] = value
     i = _behind_blanks(text, behind)
     behind = _behind_query(text, i, end)
-    report[6] += behind > i
+    room.report[6] += behind > i
     return PARSED, behind
 
 
 @kernel
 def parse_lines(
-    text: NDArray[np.uint8],
-    end: int,
-    rules: IndexRules,
-    tables: DecimalTables,
-    values: NDArray[np.floating],
-    indices: NDArray[np.signedinteger],
-    labels: NDArray[np.float64],
-    row_ends: NDArray[np.int64],
-    first_value: int,
-    deferred: NDArray[np.int64],
-    report: NDArray[np.int64],
-) -> None:
-    """Parse ``text[:end]``.
+    text: NDArray[np.uint8], end: int, rules: IndexRules, tables: DecimalTables, first_value: int,
+    room: Room,
+) -> None:  # fmt: skip
+    """Parse ``text[:end]``, whose values are numbered from ``first_value`` on.
 
-    Parameters
-    ----------
-    text : ndarray of uint8
-        ``PADDING`` bytes follow the end. Either the last byte before it or the first of these is
-        a line feed.
-    values, indices, labels, row_ends : ndarray
-        Results. ``row_ends`` gets the number of values up to the end of each row, plus
-        ``first_value``.
-    deferred : ndarray of shape (n, 2)
-        Slots and positions of unsettled numbers; slot -1 - k is the label of row k.
-    report : ndarray
-        See ``Report``.
+    ``PADDING`` bytes follow the end. Either the last byte before it or the first of these is a line
+    feed.
     """
+    report = room.report
     report[:] = 0
     report[4], report[5], report[8] = LARGEST_INDEX, -1, -1
     i, k, row, code = 0, 0, 0, BAD_BUFFER
@@ -331,14 +301,12 @@ def parse_lines(
         wrong = BAD_LABEL
         if not (byte_at(text, i) == _HASH or _ends_line(text, i, end)):
             wrong = BAD_ITEM
-            code, i = _parse_label(text, i, end, row, tables, labels, deferred, report)
+            code, i = _parse_label(text, i, end, row, tables, room)
             if code == PARSED:
-                code, i, k = _parse_items(
-                    text, i, end, k, rules, tables, values, indices, deferred, report
-                )
+                code, i, k = _parse_items(text, i, end, k, rules, tables, room)
             if code != PARSED:
                 break
-            row_ends[row] = first_value + k
+            room.row_ends[row] = first_value + k
             row += 1
         if byte_at(text, i) == _HASH:
             i, sound = _behind_comment(text, i, end)

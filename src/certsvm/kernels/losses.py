@@ -30,25 +30,13 @@ T = TypeVar("T", float, Vector)
 class Hinge(NamedTuple):
     """l(m) = max(0, 1 - m), hence D_k(a) = a and the box ends at C s_k."""
 
+    is_smooth: bool = False
+    """It has a kink."""
+
     @property
     def name(self) -> str:
         """The name in scikit-learn."""
         return "hinge"
-
-    # Without these, all losses would be the same empty tuple.
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __ne__(self, other: object) -> bool:
-        return type(self) is not type(other)
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    @property
-    def is_smooth(self) -> bool:
-        """It has a kink."""
-        return False
 
     def loss_value(self, margin: float) -> float:
         """max(0, 1 - m)."""
@@ -72,14 +60,9 @@ class Hinge(NamedTuple):
         return margin - 1.0
 
     def coordinate_step(
-        self,
-        alpha: float,
-        gradient: float,
-        squared_norm: float,
-        C: float,
-        weight: float,
+        self, alpha: float, gradient: float, squared_norm: float, C: float, weight: float,
         omega: float,
-    ) -> float:
+    ) -> float:  # fmt: skip
         """clip(a - omega G / |y|^2, 0, C s)."""
         # An empty row has no curvature: its alpha goes to the end of the box.
         new = C * weight
@@ -103,25 +86,13 @@ class Hinge(NamedTuple):
 class SquaredHinge(NamedTuple):
     """l(m) = max(0, 1 - m)^2, hence D_k(a) = a - a^2 / (4 C s_k), and the box has no end."""
 
+    is_smooth: bool = True
+    """It is its own smoothed form."""
+
     @property
     def name(self) -> str:
         """The name in scikit-learn."""
         return "squared_hinge"
-
-    # Without these, all losses would be the same empty tuple.
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __ne__(self, other: object) -> bool:
-        return type(self) is not type(other)
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    @property
-    def is_smooth(self) -> bool:
-        """It is its own smoothed form."""
-        return True
 
     def loss_value(self, margin: float) -> float:
         """max(0, 1 - m)^2."""
@@ -146,14 +117,9 @@ class SquaredHinge(NamedTuple):
         return margin - 1.0 + alpha / (2.0 * C * weight)
 
     def coordinate_step(
-        self,
-        alpha: float,
-        gradient: float,
-        squared_norm: float,
-        C: float,
-        weight: float,
+        self, alpha: float, gradient: float, squared_norm: float, C: float, weight: float,
         omega: float,
-    ) -> float:
+    ) -> float:  # fmt: skip
         """max(0, a - omega G / (|y|^2 + 1 / (2 C s)))."""
         return max(alpha - omega * gradient / (squared_norm + 0.5 / (C * weight)), 0.0)
 
@@ -192,73 +158,39 @@ def loss_named(name: str) -> Loss:
     return LOSSES[name]
 
 
-@loss_operation
-def loss_value(loss: Loss, margin: float) -> float:
-    """l(m), the loss of a row with this margin."""
-    return loss.loss_value(margin)
+loss_value = loss_operation(Hinge.loss_value)
+"""l(m), the loss of a row with this margin."""
 
+steepness = loss_operation(Hinge.steepness)
+"""The largest -l' at this margin and beyond: the error in the loss per error in the margin."""
 
-@loss_operation
-def steepness(loss: Loss, margin: float) -> float:
-    """The largest -l' at this margin and beyond: the error in the loss per error in the margin."""
-    return loss.steepness(margin)
+box_end = loss_operation(Hinge.box_end)
+"""The largest feasible alpha of a row."""
 
+dual_penalty = loss_operation(Hinge.dual_penalty)
+"""a - D(a), the quadratic part of the term of a row in L."""
 
-@loss_operation
-def box_end(loss: Loss, C: float, weight: T) -> T:
-    """The largest feasible alpha of a row."""
-    return loss.box_end(C, weight)
+dual_gradient = loss_operation(Hinge.dual_gradient)
+"""G = m - D'(a), minus the derivative of L by the alpha of a row whose margin at v is m."""
 
+coordinate_step = loss_operation(Hinge.coordinate_step)
+"""The new alpha of a row: for ``omega`` = 1, the maximum of L in this alpha inside its box.
 
-@loss_operation
-def dual_penalty(loss: Loss, alpha: float, C: float, weight: float) -> float:
-    """A - D(a), the quadratic part of the term of a row in L."""
-    return loss.dual_penalty(alpha, C, weight)
+``gradient`` is the ``dual_gradient``; ``squared_norm`` is |y|^2, or another curvature. The step is
+``omega`` times as long, still inside the box.
+"""
 
+smoothing_centre = loss_operation(Hinge.smoothing_centre)
+"""The initial alpha_hat, the centre of smoothing."""
 
-@loss_operation
-def dual_gradient(loss: Loss, margin: float, alpha: float, C: float, weight: float) -> float:
-    """G = m - D'(a), minus the derivative of L by the alpha of a row whose margin at v is m."""
-    return loss.dual_gradient(margin, alpha, C, weight)
+response = loss_operation(Hinge.response)
+"""The alpha of the smoothed loss at this margin, before it is clipped to the box.
 
+Clipped, it maximises  D(a) - a m - (a - a_hat)^2 / (2 sigma s)  over the box, and it is minus the
+derivative of that maximum by m. If it is strictly inside the box, the row is free. Response, centre
+and box are all proportional to the weight s. If the loss is smooth, it is not smoothed further: the
+last term is left out.
+"""
 
-@loss_operation
-def coordinate_step(
-    loss: Loss,
-    alpha: float,
-    gradient: float,
-    squared_norm: float,
-    C: float,
-    weight: float,
-    omega: float,
-) -> float:
-    """The new alpha of a row: for ``omega`` = 1, the maximum of L in this alpha inside its box.
-
-    ``gradient`` is the ``dual_gradient``; ``squared_norm`` is |y|^2, or another curvature. The step
-    is ``omega`` times as long, still inside the box.
-    """
-    return loss.coordinate_step(alpha, gradient, squared_norm, C, weight, omega)
-
-
-@loss_operation
-def smoothing_centre(loss: Loss, C: float, weight: T) -> T:
-    """The initial alpha_hat, the centre of smoothing."""
-    return loss.smoothing_centre(C, weight)
-
-
-@loss_operation
-def response(loss: Loss, margin: T, alpha_hat: T, sigma: float, C: float, weight: T) -> T:
-    """The alpha of the smoothed loss at this margin, before it is clipped to the box.
-
-    Clipped, it maximises  D(a) - a m - (a - a_hat)^2 / (2 sigma s)  over the box, and it is minus
-    the derivative of that maximum by m. If it is strictly inside the box, the row is free.
-    Response, centre and box are all proportional to the weight s. If the loss is smooth, it is not
-    smoothed further: the last term is left out.
-    """
-    return loss.response(margin, alpha_hat, sigma, C, weight)
-
-
-@loss_operation
-def response_slope(loss: Loss, sigma: float, C: float) -> float:
-    """Minus the derivative of the response by the margin, per unit of the row's weight."""
-    return loss.response_slope(sigma, C)
+response_slope = loss_operation(Hinge.response_slope)
+"""Minus the derivative of the response by the margin, per unit of the row's weight."""

@@ -5,49 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.kernels.jit import kernel, reordering_kernel, row_operation
+from certsvm.kernels.jit import kernel, reordering_kernel
 from certsvm.kernels.losses import Loss, dual_penalty, loss_value, steepness
-from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, add, dot
-
-
-@kernel
-def loss_sums(
-    loss: Loss,
-    rows: RowArrays,
-    signed_weights: Vector,
-    w: Vector,
-    chunk_starts: NDArray[np.int64],
-    first: int,
-    last: int,
-    margin_slack: float,
-    sizes: Vector,
-    sums: Vector,
-    masses: Vector,
-) -> None:
-    """Weighted loss of each chunk of rows, into ``sums[first:last]``.
-
-    Chunk c holds the rows from ``chunk_starts[c]`` to ``chunk_starts[c + 1]``. The chunks do
-    not depend on the number of threads, so neither does their sum.
-
-    ``masses`` gets the sum of ``sizes[k]`` times the steepness of the loss over the rows that may
-    have a loss: those whose product with w is below ``1 + margin_slack``, where the slack bounds
-    the rounding error of a product.
-    """
-    for c in range(first, last):
-        total = 0.0
-        mass = 0.0
-        for k in range(chunk_starts[c], chunk_starts[c + 1]):
-            weight = abs(signed_weights[k])
-            if weight > 0.0:
-                product = dot(rows, k, w)
-                if signed_weights[k] < 0.0:
-                    product = -product
-                # Written so that a NaN product counts as a loss.
-                if not product >= 1.0 + margin_slack:
-                    mass += sizes[k] * steepness(loss, product - margin_slack)
-                    total += weight * loss_value(loss, product)
-        sums[c] = total
-        masses[c] = mass
+from certsvm.kernels.rows import RowArrays, Vector, add, dot
 
 
 @kernel
@@ -64,15 +24,9 @@ def margins(
 
 @kernel
 def margins_of_two(
-    rows: RowArrays,
-    signed_weights: Vector,
-    v: Vector,
-    w: Vector,
-    first: int,
-    last: int,
-    of_v: Vector,
-    of_w: Vector,
-) -> None:
+    rows: RowArrays, signed_weights: Vector, v: Vector, w: Vector, first: int, last: int,
+    of_v: Vector, of_w: Vector,
+) -> None:  # fmt: skip
     """The ``margins`` of v and of w, in one pass over the rows."""
     for k in range(first, last):
         if signed_weights[k] == 0.0:
@@ -85,23 +39,24 @@ def margins_of_two(
 
 
 @kernel
-def loss_sums_of(
-    loss: Loss,
-    products: Vector,
-    weights: Vector,
-    chunk_starts: NDArray[np.int64],
-    first: int,
-    last: int,
-    margin_slack: float,
-    sizes: Vector,
-    sums: Vector,
-    masses: Vector,
-) -> None:
-    """The results of ``loss_sums``, from known products."""
+def loss_sums(
+    loss: Loss, products: Vector, weights: Vector, chunk_starts: NDArray[np.int64], first: int,
+    last: int, margin_slack: float, sizes: Vector, sums: Vector, masses: Vector,
+) -> None:  # fmt: skip
+    """Weighted loss of each chunk of rows, into ``sums[first:last]``, from the rows' margins.
+
+    Chunk c holds the rows from ``chunk_starts[c]`` to ``chunk_starts[c + 1]``. The chunks do
+    not depend on the number of threads, so neither does their sum.
+
+    ``masses`` gets the sum of ``sizes[k]`` times the steepness of the loss over the rows that may
+    have a loss: those whose product with w is below ``1 + margin_slack``, where the slack bounds
+    the rounding error of a product.
+    """
     for c in range(first, last):
         total = 0.0
         mass = 0.0
         for k in range(chunk_starts[c], chunk_starts[c + 1]):
+            # Written so that a NaN product counts as a loss.
             if weights[k] > 0.0 and not products[k] >= 1.0 + margin_slack:
                 mass += sizes[k] * steepness(loss, products[k] - margin_slack)
                 total += weights[k] * loss_value(loss, products[k])
@@ -125,15 +80,9 @@ def dual_penalties(loss: Loss, alpha: Vector, weights: Vector, C: float, out: Ve
 
 @kernel
 def weighted_sum(
-    rows: RowArrays,
-    signed_weights: Vector,
-    alpha: Vector,
-    first: int,
-    last: int,
-    chunk: int,
-    partial: Vector,
-    out: Vector,
-) -> None:
+    rows: RowArrays, signed_weights: Vector, alpha: Vector, first: int, last: int, chunk: int,
+    partial: Vector, out: Vector,
+) -> None:  # fmt: skip
     """Add alpha_k y_k, for k from first to last, to ``out``; only the sign of the weights counts.
 
     Each chunk of rows is summed into ``partial`` first: an entry then goes through one addition for
@@ -146,20 +95,6 @@ def weighted_sum(
                 add(rows, k, alpha[k] if signed_weights[k] > 0.0 else -alpha[k], partial)
         for j in range(out.size):
             out[j] += partial[j]
-
-
-@kernel
-def weighted_sum_of(
-    rows: RowArrays,
-    signed_weights: Vector,
-    which: NDArray[np.int64],
-    first: int,
-    last: int,
-    out: Vector,
-) -> None:
-    """Add s_k y_k to ``out``, for the rows ``which[first:last]``."""
-    for i in range(first, last):
-        add(rows, which[i], signed_weights[which[i]], out)
 
 
 @kernel
@@ -180,53 +115,16 @@ def combination_of(
         add(rows, which[i], steps[i], out)
 
 
-def squared_norm(rows: RowArrays, k: int) -> float:
-    """Squared norm of the augmented row ``k``."""
-    if isinstance(rows, CsrRows):
-        x = rows.values[rows.indptr[k] : rows.indptr[k + 1]].astype(np.float64)
-    else:
-        x = rows.values[k].astype(np.float64)
-    return float(x @ x) + rows.intercept_scaling * rows.intercept_scaling
+@reordering_kernel
+def squared_norms(
+    values: NDArray[np.floating[Any]], starts: NDArray[np.int64], intercept: float, out: Vector
+) -> None:
+    """Squared norms of augmented rows, not finite if a value is not.
 
-
-@row_operation(squared_norm)
-def _squared_norm_csr(rows: Any, k: Any) -> Any:
-    if rows.instance_class is not CsrRows:
-        return None
-
-    def implementation(rows: CsrRows, k: int) -> float:
-        # Two independent sums run in parallel; rows are too short for more. Unsigned positions
-        # need no test for negative ones.
-        even, odd = 0.0, 0.0
-        j, end = np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])
-        while j + np.uint64(1) < end:
-            even += np.float64(rows.values[j]) * np.float64(rows.values[j])
-            j += np.uint64(1)
-            odd += np.float64(rows.values[j]) * np.float64(rows.values[j])
-            j += np.uint64(1)
-        if j < end:
-            even += np.float64(rows.values[j]) * np.float64(rows.values[j])
-        return even + odd + rows.intercept_scaling * rows.intercept_scaling
-
-    return implementation
-
-
-@row_operation(squared_norm, reorder=True)
-def _squared_norm_dense(rows: Any, k: Any) -> Any:
-    if rows.instance_class is not DenseRows:
-        return None
-
-    def implementation(rows: DenseRows, k: int) -> float:
-        total = 0.0
-        for j in range(rows.values.shape[1]):
-            total += np.float64(rows.values[k, j]) * np.float64(rows.values[k, j])
-        return total + rows.intercept_scaling * rows.intercept_scaling
-
-    return implementation
-
-
-@kernel
-def squared_norms(rows: RowArrays, out: Vector) -> None:
-    """Squared norms of all augmented rows; not finite if a value is not."""
+    Row k holds ``values[starts[k]:starts[k + 1]]`` and the intercept's entry.
+    """
     for k in range(out.size):
-        out[k] = squared_norm(rows, k)
+        row, total = values[starts[k] : starts[k + 1]], 0.0
+        for j in range(row.size):
+            total += np.float64(row[j]) * np.float64(row[j])
+        out[k] = total + intercept * intercept

@@ -9,10 +9,10 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 from certsvm.kernels.jit import row_operation
-from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays
+from certsvm.kernels.rows import CsrRows, DenseRows
 
 AHEAD = 4
 """How many visits ahead a row is prefetched."""
@@ -23,7 +23,7 @@ _VALUES_PER_LINE = 8
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _prefetch(typing_context: Any, array: Any, i: Any) -> Any:
+def _line_of(typing_context: Any, array: Any, i: Any) -> Any:
     """Prefetch the cache line of ``array[i]`` for reading."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -39,22 +39,28 @@ def _prefetch(typing_context: Any, array: Any, i: Any) -> Any:
     return types.void(array, types.intp), generate
 
 
-def prefetch_row(rows: RowArrays, k: int) -> None:
-    """Prefetch row ``k``; this affects nothing but speed."""
+def _prefetch(array: Any, i: int) -> None:
+    """``_line_of``; nothing in Python."""
 
 
-@row_operation(prefetch_row)
-def _prefetch_row(rows: Any, k: Any) -> Any:
-    def sparse(rows: CsrRows, k: int) -> None:
-        first = rows.indptr[k]
-        last = min(rows.indptr[k + 1], first + _MOST_VALUES)
-        for j in range(first, last, _VALUES_PER_LINE):
-            _prefetch(rows.values, j)
-            _prefetch(rows.indices, j)
+@overload(_prefetch, strict=False)  # type: ignore[untyped-decorator]
+def _compiled_prefetch(array: Any, i: Any) -> Any:
+    return lambda array, i: _line_of(array, i)
 
-    def dense(rows: DenseRows, k: int) -> None:
-        columns = rows.values.shape[1]
-        for j in range(0, min(columns, _MOST_VALUES), _VALUES_PER_LINE):
-            _prefetch(rows.values, k * columns + j)
 
-    return sparse if rows.instance_class is CsrRows else dense
+def _prefetch_sparse(rows: CsrRows, k: int) -> None:
+    first = rows.indptr[k]
+    last = min(rows.indptr[k + 1], first + _MOST_VALUES)
+    for j in range(first, last, _VALUES_PER_LINE):
+        _prefetch(rows.values, j)
+        _prefetch(rows.indices, j)
+
+
+def _prefetch_dense(rows: DenseRows, k: int) -> None:
+    columns = rows.values.shape[1]
+    for j in range(0, min(columns, _MOST_VALUES), _VALUES_PER_LINE):
+        _prefetch(rows.values, k * columns + j)
+
+
+prefetch_row = row_operation(_prefetch_sparse, _prefetch_dense)
+"""``prefetch_row(rows, k)``: prefetch row k; this affects nothing but speed."""

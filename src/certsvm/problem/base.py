@@ -18,18 +18,16 @@ Problems differ in the access to their rows, and solvers declare the kind they n
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
-from certsvm.kernels.losses import HINGE, LOSS_TYPES, Loss
 from certsvm.parallel import ALONE, Team
+from certsvm.problem.objective import Objective
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector, join, split
 from certsvm.problem.sizes import Sizes
-from certsvm.scalars import as_float
 
 
 class BaseProblem(ABC):
@@ -39,12 +37,8 @@ class BaseProblem(ABC):
     ----------
     sizes : Sizes
         Sizes of the problem. All but ``n_columns`` and ``smallest_weight`` become attributes.
-    C : float
-        Weight of the loss relative to the regulariser.
-    loss : Loss, default=HINGE
-        The loss of a row.
-    penalize_intercept : bool, default=True
-        Whether the regulariser contains the entry of w behind the intercept.
+    objective : Objective
+        C, the loss and whether the intercept is penalised; C and loss become attributes.
 
     Attributes
     ----------
@@ -56,16 +50,13 @@ class BaseProblem(ABC):
 
     where: ClassVar[str] = "rows of any kind"
     """Where its rows are stored, for messages."""
+    for_many_columns: ClassVar[str] = "Use another solver, such as 'working-set'"
+    """What to do if there are too many for matrices of their products, for messages."""
 
-    def __init__(
-        self, sizes: Sizes, C: float, loss: Loss = HINGE, *, penalize_intercept: bool = True
-    ) -> None:
-        if not isinstance(loss, LOSS_TYPES):
-            raise TypeError(f"loss must be one of certsvm.kernels.losses, got {loss!r}")
-        self.loss = loss
-        self.free_intercept = sizes.intercept_scaling > 0.0 and not penalize_intercept
-        self.C = positive_C(C)
-        sizes.require_representable(self.C)
+    def __init__(self, sizes: Sizes, objective: Objective) -> None:
+        sizes.require_representable(objective.C)
+        self.objective, self.C, self.loss = objective, objective.C, objective.loss
+        self.free_intercept = objective.frees(sizes.intercept_scaling)
         self.intercept_scaling, self.dimension = sizes.intercept_scaling, sizes.dimension
         self.n_rows, self.m, self.R = sizes.n_rows, sizes.m, sizes.R
         self.weight_sum, self.largest_weight = sizes.weight_sum, sizes.largest_weight
@@ -75,11 +66,6 @@ class BaseProblem(ABC):
     @abstractmethod
     def weights(self) -> Vector:
         """The row weights s_k, of shape (n_rows,)."""
-
-    @property
-    def for_many_columns(self) -> str:
-        """What to do if there are too many for matrices of their products, for messages."""
-        return "Use another solver, such as 'working-set'"
 
     def regularised(self, w: Vector) -> Vector:
         """The entries of ``w`` that the regulariser contains."""
@@ -133,11 +119,3 @@ class PartedProblem(SummableProblem):
     def of_each(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> list[Any]:
         """The results of all parts."""
         return [task(part, team, *arguments) for part in self.parts()]
-
-
-def positive_C(C: float) -> float:
-    """Return C as a float, or raise a ValueError."""
-    number = as_float(C, "C")
-    if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"C must be a finite number > 0, got {C!r}")
-    return number

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from certsvm.kernels.losses import HINGE, Loss
 from certsvm.matrices import refuse_masked
 from certsvm.problem.base import PartedProblem
+from certsvm.problem.objective import Objective
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows
 from certsvm.problem.sizes import Sizes, require_both_classes
@@ -63,7 +64,8 @@ class Problem(Part, PartedProblem):
                 raise ValueError("weights must be finite and not negative")
             signs = signs * sizes
         Part.__init__(self, rows, signs)
-        PartedProblem.__init__(self, self._sizes(), C, loss, penalize_intercept=penalize_intercept)
+        objective = Objective(C, loss, penalize_intercept)
+        PartedProblem.__init__(self, self._sizes(), objective)
         if self.free_intercept:
             require_both_classes(self.signed_weights)
 
@@ -88,15 +90,9 @@ class Problem(Part, PartedProblem):
     def sample(self, which: NDArray[np.int64]) -> Problem:
         """The problem on the rows ``which``, with C raised to keep C sum_k s_k."""
         weights = self.weights[which]
-        share = float(weights.sum()) / self.weight_sum
-        return Problem(
-            self.rows.take(which),
-            self.labels[which],
-            C=self.C / share,
-            weights=None if bool((weights == 1.0).all()) else weights,
-            loss=self.loss,
-            penalize_intercept=not self.free_intercept,
-        )
+        objective = self.objective.at(self.C * self.weight_sum / float(weights.sum()))
+        rows, labels = self.rows.take(which), self.labels[which]
+        return Problem(rows, labels, weights=weights, **objective.keywords)
 
 
 def _one_per_row(values: ArrayLike, name: str, n_rows: int) -> NDArray[Any]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from certsvm.kernels.losses import HINGE, Loss
-from certsvm.scalars import set_plain_numbers
+from certsvm.kernels.losses import HINGE, LOSS_TYPES, Loss
+from certsvm.scalars import as_float
+
+
+def positive_C(C: float) -> float:
+    """Return C as a float, or raise a ValueError."""
+    number = as_float(C, "C")
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"C must be a finite number > 0, got {C!r}")
+    return number
 
 
 @dataclass(frozen=True)
 class Objective:
-    """The parameters of J.
+    """The parameters of J; problems, settings and paths hold it.
 
     Attributes
     ----------
@@ -33,7 +42,10 @@ class Objective:
     penalize_intercept: bool = True
 
     def __post_init__(self) -> None:
-        set_plain_numbers(self)
+        if not isinstance(self.loss, LOSS_TYPES):
+            raise TypeError(f"loss must be one of certsvm.kernels.losses, got {self.loss!r}")
+        object.__setattr__(self, "C", positive_C(self.C))
+        object.__setattr__(self, "penalize_intercept", bool(self.penalize_intercept))
 
     def at(self, C: float) -> Objective:
         """The same with another C."""
@@ -45,7 +57,7 @@ class Objective:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Arguments for a problem."""
+        """Arguments for a ``Problem``."""
         return {"C": self.C, "loss": self.loss, "penalize_intercept": self.penalize_intercept}
 
 

@@ -1,9 +1,9 @@
 """Validated rows, used in place.
 
-Float32 and float64 input, CSR or C-ordered dense, is never copied: ``Rows`` holds read-only
-views of the caller's arrays. Anything else is converted once. Validation takes one pass over the
-indices and one over the values: the squared norms, which every solver needs, are finite exactly
-if the values are.
+Float32 and float64 input, CSR with ascending columns or C-ordered dense, is never copied: ``Rows``
+holds read-only views of the caller's arrays. Anything else is converted once. Validation takes two
+passes over the indices and one over the values: the squared norms, which every solver needs, are
+finite exactly if the values are.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from certsvm.kernels import checks
 from certsvm.kernels.objective import squared_norms
-from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, copy_rows
+from certsvm.kernels.rows import CsrRows, DenseRows, RowArrays, Vector, columns_ascend
 from certsvm.kernels.vectors import inner
-from certsvm.matrices import checked_csr, read_only, refuse_masked
-from certsvm.problem.room import require_room
+from certsvm.matrices import checked_matrix, read_only
 from certsvm.scalars import as_float
 
 _VALUES_PER_CHUNK = 1 << 16
@@ -33,7 +31,8 @@ class Rows:
     Parameters
     ----------
     X : array or SciPy sparse matrix or sparse array of shape (n_rows, n_columns)
-        Used in place when it is CSR or C-ordered dense, of type float32 or float64.
+        Used in place when it is CSR with ascending columns or C-ordered dense, of type float32 or
+        float64.
     intercept_scaling : float, default=0.0
         The augmentation rho >= 0. Zero means that there is no extra dimension.
 
@@ -45,8 +44,6 @@ class Rows:
         Shape of the data.
     squared_norms : ndarray of shape (n_rows,)
         Squared norms of the augmented rows.
-    ascending : bool
-        Whether the columns of every sparse row ascend.
 
     Examples
     --------
@@ -58,27 +55,24 @@ class Rows:
 
     def __init__(self, X: Any, *, intercept_scaling: float = 0.0) -> None:
         self.intercept_scaling = as_float(intercept_scaling, "intercept_scaling")
-        if not (np.isfinite(self.intercept_scaling) and self.intercept_scaling >= 0):
+        if not 0.0 <= self.intercept_scaling < 1e154:
             raise ValueError(
-                f"intercept_scaling must be a finite number >= 0, got {intercept_scaling!r}"
+                "intercept_scaling must be a number >= 0 whose square is finite, got "
+                f"{intercept_scaling!r}"
             )
-        if self.intercept_scaling >= 1e154:
-            raise ValueError(
-                f"intercept_scaling = {intercept_scaling!r} is so large that its square overflows"
-            )
-        self.arrays: RowArrays
-        refuse_masked(X=X)
-        X = X if sp.issparse(X) else np.asarray(X)
-        if X.ndim != 2:
-            raise ValueError(f"X must have two dimensions (rows, columns), got shape {X.shape}")
+        X = checked_matrix(X)
         self.n_rows, self.n_columns = (int(n) for n in X.shape)
-        if sp.issparse(X):
-            self.arrays, self.ascending = _csr_rows(X, self.intercept_scaling)
+        arrays = _arrays_of(X, self.intercept_scaling)
+        if isinstance(arrays, CsrRows) and (X.indptr[0] != 0 or not columns_ascend(arrays)):
+            arrays = _arrays_of(_with_ascending_columns(X), self.intercept_scaling)
+        self.arrays = arrays
+        if isinstance(arrays, CsrRows):
+            values, starts = arrays.values, arrays.indptr
         else:
-            self.arrays = DenseRows(read_only(_float_values(X)), self.intercept_scaling)
-            self.ascending = True
+            values = arrays.values.reshape(-1)
+            starts = read_only(np.arange(self.n_rows + 1) * self.n_columns)
         self.squared_norms = np.empty(self.n_rows)
-        squared_norms(self.arrays, self.squared_norms)
+        squared_norms(values, starts, self.intercept_scaling, self.squared_norms)
         self._refuse_non_finite()
 
     @property
@@ -90,7 +84,7 @@ class Rows:
     def n_stored(self) -> int:
         """Number of stored values."""
         if isinstance(self.arrays, CsrRows):
-            return int(self.arrays.indptr[-1] - self.arrays.indptr[0])
+            return int(self.arrays.indptr[-1])
         return self.arrays.values.size
 
     @property
@@ -111,8 +105,8 @@ class Rows:
     def squared_column_lengths(self) -> float:
         """Sum of the squares of the columns' numbers of stored values, the intercept left out."""
         if isinstance(self.arrays, CsrRows):
-            begin, end = self.arrays.indptr[[0, -1]]
-            lengths = np.bincount(self.arrays.indices[begin:end].astype(np.int64)).astype(float)
+            used = self.arrays.indices[: self.n_stored]
+            lengths = np.bincount(used.astype(np.int64)).astype(np.float64)
             return inner(lengths, lengths)
         return float(self.n_columns) * self.n_rows**2
 
@@ -161,20 +155,10 @@ class Rows:
     def take(self, which: NDArray[np.int64]) -> Rows:
         """A copy of the rows ``which``, without another validation."""
         taken = object.__new__(Rows)
-        taken.intercept_scaling, taken.ascending = self.intercept_scaling, self.ascending
+        taken.intercept_scaling = self.intercept_scaling
         taken.n_rows, taken.n_columns = which.size, self.n_columns
         taken.squared_norms = self.squared_norms[which]
-        if isinstance(self.arrays, CsrRows):
-            indptr = np.zeros(which.size + 1, dtype=np.int64)
-            np.cumsum(self.arrays.indptr[which + 1] - self.arrays.indptr[which], out=indptr[1:])
-            values = np.empty(indptr[-1], dtype=self.arrays.values.dtype)
-            indices = np.empty(indptr[-1], dtype=self.arrays.indices.dtype)
-            copy_rows(self.arrays, which, indptr, values, indices)
-            taken.arrays = CsrRows(
-                read_only(values), read_only(indices), read_only(indptr), self.intercept_scaling
-            )
-        else:
-            taken.arrays = DenseRows(read_only(self.arrays.values[which]), self.intercept_scaling)
+        taken.arrays = _arrays_of(self.matrix[which], self.intercept_scaling)
         return taken
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -183,28 +167,15 @@ class Rows:
         form: Any = type(self.arrays)
         self.arrays = form(*(read_only(a) if isinstance(a, np.ndarray) else a for a in self.arrays))
 
-    def row(self, k: int) -> tuple[NDArray[Any], NDArray[np.floating[Any]]]:
-        """Columns and values stored in row ``k``, without the intercept's column."""
-        if isinstance(self.arrays, CsrRows):
-            part = slice(self.arrays.indptr[k], self.arrays.indptr[k + 1])
-            return self.arrays.indices[part], self.arrays.values[part]
-        return np.arange(self.n_columns), self.arrays.values[k]
-
-    def largest_column(self) -> tuple[int, int] | None:
-        """A row of the largest column that occurs, and this column; None if rows are dense."""
-        if not isinstance(self.arrays, CsrRows) or not self.n_stored:
-            return None
-        begin, end = self.arrays.indptr[[0, -1]]
-        j = begin + int(np.argmax(self.arrays.indices[begin:end]))
-        row = int(np.searchsorted(self.arrays.indptr, j, side="right")) - 1
-        return row, int(self.arrays.indices[j])
-
     def _refuse_non_finite(self) -> None:
         bad = ~np.isfinite(self.squared_norms)
         if not bad.any():
             return
         k = int(np.argmax(bad))
-        columns, values = self.row(k)
+        row = self.matrix[k : k + 1]
+        columns, values = (
+            (row.indices, row.data) if sp.issparse(row) else (np.arange(row.size), row[0])
+        )
         for column, value in zip(columns, values, strict=True):
             if not np.isfinite(value):
                 what = "NaN" if np.isnan(value) else "infinity"
@@ -247,74 +218,34 @@ def as_compiled_for(value: Any) -> Any:
     return value
 
 
-def _float_values(values: NDArray[Any]) -> NDArray[np.floating[Any]]:
-    if values.dtype in (np.dtype(np.float32), np.dtype(np.float64)):
-        return values
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"X must hold real numbers, got dtype {values.dtype}")
-    return values.astype(np.float64)
-
-
-def _csr_rows(X: Any, intercept_scaling: float) -> tuple[CsrRows, bool]:
-    """The arrays of a sparse matrix, and whether the columns of every row ascend."""
-    # Other formats are checked before SciPy converts them, and CSR below.
-    X = X if X.format == "csr" and X.indices.dtype.kind in "iu" else checked_csr(X)
-    indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
-    indices = np.ascontiguousarray(
-        X.indices if X.indices.dtype in (np.int32, np.int64) else X.indices.astype(np.int64)
-    )
-    ascending, repeating = survey_csr(X, indptr, indices)
-    if repeating:
-        # Values stored twice are added up, in a copy, and in a type that can hold the sum.
-        X = X.astype(np.float64)
-        X.sum_duplicates()
-        return _csr_rows(X, intercept_scaling)
-    unsigned = np.uint32 if indices.dtype == np.int32 else np.uint64
-    rows = CsrRows(
-        read_only(_float_values(X.data)),
-        read_only(indices.view(unsigned)),
-        read_only(indptr),
+def _arrays_of(X: Any, intercept_scaling: float) -> RowArrays:
+    """What kernels take; X is an array or a CSR matrix that is safe to read."""
+    values = X.data if sp.issparse(X) else X
+    if values.dtype not in (np.float32, np.float64):
+        values = values.astype(np.float64)
+    if not sp.issparse(X):
+        return DenseRows(read_only(values), intercept_scaling)
+    wide = X.indices.dtype != np.int32
+    indices = read_only(X.indices.astype(np.int64 if wide else np.int32, copy=False))
+    return CsrRows(
+        read_only(values),
+        indices.view(np.uint64 if wide else np.uint32),
+        read_only(X.indptr.astype(np.int64, copy=False)),
         intercept_scaling,
     )
-    return rows, ascending
 
 
-def survey_csr(X: Any, indptr: NDArray[np.int64], indices: NDArray[Any]) -> tuple[bool, bool]:
-    """Raise a ValueError if an index of X is out of bounds.
-
-    Returns
-    -------
-    ascending, repeating : bool
-        Whether the columns of every row ascend, and whether a row repeats a column.
-    """
-    n_rows, n_columns = X.shape
-    if indptr.size != n_rows + 1:
-        raise ValueError(
-            f"X is a broken CSR matrix: indptr has {indptr.size} entries for {n_rows} rows "
-            f"(expected {n_rows + 1})."
-        )
-    stored = min(X.data.size, indices.size)
-    k = checks.inspect_indptr(indptr, stored)
-    if k >= 0:
-        raise ValueError(
-            f"X is a broken CSR matrix: row {k} extends from {indptr[k]} to {indptr[k + 1]}, "
-            f"but {stored} values are stored."
-        )
-    begin, end = indptr[0], indptr[-1]
-    unsigned: NDArray[Any] = indices.view(np.uint32 if indices.dtype == np.int32 else np.uint64)
-    largest, ascending = checks.survey_indices(indptr, unsigned[begin:end])
-    if end > begin and largest >= n_columns:
-        j = begin + int(np.argmax(unsigned[begin:end] >= n_columns))
-        k = int(np.searchsorted(indptr, j, side="right")) - 1
-        raise ValueError(
-            f"X is a broken CSR matrix: row {k} has column index {indices[j]}, "
-            f"but X has {n_columns} columns."
-        )
-    if ascending:
-        return True, False
-    require_room(n_columns, 1)
-    last_row_with = np.full(n_columns, -1, dtype=np.int64)
-    return False, checks.repeats_column(indptr, unsigned, last_row_with)
+def _with_ascending_columns(X: Any) -> Any:
+    """A copy; values stored twice are added up, in a type that can hold the sum."""
+    used = slice(int(X.indptr[0]), int(X.indptr[-1]))
+    ascending = sp.csr_matrix(
+        (X.data[used].astype(np.float64), X.indices[used], X.indptr - used.start),
+        shape=X.shape,
+        copy=True,
+    )
+    ascending.sum_duplicates()
+    exact = X.dtype == np.float32 and ascending.nnz == used.stop - used.start
+    return ascending.astype(np.float32) if exact else ascending
 
 
-__all__ = ["Rows", "Vector", "as_compiled_for", "join", "split", "survey_csr"]
+__all__ = ["Rows", "Vector", "as_compiled_for", "join", "split"]

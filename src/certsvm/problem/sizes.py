@@ -69,14 +69,9 @@ class ClassSurvey:
 
     def add(self, n_rows: int, weights: Vector | None) -> None:
         """Add a block of rows; None means that all weights are one."""
-        active = np.ones(min(n_rows, 1)) if weights is None else weights[weights > 0]
-        self += ClassSurvey(
-            n_rows,
-            n_rows if weights is None else active.size,
-            [float(n_rows) if weights is None else float(active.sum())],
-            float(active.min(initial=np.inf)),
-            float(active.max(initial=0.0)),
-        )
+        active = np.ones(n_rows) if weights is None else weights[weights > 0]
+        smallest, largest = float(active.min(initial=np.inf)), float(active.max(initial=0.0))
+        self += ClassSurvey(n_rows, active.size, [float(active.sum())], smallest, largest)
 
     def __iadd__(self, other: ClassSurvey) -> ClassSurvey:
         self.n_rows += other.n_rows

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from certsvm.kernels.losses import HINGE, Loss
 from certsvm.pass_limits import require_time
 from certsvm.problem.base import PartedProblem
+from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.problem.sizes import one_against_rest, require_both_classes, sizes_of_classes
@@ -25,12 +25,8 @@ class StreamedProblem(PartedProblem):
         The data, with the augmentation rho.
     positive : int
         Index of the positive class.
-    C : float, default=1.0
-        Weight of the loss relative to the regulariser.
-    loss : Loss, default=HINGE
-        The loss of a row.
-    penalize_intercept : bool, default=True
-        Whether the regulariser contains the entry of w behind the intercept.
+    objective : Objective, default=HINGE_OBJECTIVE
+        What is minimised.
     class_factors : ndarray of shape (n_classes,), default=None
         Factors of the weights of each class's rows.
 
@@ -45,15 +41,17 @@ class StreamedProblem(PartedProblem):
     """
 
     where = "rows from a stream"
+    for_many_columns = (
+        "Use 'sgd-s' (with loss='hinge' and penalize_intercept=True), or hold the rows in memory "
+        "and use 'working-set'"
+    )
 
     def __init__(
         self,
         stream: Any,
         positive: int,
+        objective: Objective = HINGE_OBJECTIVE,
         *,
-        C: float = 1.0,
-        loss: Loss = HINGE,
-        penalize_intercept: bool = True,
         class_factors: Vector | None = None,
     ) -> None:
         self.stream = stream
@@ -62,20 +60,10 @@ class StreamedProblem(PartedProblem):
         sizes = sizes_of_classes(
             stream.surveys, factors, stream.n_columns, stream.intercept_scaling, stream.R
         )
-        super().__init__(sizes, C, loss, penalize_intercept=penalize_intercept)
+        super().__init__(sizes, objective)
         if self.free_intercept:
             totals = np.array([survey.weight_sum for survey in stream.surveys])
             require_both_classes(self._class_weights * totals)
-
-    @property
-    def for_many_columns(self) -> str:
-        """What to do if there are too many for matrices of their products, for messages."""
-        if self.loss == HINGE and not self.free_intercept:
-            return "Use 'sgd-s'"
-        return (
-            "Hold the rows in memory and use 'working-set', use loss='hinge' and "
-            "penalize_intercept=True, for which there is 'sgd-s'"
-        )
 
     @cached_property
     def weights(self) -> Vector:

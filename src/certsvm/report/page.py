@@ -44,6 +44,7 @@ def page(
         element(
             "head",
             element("meta", charset="utf-8"),
+            element("meta", name="generator", content=f"certsvm {__version__}"),
             element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
             element("meta", name="viewport", content="width=device-width, initial-scale=1"),
             # Instead of a request for an icon.

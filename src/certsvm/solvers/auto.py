@@ -56,7 +56,7 @@ from certsvm.kernels.losses import HINGE, LOSS_TYPES, Loss
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
-from certsvm.problem.room import available_memory
+from certsvm.problem.memory_limits import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.newton import Newton, NewtonRun
 from certsvm.solvers.second_order import small

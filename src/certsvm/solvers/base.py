@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
@@ -59,20 +59,19 @@ class Start:
         Kernels rely on the shapes, certificates on the type. A tensor stays on its device if the
         rows of the problem are tensors.
         """
-        w = np.array(self.w, dtype=np.float64)
-        _require_finite("w", w, np.isfinite(w), problem.dimension)
+        w, alpha = np.array(self.w, dtype=np.float64), self.alpha
+        if isinstance(problem, SummableProblem) or not hasattr(alpha, "isfinite"):
+            alpha = None if alpha is None else np.array(alpha, dtype=np.float64)
+        for name, values, size in (("w", w, problem.dimension), ("alpha", alpha, problem.n_rows)):
+            shape = (size,) if values is None else tuple(values.shape)
+            if shape != (size,) or not (values is None or bool((abs(values) < math.inf).all())):
+                raise ValueError(
+                    f"start.{name} must be {size} finite numbers, got an array of shape {shape}"
+                )
         if not (isinstance(self.epochs, int | np.integer) and 0 <= self.epochs < 2**40):
             raise ValueError(f"start.epochs must be an integer >= 0, got {self.epochs!r}")
         if self.smoothing is not None and not 0.0 < self.smoothing < math.inf:
             raise ValueError(f"start.smoothing must be a number > 0, got {self.smoothing!r}")
-        alpha = self.alpha
-        if alpha is not None:
-            if isinstance(problem, SummableProblem) or not hasattr(alpha, "isfinite"):
-                alpha = np.array(alpha, dtype=np.float64)
-                finite = np.isfinite(alpha)
-            else:
-                finite = alpha.isfinite()
-            _require_finite("alpha", alpha, finite, problem.n_rows)
         return replace(self, w=w, epochs=int(self.epochs), alpha=alpha)
 
     def overflows(self, problem: BaseProblem) -> bool:
@@ -82,14 +81,6 @@ class Start:
             worst = loss_value(problem.loss, -problem.R * math.sqrt(square))
             loss = problem.C * problem.weight_sum * worst
             return not math.isfinite(_HEADROOM * (square + loss))
-
-
-def _require_finite(name: str, values: Any, finite: Any, size: int) -> None:
-    if tuple(values.shape) != (size,) or not bool(finite.all()):
-        raise ValueError(
-            f"start.{name} must be {size} finite numbers, got an array of shape "
-            f"{tuple(values.shape)}"
-        )
 
 
 @dataclass(frozen=True)
@@ -194,6 +185,17 @@ class Run(ABC):
         return None
 
 
+# What parameters may be required to be.
+_RANGES: dict[str, Callable[[Any], bool]] = {
+    "> 0": lambda value: value > 0,
+    ">= 0": lambda value: value >= 0,
+    "in (0, 1]": lambda value: 0 < value <= 1,
+    "between 0 and 2": lambda value: 0 < value < 2,
+    '"double" or "single"': lambda value: value in ("double", "single"),
+    '"sqrt" or "constant"': lambda value: value in ("sqrt", "constant"),
+}
+
+
 class Solver(ABC):
     """A configured algorithm.
 
@@ -215,6 +217,8 @@ class Solver(ABC):
         The losses that it minimises.
     frees_intercept : bool
         Whether it solves problems whose intercept is free.
+    ranges : mapping
+        What parameters must be, in the words of a table in this file, unless they are None.
     f : float
         J is computed once the estimated relative gap is at most f times the target.
     """
@@ -227,7 +231,14 @@ class Solver(ABC):
     problem_type: ClassVar[type[Any]] = Problem
     losses: ClassVar[tuple[type[Any], ...]] = (Hinge,)
     frees_intercept: ClassVar[bool] = False
+    ranges: ClassVar[Mapping[str, str]] = {}
     f: float = 1.2
+
+    def __post_init__(self) -> None:
+        for name, words in self.ranges.items():
+            value = getattr(self, name)
+            fits = value is None or _RANGES[words](value)
+            require(fits, self, f"{name} must be {words}, got {value!r}")
 
     @property
     def label(self) -> str:
@@ -260,31 +271,15 @@ def require(condition: bool, solver: Solver, message: str) -> None:
         raise ValueError(f"{type(solver).__name__}: {message}")
 
 
-def require_positive(solver: Solver, *parameters: str) -> None:
-    """Raise a ValueError unless each of the named parameters is None or positive."""
-    for name in parameters:
-        value = getattr(solver, name)
-        require(value is None or value > 0, solver, f"{name} must be > 0, got {value}")
-
-
-def float_type(
-    solver: Solver, precision: str, problem: BaseProblem | None = None
-) -> type[np.floating[Any]]:
-    """The float type for ``precision`` "double" or "single".
-
-    Given a problem, also check that its vectors stay within the range of single precision.
-    """
-    types: dict[str, type[np.floating[Any]]] = {"double": np.float64, "single": np.float32}
+def float_type(solver: Solver, precision: str, problem: BaseProblem) -> type[np.floating[Any]]:
+    """The float type for ``precision``, if the solver's vectors stay within its range."""
+    if precision == "double":
+        return np.float64
+    steps = (1.0, problem.C, problem.lambda_, 1.0 / problem.lambda_)
     require(
-        precision in types, solver, f'precision must be "double" or "single", got {precision!r}'
+        problem.m * problem.largest_weight * problem.R * max(steps) < 1e30,
+        solver,
+        f"the range of single precision is too small for C = {problem.C:g} and rows as long as "
+        f"{problem.R:g}. Scale the columns, or use double precision.",
     )
-    if precision == "single" and problem is not None:
-        steps = (1.0, problem.C, problem.lambda_, 1.0 / problem.lambda_)
-        lengths = [problem.m * problem.largest_weight * problem.R * step for step in steps]
-        require(
-            max(lengths) < 1e30,
-            solver,
-            f"the range of single precision is too small for C = {problem.C:g} and rows as long as "
-            f"{problem.R:g}. Scale the columns, or use double precision.",
-        )
-    return types[precision]
+    return np.float32

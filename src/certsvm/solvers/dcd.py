@@ -35,23 +35,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from certsvm.kernels.jit import kernel
-from certsvm.kernels.losses import (
-    LOSS_TYPES,
-    Loss,
-    box_end,
-    coordinate_step,
-    dual_gradient,
-    loss_value,
-)
-from certsvm.kernels.prefetch import AHEAD, prefetch_row
-from certsvm.kernels.rows import RowArrays, Vector, add, dot
-from certsvm.kernels.vectors import inner
+from certsvm.kernels.losses import LOSS_TYPES
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Solver, require_positive
+from certsvm.solvers.base import Epoch, Options, Solver
 from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
 
 # The default tolerance of liblinear. Without ``eps`` it only decides when shrunk rows become active
@@ -81,12 +67,10 @@ class DCD(Solver):
     warm_starts_from_alpha: ClassVar[bool] = True
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
     frees_intercept: ClassVar[bool] = True
+    ranges: ClassVar = {"eps": "> 0"}
 
     shrinking: bool = True
     eps: float | None = None
-
-    def __post_init__(self) -> None:
-        require_positive(self, "eps")
 
     def start(self, problem: Problem, options: Options) -> DCDRun:
         """Begin a run."""
@@ -106,25 +90,20 @@ class DCDRun(DualCoordinateRun):
         self._order = self._problem.active.copy()
         # The gradients beyond which a row at an end of its box leaves the active set.
         self._thresholds = -math.inf, math.inf
-        self._shrunk_loss = 0.0
 
     def epoch(self) -> Epoch:
         """Visit every active row once."""
         self._passes += 1
         self._complete = False
         self._rng.shuffle(self._order)
-        self._order, sums = self._visit(self._order, descend, *self._thresholds)
-        _, updates, largest, smallest, loss, shrunk_loss, _ = zip(*sums, strict=True)
-        losses = sum(loss) + self._shrunk_loss + sum(shrunk_loss)
-        self._shrunk_loss += sum(shrunk_loss)
-        self._move_multiplier()
-        finished = self._shrink(max(largest), min(smallest))
+        swept = self._visit(self._order, 1.0, *self._thresholds)
+        self._order = swept.active
+        finished = self._shrink(swept.largest, swept.smallest)
         self._complete = True
-        regularised = self._problem.regularised(self._w)
         return Epoch(
             epochs=self._passes,
-            updates=sum(updates),
-            primal_estimate=0.5 * inner(regularised, regularised) + self._problem.C * losses,
+            updates=swept.updates,
+            primal_estimate=self._dual_value + swept.gap,
             finished=finished,
         )
 
@@ -140,55 +119,3 @@ class DCDRun(DualCoordinateRun):
             low = smallest if smallest < 0 else -math.inf
             self._thresholds = low, largest if largest > 0 else math.inf
         return False
-
-
-@kernel
-def descend(
-    loss: Loss, rows: RowArrays, signed_weights: Vector, squared_norms: Vector, C: float,
-    low: float, high: float, order: NDArray[np.int64], alpha: Vector, w: Vector,
-) -> tuple[int, int, float, float, float, float, float]:  # fmt: skip
-    """Make one step on each row of ``order``, and move rows that stay active to its front.
-
-    Writes ``order``, ``alpha`` and ``w``. Returns the number of rows that stay active, the number
-    of updates, the largest and the smallest projected gradient, the weighted losses of the rows
-    that stay and of those that leave (each at the current w), and sum |step| |y_k|.
-    """
-    kept = 0
-    updates = 0
-    largest, smallest = -math.inf, math.inf
-    loss_sum, shrunk_loss, path = 0.0, 0.0, 0.0
-    for i in range(order.size):
-        if i + AHEAD < order.size:
-            prefetch_row(rows, order[i + AHEAD])
-        k = order[i]
-        signed_weight = signed_weights[k]
-        weight = abs(signed_weight)
-        label = 1.0 if signed_weight > 0.0 else -1.0
-        margin = label * dot(rows, k, w)
-        row_loss = weight * loss_value(loss, margin)
-        G = dual_gradient(loss, margin, alpha[k], C, weight)
-        projected = G
-        if alpha[k] <= 0.0:
-            if high < G:
-                shrunk_loss += row_loss
-                continue
-            projected = min(G, 0.0)
-        elif alpha[k] >= box_end(loss, C, weight):
-            if low > G:
-                shrunk_loss += row_loss
-                continue
-            projected = max(G, 0.0)
-        order[kept] = k
-        kept += 1
-        loss_sum += row_loss
-        largest = max(largest, projected)
-        smallest = min(smallest, projected)
-        if projected != 0.0:
-            new = coordinate_step(loss, alpha[k], G, squared_norms[k], C, weight, 1.0)
-            step = new - alpha[k]
-            if step != 0.0:
-                alpha[k] = new
-                add(rows, k, label * step, w)
-                updates += 1
-                path += abs(step) * math.sqrt(squared_norms[k])
-    return kept, updates, largest, smallest, loss_sum, shrunk_loss, path

@@ -47,7 +47,7 @@ from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require_positive
+from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.second_order.accuracy import lengthening, too_rounded
 from certsvm.solvers.second_order.directions import (
     RowSpace,
@@ -107,12 +107,10 @@ class Newton(Solver):
     problem_type: ClassVar[type[Any]] = SummableProblem
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
     frees_intercept: ClassVar[bool] = True
+    ranges: ClassVar = {"max_size": "> 0"}
 
     max_size: int = 5000
     samples: bool = True
-
-    def __post_init__(self) -> None:
-        require_positive(self, "max_size")
 
     def start(self, problem: SummableProblem, options: Options) -> Run:
         """Begin a run; on a stream, a run of ``SmoothedNewton``."""

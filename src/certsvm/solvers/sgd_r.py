@@ -48,18 +48,18 @@ class SGDrRun(Run):
     """SGD-r on one problem."""
 
     def __init__(self, problem: Problem, options: Options) -> None:
-        self._problem = problem
-        self._rng = options.rng
-        self._state = GrowingMargin(problem, w=options.first_w(problem), t=options.first_t(problem))
+        self._problem, self._rng = problem, options.rng
+        self._state = GrowingMargin(problem, options.first_w(problem), options.first_t(problem))
 
     def epoch(self) -> Epoch:
         """Present m random rows."""
         problem = self._problem
-        sums = self._state.present(problem.active[self._rng.integers(problem.m, size=problem.m)])
+        rows = problem.active[self._rng.integers(problem.m, size=problem.m)]
+        margin_errors, loss = self._state.present(rows)
         return Epoch(
-            epochs=self._state.t // problem.m,
-            margin_errors=sums.margin_errors,
-            primal_estimate=0.5 * self._state.squared_norm + problem.C * sums.loss,
+            epochs=self._state.T,
+            margin_errors=margin_errors,
+            primal_estimate=0.5 * self._state.squared_norm + problem.C * loss,
         )
 
     def candidates(self) -> Iterator[Vector]:

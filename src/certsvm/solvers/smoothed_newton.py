@@ -53,7 +53,7 @@ from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Epoch, Options, Run, Solver, require_positive
+from certsvm.solvers.base import Epoch, Options, Run, Solver
 from certsvm.solvers.second_order.directions import (
     gram,
     newton_direction,
@@ -102,12 +102,10 @@ class SmoothedNewton(Solver):
     problem_type: ClassVar[type[Any]] = SummableProblem
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
     frees_intercept: ClassVar[bool] = True
+    ranges: ClassVar = {"max_size": "> 0"}
 
     max_size: int = 5000
     samples: bool = True
-
-    def __post_init__(self) -> None:
-        require_positive(self, "max_size")
 
     def start(self, problem: SummableProblem, options: Options) -> SmoothedNewtonRun:
         """Begin a run; keeping alpha costs a number per row, and a pass for each better bound."""

@@ -47,16 +47,14 @@ from certsvm.kernels.losses import (
     LOSS_TYPES,
     Loss,
     box_end,
-    coordinate_step,
     dual_gradient,
     dual_penalty,
     loss_value,
 )
-from certsvm.kernels.prefetch import AHEAD, prefetch_row
-from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Solver, require, require_positive
+from certsvm.problem.rows import Vector
+from certsvm.solvers.base import Epoch, Options, Solver
 from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
 from certsvm.solvers.shared.order import Order
 from certsvm.solvers.shared.plane_search import best_combination
@@ -101,14 +99,11 @@ class WorkingSet(Solver):
     warm_starts_from_alpha: ClassVar[bool] = True
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
     frees_intercept: ClassVar[bool] = True
+    ranges: ClassVar = {"omega": "between 0 and 2", "shrink_margin": "> 0"}
 
     omega: float = 1.2
     shrink_margin: float = 0.1
     shuffled: bool | None = None
-
-    def __post_init__(self) -> None:
-        require(0 < self.omega < 2, self, f"omega must be between 0 and 2, got {self.omega}")
-        require_positive(self, "shrink_margin")
 
     def start(self, problem: Problem, options: Options) -> WorkingSetRun:
         """Begin a run."""
@@ -137,7 +132,6 @@ class WorkingSetRun(DualCoordinateRun):
         self._active = problem.active.copy()
         self._order = order or Order(problem, self._rng, shuffled=solver.shuffled)
         self._least_work = (problem.n_rows + problem.dimension) // _ADDITIONS_PER_VISIT
-        self._dual_value = 0.0
         self._products: Products | None = None
         self._best: Products | None = None
         self._best_bound = Bound(math.inf, 0.0)
@@ -233,24 +227,17 @@ class WorkingSetRun(DualCoordinateRun):
         # The first sweep keeps every row: w may be far off.
         shrink_margin = self._solver.shrink_margin if self._sweeps else math.inf
         order = self._order.permuted(self._active)
-        active, sums = self._visit(order, sweep, self._solver.omega, 1.0, shrink_margin)
-        if active.size < self._active.size:
+        swept = self._visit(order, self._solver.omega, -shrink_margin, shrink_margin)
+        if swept.active.size < self._active.size:
             marks = np.zeros(self._problem.n_rows, dtype=np.bool_)
-            marks[active] = True
+            marks[swept.active] = True
             # In ascending order.
             self._active = np.flatnonzero(marks)
         self._sweeps += 1
         if self._w_sum is not None:
             self._w_sum += self._w
             self._n_summed += 1
-        estimate = sum(result[2] for result in sums)
-        if self._problem.free_intercept:
-            self._dual_value = max(self._dual_of_w, 0.0)
-            estimate += self._cost_of_balance
-        else:
-            self._dual_value = max(self._dual_value, self._dual_of_w)
-        self._move_multiplier()
-        return max(estimate, 0.0), sum(result[1] for result in sums)
+        return swept.gap, swept.updates
 
     def _is_due(self, estimate: float) -> bool:
         """Whether to evaluate now."""
@@ -326,50 +313,6 @@ class WorkingSetRun(DualCoordinateRun):
 def is_settled(alpha: float, G: float, box: float, shrink_margin: float) -> bool:
     """Whether alpha is at an end of its box, and the gradient firmly keeps it there."""
     return (alpha <= 0.0 and shrink_margin < G) or (alpha >= box and shrink_margin < -G)
-
-
-@kernel
-def sweep(
-    loss: Loss, rows: RowArrays, signed_weights: Vector, squared_norms: Vector, C: float,
-    omega: float, spread: float, shrink_margin: float, order: NDArray[np.int64], alpha: Vector,
-    w: Vector,
-) -> tuple[int, int, float, float]:  # fmt: skip
-    """Make one step on each row of ``order``, and move rows that stay active to its front.
-
-    w moves ``spread`` times as far as alpha does: by more than 1 to allow for the steps of other
-    workers.
-
-    Writes ``order``, ``alpha`` and ``w``. Returns the number of rows that stay active, the number
-    of updates, the estimate of the gap, and sum |step| |y_k|.
-    """
-    kept = 0
-    updates = 0
-    estimate, path = 0.0, 0.0
-    for i in range(order.size):
-        if i + AHEAD < order.size:
-            prefetch_row(rows, order[i + AHEAD])
-        k = order[i]
-        signed_weight = signed_weights[k]
-        weight = abs(signed_weight)
-        label = 1.0 if signed_weight > 0.0 else -1.0
-        margin = label * dot(rows, k, w)
-        old = alpha[k]
-        G = dual_gradient(loss, margin, old, C, weight)
-        if is_settled(old, G, box_end(loss, C, weight), shrink_margin):
-            continue
-        order[kept] = k
-        kept += 1
-        estimate += C * weight * loss_value(loss, margin) + (
-            old * (margin - 1.0) + dual_penalty(loss, old, C, weight)
-        )
-        new = coordinate_step(loss, old, G, spread * squared_norms[k], C, weight, omega)
-        step = new - old
-        if step != 0.0:
-            alpha[k] = new
-            add(rows, k, label * spread * step, w)
-            updates += 1
-            path += abs(step) * math.sqrt(squared_norms[k])
-    return kept, updates, estimate, path
 
 
 @kernel

@@ -103,14 +103,11 @@ class TensorNewton(Solver):
     problem_type: ClassVar[type[Any]] = TensorProblem
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
     frees_intercept: ClassVar[bool] = True
+    ranges: ClassVar = {"max_size": "> 0", "corrections": ">= 0"}
 
     max_size: int = 5000
     samples: bool = True
     corrections: int = 4
-
-    def __post_init__(self) -> None:
-        require(self.max_size > 0, self, f"max_size must be > 0, got {self.max_size}")
-        require(self.corrections >= 0, self, f"corrections must be >= 0, got {self.corrections}")
 
     def start(self, problem: BaseProblem, options: Options) -> Run:
         """Begin a run; all problems of a group begin with the first of them."""

@@ -13,6 +13,7 @@ from torch import Tensor
 from certsvm.certificates.rounding import upper_sum
 from certsvm.kernels.losses import HINGE, Loss
 from certsvm.problem.base import BaseProblem
+from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Vector
 from certsvm.problem.sizes import Sizes, require_both_classes
 from certsvm.solvers.base import Run
@@ -64,9 +65,7 @@ class TensorProblem(BaseProblem):
         # The problems it is trained in lockstep with, and its position among them.
         self.group: ProblemGroup | None = None
         self.number = 0
-        super().__init__(
-            sizes_of(rows, row_weights), C, loss, penalize_intercept=penalize_intercept
-        )
+        super().__init__(sizes_of(rows, row_weights), Objective(C, loss, penalize_intercept))
         if self.free_intercept:
             require_both_classes(self._extreme_weights())
 
@@ -101,10 +100,8 @@ class TensorProblem(BaseProblem):
         share = (
             len(which) / self.n_rows if weights is None else float(weights.sum()) / self.weight_sum
         )
-        return TensorProblem(
-            rows, self.signs[which], C=self.C / share, loss=self.loss,
-            penalize_intercept=not self.free_intercept, row_weights=weights,
-        )  # fmt: skip
+        objective = self.objective.at(self.C / share)
+        return TensorProblem(rows, self.signs[which], row_weights=weights, **objective.keywords)
 
 
 def sizes_of(rows: TensorRows, row_weights: Tensor | None) -> Sizes:

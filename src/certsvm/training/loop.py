@@ -28,7 +28,7 @@ from certsvm.parallel import Team
 from certsvm.pass_limits import PassCutError, pass_limits
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
-from certsvm.problem.room import require_room
+from certsvm.problem.memory_limits import require_memory_for
 from certsvm.problem.rows import Vector
 from certsvm.solvers import SOLVERS, Auto, SmoothedNewton, make_solver
 from certsvm.solvers.base import Epoch, Options, RunLostError, Solver, Start
@@ -118,7 +118,7 @@ def train(
     began, solver = time.perf_counter(), make_solver(solver)
     settings = replace(settings, **changes)
     _require_trainable(problem, solver)
-    require_room(problem.dimension, solver.n_vectors, getattr(problem, "rows", None))
+    require_memory_for(problem.dimension, solver.n_vectors)
     saved, rng = None, np.random.default_rng(seed)
     if checkpoint is not None:
         if not (solver.starts_warm and isinstance(problem, SummableProblem)):

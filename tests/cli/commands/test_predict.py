@@ -37,6 +37,15 @@ def test_columns_of_tables_are_found_by_name(tmp_path: Path) -> None:
     assert "no column 'z'" in short.err
 
 
+def test_the_accuracy_says_which_column_it_is_about(tmp_path: Path) -> None:
+    rows = [f"{i % 2},{i % 2}\n" for i in range(40)]
+    (tmp_path / "t.csv").write_text("sex,y\n" + "".join(rows))
+    # The model takes the column of labels for a feature.
+    run("train", "t.csv", "--label", "sex", "-q", "-o", "m", cwd=tmp_path)
+    said = run("predict", "m", "t.csv", cwd=tmp_path).err
+    assert said == "accuracy 100.0000% (40 of 40); labels are in column 'sex'\n"
+
+
 def test_inputs_are_not_overwritten(tmp_path: Path) -> None:
     before = write(tmp_path / "data").read_bytes()
     run("train", "data", "-q", cwd=tmp_path)

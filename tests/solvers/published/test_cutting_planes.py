@@ -1,4 +1,4 @@
-"""Cuts, and the master problem over them."""
+"""Cuts, the master problem over them, the search of OCAS and the tolerance of SVM^perf."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certsvm.certificates.dual import DualPoint
 from certsvm.solvers import OCAS, Options, SVMperf
 from certsvm.solvers.published import cutting_planes
-from certsvm.solvers.published.cutting_planes import Master, maximise
-from tests.problems import Array, Case, cases, noisy, objective
+from certsvm.solvers.published.cutting_planes import CuttingPlaneRun, maximise
+from certsvm.solvers.published.ocas import line_search
+from certsvm.training.loop import train
+from certsvm.training.result import SOLVER_FINISHED
+from tests.problems import Case, cases, noisy, objective
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -21,11 +25,12 @@ def test_the_master_problem_is_solved(n: int, d: int, seed: int, C: float) -> No
     h, g = rng.standard_normal((n, d)), rng.random(n)
     h[n // 2 :] = h[: n - n // 2]  # duplicates make it degenerate
     beta = np.zeros(n)
+    beta[0] = C
     maximise(h @ h.T, g, C, 1e-9, beta)
     assert (beta >= 0).all()
-    assert beta.sum() <= C * (1 + 1e-12)
+    assert beta.sum() == pytest.approx(C, rel=1e-12)
     w = beta @ h
-    primal = 0.5 * w @ w + C * max(0.0, (g - h @ w).max())
+    primal = 0.5 * w @ w + C * (g - h @ w).max()
     dual = beta @ g - 0.5 * w @ w
     assert dual <= primal + 1e-9
     assert primal - dual <= 1e-8
@@ -34,20 +39,19 @@ def test_the_master_problem_is_solved(n: int, d: int, seed: int, C: float) -> No
 @given(case=cases(), seed=seeds)
 def test_cuts_bound_the_risk_from_below(case: Case, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    problem = case.problem()
-    master = Master(problem, keep_alpha=False)
+    run = SVMperf().start(case.problem(), Options(rng))
     for _ in range(3):
-        master.add_cut(master.margins(rng.standard_normal(problem.rows.dimension)))
+        run.epoch()
     for _ in range(5):
-        w = rng.standard_normal(problem.rows.dimension)
-        risk = (objective(case, w) - 0.5 * w @ w) / case.C
-        assert (master.g - master.h @ w).max() <= risk * (1 + 1e-9) + 1e-9
+        w = np.asarray(rng.standard_normal(run.h.shape[1]))
+        risk = (objective(case, w) - 0.5 * float(w @ w)) / case.C
+        assert float((run.g - run.h @ w).max()) <= risk * (1 + 1e-9) + 1e-9
 
 
-def gap(master: Master, C: float) -> float:
+def gap(run: CuttingPlaneRun, C: float) -> float:
     """The duality gap of the master problem at its last solution, with all cuts."""
-    w = master.beta @ master.h
-    return float(w @ w + C * max(0.0, (master.g - master.h @ w).max()) - master.beta @ master.g)
+    w = run.beta @ run.h
+    return float(w @ w + C * max(0.0, (run.g - run.h @ w).max()) - run.beta @ run.g)
 
 
 @pytest.mark.parametrize("solver", [OCAS(), SVMperf(), SVMperf(eps=1e-6)], ids=lambda s: s.label)
@@ -56,31 +60,31 @@ def test_the_master_problem_is_solved_to_a_fraction_of_the_gap(
     solver: OCAS | SVMperf, case: Case, seed: int
 ) -> None:
     run = solver.start(case.problem(), Options(np.random.default_rng(seed)))
-    master, scale = run._master, case.C * run._problem.weight_sum
-    to_close, lower, solve = scale, 0.0, master.solve
+    scale = case.C * run._problem.weight_sum
+    to_close, lower, solve = scale, 0.0, run.solve
 
-    def checked(accuracy: float) -> Array:
+    def checked(accuracy: float) -> DualPoint:
         assert accuracy == pytest.approx(run.FRACTION * to_close, rel=1e-6, abs=1e-9 * scale)
         # The last cut has made the gap of the master problem as large as the one to be closed.
-        assert gap(master, case.C) >= to_close - 1e-9 * scale
-        w = solve(accuracy)
-        assert gap(master, case.C) <= max(accuracy, 1e-9 * scale)
-        return w
+        assert gap(run, case.C) >= to_close - 1e-9 * scale
+        point = solve(accuracy)
+        assert gap(run, case.C) <= max(accuracy * (1 + 1e-9), 1e-9 * scale)
+        return point
 
-    master.solve = checked  # type: ignore[method-assign]
+    vars(run)["solve"] = checked
     for _ in range(6):
         run.epoch()
-        w = master.beta @ master.h
-        lower = max(lower, float(master.beta @ master.g - 0.5 * w @ w))
+        w = run.beta @ run.h
+        lower = max(lower, float(run.beta @ run.g - 0.5 * w @ w))
         to_close = min(to_close, objective(case, next(run.candidates())) - lower)
 
 
-def test_mass_beyond_c_is_taken_back() -> None:
+def test_mass_beyond_c_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = noisy()
-    master = Master(problem, keep_alpha=True)
-    master.add_cut(np.zeros(400))
-    master.beta[:] = problem.C * (1 + 1e-9)
-    point = master.dual()
+    run = SVMperf().start(problem, Options(np.random.default_rng(0), keep_alpha=True))
+    too_much = problem.C * (1 + 1e-9)
+    monkeypatch.setattr(cutting_planes, "maximise", lambda *_: run.beta.fill(too_much))
+    point = run.solve(0.1)
     assert point.alpha is not None
     assert (point.alpha() <= problem.C).all()
     assert point.alpha_sum <= problem.C * 400
@@ -91,5 +95,39 @@ def test_idle_cuts_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     run = SVMperf().start(noisy(), Options(np.random.default_rng(0), keep_alpha=True))
     for _ in range(60):
         run.epoch()
-    assert run._master.g.size < 55
-    assert len(run._master._bits) == run._master.g.size
+    assert run.g.size < 55
+    assert len(run._bits) == run.g.size
+
+
+@given(case=cases(), seed=seeds)
+def test_the_line_search_is_exact(case: Case, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = case.problem()
+    w, w_new = rng.standard_normal((2, problem.rows.dimension))
+    margins = case.patterns() @ np.stack([w, w_new]).T
+    margins[case.row_weights() == 0] = 1.0
+    t = line_search(problem, w, margins[:, 0], w_new, margins[:, 1])
+    assert t >= 0
+    best = objective(case, w + t * (w_new - w))
+    for other in [*np.linspace(0, 3, 61), t * 0.999, t * 1.001]:
+        assert best <= objective(case, w + other * (w_new - w)) * (1 + 1e-9) + 1e-9
+
+
+@given(case=cases(), seed=seeds)
+def test_ocas_never_gets_worse(case: Case, seed: int) -> None:
+    run = OCAS().start(case.problem(), Options(np.random.default_rng(seed)))
+    last = np.inf
+    for _ in range(6):
+        run.epoch()
+        now = objective(case, next(run.candidates()))
+        assert now <= last * (1 + 1e-9) + 1e-12
+        last = now
+
+
+def test_the_published_tolerance_bounds_the_objective() -> None:
+    best = train(noisy(), OCAS(), tol=1e-8, seed=0).certificate
+    for eps in (0.1, 0.01, 0.001):
+        result = train(noisy(), SVMperf(eps=eps), tol=0.0, seed=0)
+        assert result.reason == SOLVER_FINISHED
+        assert result.certificate.primal - best.dual <= 0.1 * 400 * eps
+        assert result.certificate.primal - result.certificate.dual <= 0.1 * 400 * eps * (1 + 1e-9)

@@ -1,60 +1,107 @@
-"""SGD on scale times v: the steps against NumPy, and the rate found by trial."""
+"""Pegasos, NORMA and SvmSgd against the same algorithms in NumPy, and the rate found by trial."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from certsvm.solvers import NORMA, Solver, SvmSgd
-from certsvm.solvers.published.scaled_sgd import (
-    ScaledSGD,
-    mean_objective,
-    scaled_steps,
-    search_rate,
-)
+from certsvm.problem.memory import Problem
+from certsvm.solvers import NORMA, Options, Pegasos, Solver, Start, SvmSgd
+from certsvm.solvers.published.scaled_sgd import ScaledSGD, search_rate
 from certsvm.training.loop import train
-from tests.problems import Case, cases, noisy
+from tests.problems import Array, Case, cases, noisy
 
 seeds = st.integers(0, 2**32 - 1)
 
 
-@pytest.mark.parametrize("form", ["compiled", "python"])
-@given(
-    case=cases(),
-    seed=seeds,
-    share=st.sampled_from([0.01, 0.3, 0.9]),
-    decay=st.sampled_from([0.0, 0.5]),
-    radius=st.sampled_from([np.inf, 0.5]),
-)
-def test_steps(form: str, case: Case, seed: int, share: float, decay: float, radius: float) -> None:
+class Plain:
+    """Plain SGD, with ``rate(t)`` at step t = 0, 1, ..."""
+
+    def __init__(self, case: Case, problem: Problem, rate: Callable[[int], float]) -> None:
+        self.patterns, self.weights = case.patterns(), case.row_weights()
+        self.lambda_, self.rate = problem.lambda_, rate
+        self.w, self.t = np.zeros(problem.dimension), 0
+
+    def present(self, rows: Array, radius: float = math.inf) -> Array:
+        for k in rows:
+            eta, product = self.rate(self.t), self.w @ self.patterns[k]
+            # Rounding decides these.
+            assume(abs(product - 1) > 1e-6)
+            self.w = (1 - eta * self.lambda_) * self.w
+            if product <= 1:
+                self.w = self.w + eta * self.weights[k] * self.patterns[k]
+            self.w = self.w * min(1.0, radius / max(float(np.linalg.norm(self.w)), 1e-300))
+            self.t += 1
+        return self.w
+
+
+def assert_close(ours: Array, theirs: Array) -> None:
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9 * (1 + np.abs(theirs).max()))
+
+
+@given(case=cases(), seed=seeds, project=st.booleans(), first_t=st.integers(1, 3))
+def test_pegasos(case: Case, seed: int, project: bool, first_t: int) -> None:
+    problem, rng = case.problem(), np.random.default_rng(seed)
+    solver = Pegasos(project=project, first_t=first_t)
+    run = solver.start(problem, Options(np.random.default_rng(seed)))
+    plain = Plain(case, problem, lambda t: 1 / (problem.lambda_ * (t + first_t)))
+    radius = math.sqrt(case.C * case.row_weights().sum()) if project else math.inf
+    for _ in range(3):
+        run.epoch()
+        rows = problem.active[rng.integers(problem.m, size=problem.m)]
+        assert_close(next(run.candidates()), plain.present(rows, radius))
+
+
+@given(case=cases(), seed=seeds, sqrt=st.booleans(), share=st.sampled_from([0.01, 0.3, 0.9]))
+def test_norma(case: Case, seed: int, sqrt: bool, share: float) -> None:
     """Large rates shrink the scale until it is folded into v."""
     problem, rng = case.problem(), np.random.default_rng(seed)
-    order = problem.active[rng.integers(problem.m, size=40)]
-    eta_0, lambda_ = share / problem.lambda_, problem.lambda_
-    w = rng.standard_normal(problem.dimension)
-    v, t, errors, loss = w.copy(), 3, 0, 0.0
-    patterns, s = case.patterns(), case.row_weights()
-    for i, k in enumerate(order):
-        eta = eta_0 / (1 + decay * (t + i)) ** 0.5
-        product = w @ patterns[k]
-        if abs(product - 1) < 1e-6:
-            return  # rounding decides this one
-        w = (1 - eta * lambda_) * w
-        if product <= 1:
-            errors += 1
-            loss += s[k] * (1 - product)
-            w = w + eta * s[k] * patterns[k]
-        w = w * min(1.0, radius / max(float(np.linalg.norm(w)), 1e-300))
-    function = scaled_steps if form == "compiled" else scaled_steps.py_func
-    scale, *sums = function(
-        problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, order, lambda_,
-        eta_0, decay, 0.5, radius, t, 1.0, v,
-    )  # fmt: skip
-    assert 1e-5 <= scale <= 1
-    np.testing.assert_allclose(scale * v, w, rtol=1e-6, atol=1e-9 * (1 + np.abs(w).max()))
-    np.testing.assert_allclose(sums, [errors, loss], rtol=1e-6, atol=1e-9)
+    eta_0 = share / problem.lambda_
+    solver = NORMA(rate="sqrt" if sqrt else "constant", eta_0=eta_0)
+    run = solver.start(problem, Options(np.random.default_rng(seed)))
+    plain = Plain(case, problem, lambda t: eta_0 / math.sqrt(1 + t) if sqrt else eta_0)
+    order = problem.active.copy()
+    rng.shuffle(order)
+    ends: list[Array] = []
+    for passes in range(1, 4):
+        rng.shuffle(order)
+        ends.append(plain.present(order))
+        run.epoch()
+        # The mean begins anew after one pass and after two.
+        mean = np.mean(ends[1:] if passes == 3 else ends[-1:], axis=0)
+        for ours, theirs in zip(run.candidates(), (ends[-1], mean), strict=True):
+            assert_close(ours, theirs)
+
+
+@given(case=cases(), seed=seeds, shuffle=st.booleans())
+def test_svmsgd(case: Case, seed: int, shuffle: bool) -> None:
+    problem = case.problem()
+    eta_0 = 0.3 / problem.lambda_
+    solver = SvmSgd(eta_0=eta_0, shuffle=shuffle)
+    run = solver.start(problem, Options(np.random.default_rng(seed)))
+    plain = Plain(case, problem, lambda t: eta_0 / (1 + problem.lambda_ * eta_0 * t))
+    order = problem.active.copy()
+    if shuffle:
+        np.random.default_rng(seed).shuffle(order)
+    for _ in range(3):
+        run.epoch()
+        assert_close(next(run.candidates()), plain.present(order))
+
+
+def test_the_first_step_of_pegasos_forgets_its_start() -> None:
+    """A start of no epochs: 1 - 1/1 is zero."""
+    runs = [
+        Pegasos().start(noisy(), Options(np.random.default_rng(0), start=start))
+        for start in (None, Start(np.full(5, 0.1), epochs=0))
+    ]
+    first = [run.epoch().margin_errors for run in runs]
+    assert first[0] == first[1]
+    np.testing.assert_array_equal(*(next(run.candidates()) for run in runs))
 
 
 @given(case=cases(), seed=seeds)
@@ -63,9 +110,11 @@ def test_the_rate_found_by_trial_is_the_best_of_its_neighbours(case: Case, seed:
     rows = np.random.default_rng(seed).permutation(problem.active)
 
     def cost(eta: float) -> float:
-        state = ScaledSGD(problem, np.zeros(problem.dimension), 0, eta)
-        state.present(rows)
-        return mean_objective(problem, rows, state.w)
+        run = ScaledSGD(problem, Options(np.random.default_rng(0)), rows, eta)
+        run.epoch()
+        w, patterns = run.w, case.patterns()[rows]
+        losses = case.row_weights()[rows] * np.maximum(0.0, 1.0 - patterns @ w)
+        return float(0.5 * problem.lambda_ * w @ w + losses.mean())
 
     eta = search_rate(problem, rows)
     most = 0.5 / problem.lambda_

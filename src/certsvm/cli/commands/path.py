@@ -172,9 +172,8 @@ def _model_at(
 
 def _summarise(trace: Trace, written: list[str], seconds: float, *, met: bool) -> None:
     click.echo(f"{'C':>12}  {'primal':>12}  {'dual':>12}  {'gap':>10}  gap up to the next C")
-    for i, knot in enumerate(trace.knots):
+    for knot, between in zip(trace.knots, [*map(percent, trace.gaps), ""], strict=True):
         worst = max((r.certificate for r in knot.results), key=lambda c: c.proved_gap)
-        between = percent(trace.gap_after(i)) if i + 1 < len(trace.knots) else ""
         click.echo(
             f"{knot.C:12.6g}  {worst.primal:12.6g}  {worst.dual:12.6g}  "
             f"{percent(worst.proved_gap):>10}  {between}"
@@ -208,10 +207,10 @@ def _as_json(trace: Trace, written: list[str], seconds: float, *, met: bool) -> 
             {
                 "C": knot.C,
                 "proved_gap": knot.gap,
-                "gap_up_to_next": trace.gap_after(i) if i + 1 < len(trace.knots) else None,
+                "gap_up_to_next": gap,
                 "passes": max(result.passes for result in knot.results),
             }
-            for i, knot in enumerate(trace.knots)
+            for knot, gap in zip(trace.knots, [*trace.gaps, None], strict=True)
         ],
         "models": written,
         "seconds": seconds,

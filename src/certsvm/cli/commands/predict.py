@@ -55,8 +55,9 @@ def command(
     require_outputs([model, file], predictions=output)
     right = rows = 0
     labelled = True
+    read = FittedRows(trained, file, options)
     with _opened(output) as out:
-        for X, y, _ in FittedRows(trained, file, options):
+        for X, y, _ in read:
             values = trained.decision_function(X)
             columns = values if values.ndim == 2 else values[:, np.newaxis]
             predicted = trained.labels_of(values)
@@ -66,7 +67,9 @@ def command(
             labelled = labelled and not (y == "").any()
             right += _agreeing(predicted, y)
     if not quiet and labelled:
-        say(f"accuracy {right / rows:.4%} ({right} of {rows})")
+        label = read.reading.label
+        where = "" if label is None else f"; labels are in column {label!r}"
+        say(f"accuracy {right / rows:.4%} ({right} of {rows}){where}")
 
 
 def _agreeing(predicted: Any, y: Any) -> int:

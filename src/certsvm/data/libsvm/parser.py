@@ -156,10 +156,8 @@ class Parser:
         while True:
             deferred = np.empty((room, 2), dtype=np.int64)
             numbers = np.empty(len(Report._fields), dtype=np.int64)
-            kernels.parse_lines(
-                text, end, self._rules, decimal_tables(), values, indices, labels, row_ends,
-                first_value, deferred, numbers,
-            )  # fmt: skip
+            results = kernels.Room(values, indices, labels, row_ends, deferred, numbers)
+            kernels.parse_lines(text, end, self._rules, decimal_tables(), first_value, results)
             report = Report(*numbers.tolist())
             if report.deferred <= room:
                 return report, deferred[: report.deferred]

@@ -42,13 +42,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificates.dual import DualPoint, counts_point, dual_point, total
-from certsvm.certificates.rounding import updates_rounding
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require, require_positive
+from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
+from certsvm.solvers.shared.dual_coordinates import visit
 from certsvm.solvers.shared.dual_start import starting_alpha
 
 # So many passes over active rows follow one over all rows. Any number from 10 to 50 is as good.
@@ -80,14 +80,11 @@ class MPU(Solver):
 
     name: ClassVar[str] = "mpu"
     warm_starts_from_alpha: ClassVar[bool] = True
+    ranges: ClassVar = {"delta": "> 0", "delta_stop": "> 0", "precision": '"double" or "single"'}
 
     delta: float | None = None
     delta_stop: float | None = None
     precision: Literal["double", "single"] = "double"
-
-    def __post_init__(self) -> None:
-        require_positive(self, "delta", "delta_stop")
-        float_type(self, self.precision)
 
     def start(self, problem: Problem, options: Options) -> MPURun:
         """Begin a run; keeping alpha costs nothing, since the counts are kept."""
@@ -98,10 +95,8 @@ class MPURun(Run):
     """The margin perceptron with unlearning on one problem."""
 
     def __init__(self, solver: MPU, problem: Problem, options: Options) -> None:
-        self._solver = solver
-        self._problem = problem
-        self._rng = options.rng
-        self._passes = 0
+        self._solver, self._problem, self._rng = solver, problem, options.rng
+        self._keep_alpha, self._passes = options.keep_alpha, 0
         self._near = options.target if solver.delta_stop is None else solver.delta_stop
         curvature = float((problem.weights * problem.rows.squared_norms).max())
         # The smallest delta for which the counts fit into an integer.
@@ -118,14 +113,12 @@ class MPURun(Run):
         self._N = int(N)
         self._b = N / problem.C
         alpha = starting_alpha(problem, options.start)
-        share = np.zeros(problem.rows.n_rows)
-        np.divide(alpha, problem.C * problem.weights, out=share, where=problem.weights > 0)
+        share = alpha / np.where(problem.weights > 0.0, problem.C * problem.weights, 1.0)
         self._counts = np.floor(share * N).astype(np.int64)
         self._single = solver.precision == "single"
         start = dual_point(problem, problem.weights * self._counts, "start")
         self._a = start.w.astype(float_type(solver, solver.precision, problem))
         self._rounding = start.w_rounding
-        self._keep_alpha = options.keep_alpha
         self._complete = True
         self._activate_all()
 
@@ -133,6 +126,10 @@ class MPURun(Run):
         self._order = self._problem.active.copy()
         self._active_passes = 0
         self._loss_left = 0.0
+
+    @property
+    def _w(self) -> Vector:
+        return self._a.astype(np.float64) / self._b
 
     def _alpha(self) -> Vector:
         alpha: Vector = self._problem.weights * self._counts / self._b
@@ -145,30 +142,21 @@ class MPURun(Run):
         self._passes += 1
         self._complete = False
         self._rng.shuffle(self._order)
-        kept, updates = 0, 0
-        loss, path = self._loss_left, 0.0
-        for part in problem.slices(self._order):
-            sums = learn_and_unlearn(
+        self._order, sums, rounding = visit(
+            problem, self._order, self._a,
+            lambda rows: learn_and_unlearn(
                 problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms,
-                self._N, self._b, self._xi, part, self._counts, self._a,
-            )  # fmt: skip
-            self._order[kept : kept + sums[0]] = part[: sums[0]]
-            kept += sums[0]
-            updates += sums[1]
-            loss += sums[2] + sums[3]
-            self._loss_left += sums[3]
-            path += sums[4]
-        self._order = self._order[:kept]
-        a = self._a.astype(np.float64, copy=False)
-        squared_length = inner(a, a)
-        # Neither a, which ended here, nor a step was ever longer.
-        reach = math.sqrt(squared_length) + path
-        self._rounding += updates_rounding(updates, reach, reach)
-        squared_norm = squared_length / self._b**2
-        primal = 0.5 * squared_norm + problem.C * loss
-        dual = (
-            inner(problem.weights, self._counts.astype(np.float64)) / self._b - 0.5 * squared_norm
-        )
+                self._N, self._b, self._xi, rows, self._counts, self._a,
+            ),
+        )  # fmt: skip
+        self._rounding += rounding
+        _, updates, loss, loss_left, _ = (sum(column) for column in zip(*sums, strict=True))
+        self._loss_left += loss_left
+        w = self._w
+        squared_norm = inner(w, w)
+        primal = 0.5 * squared_norm + problem.C * (self._loss_left + loss)
+        mass = inner(problem.weights, self._counts.astype(np.float64))
+        dual = mass / self._b - 0.5 * squared_norm
         near = dual > 0 and primal / dual - 1 <= self._near
         self._active_passes += not every_row
         if updates == 0 or near or self._active_passes == _ACTIVE_PASSES:
@@ -185,7 +173,7 @@ class MPURun(Run):
 
     def candidates(self) -> Iterator[Vector]:
         """The weight vector a / b."""
-        yield self._a.astype(np.float64) / self._b
+        yield self._w
 
     def dual(self) -> DualPoint | None:
         """The point alpha_k = s_k I_k / b; if a is in single precision, w_alpha is recomputed."""
@@ -226,16 +214,16 @@ def learn_and_unlearn(
             margin = -margin
         row_loss = weight * max(0.0, 1.0 - margin / b)
         q = weight * squared_norms[k]
-        change = np.int64(0)
-        if margin <= b and counts[k] < N:
-            change = N - counts[k]
-            # Compared as floats: the quotient may exceed any integer (q may be zero).
-            if (b - margin) / q < change:
-                change = min(change, np.int64((b - margin) / q) + 1)
-        elif margin >= (1.0 + xi) * b and counts[k] > 0:
-            change = -counts[k]
-            if (margin - (1.0 + xi) * b) / q < counts[k]:
-                change = max(change, -(np.int64((margin - (1.0 + xi) * b) / q) + 1))
+        change, beyond = np.int64(0), 0.0
+        if margin <= b:
+            change, beyond = N - counts[k], b - margin
+        elif margin >= (1.0 + xi) * b:
+            change, beyond = counts[k], margin - (1.0 + xi) * b
+        # Compared as floats: the quotient may exceed any integer (q may be zero).
+        if beyond / q < change:
+            change = min(change, np.int64(beyond / q) + 1)
+        if margin > b:
+            change = -change
         if change == 0 and (counts[k] == 0 or counts[k] == N):
             loss_left += row_loss
             continue

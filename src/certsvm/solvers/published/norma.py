@@ -30,14 +30,9 @@ import numpy as np
 
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Epoch, Options, Solver, require, require_positive
-from certsvm.solvers.published.scaled_sgd import (
-    TRIAL_ROWS,
-    PassesRun,
-    ScaledSGD,
-    require_stable,
-    search_rate,
-)
+from certsvm.solvers.base import Epoch, Options, Solver
+from certsvm.solvers.published import scaled_sgd
+from certsvm.solvers.published.scaled_sgd import TRIAL_ROWS, ScaledSGD
 
 
 @dataclass(frozen=True)
@@ -61,37 +56,25 @@ class NORMA(Solver):
     name: ClassVar[str] = "norma"
     n_vectors: ClassVar[int] = 5
     certifies: ClassVar[bool] = False
+    ranges: ClassVar = {"rate": '"sqrt" or "constant"', "eta_0": "> 0"}
 
     rate: Literal["sqrt", "constant"] = "sqrt"
     eta_0: float | None = None
 
-    def __post_init__(self) -> None:
-        require(
-            self.rate in ("sqrt", "constant"),
-            self,
-            f'rate must be "sqrt" or "constant", got {self.rate!r}',
-        )
-        require_positive(self, "eta_0")
-
     def start(self, problem: Problem, options: Options) -> NORMARun:
         """Begin a run."""
-        order = problem.active.copy()
-        options.rng.shuffle(order)
-        eta_0, sqrt = self.eta_0, self.rate == "sqrt"
+        order = options.rng.permutation(problem.active)
+        eta_0, decay = self.eta_0, float(self.rate == "sqrt")
         if eta_0 is None:
             trial = order[:TRIAL_ROWS]
-            eta_0 = search_rate(problem, trial)
-            if sqrt:
+            eta_0 = scaled_sgd.search_rate(problem, trial)
+            if decay:
                 eta_0 = min(eta_0 * math.sqrt(trial.size), 0.5 / problem.lambda_)
-        require_stable(self, problem, eta_0)
-        state = ScaledSGD(
-            problem, options.first_w(problem), options.first_t(problem), eta_0,
-            decay=float(sqrt), power=0.5,
-        )  # fmt: skip
-        return NORMARun(problem, options, state, order)
+        scaled_sgd.require_stable(self, problem, eta_0)
+        return NORMARun(problem, options, order, eta_0, decay, power=0.5)
 
 
-class NORMARun(PassesRun):
+class NORMARun(ScaledSGD):
     """NORMA on one problem: a new random order in each pass, and the mean of w."""
 
     _passes, _mean_since, _in_mean = 0, 1, 0
@@ -107,10 +90,10 @@ class NORMARun(PassesRun):
             self._mean_since, self._in_mean = self._passes, 0
             self._mean = np.zeros(self._problem.dimension)
         self._in_mean += 1
-        self._mean += (self._state.w - self._mean) / self._in_mean
+        self._mean += (self.w - self._mean) / self._in_mean
         return epoch
 
     def candidates(self) -> Iterator[Vector]:
         """The last w, then the mean."""
-        yield self._state.w
+        yield self.w
         yield self._mean

@@ -34,7 +34,7 @@ import numpy as np
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Epoch, Options, Solver, require
+from certsvm.solvers.base import Options, Solver
 from certsvm.solvers.published.cutting_planes import CuttingPlaneRun
 
 
@@ -55,11 +55,9 @@ class OCAS(Solver):
 
     name: ClassVar[str] = "ocas"
     n_vectors: ClassVar[int] = 6
+    ranges: ClassVar = {"mu": "in (0, 1]"}
 
     mu: float = 0.1
-
-    def __post_init__(self) -> None:
-        require(0 < self.mu <= 1, self, f"mu must be in (0, 1], got {self.mu}")
 
     def start(self, problem: Problem, options: Options) -> OCASRun:
         """Begin a run; keeping alpha costs a bit per row and cut."""
@@ -74,42 +72,21 @@ class OCASRun(CuttingPlaneRun):
     def __init__(self, solver: OCAS, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
         self._mu = solver.mu
-        self._margins = self._master.margins(self._w)
-        self._master.add_cut(self._margins)
-        self._primal = self._objective(self._w, self._margins)
-        self._dual = 0.0
 
-    def _objective(self, w: Vector, products: Vector) -> float:
-        losses = np.maximum(0.0, 1.0 - products)
-        return 0.5 * inner(w, w) + self._problem.C * inner(self._problem.weights, losses)
-
-    def epoch(self) -> Epoch:
-        """One round: master problem, line search, cut."""
-        self._rounds += 1
-        self._point = None
-        master = self._master
-        w_new = master.solve(self.FRACTION * (self._primal - self._dual))
-        point = master.dual()
-        self._dual = max(self._dual, point.alpha_sum - 0.5 * inner(point.w, point.w))
-        products = master.margins(w_new)
-        step = line_search(self._problem, self._w, self._margins, w_new, products)
-        w = self._w + step * (w_new - self._w)
+    def _move(self, w: Vector, products: Vector) -> Vector:
+        """Search along the line to ``w``; the next cut is made between both."""
+        step = line_search(self._problem, self._w, self._margins, w, products)
+        best = self._w + step * (w - self._w)
         if step <= 1.0:
-            w_margins = self._margins + step * (products - self._margins)
+            margins = self._margins + step * (products - self._margins)
         else:
-            # Beyond w_new, combining the margins would magnify their rounding.
-            w_margins = master.margins(w)
-        primal = self._objective(w, w_margins)
-        # If w_new differs from w by rounding only, the step is meaningless.
+            # Beyond w, combining the margins would magnify their rounding.
+            margins = self._products(best)
+        primal = self._objective(best, margins)
+        # If w differs from the best one by rounding only, the step is meaningless.
         if primal < self._primal:
-            self._w, self._margins, self._primal = w, w_margins, primal
-        master.add_cut((1.0 - self._mu) * self._margins + self._mu * products)
-        self._point = point
-        return Epoch(
-            epochs=self._rounds,
-            margin_errors=int(np.count_nonzero(products < 1.0)),
-            primal_estimate=self._primal,
-        )
+            self._w, self._margins, self._primal = best, margins, primal
+        return (1.0 - self._mu) * self._margins + self._mu * products
 
 
 def line_search(

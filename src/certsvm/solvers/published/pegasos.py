@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Solver, require_positive
-from certsvm.solvers.published.scaled_sgd import PassesRun, ScaledSGD
+from certsvm.solvers.base import Epoch, Options, Solver
+from certsvm.solvers.published.scaled_sgd import ScaledSGD
 
 
 @dataclass(frozen=True)
@@ -51,24 +51,21 @@ class Pegasos(Solver):
 
     name: ClassVar[str] = "pegasos"
     certifies: ClassVar[bool] = False
+    ranges: ClassVar = {"first_t": "> 0"}
 
     project: bool = True
     first_t: int = 1
 
-    def __post_init__(self) -> None:
-        require_positive(self, "first_t")
-
     def start(self, problem: Problem, options: Options) -> PegasosRun:
         """Begin a run."""
-        t = options.first_t(problem) + self.first_t - 1
         radius = math.sqrt(problem.C * problem.weight_sum) if self.project else math.inf
-        state = ScaledSGD(
-            problem, options.first_w(problem), t, 1.0 / problem.lambda_, decay=1.0, radius=radius
-        )
-        return PegasosRun(problem, options, state, problem.active)
+        return PegasosRun(
+            problem, options, problem.active, 1.0 / problem.lambda_, decay=1.0, radius=radius,
+            first_t=self.first_t - 1,
+        )  # fmt: skip
 
 
-class PegasosRun(PassesRun):
+class PegasosRun(ScaledSGD):
     """Pegasos on one problem."""
 
     def epoch(self) -> Epoch:

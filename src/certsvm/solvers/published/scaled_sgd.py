@@ -15,8 +15,9 @@ Then w is projected to the ball of a given radius.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,32 +32,28 @@ from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 TRIAL_ROWS = 1000
 
 
-class State(Protocol):
-    """What rows are presented to."""
+class PassesRun(Run):
+    """Presents the rows of ``order`` in each pass."""
+
+    def __init__(self, problem: Problem, options: Options, order: NDArray[np.int64]) -> None:
+        self._problem, self._order, self._rng = problem, order, options.rng
+        self._epochs = options.first_t(problem) // problem.m
 
     @property
+    @abstractmethod
     def w(self) -> Vector:
         """The weight vector, in float64."""
 
-    def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
-        """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
-
-
-class PassesRun(Run):
-    """Presents all rows in each pass, always in the same order."""
-
-    def __init__(
-        self, problem: Problem, options: Options, state: State, order: NDArray[np.int64]
-    ) -> None:
-        self._problem, self._state, self._order = problem, state, order
-        self._rng = options.rng
-        self._epochs = options.first_t(problem) // problem.m
+    @abstractmethod
+    def present(self, rows: NDArray[np.int64]) -> tuple[int, float]:
+        """Present some rows; return the margin errors and the weighted hinge sum."""
 
     def epoch(self) -> Epoch:
         """Present all rows."""
         self._epochs += 1
-        errors, loss = self._state.present(self._order)
-        w = self._state.w
+        sums = [self.present(rows) for rows in self._problem.slices(self._order)]
+        errors, loss = (sum(column) for column in zip(*sums, strict=True))
+        w = self.w
         return Epoch(
             epochs=self._epochs,
             margin_errors=errors,
@@ -65,40 +62,46 @@ class PassesRun(Run):
 
     def candidates(self) -> Iterator[Vector]:
         """The last w."""
-        yield self._state.w
+        yield self.w
+
+    def objective(self) -> float:
+        """lambda/2 |w|^2 plus the mean weighted hinge loss of the rows of ``order``."""
+        problem, w = self._problem, self.w
+        # At a rate of zero, w stays as it is.
+        _, _, loss = scaled_steps(
+            problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, self._order,
+            problem.lambda_, 0.0, 0.0, 1.0, math.inf, 0, 1.0, w,
+        )  # fmt: skip
+        return 0.5 * problem.lambda_ * inner(w, w) + loss / self._order.size
 
 
-class ScaledSGD:
+class ScaledSGD(PassesRun):
     """Plain SGD with the rate eta_t, from w after t presentations."""
 
     def __init__(
-        self, problem: Problem, w: Vector, t: int, eta_0: float, decay: float = 0.0,
-        power: float = 1.0, radius: float = math.inf, dtype: type[np.floating[Any]] = np.float64,
+        self, problem: Problem, options: Options, order: NDArray[np.int64], eta_0: float,
+        decay: float = 0.0, power: float = 1.0, radius: float = math.inf, first_t: int = 0,
+        dtype: type[np.floating[Any]] = np.float64,
     ) -> None:  # fmt: skip
-        self._problem = problem
-        self._t = t
+        super().__init__(problem, options, order)
         self._parameters = eta_0, decay, power, radius
-        self._scale = 1.0
-        self._v: NDArray[Any] = w.astype(dtype)
-
-    def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
-        """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
-        problem = self._problem
-        errors, loss = 0, 0.0
-        for part in problem.slices(order):
-            self._scale, part_errors, part_loss = scaled_steps(
-                problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, part,
-                problem.lambda_, *self._parameters, self._t, self._scale, self._v,
-            )  # fmt: skip
-            self._t += part.size
-            errors += part_errors
-            loss += part_loss
-        return errors, loss
+        self._t, self._scale = options.first_t(problem) + first_t, 1.0
+        self._v: NDArray[Any] = options.first_w(problem).astype(dtype)
 
     @property
     def w(self) -> Vector:
-        """The weight vector."""
+        """The weight vector, in float64."""
         return self._scale * self._v.astype(np.float64)
+
+    def present(self, rows: NDArray[np.int64]) -> tuple[int, float]:
+        """Present some rows; return the margin errors and the weighted hinge sum."""
+        problem = self._problem
+        self._scale, errors, loss = scaled_steps(
+            problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, rows,
+            problem.lambda_, *self._parameters, self._t, self._scale, self._v,
+        )  # fmt: skip
+        self._t += rows.size
+        return errors, loss
 
 
 def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
@@ -110,20 +113,15 @@ def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
     most = 0.5 / problem.lambda_
 
     def cost(eta: float) -> float:
-        state = ScaledSGD(problem, np.zeros(problem.dimension), 0, eta)
-        state.present(rows)
-        return mean_objective(problem, rows, state.w)
+        run = ScaledSGD(problem, Options(np.random.default_rng(0)), rows, eta)
+        run.epoch()
+        return run.objective()
 
     best = min(1.0, most)
     best_cost = cost(best)
     for factor in (2.0, 0.5):
-        eta = best * factor
-        while eta <= most and eta > 1e-300:
-            now = cost(eta)
-            if not now < best_cost:
-                break
+        while 1e-300 < (eta := best * factor) <= most and (now := cost(eta)) < best_cost:
             best, best_cost = eta, now
-            eta *= factor
     return best
 
 
@@ -135,25 +133,6 @@ def require_stable(solver: Solver, problem: Problem, eta_0: float) -> None:
         f"eta_0 = {eta_0:g} is beyond 1/lambda = C m = {1 / problem.lambda_:g}: the first step "
         "would reverse w. Choose a smaller one.",
     )
-
-
-def mean_objective(problem: Problem, rows: NDArray[np.int64], w: Vector) -> float:
-    """The objective lambda/2 |w|^2 plus the mean weighted hinge loss of ``rows``."""
-    loss = float(partial_hinge(problem.rows.arrays, problem.signed_weights, rows, w))
-    return 0.5 * problem.lambda_ * inner(w, w) + loss / rows.size
-
-
-@kernel
-def partial_hinge(
-    rows: RowArrays, signed_weights: Vector, order: NDArray[np.int64], w: Vector
-) -> float:
-    """Weighted hinge sum over the rows of ``order``."""
-    total = 0.0
-    for i in range(order.size):
-        k = order[i]
-        label = 1.0 if signed_weights[k] > 0.0 else -1.0
-        total += abs(signed_weights[k]) * max(0.0, 1.0 - label * dot(rows, k, w))
-    return total
 
 
 @kernel

@@ -33,7 +33,7 @@ Descent, JMLR 10 (2009), with the erratum of 2010; svmsgdqn in L. Bottou's sgd 2
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -42,8 +42,8 @@ from numpy.typing import NDArray
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Options, Solver, float_type, require_positive
-from certsvm.solvers.published.scaled_sgd import PassesRun, mean_objective
+from certsvm.solvers.base import Epoch, Options, Solver, float_type
+from certsvm.solvers.published.scaled_sgd import PassesRun
 
 _TRIAL_T0 = tuple(10.0**power for power in range(11))
 _TRIAL_PASSES = 5
@@ -77,6 +77,7 @@ class SGDQN(Solver):
     name: ClassVar[str] = "sgd-qn"
     n_vectors: ClassVar[int] = 7
     certifies: ClassVar[bool] = False
+    ranges: ClassVar = {"t0": "> 0", "skip": "> 0", "precision": '"double" or "single"'}
 
     t0: float | None = None
     skip: int | None = None
@@ -85,67 +86,63 @@ class SGDQN(Solver):
     shuffle: bool = True
     precision: Literal["double", "single"] = "double"
 
-    def __post_init__(self) -> None:
-        require_positive(self, "t0", "skip")
-        float_type(self, self.precision)
-
-    def start(self, problem: Problem, options: Options) -> PassesRun:
+    def start(self, problem: Problem, options: Options) -> SGDQNRun:
         """Begin a run."""
-        order = problem.active.copy()
-        if self.shuffle:
-            options.rng.shuffle(order)
-        dtype = float_type(self, self.precision, problem)
-        t0 = self.t0 or self._search(problem, order[: max(1, order.size // 10)], dtype)
-        w = options.first_w(problem).astype(dtype)
-        state = QuasiNewtonSGD(self, problem, w, t0 + options.first_t(problem))
-        return PassesRun(problem, options, state, order)
+        rows = problem.active
+        order = options.rng.permutation(rows) if self.shuffle else rows
+        t0 = self.t0 or self._search(problem, options, order[: max(1, order.size // 10)])
+        return SGDQNRun(self, problem, options, order, t0)
 
-    def _search(
-        self, problem: Problem, trial: NDArray[np.int64], dtype: type[np.floating[Any]]
-    ) -> float:
+    def _search(self, problem: Problem, options: Options, trial: NDArray[np.int64]) -> float:
         """The t0 with the least objective after five passes over the rows ``trial``."""
 
         def cost(t0: float) -> float:
-            state = QuasiNewtonSGD(self, problem, np.zeros(problem.dimension, dtype), t0)
+            run = SGDQNRun(self, problem, replace(options, start=None), trial, t0)
             for _ in range(_TRIAL_PASSES):
-                state.present(trial)
-            objective = mean_objective(problem, trial, state.w)
+                run.epoch()
+            objective = run.objective()
             return objective if math.isfinite(objective) else math.inf
 
         # If all overflow, the last has the smallest rates.
         return min(reversed(_TRIAL_T0), key=cost)
 
 
-class QuasiNewtonSGD:
-    """The state of SGD-QN: w, the rates, and the counters."""
+class SGDQNRun(PassesRun):
+    """SGD-QN on one problem: w, the rates, and the counters."""
 
-    def __init__(self, solver: SGDQN, problem: Problem, w: NDArray[Any], t0: float) -> None:
-        self._solver, self._problem, self._w = solver, problem, w
+    def __init__(
+        self, solver: SGDQN, problem: Problem, options: Options, order: NDArray[np.int64], t0: float
+    ) -> None:
+        super().__init__(problem, options, order)
+        self._solver = solver
         stored_per_row = max(1.0, problem.rows.n_stored / problem.rows.n_rows)
         self._skip = solver.skip or max(1, int(16 * problem.dimension / stored_per_row))
-        self._before, self._change = np.zeros((2, w.size), w.dtype)
-        self._rates = np.full_like(w, 1.0 / (problem.lambda_ * t0))
+        dtype = float_type(solver, solver.precision, problem)
+        self._w: NDArray[Any] = options.first_w(problem).astype(dtype)
+        self._before, self._change = np.zeros((2, self._w.size), dtype)
+        t0 += options.first_t(problem)
+        self._rates = np.full_like(self._w, 1.0 / (problem.lambda_ * t0))
         # Rows until the next decay; rows since the rates changed; whether to compare w and w1.
         self._counters = np.array([self._skip, 0, 0], dtype=np.int64)
 
     @property
     def w(self) -> Vector:
-        """The weight vector."""
+        """The weight vector, in float64."""
         return self._w.astype(np.float64)
 
-    def present(self, order: NDArray[np.int64]) -> tuple[int, float]:
-        """Present the rows of ``order``; return the margin errors and the weighted hinge sum."""
+    def epoch(self) -> Epoch:
+        """Present all rows."""
         if self._solver.restart_decay:
             self._counters[0], self._counters[2] = self._skip, 0
-        errors, loss = 0, 0.0
-        for part in self._problem.slices(order):
-            part_errors, part_loss = quasi_newton_steps(
-                self._problem.rows.arrays, self._problem.signed_weights, part,
-                self._problem.lambda_, self._skip, 1.0 if self._solver.clip_decay else math.inf,
-                self._counters, self._rates, self._before, self._change, self._w,
-            )  # fmt: skip
-            errors += part_errors
-            loss += part_loss
+        return super().epoch()
+
+    def present(self, rows: NDArray[np.int64]) -> tuple[int, float]:
+        """Present some rows; return the margin errors and the weighted hinge sum."""
+        problem, most = self._problem, 1.0 if self._solver.clip_decay else math.inf
+        errors, loss = quasi_newton_steps(
+            problem.rows.arrays, problem.signed_weights, rows, problem.lambda_, self._skip, most,
+            self._counters, self._rates, self._before, self._change, self._w,
+        )  # fmt: skip
         return errors, loss
 
 

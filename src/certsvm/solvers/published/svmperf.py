@@ -26,14 +26,12 @@ Reference: T. Joachims, Training Linear SVMs in Linear Time, KDD 2006.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
-from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Epoch, Options, Solver, require_positive
+from certsvm.problem.rows import Vector
+from certsvm.solvers.base import Epoch, Options, Solver
 from certsvm.solvers.published.cutting_planes import CuttingPlaneRun
 
 
@@ -55,11 +53,9 @@ class SVMperf(Solver):
 
     name: ClassVar[str] = "svmperf"
     n_vectors: ClassVar[int] = 6
+    ranges: ClassVar = {"eps": "> 0"}
 
     eps: float | None = None
-
-    def __post_init__(self) -> None:
-        require_positive(self, "eps")
 
     def start(self, problem: Problem, options: Options) -> SVMperfRun:
         """Begin a run; keeping alpha costs a bit per row and cut."""
@@ -75,28 +71,15 @@ class SVMperfRun(CuttingPlaneRun):
     def __init__(self, solver: SVMperf, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
         self._eps = solver.eps
-        self._master.add_cut(self._master.margins(self._w))
-        self._gap = problem.C * problem.weight_sum
+
+    def _move(self, w: Vector, products: Vector) -> Vector:
+        """Take ``w`` itself; the next cut is made there."""
+        self._w, self._primal = w, self._objective(w, products)
+        return products
 
     def epoch(self) -> Epoch:
-        """One round: master problem, cut."""
-        self._rounds += 1
-        problem, master = self._problem, self._master
-        self._point = None
-        self._w = master.solve(self.FRACTION * self._gap)
-        point = master.dual()
-        products = master.margins(self._w)
-        risk = inner(problem.weights, np.maximum(0.0, 1.0 - products))
-        master.add_cut(products)
-        squared_norm = inner(self._w, self._w)
-        primal = 0.5 * squared_norm + problem.C * risk
-        gap = max(0.0, primal - point.alpha_sum + 0.5 * squared_norm)
-        self._gap = min(self._gap, gap)
-        self._point = point
-        eps = self._eps
-        return Epoch(
-            epochs=self._rounds,
-            margin_errors=int(np.count_nonzero(products < 1.0)),
-            primal_estimate=primal,
-            finished=eps is not None and gap <= problem.C * eps * problem.weight_sum,
-        )
+        """One round: master problem, move, cut."""
+        epoch, problem = super().epoch(), self._problem
+        gap = self._primal - self._dual
+        finished = self._eps is not None and gap <= problem.C * self._eps * problem.weight_sum
+        return replace(epoch, finished=finished)

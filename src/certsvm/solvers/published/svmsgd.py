@@ -27,14 +27,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from certsvm.problem.memory import Problem
-from certsvm.solvers.base import Options, Solver, float_type, require_positive
-from certsvm.solvers.published.scaled_sgd import (
-    TRIAL_ROWS,
-    PassesRun,
-    ScaledSGD,
-    require_stable,
-    search_rate,
-)
+from certsvm.solvers.base import Options, Solver, float_type
+from certsvm.solvers.published import scaled_sgd
+from certsvm.solvers.published.scaled_sgd import TRIAL_ROWS, ScaledSGD
 
 
 @dataclass(frozen=True)
@@ -58,24 +53,19 @@ class SvmSgd(Solver):
 
     name: ClassVar[str] = "svmsgd"
     certifies: ClassVar[bool] = False
+    ranges: ClassVar = {"eta_0": "> 0", "precision": '"double" or "single"'}
 
     eta_0: float | None = None
     shuffle: bool = True
     precision: Literal["double", "single"] = "double"
 
-    def __post_init__(self) -> None:
-        require_positive(self, "eta_0")
-        float_type(self, self.precision)
-
-    def start(self, problem: Problem, options: Options) -> PassesRun:
+    def start(self, problem: Problem, options: Options) -> ScaledSGD:
         """Begin a run."""
-        order = problem.active.copy()
-        if self.shuffle:
-            options.rng.shuffle(order)
-        eta_0 = self.eta_0 or search_rate(problem, order[:TRIAL_ROWS])
-        require_stable(self, problem, eta_0)
-        state = ScaledSGD(
-            problem, options.first_w(problem), options.first_t(problem), eta_0,
-            decay=problem.lambda_ * eta_0, dtype=float_type(self, self.precision, problem),
+        rows = problem.active
+        order = options.rng.permutation(rows) if self.shuffle else rows
+        eta_0 = self.eta_0 or scaled_sgd.search_rate(problem, order[:TRIAL_ROWS])
+        scaled_sgd.require_stable(self, problem, eta_0)
+        return ScaledSGD(
+            problem, options, order, eta_0, decay=problem.lambda_ * eta_0,
+            dtype=float_type(self, self.precision, problem),
         )  # fmt: skip
-        return PassesRun(problem, options, state, order)

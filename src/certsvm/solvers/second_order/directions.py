@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from certsvm.kernels.cholesky import solve_small_system
 from certsvm.kernels.gram import scaled_rows, scaled_submatrix, sparse_gram, sparse_row_products
-from certsvm.kernels.objective import combination_of, products_of, weighted_sum_of
+from certsvm.kernels.objective import combination_of, products_of
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE, Team, single_threaded_blas
@@ -91,11 +91,11 @@ def symmetric_product(G: NDArray[np.float64], v: Vector) -> Vector:
 
 def sum_of_rows(part: Part, which: NDArray[np.int64], team: Team) -> Vector:
     """sum_k s_k y_k over the rows ``which``."""
-    rows = part.rows
+    rows, weights = part.rows, part.signed_weights[which]
 
     def add_up(first: int, last: int) -> Vector:
         out = np.zeros(rows.dimension)
-        weighted_sum_of(rows.arrays, part.signed_weights, which, first, last, out)
+        combination_of(rows.arrays, which, weights, first, last, out)
         return out
 
     total: Vector = np.sum(_share(team, add_up, which.size, _work(rows, which.size)), axis=0)
@@ -137,12 +137,11 @@ def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> N
     sparse = None
     if isinstance(rows.arrays, CsrRows) and _is_sparse(per_row, d):
         sparse = rows.arrays
-    ascending = sparse is not None and rows.ascending
 
     def gram_of(first: int, last: int) -> NDArray[np.float64]:
         G = np.zeros((d, d))
         if sparse is not None:
-            sparse_gram(sparse, which, weights, ascending, first, last, G)
+            sparse_gram(sparse, which, weights, first, last, G)
             return G
         block = np.empty((min(_ROWS_AT_ONCE, last - first), d))
         for start in range(first, last, _ROWS_AT_ONCE):

@@ -14,26 +14,65 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import (
-    DualPoint,
-    class_sums,
-    dual_point,
-    dual_sum,
-    point_of,
-    row_sums,
-)
+from certsvm.certificates.dual import DualPoint, dual_point, dual_sum, point_of, row_sums
 from certsvm.certificates.rounding import updates_rounding
+from certsvm.kernels.jit import kernel
+from certsvm.kernels.losses import (
+    Loss,
+    box_end,
+    coordinate_step,
+    dual_gradient,
+    dual_penalty,
+    loss_value,
+)
+from certsvm.kernels.prefetch import AHEAD, prefetch_row
+from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
-from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Options, Run
 from certsvm.solvers.second_order.intercept import cost_of_balance
 from certsvm.solvers.shared.dual_start import starting_alpha
+
+Indices = NDArray[np.int64]
+
+
+def visit(
+    problem: Problem, order: Indices, w: NDArray[Any], steps: Callable[[Indices], Any]
+) -> tuple[Indices, list[Any], float]:
+    """Call the kernel ``steps``, which moves w, on the rows of ``order``, in pieces.
+
+    The kernel moves the rows that stay active to the front of its piece, and returns their number,
+    the number of updates, sums of its own, and the lengths of all updates of w. Returns the rows
+    that stay active, what the kernel returned for each piece, and the rounding in w.
+    """
+    length = math.sqrt(inner(w, w))
+    kept, sums = 0, []
+    for piece in problem.slices(order):
+        result = steps(piece)
+        order[kept : kept + result[0]] = piece[: result[0]]
+        kept += result[0]
+        sums.append(result)
+    # Neither w nor a step was ever longer.
+    reach = length + sum(result[-1] for result in sums)
+    return order[:kept], sums, updates_rounding(sum(r[1] for r in sums), reach, reach)
+
+
+class Swept(NamedTuple):
+    """The rows that stay active after a sweep, and its sums."""
+
+    active: Indices
+    updates: int
+    gap: float
+    """An estimate of J - L."""
+    largest: float
+    """The largest and the smallest projected gradient."""
+    smallest: float
 
 
 class DualCoordinateRun(Run):
@@ -44,17 +83,15 @@ class DualCoordinateRun(Run):
     """
 
     def __init__(self, problem: Problem, options: Options) -> None:
-        self._problem = problem
-        self._rng = options.rng
-        self._team = options.team
-        self._keep_alpha = options.keep_alpha
-        self._passes = 0
+        self._problem, self._rng, self._team = problem, options.rng, options.team
+        self._keep_alpha, self._passes = options.keep_alpha, 0
         self._alpha = starting_alpha(problem, options.start)
         # The intercept divided by rho, if it is free: the multiplier of sum_k label_k alpha_k = 0.
         self._multiplier = 0.0
         if problem.free_intercept and options.start is not None:
             self._multiplier = float(options.start.w[-1])
         self._compute_w()
+        self._dual_value = 0.0
         self._complete = True
 
     def _compute_w(self) -> None:
@@ -64,53 +101,37 @@ class DualCoordinateRun(Run):
         if self._problem.free_intercept:
             self._w[-1] += self._multiplier
 
-    def _move_multiplier(self) -> None:
-        """Move a free intercept by what alpha lacks of balance: the method of multipliers."""
-        if self._problem.free_intercept:
-            pull = float(self._w[-1]) - self._multiplier
-            self._multiplier += pull
-            self._w[-1] += pull
-
-    @property
-    def _dual_of_w(self) -> float:
-        """L(alpha), as computed; if the intercept is free, the Lagrange function."""
-        problem, w = self._problem, self._w
+    def _visit(self, order: Indices, omega: float, low: float, high: float) -> Swept:
+        """Make a step on each row of ``order``, by the kernel ``sweep``."""
+        problem, alpha, w = self._problem, self._alpha, self._w
+        active, sums, rounding = visit(
+            problem, order, w,
+            lambda piece: sweep(
+                problem.loss, problem.rows.arrays, problem.signed_weights,
+                problem.rows.squared_norms, problem.C, omega, 1.0, low, high, piece, alpha, w,
+            ),
+        )  # fmt: skip
+        self._rounding += rounding
+        gap = sum(result[2] for result in sums)
         regularised = problem.regularised(w)
-        value = dual_sum(problem, self._alpha).value - 0.5 * inner(regularised, regularised)
+        dual = dual_sum(problem, alpha).value - 0.5 * inner(regularised, regularised)
         if problem.free_intercept:
             # w[-1] is the multiplier, plus rho sum_k label_k alpha_k.
-            value -= float(w[-1] * (w[-1] - self._multiplier))
-        return value
-
-    @property
-    def _cost_of_balance(self) -> float:
-        """About what L loses when alpha is balanced."""
-        return cost_of_balance(self._problem, self._w, float(self._w[-1]) - self._multiplier)
-
-    def _visit(
-        self, order: NDArray[np.int64], steps: Callable[..., Any], *parameters: float
-    ) -> tuple[NDArray[np.int64], list[Any]]:
-        """Call the kernel ``steps`` on the rows of ``order``, in pieces.
-
-        The kernel moves the rows that stay active to the front of its piece, and returns their
-        number, the number of updates, sums of its own, and sum |step| |y_k|. Returns the rows that
-        stay active, and what the kernel returned for each piece.
-        """
-        problem = self._problem
-        length = math.sqrt(inner(self._w, self._w))
-        kept, sums = 0, []
-        for piece in problem.slices(order):
-            result = steps(
-                problem.loss, problem.rows.arrays, problem.signed_weights,
-                problem.rows.squared_norms, problem.C, *parameters, piece, self._alpha, self._w,
-            )  # fmt: skip
-            order[kept : kept + result[0]] = piece[: result[0]]
-            kept += result[0]
-            sums.append(result)
-        # Neither w nor a step was ever longer.
-        reach = length + sum(result[-1] for result in sums)
-        self._rounding += updates_rounding(sum(result[1] for result in sums), reach, reach)
-        return order[:kept], sums
+            off = float(w[-1]) - self._multiplier
+            # What is maximised, not L itself.
+            self._dual_value = max(dual - float(w[-1]) * off, 0.0)
+            gap += cost_of_balance(problem, w, off)
+            self._multiplier += off
+            w[-1] += off
+        else:
+            self._dual_value = max(self._dual_value, dual)
+        return Swept(
+            active,
+            updates=sum(result[1] for result in sums),
+            gap=max(gap, 0.0),
+            largest=max((result[3] for result in sums), default=0.0),
+            smallest=min((result[4] for result in sums), default=0.0),
+        )
 
     def candidates(self) -> Iterator[Vector]:
         """The weight vector w of alpha."""
@@ -121,10 +142,64 @@ class DualCoordinateRun(Run):
         if not self._complete:
             return None
         if self._problem.free_intercept:
-            if not self._keep_alpha:
-                return class_sums(self._problem, self._alpha, self._team).point("dual coordinates")
-            return dual_point(self._problem, self._alpha.copy(), "dual coordinates", self._team)
+            point = dual_point(self._problem, self._alpha.copy(), "dual coordinates", self._team)
+            return point if self._keep_alpha else replace(point, alpha=None)
         return point_of(
             self._problem, self._alpha, self._w, self._rounding, "dual coordinates",
             keep_alpha=self._keep_alpha,
         )  # fmt: skip
+
+
+@kernel
+def sweep(
+    loss: Loss, rows: RowArrays, signed_weights: Vector, squared_norms: Vector, C: float,
+    omega: float, spread: float, low: float, high: float, order: Indices, alpha: Vector, w: Vector,
+) -> tuple[int, int, float, float, float, float]:  # fmt: skip
+    """Make one step on each row of ``order``, and move rows that stay active to its front.
+
+    A row leaves if its alpha is zero and G above ``high``, or if its alpha is at the other end of
+    the box and G below ``low``. A step is ``omega`` times as long as the exact one. w moves
+    ``spread`` times as far as alpha does: by more than 1 to allow for the steps of other workers.
+
+    Writes ``order``, ``alpha`` and ``w``. Returns the number of rows that stay active, the number
+    of updates, the contribution of these rows to the gap, each when it was visited, the largest and
+    the smallest projected gradient (G, or zero if the box forbids the step), and sum |step| |y_k|.
+    """
+    kept, updates = 0, 0
+    gap, path = 0.0, 0.0
+    largest, smallest = -math.inf, math.inf
+    for i in range(order.size):
+        if i + AHEAD < order.size:
+            prefetch_row(rows, order[i + AHEAD])
+        k = order[i]
+        signed_weight = signed_weights[k]
+        weight = abs(signed_weight)
+        label = 1.0 if signed_weight > 0.0 else -1.0
+        margin = label * dot(rows, k, w)
+        old = alpha[k]
+        G = dual_gradient(loss, margin, old, C, weight)
+        projected = G
+        if old <= 0.0:
+            if high < G:
+                continue
+            projected = min(G, 0.0)
+        elif old >= box_end(loss, C, weight):
+            if low > G:
+                continue
+            projected = max(G, 0.0)
+        order[kept] = k
+        kept += 1
+        largest = max(largest, projected)
+        smallest = min(smallest, projected)
+        gap += C * weight * loss_value(loss, margin) + (
+            old * (margin - 1.0) + dual_penalty(loss, old, C, weight)
+        )
+        if projected != 0.0:
+            new = coordinate_step(loss, old, G, spread * squared_norms[k], C, weight, omega)
+            step = new - old
+            if step != 0.0:
+                alpha[k] = new
+                add(rows, k, label * spread * step, w)
+                updates += 1
+                path += abs(step) * math.sqrt(squared_norms[k])
+    return kept, updates, gap, largest, smallest, path

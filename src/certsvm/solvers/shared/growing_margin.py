@@ -28,8 +28,9 @@ Primal L1-SVM Optimization Revisited, ECML-PKDD 2013, Section 2.
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,20 +44,6 @@ from certsvm.problem.base import PartedProblem
 from certsvm.problem.part import Part
 
 
-class PassSums(NamedTuple):
-    """Sums over the presentations of a pass.
-
-    ``error_mass`` is the sum of s_k over all margin errors (without weights, their number),
-    ``updates`` the number of additions to a, ``loss`` the weighted hinge sum from the inner
-    products before each update.
-    """
-
-    margin_errors: int
-    error_mass: float
-    updates: int
-    loss: float
-
-
 class GrowingMargin:
     """The state (a, t) and the sums over all presentations, beginning with w after t of them.
 
@@ -66,6 +53,8 @@ class GrowingMargin:
         lambda t w, of the given ``dtype``.
     t, t_start : int
         The number of presentations, including those before the start, and its initial value.
+    T_start : int
+        T at the start.
     error_mass : float
         sum_k s_k I_k, where row k was a margin error I_k times. Without weights this is M.
     updates : int
@@ -75,44 +64,53 @@ class GrowingMargin:
     """
 
     def __init__(
-        self, problem: PartedProblem, *, w: Vector | None = None, t: int = 0,
+        self, problem: PartedProblem, w: Vector | None = None, t: int = 0, *,
         keep_counts: bool = False, dtype: type[np.floating[Any]] = np.float64,
     ) -> None:  # fmt: skip
         self.problem = problem
-        self.t = t
-        self.a: NDArray[Any] = np.zeros(problem.dimension, dtype=dtype)
-        if w is not None:
-            self.a[:] = (problem.lambda_ * t) * w
-        self.error_mass = 0.0
-        self.updates = 0
+        self.t = self.t_start = t
+        self.T_start = t // problem.m
+        w = np.zeros(problem.dimension) if w is None else w
+        self.a: NDArray[Any] = (problem.lambda_ * t * w).astype(dtype)
+        self.error_mass, self.updates = 0.0, 0
         self.counts = np.zeros(problem.n_rows if keep_counts else 0, dtype=np.int64)
-        self.t_start = self.t
-        self._squared_norm_start = self._squared_length()
+        self._squared_length_start = self._squared_length
 
-    def present(self, order: NDArray[np.int64], ell: int = 1, part: Part | None = None) -> PassSums:
+    def snapshot(self) -> GrowingMargin:
+        """A copy of the state."""
+        other = copy.copy(self)
+        other.a, other.counts = self.a.copy(), self.counts.copy()
+        return other
+
+    def present(
+        self, order: NDArray[np.int64], ell: int = 1, part: Part | None = None
+    ) -> tuple[int, float]:
         """Present the rows of ``order``, each ``ell`` times in a row.
 
-        ``order`` indexes the rows of ``part``, by default those of a problem in memory.
+        ``order`` indexes the rows of ``part``, by default those of a problem in memory. Returns the
+        number of margin errors, and the weighted hinge sum from the products before each update.
         """
         if part is None:
             assert isinstance(self.problem, Part)
             part = self.problem
         counts = self.counts[part.span] if self.counts.size else self.counts
-        margin_errors, updates = 0, 0
-        error_mass, loss = 0.0, 0.0
+        margin_errors, loss = 0, 0.0
         for piece in part.slices(order):
-            sums = present(
+            errors, mass, updates, losses = present(
                 part.rows.arrays, part.signed_weights, part.rows.squared_norms, piece,
                 self.problem.lambda_, self.t, ell, self.a, counts,
             )  # fmt: skip
             self.t += ell * piece.size
-            margin_errors += sums[0]
-            error_mass += sums[1]
-            updates += sums[2]
-            loss += sums[3]
-        self.error_mass += error_mass
-        self.updates += updates
-        return PassSums(margin_errors, error_mass, updates, loss)
+            self.error_mass += mass
+            self.updates += updates
+            margin_errors += errors
+            loss += losses
+        return margin_errors, loss
+
+    @property
+    def T(self) -> int:
+        """The number of presentations of each row, if there were only complete passes."""
+        return self.t // self.problem.m
 
     @property
     def w(self) -> Vector:
@@ -124,25 +122,25 @@ class GrowingMargin:
     def squared_norm(self) -> float:
         """|w|^2."""
         scale = self.problem.lambda_ * self.t
-        return self._squared_length() / (scale * scale) if self.t else 0.0
+        return self._squared_length / (scale * scale) if self.t else 0.0
 
+    @property
     def _squared_length(self) -> float:
-        a = self.a if self.a.dtype == np.float64 else self.a.astype(np.float64)
+        a = self.a.astype(np.float64, copy=False)
         return inner(a, a)
 
+    @property
     def largest_norm(self) -> float:
         """A bound on |a| at any time so far (Proposition 1)."""
-        S, R, lambda_ = self.problem.largest_weight, self.problem.R, self.problem.lambda_
-        t, t0 = self.t, self.t_start
-        return math.sqrt(
-            self._squared_norm_start
-            + (S * R) * (S * R) * (t - t0)
-            + S * lambda_ * (float(t - t0) * float(t + t0))
-        )
+        S, t, t0 = self.problem.largest_weight, self.t, self.t_start
+        longest = S * self.problem.R
+        growth = longest * longest * (t - t0)
+        growth += S * self.problem.lambda_ * (float(t - t0) * float(t + t0))
+        return math.sqrt(self._squared_length_start + growth)
 
     def rounding_since(self, updates: int) -> float:
         """A bound, in norm, on the rounding in a after the first ``updates`` updates."""
-        longest = self.largest_norm()
+        longest = self.largest_norm
         # A step connects two points of at most that norm.
         return updates_rounding(self.updates - updates, longest, 2.0 * longest)
 
@@ -168,14 +166,13 @@ def present(
     rows: RowArrays, signed_weights: Vector, squared_norms: Vector, order: NDArray[np.int64],
     lambda_: float, t: int, ell: int, a: NDArray[Any], counts: NDArray[np.int64],
 ) -> tuple[int, float, int, float]:  # fmt: skip
-    """Present the rows of ``order``, each ``ell`` times; return the fields of ``PassSums``.
+    """Present the rows of ``order``, each ``ell`` times; write ``a`` and, unless empty, ``counts``.
 
-    Writes ``a`` and, unless it is empty, ``counts``.
+    Returns the number of margin errors, the sum of s_k over them, the number of additions to a, and
+    the weighted hinge sum.
     """
-    margin_errors = 0
-    error_mass = 0.0
-    updates = 0
-    loss = 0.0
+    margin_errors, updates = 0, 0
+    error_mass, loss = 0.0, 0.0
     for i in range(order.size):
         if i + AHEAD < order.size:
             prefetch_row(rows, order[i + AHEAD])

@@ -45,23 +45,15 @@ class Order:
         return self._shuffled or self._size <= _CACHE
 
     def permuted(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """A random permutation of ``rows``, which are in ascending order."""
-        return in_blocks(rows, _BLOCK if self._shuffled else 1, self._rng)
+        """A random permutation of ``rows``, which are in ascending order.
 
-
-def in_blocks(rows: NDArray[np.int64], block: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The rows in blocks of neighbours, in random order, with an incomplete block at the end.
-
-    Examples
-    --------
-    >>> sorted(in_blocks(np.arange(5), 2, np.random.default_rng(0)).tolist())
-    [0, 1, 2, 3, 4]
-    """
-    blocks = rows.size // block
-    if block == 1 or blocks < 8:
-        return rng.permutation(rows)
-    whole = rows[: blocks * block].reshape(blocks, block)
-    return np.concatenate([whole[rng.permutation(blocks)].ravel(), rows[blocks * block :]])
+        If it is one of blocks, an incomplete block is at the end.
+        """
+        blocks = rows.size // _BLOCK
+        if blocks < 8 or not self._shuffled:
+            return self._rng.permutation(rows)
+        whole, rest = rows[: blocks * _BLOCK].reshape(blocks, _BLOCK), rows[blocks * _BLOCK :]
+        return np.concatenate([whole[self._rng.permutation(blocks)].ravel(), rest])
 
 
 def neighbours_are_alike(part: Part, rng: np.random.Generator) -> bool:

@@ -11,7 +11,6 @@ import contextlib
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 # Smaller amounts are not compared with the memory: reading its state takes longer than the check is
 # worth.
@@ -24,7 +23,7 @@ class NotEnoughMemoryError(MemoryError):
     """Vectors of this length do not fit in memory; the message says how much they would take."""
 
 
-def require_room(n_columns: int, n_vectors: int, rows: Any = None) -> None:
+def require_memory_for(n_columns: int, n_vectors: int) -> None:
     """Raise a ``NotEnoughMemoryError`` if ``n_vectors`` vectors of float64 do not fit in memory.
 
     Parameters
@@ -33,33 +32,20 @@ def require_room(n_columns: int, n_vectors: int, rows: Any = None) -> None:
         Length of the vectors.
     n_vectors : int
         How many are needed at the same time, at least.
-    rows : Rows, default=None
-        The data, if they are in memory; the message then names the row of the largest index.
 
     Examples
     --------
-    >>> require_room(1000, 12)
+    >>> require_memory_for(1000, 12)
     """
     needed = 8 * n_columns * n_vectors
-    if needed <= _ALWAYS_GRANTED:
-        return
-    available = available_memory()
-    if available is None or needed <= available:
-        return
-    raise NotEnoughMemoryError(
-        f"X has {n_columns:,} columns. That takes {needed / 1e9:,.1f} GB of memory, for "
-        f"{n_vectors} vectors with a number for each column, and {available / 1e9:,.1f} GB are "
-        f"available. {_reason(rows, n_columns)}Renumber the columns that occur, or hash them."
-    )
-
-
-def _reason(rows: Any, n_columns: int) -> str:
-    largest = None if rows is None else rows.largest_column()
-    # The intercept may be one more column.
-    if largest is None or largest[1] < n_columns - 2:
-        return "In sparse data, a single large index makes so many columns. "
-    row, column = largest
-    return f"The largest index makes so many: row {row + 1} has column {column + 1:,}. "
+    available = None if needed <= _ALWAYS_GRANTED else available_memory()
+    if available is not None and needed > available:
+        raise NotEnoughMemoryError(
+            f"X has {n_columns:,} columns. That takes {needed / 1e9:,.1f} GB of memory, for "
+            f"{n_vectors} vectors with a number for each column, and {available / 1e9:,.1f} GB are "
+            "available. In sparse data, a single large index makes so many columns. Renumber the "
+            "columns that occur, or hash them."
+        )
 
 
 def available_memory() -> int | None:
@@ -101,10 +87,9 @@ def _of_machine() -> int | None:
     return physical_memory()
 
 
-if sys.platform == "win32":
-
-    def physical_memory() -> int | None:
-        """Bytes of memory that the machine has; None if that is unknown."""
+def physical_memory() -> int | None:
+    """Bytes of memory that the machine has; None if that is unknown."""
+    if sys.platform == "win32":
         import ctypes
 
         kilobytes = ctypes.c_ulonglong()
@@ -112,41 +97,28 @@ if sys.platform == "win32":
             ctypes.byref(kilobytes)
         )
         return 1024 * kilobytes.value if known else None
-
-else:
-
-    def physical_memory() -> int | None:
-        """Bytes of memory that the machine has; None if that is unknown."""
-        with contextlib.suppress(OSError, ValueError):
-            total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-            return total if total > 0 else None
-        return None
+    with contextlib.suppress(OSError, ValueError):
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return total if total > 0 else None
+    return None
 
 
 def _of_cgroups() -> list[int]:
     """What is left of the limits of the control group of this process, and of those above."""
-    left = []
+    left: list[int] = []
     with contextlib.suppress(OSError, ValueError, StopIteration):
-        path = next(
-            line[len("0::") :]
-            for line in Path(_OWN_CGROUPS).read_text().splitlines()
-            if line.startswith("0::")
-        )
+        lines = Path(_OWN_CGROUPS).read_text().splitlines()
+        path = next(line.removeprefix("0::/") for line in lines if line.startswith("0::/"))
         # In a container, only the innermost group may be visible, as the root.
         root = Path(_CGROUPS)
-        group = root / path.lstrip("/")
-        for folder in (group, *group.parents):
-            if folder.is_relative_to(root) and (free := _left_of_cgroup(folder)):
-                left.append(free)
+        for folder in (root / path, *(root / path).parents):
+            if not folder.is_relative_to(root):
+                break
+            with contextlib.suppress(OSError, ValueError):
+                most = int((folder / "memory.max").read_text())
+                used = int((folder / "memory.current").read_text())
+                statistics = (folder / "memory.stat").read_text().split()
+                # Files that are cached count as used, and are dropped when memory is short.
+                cached = int(statistics[statistics.index("inactive_file") + 1])
+                left.append(max(1, most - used + cached))
     return left
-
-
-def _left_of_cgroup(folder: Path) -> int | None:
-    with contextlib.suppress(OSError, ValueError):
-        most, used = (int((folder / name).read_text()) for name in ("memory.max", "memory.current"))
-        statistics = dict(
-            line.split() for line in (folder / "memory.stat").read_text().splitlines()
-        )
-        # Files that are cached count as used, and are dropped when memory is short.
-        return max(1, most - used + int(statistics.get("inactive_file", 0)))
-    return None
