@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from certsvm.fitting.cross_validation import CrossValidation, values_in
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import LOSSES
+from certsvm.training.settings import Settings
 from certsvm.verification.optimum_intervals import radius
 from tests.settings import settings_of
 

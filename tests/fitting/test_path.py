@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from certsvm.certificates.path_bounds import Chord, ChordEnd
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.path import trace_path
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import LOSSES
 from certsvm.training.result import INTERRUPTED, Result
+from certsvm.training.settings import Settings
 from tests.exact import exact_optimum
 from tests.problems import Case, cases, exact, exact_objective, optimum, require_proof
 from tests.settings import settings_of

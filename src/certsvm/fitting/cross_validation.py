@@ -29,12 +29,12 @@ from certsvm.certificates.held_out_error import ChordBalls, OptimumBall, mean_bo
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold
 from certsvm.fitting.path import Knot, decades, fit_settings, require_proofs, starts_at, starts_of
-from certsvm.fitting.settings import Settings
 from certsvm.problem.rows import Vector
 from certsvm.report.plots import plot_curve
 from certsvm.solvers import Newton, Start
 from certsvm.training.history import History
 from certsvm.training.result import INTERRUPTED, OUT_OF_TIME, STOPPED, Result, is_true
+from certsvm.training.settings import Settings
 
 DEFAULT_RANGE = (1e-3, 1e2)
 _DEFAULT_VALUES = 20

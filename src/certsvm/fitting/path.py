@@ -22,12 +22,12 @@ import numpy as np
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.path_bounds import CHORD, Chord, ChordEnd
 from certsvm.fitting.fit_classes import fit_classes
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import Source
 from certsvm.kernels.losses import box_end
 from certsvm.solvers import Solver, Start
 from certsvm.training.history import History
 from certsvm.training.result import INTERRUPTED, Result, is_true
+from certsvm.training.settings import Settings
 
 # The accuracy of the fits relative to the accuracy of the path.
 _SHARE_OF_FITS = 0.25
