@@ -17,10 +17,10 @@ from certsvm.files import save_libsvm
 from certsvm.files.block_file import BlockFile
 from certsvm.files.conversion import convert
 from certsvm.files.streams import BlockStream
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import StreamSource
 from tests.cli.running import run, write
 from tests.platforms import linux
+from tests.settings import settings_of
 
 
 def test_too_little_memory(tmp_path: Path) -> None:
@@ -93,14 +93,14 @@ def test_the_advice_depends_on_what_takes_the_memory(tmp_path: Path) -> None:
     source = StreamSource(BlockStream(BlockFile(tmp_path / "data.arrow"), intercept_scaling=1.0))
     for objective in ({"loss": "squared_hinge"}, {"penalize_intercept": False}):
         with pytest.raises(BadInput, match="there is Newton's method only"):
-            require_memory(10**6, source, Settings(**objective), witness=False)
+            require_memory(10**6, source, settings_of(**objective), witness=False)
 
 
 def test_the_message_says_how_much_is_needed(tmp_path: Path) -> None:
     path = write(tmp_path / "data", n_rows=200)
     convert(path, tmp_path / "data.arrow", block_bytes=2000)
     source = StreamSource(BlockStream(BlockFile(tmp_path / "data.arrow")))
-    settings = Settings(solver="sgd-s")
+    settings = settings_of(solver="sgd-s")
     with pytest.raises(BadInput, match="make smaller blocks") as caught:
         require_memory(10**6, source, settings, witness=True)
     (needed,) = re.findall(r"about (\d+) MB", str(caught.value))

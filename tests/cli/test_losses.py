@@ -14,6 +14,8 @@ from sklearn.svm import LinearSVC as LiblinearSVC
 from certsvm import Model
 from certsvm.cli.options import ObjectiveOptions
 from certsvm.files import load_libsvm
+from certsvm.kernels.losses import SQUARED_HINGE
+from certsvm.problem.objective import Objective
 from tests.cli.running import Ran, run, write
 
 
@@ -200,11 +202,11 @@ def test_comparing(words: Any, tmp_path: Path) -> None:
 
 
 def test_options_of_the_objective() -> None:
-    assert ObjectiveOptions().settings() == {"loss": "hinge", "penalize_intercept": True}
+    assert ObjectiveOptions().at(2.0) == Objective(2.0)
     assert ObjectiveOptions(bias=-1.0).intercept_scaling == 0.0
     free = ObjectiveOptions("squared_hinge", 2.0, free_intercept=True)
     assert free.intercept_scaling == 1.0
-    assert free.settings() == {"loss": "squared_hinge", "penalize_intercept": False}
+    assert free.at(2.0) == Objective(2.0, SQUARED_HINGE, penalize_intercept=False)
     with pytest.raises(click.UsageError):
         ObjectiveOptions(free_intercept=True)
 

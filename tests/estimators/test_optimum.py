@@ -16,11 +16,11 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from certsvm import LinearSVC, Model, SupportStatus, fit_stream
 from certsvm.fitting.fit_classes import fit_classes
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
 from tests.exact import ExactOptimum, exact_optimum, exact_rows
 from tests.files.test_optimum import require_true
 from tests.problems import Case, exact
+from tests.settings import settings_of
 
 Ends = tuple[Any, Any]
 
@@ -242,9 +242,9 @@ def test_a_free_intercept_is_in_no_interval(fitted: Any) -> None:
     _, X, y = fitted
     source = MemorySource(X, y, intercept_scaling=1.0)
     clf = LinearSVC(0.1, tol=1e-8, random_state=0).fit(X, y)
-    results = fit_classes(source, Settings(C=0.1, tol=1e-8, penalize_intercept=False))
+    results = fit_classes(source, settings_of(C=0.1, tol=1e-8, penalize_intercept=False))
     clf._set_fitted(source, results)
-    fine = fit_classes(source, Settings(C=0.1, tol=1e-12, penalize_intercept=False))
+    fine = fit_classes(source, settings_of(C=0.1, tol=1e-12, penalize_intercept=False))
     for teller in (clf, Model.from_estimator(clf)):
         low, high = teller.coef_interval()
         for i, result in enumerate(fine):

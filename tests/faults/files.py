@@ -72,7 +72,7 @@ class Mutants:
     def train(self, solver: str, path: Path) -> None:
         """Go on from a checkpoint, which must not prove what is not true."""
         problem = Problem(Rows(self.X), np.where(self.y > 0, 1.0, -1.0), C=1.0)
-        checkpoint = Checkpoint(path, {}, interval=0.0)
+        checkpoint = Checkpoint(path, interval=0.0)
         result = train(problem, make_solver(solver), tol=1e-4, max_iter=4, checkpoint=checkpoint)
         true = train(problem, make_solver("newton"), tol=1e-12).certificate
         claim = result.certificate

@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.fitting.class_weights import (
-    class_factors,
-    classes_of,
-    positive_classes,
-    require_two_classes,
-)
+from certsvm.fitting.class_weights import class_factors, classes_of
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=20))
@@ -22,11 +17,6 @@ def test_labels_as_positions(labels: list[str]) -> None:
     classes, index = classes_of(np.array(labels))
     assert classes.tolist() == sorted(set(labels))
     assert classes[index].tolist() == labels
-
-
-def test_two_classes_are_one_problem() -> None:
-    assert positive_classes(2) == [1]
-    assert positive_classes(3) == [0, 1, 2]
 
 
 @given(st.lists(st.floats(0.01, 100.0), min_size=2, max_size=6))
@@ -56,15 +46,3 @@ def test_bad_weights(class_weight: Any, message: str) -> None:
 
 def test_a_key_may_be_missing_from_the_data() -> None:
     assert class_factors({0: 2.0, 1: 3.0, 5: 4.0}, np.array([0, 1]), np.ones(2)).tolist() == [2, 3]
-
-
-@pytest.mark.parametrize(
-    ("totals", "message"),
-    [
-        ([1.0, 0.0], "only one class, 'x' among the rows of positive weight"),
-        ([0.0, 0.0], "no class at all"),
-    ],
-)
-def test_two_classes_must_have_weight(totals: list[float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        require_two_classes(np.array(["x", "y"]), np.array(totals))

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from certsvm.fitting.cross_validation import CrossValidation, values_in
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import LOSSES
+from certsvm.training.settings import Settings
 from certsvm.verification.optimum_intervals import radius
+from tests.settings import settings_of
 
 Array = NDArray[np.float64]
 
@@ -69,7 +70,7 @@ class Data:
         lows, highs = [], []
         for train, test in self.splits:
             source = self.source(train)
-            options = Settings(C=C, tol=1e-10, max_iter=5000, loss=self.loss)
+            options = settings_of(C=C, tol=1e-10, max_iter=5000, loss=self.loss)
             results = fit_classes(source, options)
             X = self.X[test].toarray() if sp.issparse(self.X) else self.X[test]
             X = np.hstack([X, np.full((len(test), 1), self.rho)]) if self.rho else X
@@ -105,7 +106,7 @@ def test_the_band_contains_the_error_at_any_C(
     seed: int, classes: int, max_iter: int, loss: str
 ) -> None:
     data = Data(seed, classes=classes, loss=loss)
-    options = Settings(max_iter=max_iter, loss=loss)
+    options = settings_of(max_iter=max_iter, loss=loss)
     search = CrossValidation(data.folds(), options, certify=0.05, max_fits=8)
     curve = search.run([0.01, 0.1, 1.0]).curve
     assert curve.edges[0] == 0.01
@@ -127,7 +128,7 @@ def test_the_band_contains_the_error_at_any_C(
 )
 def test_a_certified_choice_holds_against_a_dense_grid(seed: int, classes: int, loss: str) -> None:
     data = Data(seed, n=150, classes=classes, loss=loss)
-    search = CrossValidation(data.folds(), Settings(loss=loss), certify=0.04)
+    search = CrossValidation(data.folds(), settings_of(loss=loss), certify=0.04)
     curve = search.run([0.01, 0.1, 1.0]).curve
     assert search.certified
     assert curve.bound > 0.0
@@ -142,7 +143,7 @@ def test_a_certified_choice_holds_against_a_dense_grid(seed: int, classes: int, 
 def test_a_free_intercept_has_errors_without_bounds() -> None:
     data = Data(7, n=120)
     data.rho = 1.0
-    free = Settings(penalize_intercept=False)
+    free = settings_of(penalize_intercept=False)
     with pytest.raises(ValueError, match="the intercept is free"):
         CrossValidation(data.folds(), free, certify=0.1)
     search = CrossValidation(data.folds(), free).run([0.01, 0.1, 1.0])

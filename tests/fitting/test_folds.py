@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold, stratified_folds
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
+from tests.settings import settings_of
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 4))
@@ -27,7 +27,7 @@ def test_a_fold_is_the_problem_of_its_rows(class_weight: object, weighted: bool)
         X[train], y[train], None if weights is None else weights[train],
         class_weight=class_weight, intercept_scaling=1.0,
     )  # fmt: skip
-    settings = Settings(C=0.3, tol=1e-10)
+    settings = settings_of(C=0.3, tol=1e-10)
     fold = Fold(whole, train, [50])
     assert fold.rows is whole.rows
     for ours, theirs in zip(fit_classes(fold, settings), fit_classes(cut, settings), strict=True):

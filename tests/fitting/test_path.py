@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from certsvm.certificates.path_bounds import Chord, ChordEnd
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.path import trace_path
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import LOSSES
 from certsvm.training.result import INTERRUPTED, Result
+from certsvm.training.settings import Settings
 from tests.exact import exact_optimum
 from tests.problems import Case, cases, exact, exact_objective, optimum, require_proof
+from tests.settings import settings_of
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((120, 4)) * [1.0, 0.3, 3.0, 1.0]
@@ -30,7 +31,7 @@ SOURCE = MemorySource(X, Y, intercept_scaling=1.0)
 
 def kept(tol: float, **options: Any) -> Settings:
     """Settings of a path that keeps its dual points."""
-    return Settings(tol=tol, keep_alpha=True, **options)
+    return settings_of(tol=tol, keep_alpha=True, **options)
 
 
 def upper_bound(case: Case) -> Fraction:
@@ -90,7 +91,7 @@ def test_a_range_takes_few_fits_and_warm_starts() -> None:
     assert trace.Cs == sorted(trace.Cs)
     assert len(trace.knots) < 25
     tight = Settings(solver="working-set", tol=0.0025)
-    cold = sum(fit_classes(SOURCE, replace(tight, C=C))[0].passes for C in trace.Cs)
+    cold = sum(fit_classes(SOURCE, tight.at(C))[0].passes for C in trace.Cs)
     assert sum(knot.results[0].passes for knot in trace.knots) < 0.7 * cold
 
 
@@ -104,7 +105,7 @@ def test_fits_that_miss_the_accuracy_prove_nothing_about_it() -> None:
     for C in np.geomspace(0.1, 10.0, 17)[1:-1]:
         (certificate,) = trace.certificates(float(C))
         assert not certificate.met
-        exactly = Settings(C=float(C), tol=1e-7, solver="newton")
+        exactly = settings_of(C=float(C), tol=1e-7, solver="newton")
         optimal = fit_classes(SOURCE, exactly)[0].certificate
         assert certificate.dual <= optimal.primal + optimal.primal_rounding
 
@@ -114,7 +115,7 @@ def test_a_contradiction_at_a_fit_proves_nothing() -> None:
 
     def contradicting(at_C: Settings, **options: Any) -> list[Result]:
         results = fit_classes(SOURCE, at_C, **options)
-        if at_C.C < 10.0:
+        if at_C.objective.C < 10.0:
             return results
         return [
             replace(r, certificate=replace(r.certificate, dual=1.1 * r.certificate.primal))
@@ -180,7 +181,7 @@ def test_an_interrupt_keeps_what_is_proved(after: int, where: str) -> None:
     done = []
 
     def interrupted(at_C: Settings, **options: Any) -> list[Result]:
-        done.append(at_C.C)
+        done.append(at_C.objective.C)
         if len(done) <= after or where == "in the callback":
             return fit_classes(SOURCE, at_C, **options)
         if where == "in a first pass":

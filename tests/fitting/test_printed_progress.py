@@ -7,8 +7,8 @@ import pytest
 
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.printed_progress import PrintedProgress
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
+from certsvm.training.settings import Settings
 
 
 @pytest.mark.parametrize("summary", [True, False])

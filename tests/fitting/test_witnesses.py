@@ -15,7 +15,6 @@ from certsvm import Model, verify_model
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.fit_model import fit_model
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.fitting.witnesses import joined, needs_alpha, witnessed
 from certsvm.kernels.losses import SQUARED_HINGE
@@ -23,13 +22,14 @@ from certsvm.problem.objective import Objective
 from certsvm.solvers import Auto, Newton, SGDs, SmoothedNewton
 from certsvm.training.result import NOT_KEPT, TARGET_MET
 from certsvm.verification.witness import WeightsWitness, Witness
+from tests.settings import settings_of
 
 
 def test_witnesses_of_several_problems_are_joined() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((90, 4)), np.arange(90) % 3
     source = MemorySource(X, y)
-    settings = Settings(C=0.1, solver="dcd", keep_alpha=True)
+    settings = settings_of(C=0.1, solver="dcd", keep_alpha=True)
     results = fit_classes(source, settings, finish=witnessed)
     together = joined([result.witness for result in results])
     assert isinstance(together, Witness)
@@ -54,7 +54,7 @@ def test_witnesses_prove_what_the_certificates_say(
     if solver == "on a stream":
         blocks = [(X[:50], y[:50]), (X[50:], y[50:])]
         source, solver = StreamSource(BlockStream(lambda: blocks, intercept_scaling=0.5)), "auto"
-    settings = Settings(
+    settings = settings_of(
         C=0.5, loss=loss, penalize_intercept=penalize_intercept, solver=solver, tol=tol
     )
     model = fit_model(source, settings, witness=True).model
@@ -75,7 +75,7 @@ def test_a_witness_too_coarse_for_the_target_does_not_meet_it(
     X = rng.standard_normal((200, 5))
     y = X[:, 0] + rng.standard_normal(200) > 0.0
     source = MemorySource(X, y, intercept_scaling=1.0)
-    settings = Settings(
+    settings = settings_of(
         solver="newton", tol=1e-8, penalize_intercept=False, keep_alpha=True, keep_vector=True
     )
     (fine,) = fit_classes(source, settings)
@@ -92,7 +92,7 @@ def test_an_interrupt_never_parts_a_witness_from_its_certificate() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
     y = X[:, 0] + rng.standard_normal(60) > 0.0
-    source, settings = MemorySource(X, y), Settings(C=0.1, solver="dcd", seed=0)
+    source, settings = MemorySource(X, y), settings_of(C=0.1, solver="dcd", seed=0)
     before, verdicts = sys.gettrace(), list[str]()
     while "confirmed" not in verdicts[-1:]:
         lines = itertools.count()

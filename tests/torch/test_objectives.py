@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import certsvm.torch.rows as rows_module
 from certsvm.fitting.fit_classes import fit_classes
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
@@ -26,6 +25,7 @@ from certsvm.torch import TensorNewton, TensorSource
 from certsvm.torch.newton import primal_bound
 from certsvm.training.loop import train
 from certsvm.training.result import SOLVER_FINISHED, Result
+from certsvm.training.settings import Settings
 from tests.problems import Case, cases, exact, exact_dot
 from tests.solvers.test_newton import degenerate
 from tests.torch.problems import (
@@ -264,10 +264,7 @@ def test_classes_with_weights_along_a_path(classes: int, name: str) -> None:
     objective = OBJECTIVES[name]
     start = None
     for C in (0.1, 0.11):
-        settings = Settings(
-            C=C, loss=objective.loss.name, penalize_intercept=objective.penalize_intercept,
-            tol=1e-7, solver="newton",
-        )  # fmt: skip
+        settings = Settings(objective.at(C), tol=1e-7, solver="newton")
         results = fit_classes(ours, settings, start=start)
         for result, reference in zip(results, fit_classes(theirs, settings), strict=True):
             assert result.certificate.met

@@ -1,21 +1,16 @@
-"""The history, by pass and by column, and its state."""
+"""The history, by pass and by column."""
 
 from __future__ import annotations
 
 import math
-import sys
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from certsvm.training.history import Histories, History, Record
 
 
-def history(n_records: int = 3) -> Any:
-    records: Any = History()
-    # What a state is checked against; a history does not depend on it.
-    records._problem = SimpleNamespace(n_rows=4, dimension=2, m=4)
+def history(n_records: int = 3) -> History:
+    records = History()
     for passes in range(1, n_records + 1):
         records.append(
             Record(0.1 * passes, passes, 2 * passes, 7, math.nan, primal=math.nan, dual=-0.5)
@@ -41,10 +36,3 @@ def test_the_histories_of_several_classes_make_one_frame() -> None:
     assert frame["class"].tolist() == ["a"] * 2 + ["c"] * 3
     assert frame["epochs"].tolist() == [2, 4, 2, 4, 6]
     assert history(3).to_frame()["epochs"].tolist() == [2, 4, 6]
-
-
-def test_without_pandas_there_are_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="to_dict has the same columns"):
-        history(1).to_frame()
-    assert Histories([history(1)], [0]).to_dict()["passes"] == [1]

@@ -39,6 +39,11 @@ def test_the_target_is_met_and_proved(problem: Problem) -> None:
     assert result.certificate.relative_gap <= 0.01
 
 
+def test_exact_computations_are_few(problem: Problem) -> None:
+    result = train(problem, SGDs(), tol=1e-4, seed=0, max_iter=500)
+    assert np.isfinite(result.history["primal"]).sum() <= 40
+
+
 def test_the_history_has_a_record_for_each_pass(problem: Problem) -> None:
     result = train(problem, SGDm(), tol=0.001, seed=0)
     history = result.history
@@ -53,14 +58,6 @@ def test_the_history_has_a_record_for_each_pass(problem: Problem) -> None:
     assert (gaps[1:] <= gaps[:-1]).all()
     last = history[-1]
     assert last.relative_gap == result.certificate.relative_gap
-
-
-def test_max_iter(problem: Problem) -> None:
-    result = train(problem, SGDs(), tol=0.0, max_iter=7, seed=0)
-    assert result.reason == training.OUT_OF_PASSES
-    assert result.passes == len(result.history) == 7
-    assert np.isfinite(result.certificate.primal)
-    assert not result.certificate.met
 
 
 def test_max_time(problem: Problem) -> None:
@@ -266,21 +263,6 @@ def test_half_a_pass_does_not_enter_the_certificate(problem: Problem) -> None:
     assert cut.passes == 5
 
 
-def test_an_interrupt_in_the_first_pass_is_raised(problem: Problem) -> None:
-    class AtOnce(SGDs):
-        def start(self, problem, options):  # type: ignore[no-untyped-def]
-            run = super().start(problem, options)
-
-            def interrupt(order, ell=1, part=None):  # type: ignore[no-untyped-def]
-                raise KeyboardInterrupt
-
-            run._state.present = interrupt  # type: ignore[method-assign]
-            return run
-
-    with pytest.raises(KeyboardInterrupt):
-        train(problem, AtOnce(), tol=0.0, seed=0)
-
-
 def test_an_interrupt_while_the_first_pass_is_recorded_is_raised_or_gives_a_result(
     problem: Problem,
 ) -> None:
@@ -319,29 +301,6 @@ def test_the_same_seed_gives_the_same_bits_for_any_threads(problem: Problem, n_j
     many = train(problem, SGDm(), tol=1e-3, seed=42, n_jobs=n_jobs)
     assert one.w.tobytes() == many.w.tobytes()
     assert one.certificate == many.certificate
-
-
-def test_another_seed_gives_other_bits(problem: Problem) -> None:
-    a, b = (train(problem, SGDs(), max_iter=3, tol=0.0, seed=seed) for seed in (0, 1))
-    assert a.w.tobytes() != b.w.tobytes()
-
-
-def test_the_clock_includes_everything(problem: Problem) -> None:
-    began = time.perf_counter()
-    result = train(problem, SGDs(), tol=0.01, seed=0)
-    elapsed = time.perf_counter() - began
-    last = result.history[-1]
-    assert 0 < last.seconds <= elapsed
-
-
-@pytest.mark.parametrize(
-    "limits",
-    [{"tol": -1.0}, {"tol": float("nan")}, {"max_iter": 0}],
-    ids=["tol", "nan", "max_iter"],
-)
-def test_bad_limits(problem: Problem, limits: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=next(iter(limits))):
-        train(problem, SGDs(), **limits)
 
 
 def test_separable_and_empty_rows() -> None:

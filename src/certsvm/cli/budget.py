@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from certsvm.cli.app import BadInput
 
 if TYPE_CHECKING:
-    from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import StreamSource
+    from certsvm.training.settings import Settings
 
 _TRIAL_ROWS = 8
 # SGD counts margin errors by row, and keeps old counts, for a witness with a number per row.
@@ -31,11 +31,11 @@ def require_memory(memory: int, source: StreamSource, settings: Settings, *, wit
     from certsvm.kernels.losses import HINGE
 
     squares = _warm_up(source, settings)
-    stream = source.stream
+    stream, objective = source.stream, settings.objective
     blocks = BLOCKS_AT_ONCE * stream.largest_block
     needed = peak() + blocks + _SPARE
-    solver = source.solver(settings.solver, settings.objective)
-    if witness and needs_alpha(solver, source, settings.objective):
+    solver = source.solver(settings.solver, objective)
+    if witness and needs_alpha(solver, source, objective):
         needed += _BYTES_PER_ROW * stream.n_rows
     matrices = 8 * source.dimension**2 if squares else 0
     needed += matrices * _further_matrices(source, settings.n_jobs)
@@ -43,7 +43,7 @@ def require_memory(memory: int, source: StreamSource, settings: Settings, *, wit
         advice = "Give more, or make smaller blocks: certsvm convert --block-size."
         if matrices > _LARGE_MATRICES:
             advice = "Give more, or train with --solver sgd-s, which needs no matrices."
-            if settings.loss != HINGE.name or not settings.penalize_intercept:
+            if objective.loss != HINGE or not objective.penalize_intercept:
                 advice = "Give more: for this objective there is Newton's method only."
         raise BadInput(
             f"{memory / 1e6:.0f} MB of memory are not enough to train from this file: it takes "
@@ -82,6 +82,6 @@ def _warm_up(source: StreamSource, settings: Settings) -> bool:
     # The same row several times, if there is only one.
     X, y = X[np.arange(_TRIAL_ROWS) % X.shape[0]], np.arange(_TRIAL_ROWS) % 2
     sample = BlockStream(lambda: [(X, y)], intercept_scaling=source.intercept_scaling)
-    trial = replace(settings, max_iter=3, tol=0.0, C=1.0, checkpoint=None)
+    trial = replace(settings.at(1.0), max_iter=3, tol=0.0, checkpoint=None)
     (result,) = fit_classes(StreamSource(sample), trial)
     return result.solver == "smoothed-newton"

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from certsvm.fitting.cross_validation import CrossValidation
-    from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import Source
+    from certsvm.training.settings import Settings
 
 
 def cross_validated(

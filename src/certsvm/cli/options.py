@@ -6,11 +6,14 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from certsvm.cli.app import BadInput
+
+if TYPE_CHECKING:
+    from certsvm.problem.objective import Objective
 
 Command = Callable[..., Any]
 
@@ -186,9 +189,12 @@ class ObjectiveOptions:
         # A free intercept does not depend on it, but how well solvers converge does.
         return 1.0 if self.free_intercept else max(self.bias, 0.0)
 
-    def settings(self) -> dict[str, Any]:
-        """Arguments for ``Settings``."""
-        return {"loss": self.loss, "penalize_intercept": not self.free_intercept}
+    def at(self, C: float) -> Objective:
+        """What to minimise."""
+        from certsvm.kernels.losses import loss_named
+        from certsvm.problem.objective import Objective
+
+        return Objective(C, loss_named(self.loss), not self.free_intercept)
 
 
 def objective_options(command: Command) -> Command:

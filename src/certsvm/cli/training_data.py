@@ -17,8 +17,8 @@ from certsvm.cli.options import DataOptions
 from certsvm.cli.progress import counting
 
 if TYPE_CHECKING:
-    from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import Source
+    from certsvm.training.settings import Settings
 
 # Training may use this share of the machine's memory before data are streamed by default.
 _SHARE_OF_MEMORY = 0.7

@@ -30,7 +30,6 @@ from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
 from certsvm.estimators.tensors import are_tensors
 from certsvm.fitting.class_weights import positive_classes
 from certsvm.fitting.fit_classes import Observer, fit_classes
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source
 from certsvm.kernels.losses import LOSSES, loss_named
 from certsvm.matrices import exact_labels, refuse_changed_labels, refuse_masked
@@ -41,6 +40,7 @@ from certsvm.scalars import as_float
 from certsvm.solvers import SOLVERS, Solver, Start
 from certsvm.training.history import Histories, History, shown_passes
 from certsvm.training.result import INTERRUPTED, Result
+from certsvm.training.settings import Settings
 
 
 def _learns_online(estimator: Any) -> bool:
@@ -385,8 +385,12 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         if not isinstance(seed, Integral):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         return Settings(
-            C=self.C, loss=self.loss, penalize_intercept=self.penalize_intercept, tol=self.tol,
-            solver=solver, max_iter=self.max_iter, max_time=self.max_time, seed=seed,
+            self._objective(),
+            tol=as_float(self.tol, "tol"),
+            solver=solver,
+            max_iter=self.max_iter,
+            max_time=self.max_time,
+            seed=seed,
             n_jobs=effective_n_jobs(self.n_jobs),
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             keep_alpha=self.store_dual or (self.warm_start and solver.warm_starts_from_alpha),

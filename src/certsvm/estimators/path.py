@@ -22,7 +22,6 @@ from certsvm.estimators.rollback import fitted_attributes
 from certsvm.files.block_sources import block_source
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.path import PathProgress, Trace, trace_path
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import Source, StreamSource
 from certsvm.markup.html import element
 from certsvm.report.page import write_page
@@ -30,6 +29,7 @@ from certsvm.report.plots import plot_path
 from certsvm.report.range import ClassWeights, PathPoints, gap_chart, path_report
 from certsvm.scalars import as_float
 from certsvm.training.result import Result
+from certsvm.training.settings import Settings
 
 # Values of C on the slider of a report.
 _MOST_POINTS = 200
@@ -318,7 +318,7 @@ def fit_path(
     models: dict[float, LinearSVC] = {}
 
     def fit(at_C: Settings, **options: Any) -> list[Result]:
-        model = models[at_C.C] = _at(template, at_C.C)
+        model = models[at_C.objective.C] = _at(template, at_C.objective.C)
         return model._fit_source(source, solver, given, settings=at_C, **options)
 
     trace = trace_path(

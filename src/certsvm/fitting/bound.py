@@ -18,7 +18,6 @@ from certsvm.certificates.weights import dense
 from certsvm.files.model import Model
 from certsvm.files.optimum import binary_problems
 from certsvm.fitting.class_weights import positive_classes
-from certsvm.fitting.settings import Settings
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import columns_in_order, exact_labels
 from certsvm.problem.memory import Problem
@@ -30,6 +29,7 @@ from certsvm.solvers import Auto, Start
 from certsvm.solvers.shared.dual_start import alpha_from_margins
 from certsvm.training.loop import train
 from certsvm.training.result import INTERRUPTED, Progress
+from certsvm.training.settings import Settings
 
 # Passes end when L could rise by this share of the accuracy to prove, at most.
 _WORTH_IT = 0.1

@@ -99,14 +99,3 @@ def factors_in_problem(factors: NDArray[np.float64], positive: int) -> NDArray[n
     in_problem = np.ones(factors.size)
     in_problem[positive] = factors[positive]
     return in_problem
-
-
-def require_two_classes(classes: NDArray[Any], totals: NDArray[np.float64]) -> None:
-    """Raise unless two classes at least have weight."""
-    present = classes[totals > 0]
-    if present.size < 2:
-        which = f"only one class, {str(present[0])!r}" if present.size else "no class at all"
-        where = " among the rows of positive weight" if present.size < classes.size else ""
-        raise ValueError(
-            f"A classifier needs rows of at least 2 classes, but the data contains {which}{where}."
-        )

@@ -15,15 +15,17 @@ from numpy.typing import ArrayLike
 from certsvm.certificates.certificate import percent
 from certsvm.fitting.bound import certify
 from certsvm.fitting.fit_classes import Observer
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource
+from certsvm.kernels.losses import loss_named
 from certsvm.markup.html import element, table
 from certsvm.matrices import exact_labels, refuse_masked
 from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective
 from certsvm.solvers import Solver, make_solver
 from certsvm.training.history import History
 from certsvm.training.loop import train
 from certsvm.training.result import INTERRUPTED, Result
+from certsvm.training.settings import Settings
 
 _SOLVERS = ("auto", "dcd", "ocas", "sgd-m")
 # Of each class.
@@ -190,11 +192,9 @@ def compare(
     >>> comparison.dual <= comparison.primal
     True
     """
-    settings = Settings(
-        C=C, tol=tol, max_iter=max_iter, max_time=max_time, loss=loss,
-        penalize_intercept=penalize_intercept,
-    )  # fmt: skip
-    tol, objective = settings.tol, settings.objective
+    objective = Objective(C, loss_named(loss), penalize_intercept)
+    settings = Settings(objective, tol=tol, max_iter=max_iter, max_time=max_time)
+    tol = settings.tol
     if solvers is None:
         solvers = [
             solver

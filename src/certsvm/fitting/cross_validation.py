@@ -29,12 +29,12 @@ from certsvm.certificates.held_out_error import ChordBalls, OptimumBall, mean_bo
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold
 from certsvm.fitting.path import Knot, decades, fit_settings, require_proofs, starts_at, starts_of
-from certsvm.fitting.settings import Settings
 from certsvm.problem.rows import Vector
 from certsvm.report.plots import plot_curve
 from certsvm.solvers import Newton, Start
 from certsvm.training.history import History
 from certsvm.training.result import INTERRUPTED, OUT_OF_TIME, STOPPED, Result, is_true
+from certsvm.training.settings import Settings
 
 DEFAULT_RANGE = (1e-3, 1e2)
 _DEFAULT_VALUES = 20
@@ -520,7 +520,7 @@ class CrossValidation:
         # The first value is fitted in any case, and none after a fit for which there was no time.
         if not self._stop.is_set() and (not ends or (left > 0.0 and not self.reason)):
             limit = None if math.isinf(left) else max(left, 0.0)
-            settings = replace(self._settings, C=C, tol=tol, max_time=limit)
+            settings = replace(self._settings.at(C), tol=tol, max_time=limit)
             starts = starts_at(fold, C, [(end.C, end.starts) for end in ends])
             results = fit_classes(fold, settings, start=starts, stop=self._stop)
             reasons = {result.reason for result in results}

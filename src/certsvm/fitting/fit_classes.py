@@ -19,7 +19,6 @@ import numpy as np
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.primal import zero_bound
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import Source
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.memory_limits import require_memory_for
@@ -28,6 +27,7 @@ from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.history import History
 from certsvm.training.loop import train
 from certsvm.training.result import INTERRUPTED, LOST, Callback, Result
+from certsvm.training.settings import Settings
 
 
 class Observer:
@@ -80,13 +80,14 @@ def fit_classes(
     --------
     >>> from certsvm.fitting.sources import MemorySource
     >>> source = MemorySource(np.array([[1.0, 1.0], [1.0, -1.0]]), np.array(["no", "yes"]))
-    >>> [result.certificate.met for result in fit_classes(source, Settings(C=0.1))]
+    >>> [result.certificate.met for result in fit_classes(source, Settings())]
     [True]
     """
     solver = source.solver(settings.solver, settings.objective)
     labels = source.labels
     seeds = np.random.SeedSequence(settings.seed).spawn(len(labels))
     workers = source.at_once(solver, settings.n_jobs)
+    each = replace(settings, n_jobs=max(1, settings.n_jobs // workers))
     # Each running problem has its vectors, each that has ended its answer.
     n_vectors = workers * solver.n_vectors + len(labels)
     require_memory_for(source.dimension, n_vectors)
@@ -101,11 +102,9 @@ def fit_classes(
                 problem = source.problem(i, settings.objective)
                 callbacks = [c for o in observers for c in o.begin(i, labels[i], problem)]
                 result = train(
-                    problem, solver, tol=settings.tol, max_iter=settings.max_iter,
-                    max_time=settings.max_time, seed=seeds[i],
-                    start=None if start is None else start[i], keep_alpha=settings.keep_alpha,
-                    keep_vector=settings.keep_vector, n_jobs=max(1, settings.n_jobs // workers),
-                    callbacks=callbacks, stop=stop, checkpoint=_checkpoint(source, settings, i),
+                    problem, solver, each, seed=seeds[i], callbacks=callbacks, stop=stop,
+                    start=None if start is None else start[i],
+                    checkpoint=_checkpoint(source, settings, i),
                 )  # fmt: skip
                 if not result.reason.startswith(LOST):
                     result = source.finish(i, problem, result)
@@ -151,38 +150,22 @@ def _untrained(source: Source, settings: Settings, solver: Solver, i: int) -> Re
     objective, rho = settings.objective, source.intercept_scaling
     zero = zero_bound(objective.C, source.weight_sum(i), objective.loss)
     certificate = Certificate(
-        primal=zero.value,
-        dual=0.0,
-        target=settings.tol,
-        primal_rounding=zero.rounding,
-        C=objective.C,
-        intercept_scaling=rho,
-        loss=objective.loss.name,
+        zero.value, 0.0, settings.tol, primal_rounding=zero.rounding, C=objective.C,
+        intercept_scaling=rho, loss=objective.loss.name,
         penalize_intercept=not objective.frees(rho),
-    )
-    return Result(
-        w=np.zeros(source.dimension),
-        certificate=certificate,
-        history=History(),
-        reason=INTERRUPTED,
-        passes=0,
-        epochs=0,
-        alpha=None,
-        solver=solver.name,
-    )
+    )  # fmt: skip
+    w = np.zeros(source.dimension)
+    return Result(w, certificate, History(), INTERRUPTED, 0, 0, None, solver.name)
 
 
 def _checkpoint(source: Source, settings: Settings, i: int) -> Checkpoint | None:
     if settings.checkpoint is None:
         return None
-    problem = {
-        "rows": source.n_rows,
-        "columns": source.n_columns,
-        "classes": source.classes.size,
-        "C": settings.C,
-        "loss": settings.loss,
-        "penalize_intercept": settings.penalize_intercept,
-        "intercept_scaling": source.intercept_scaling,
-    }
+    objective = settings.objective
+    problem = (
+        f"{source.n_rows} rows, {source.n_columns} columns, {source.classes.size} classes, "
+        f"C = {objective.C}, loss = {objective.loss.name}, penalize_intercept = "
+        f"{objective.penalize_intercept}, intercept_scaling = {source.intercept_scaling}"
+    )
     path = Path(settings.checkpoint) / f"class-{i}.checkpoint"
     return Checkpoint(path, problem, interval=settings.checkpoint_every)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
-import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,18 +14,20 @@ from certsvm.files.model import Model
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.class_weights import ClassWeight
 from certsvm.fitting.fit_classes import Observer, fit_classes
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.fitting.witnesses import joined, needs_alpha, witnessed
+from certsvm.kernels.losses import HINGE, loss_named
 from certsvm.problem.base import SummableProblem
-from certsvm.scalars import as_float
+from certsvm.problem.objective import Objective
+from certsvm.problem.rows import split
+from certsvm.scalars import as_float, plain
 from certsvm.solvers import make_solver
 from certsvm.training.history import closing_records
 from certsvm.training.result import Result
+from certsvm.training.settings import Settings
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(NamedTuple):
     """What training gives.
 
     Attributes
@@ -39,7 +39,7 @@ class Fit:
     """
 
     model: Model
-    results: list[Result] = field(repr=False)
+    results: list[Result]
 
     @property
     def met(self) -> bool:
@@ -77,8 +77,9 @@ def fit_model(
     --------
     >>> from sklearn.datasets import make_classification
     >>> from certsvm.fitting.sources import MemorySource
+    >>> from certsvm.problem.objective import Objective
     >>> X, y = make_classification(random_state=0)
-    >>> fit = fit_model(MemorySource(X, y), Settings(C=0.1))
+    >>> fit = fit_model(MemorySource(X, y), Settings(Objective(C=0.1)))
     >>> fit.met, fit.model.certificates[0].relative_gap <= 0.01
     (True, True)
     """
@@ -92,8 +93,8 @@ def fit_model(
             )
         if not issubclass(source.problem_type, SummableProblem):
             raise ValueError(f"a witness cannot be kept for {source.problem_type.where}")
-        keep = needs_alpha(solver, source, settings.objective)
-        settings = replace(settings, keep_alpha=keep)
+        keep_alpha = needs_alpha(solver, source, settings.objective)
+        settings = replace(settings, keep_alpha=keep_alpha)
     finish = witnessed if witness else None
     results = fit_classes(source, settings, observers=observers, finish=finish)
     return Fit(model_of(source, settings, results), results)
@@ -105,9 +106,12 @@ def fit_stream(
     label: str | None = None,
     weight: str | None = None,
     categorical: bool = False,
+    C: float = 1.0,
+    loss: str = HINGE.name,
     class_weight: ClassWeight = None,
     fit_intercept: bool = True,
     intercept_scaling: float = 1.0,
+    penalize_intercept: bool = True,
     witness: bool = False,
     observers: Sequence[Observer] = (),
     **settings: Any,
@@ -132,20 +136,25 @@ def fit_stream(
         weights.
     categorical : bool, default=False
         For tables and Arrow data: whether columns of strings become one-hot.
+    C : float, default=1.0
+        Weight of the loss against the regulariser.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        The loss of a row. The squared hinge is for up to 5000 columns, by Newton's method.
     class_weight : dict or "balanced", default=None
         Factors for the weights of each class's rows, as in ``LinearSVC``.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float, default=1.0
         Height of the constant column behind the intercept.
+    penalize_intercept : bool, default=True
+        Whether the regulariser contains the intercept. If not, for up to 5000 columns, by Newton's
+        method.
     witness : bool, default=False
         Whether to keep what the dual bounds can be recomputed from.
     observers : sequence of Observer, default=()
         Told when classes begin and end, with callbacks for their passes.
     **settings
-        Attributes of ``certsvm.fitting.settings.Settings``, such as ``C=10.0``,
-        ``loss="squared_hinge"`` or ``penalize_intercept=False``. The squared hinge and an intercept
-        without penalty are for up to 5000 columns, by Newton's method.
+        Other attributes of ``certsvm.training.settings.Settings``, such as ``tol=1e-3``.
 
     Returns
     -------
@@ -164,18 +173,17 @@ def fit_stream(
     >>> model.certificates[0].met, model.predict(np.array([[2.0, 0.0, 0.0]])).tolist()
     (True, ['yes'])
     """
-    _refuse_unknown(settings)
-    intercept_scaling = as_float(intercept_scaling, "intercept_scaling")
-    if not intercept_scaling > 0:
+    rho = as_float(intercept_scaling, "intercept_scaling") if fit_intercept else 0.0
+    if fit_intercept and not rho > 0:
         raise ValueError(
             f"intercept_scaling must be > 0, got {intercept_scaling!r}; without an intercept it is "
             "fit_intercept=False"
         )
-    checked = Settings(**settings)
     # Before the data are read for the first time.
+    objective = Objective(C, loss_named(loss), penalize_intercept)
+    checked = Settings(objective, **settings)
     make_solver(checked.solver)
     begin = block_source(blocks, label=label, weight=weight, categorical=categorical)
-    rho = intercept_scaling if fit_intercept else 0.0
     block = only_block(begin)
     source: Source
     if block is None:
@@ -189,46 +197,28 @@ def fit_stream(
     return fit_model(source, checked, witness=witness, observers=observers).model
 
 
-def _refuse_unknown(settings: dict[str, Any]) -> None:
-    """Raise TypeError, with a hint, if ``fit_stream`` has no such parameter."""
-    own = inspect.signature(fit_stream).parameters
-    known = [name for name in (*own, *(f.name for f in fields(Settings))) if name != "settings"]
-    elsewhere = {"store_dual": "witness", "random_state": "seed"}
-    for name in settings:
-        if name not in known:
-            near = elsewhere.get(name) or next(iter(difflib.get_close_matches(name, known)), None)
-            hint = f" Did you mean {near!r}?" if near else ""
-            raise TypeError(
-                f"fit_stream has no parameter {name!r}.{hint} It has {', '.join(known)}."
-            )
-
-
-def model_of(
-    source: Source,
-    settings: Settings,
-    results: Sequence[Result],
-) -> Model:
+def model_of(source: Source, settings: Settings, results: Sequence[Result]) -> Model:
     """The model of the results of all classes."""
-    rho, n = source.intercept_scaling, source.n_columns
-    weights: Any = source.class_weight
-    if isinstance(weights, dict):
-        # Labels need not be strings, as JSON's keys have to be.
-        weights = [[_plain(label), float(weight)] for label, weight in weights.items()]
-    names = source.feature_names
+    objective = settings.objective
+    rho, names, weights = source.intercept_scaling, source.feature_names, source.class_weight
+    parts = [split(result.w, rho) for result in results]
     return Model(
-        coef=np.array([result.w[:n] for result in results]),
-        intercept=np.array([result.w[n] * rho if rho > 0 else 0.0 for result in results]),
+        coef=np.array([coef for coef, _ in parts]),
+        intercept=np.array([intercept for _, intercept in parts]),
         classes=source.classes,
         class_weight=source.factors,
         certificates=tuple(result.certificate for result in results),
         parameters={
-            "C": settings.C,
-            "loss": settings.loss,
-            "penalize_intercept": settings.penalize_intercept,
+            "C": objective.C,
+            "loss": objective.loss.name,
+            "penalize_intercept": objective.penalize_intercept,
             "tol": settings.tol,
             "intercept_scaling": float(rho),
             "solver": max((result.solver for result in results), key=len),
-            "class_weight": weights,
+            # Labels need not be strings, as JSON's keys have to be.
+            "class_weight": [[plain(label), float(weight)] for label, weight in weights.items()]
+            if isinstance(weights, dict)
+            else weights,
             "seed": settings.seed,
             "max_iter": settings.max_iter,
             "passes": max(result.passes for result in results),
@@ -240,7 +230,3 @@ def model_of(
         witness=joined([result.witness for result in results]),
         history=closing_records([result.history for result in results]),
     )
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label

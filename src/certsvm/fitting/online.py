@@ -21,22 +21,21 @@ from certsvm.verification.verify import positions
 
 
 def require_online(loss: str, *, free_intercept: bool) -> None:
-    """Raise unless ``OnlineModel`` minimises this loss, with the intercept in the penalty or not.
+    """Raise unless ``present`` minimises this loss, with the intercept in the penalty or not.
 
     Examples
     --------
     >>> require_online("hinge", free_intercept=False)
     """
-    if loss != HINGE.name:
-        raise ValueError(
-            f"partial_fit is for loss={HINGE.name!r}, not for {loss!r}: batches of that go to fit, "
-            "or as a stream to fit_stream"
-        )
-    if free_intercept:
-        raise ValueError(
-            "partial_fit is for an intercept in the penalty, not for penalize_intercept=False: "
-            "batches for that go to fit, or as a stream to fit_stream"
-        )
+    for refused, needs, other in (
+        (loss != HINGE.name, f"loss={HINGE.name!r}", repr(loss)),
+        (free_intercept, "an intercept in the penalty", "penalize_intercept=False"),
+    ):
+        if refused:
+            raise ValueError(
+                f"partial_fit is for {needs}, not for {other}: batches for that go to fit, or as a "
+                "stream to fit_stream"
+            )
 
 
 class OnlineModel:
@@ -54,13 +53,7 @@ class OnlineModel:
         Presentations so far.
     """
 
-    def __init__(
-        self,
-        classes: NDArray[Any],
-        coef: NDArray[np.float64],
-        intercept: Vector,
-        t: int,
-    ) -> None:
+    def __init__(self, classes: NDArray[Any], coef: Vector, intercept: Vector, t: int) -> None:
         self.classes, self.coef, self.intercept, self.t = classes, coef.copy(), intercept.copy(), t
 
     def present(
@@ -81,12 +74,12 @@ class OnlineModel:
         for i, positive in enumerate(positive_classes(self.classes.size)):
             of_rows = factors_in_problem(factors, positive)[y_index]
             of_rows = of_rows if weights is None else of_rows * weights
-            counted = np.count_nonzero(of_rows)
-            if not counted:
+            if not of_rows.any():
                 continue
             signs = np.where(y_index == positive, 1.0, -1.0)
             # C is such that lambda = 1 / (C m) comes out as 1 / C_total.
-            problem = Problem(rows, signs, C=C_total / counted, weights=of_rows)
+            C = C_total / np.count_nonzero(of_rows)
+            problem = Problem(rows, signs, C=C, weights=of_rows)
             w = problem.weight_vector(self.coef[i], float(self.intercept[i]))
             w, presented = present_once(problem, w, self.t)
             t = max(t, presented)

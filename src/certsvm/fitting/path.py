@@ -22,12 +22,12 @@ import numpy as np
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.path_bounds import CHORD, Chord, ChordEnd
 from certsvm.fitting.fit_classes import fit_classes
-from certsvm.fitting.settings import Settings
 from certsvm.fitting.sources import Source
 from certsvm.kernels.losses import box_end
 from certsvm.solvers import Solver, Start
 from certsvm.training.history import History
 from certsvm.training.result import INTERRUPTED, Result, is_true
+from certsvm.training.settings import Settings
 
 # The accuracy of the fits relative to the accuracy of the path.
 _SHARE_OF_FITS = 0.25
@@ -285,7 +285,7 @@ def trace_path(
     def goes_on(C: float, ends: Sequence[float] = ()) -> bool:
         """Fit at C, beginning at the ends of other fits, and add the knot; whether to go on."""
         known = [(end, starts[end]) for end in ends] if solver.starts_warm else []
-        results = fit(replace(one_fit, C=C), start=starts_at(source, C, known), stop=stop)
+        results = fit(one_fit.at(C), start=starts_at(source, C, known), stop=stop)
         # What was asked for is the accuracy of the path.
         results = [replace(r, certificate=replace(r.certificate, target=tol)) for r in results]
         interrupted = any(result.reason == INTERRUPTED for result in results)

@@ -25,7 +25,6 @@ from certsvm.fitting.class_weights import (
     classes_of,
     factors_in_problem,
     positive_classes,
-    require_two_classes,
 )
 from certsvm.matrices import exact_labels
 from certsvm.parallel import ALONE, Team
@@ -63,6 +62,10 @@ class Source(ABC):
         What ``class_weight`` stands for.
     problem_type : type
         The kind of problem that it makes.
+    positive : list of int
+        The position of the class on the positive side of each problem.
+    labels : list
+        These classes.
     n_rows, n_columns : int
         Shape of the data.
     intercept_scaling : float
@@ -85,6 +88,8 @@ class Source(ABC):
         self, classes: NDArray[Any], totals: Vector, class_weight: ClassWeight = None
     ) -> None:
         self.classes, self.totals = classes, totals
+        self.positive = positive_classes(classes.size)
+        self.labels = [classes[i] for i in self.positive]
         self.set_class_weight(class_weight)
 
     def set_class_weight(self, class_weight: ClassWeight) -> None:
@@ -92,18 +97,15 @@ class Source(ABC):
         self.class_weight = class_weight
         self.factors = class_factors(class_weight, self.classes, self.totals)
         # With more classes, each problem has the rows of the others, whatever their factors.
-        factors = self.factors if self.classes.size == 2 else 1.0
-        require_two_classes(self.classes, self.totals * factors)
-
-    @property
-    def positive(self) -> list[int]:
-        """The position of the class on the positive side of each problem."""
-        return positive_classes(self.classes.size)
-
-    @property
-    def labels(self) -> list[Any]:
-        """The class on the positive side of each problem."""
-        return [self.classes[i] for i in self.positive]
+        weighed = self.totals * (self.factors if self.classes.size == 2 else 1.0)
+        present = self.classes[weighed > 0]
+        if present.size < 2:
+            which = f"only one class, {str(present[0])!r}" if present.size else "no class at all"
+            where = " among the rows of positive weight" if present.size < len(weighed) else ""
+            raise ValueError(
+                f"A classifier needs rows of at least 2 classes, but the data contains {which}"
+                f"{where}."
+            )
 
     @property
     def dimension(self) -> int:
@@ -153,7 +155,7 @@ class Source(ABC):
         """J(w) of one of the source's problems, in one pass over the rows."""
         return primal_bound(problem, w, team)
 
-    @property
+    @cached_property
     def fingerprint(self) -> Fingerprint | None:
         """Of rows and labels; None where it cannot be had."""
         return None
@@ -239,15 +241,11 @@ class MemorySource(Source):
         return min(n_jobs, len(self.positive))
 
     @cached_property
-    def _fingerprint(self) -> Fingerprint:
+    def fingerprint(self) -> Fingerprint:
+        """Of rows and labels."""
         from certsvm.verification.fingerprint import Fingerprint
 
         return Fingerprint.of(self._X, self._y)
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """Of rows and labels."""
-        return self._fingerprint
 
 
 class StreamSource(Source):
@@ -277,7 +275,7 @@ class StreamSource(Source):
         factors = self.factors_in(i)
         return StreamedProblem(self.stream, self.positive[i], objective, class_factors=factors)
 
-    @property
+    @cached_property
     def fingerprint(self) -> Fingerprint:
         """Of rows and labels, however they are cut into blocks."""
         return self.stream.fingerprint

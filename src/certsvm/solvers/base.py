@@ -97,8 +97,6 @@ class Options:
         The warm start; None means w = 0.
     keep_alpha : bool, default=False
         Whether dual points must be able to return alpha, which costs at least a number per row.
-    keep_vector : bool, default=False
-        Whether the training loop keeps sum_k alpha_k y_k of the best dual point.
     team : Team, default=ALONE
         Threads to share work with.
     resumed : bool, default=False
@@ -109,7 +107,6 @@ class Options:
     target: float = 0.01
     start: Start | None = None
     keep_alpha: bool = False
-    keep_vector: bool = False
     team: Team = ALONE
     resumed: bool = False
 

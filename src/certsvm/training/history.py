@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,8 +61,8 @@ _COLUMNS = tuple(field.name for field in fields(Record))
 _SHOWN = 5
 
 
-class History:
-    """The records of a run, by pass or by column.
+class History(list[Record]):
+    """The records of a run: a list, with columns by name.
 
     Examples
     --------
@@ -75,33 +76,14 @@ class History:
 
     columns = _COLUMNS
 
-    def __init__(self) -> None:
-        self._records: list[Record] = []
-
-    def append(self, record: Record) -> None:
-        """Add the record of the next pass."""
-        self._records.append(record)
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self._records)
-
-    @overload
-    def __getitem__(self, key: int) -> Record: ...
-
-    @overload
-    def __getitem__(self, key: str) -> NDArray[Any]: ...
-
-    def __getitem__(self, key: int | str) -> Record | NDArray[Any]:
-        if isinstance(key, str):
-            if key not in _COLUMNS:
-                raise KeyError(f"{key!r}: the columns are {', '.join(_COLUMNS)}")
-            column = np.array([getattr(record, key) for record in self], dtype=np.float64)
-            counted = key in _COUNTS and bool(np.isfinite(column).all())
-            return column.astype(np.int64) if counted else column
-        return self._records[key]
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        if key not in _COLUMNS:
+            raise KeyError(f"{key!r}: the columns are {', '.join(_COLUMNS)}")
+        column = np.array([getattr(record, key) for record in self], dtype=np.float64)
+        counted = key in _COUNTS and bool(np.isfinite(column).all())
+        return column.astype(np.int64) if counted else column
 
     def best_bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The least J, infinite before there is one, and the largest L up to each pass."""
@@ -110,40 +92,36 @@ class History:
 
     def to_dict(self) -> dict[str, list[float]]:
         """Columns as lists, ready for ``pandas.DataFrame``."""
-        records = list(self)
-        return {name: [getattr(record, name) for record in records] for name in _COLUMNS}
+        return {name: [getattr(record, name) for record in self] for name in _COLUMNS}
 
     def to_frame(self) -> Any:
         """A ``pandas.DataFrame`` with a row for each pass; needs pandas."""
-        return _frame(self.to_dict())
+        import pandas as pd
+
+        return pd.DataFrame(self.to_dict())
 
     def _repr_html_(self) -> str:
         """For notebooks: the gap against time, and the last passes."""
         from certsvm.markup.charts import Chart, Line, axis_for
         from certsvm.markup.html import element, table
 
-        if not len(self):
+        if not self:
             return element("p", repr(self))
         gaps = np.maximum(self["relative_gap"], LEAST_GAP).tolist()
         seconds = self["seconds"].tolist()
-        chart = Chart(
+        axes = (
             axis_for("seconds", seconds, low=0.0),
             axis_for("relative gap", gaps, logarithmic=True),
-            width=420.0,
-            height=200.0,
         )
+        svg = Chart(*axes, width=420.0, height=200.0).svg([Line("gap", seconds, gaps)])
         rows = [
-            [r.passes, f"{r.seconds:.3g}", *(_shown(v) for v in (r.primal, r.dual, r.relative_gap))]
-            for r in self._records[-_SHOWN:]
+            [r.passes, f"{r.seconds:.3g}", *map(_shown, (r.primal, r.dual, r.relative_gap))]
+            for r in self[-_SHOWN:]
         ]
-        return element(
-            "div",
-            chart.svg([Line("gap", seconds, gaps)]),
-            table(["passes", "seconds", "J", "L, best", "gap"], rows),
-        )
+        return element("div", svg, table(["passes", "seconds", "J", "L, best", "gap"], rows))
 
     def __repr__(self) -> str:
-        if not len(self):
+        if not self:
             return "<History: no pass>"
         last = self[-1]
         return f"<History: {shown_passes(last.passes)}, relative gap {last.relative_gap:.3g}>"
@@ -232,31 +210,18 @@ class Histories(list[History]):
 
         rows = []
         for label, history in zip(self.labels, self, strict=True):
-            last = history[-1] if len(history) else None
-            values = [] if last is None else [last.seconds, last.dual, last.relative_gap]
-            passes = 0 if last is None else last.passes
-            rows.append([label, passes, *(_shown(v) for v in (values or [math.nan] * 3))])
+            last = history[-1] if history else Record(math.nan, 0, 0, dual=math.nan)
+            shown = map(_shown, (last.seconds, last.dual, last.relative_gap))
+            rows.append([label, last.passes, *shown])
         return table(["class", "passes", "seconds", "L, best", "gap"], rows)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns as lists, one class after the other; the first column is the class."""
-        pairs = list(zip(self.labels, self, strict=True))
-        columns = [history.to_dict() for history in self]
-        return {
-            "class": [label for label, history in pairs for _ in range(len(history))],
-            **{name: [x for some in columns for x in some[name]] for name in _COLUMNS},
-        }
+        labels = [label for label, history in zip(self.labels, self, strict=True) for _ in history]
+        return {"class": labels, **History(itertools.chain.from_iterable(self)).to_dict()}
 
     def to_frame(self) -> Any:
         """A ``pandas.DataFrame`` with a row for each class and pass; needs pandas."""
-        return _frame(self.to_dict())
-
-
-def _frame(columns: dict[str, list[Any]]) -> Any:
-    try:
         import pandas as pd
-    except ImportError as error:
-        raise ImportError(
-            "to_frame needs pandas (pip install pandas); to_dict has the same columns as lists"
-        ) from error
-    return pd.DataFrame(columns)
+
+        return pd.DataFrame(self.to_dict())

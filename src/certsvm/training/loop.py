@@ -1,25 +1,41 @@
-"""The training loop, the same for all solvers."""
+"""The training loop, the same for all solvers.
+
+J costs a pass over all rows, so it is computed when it may end training: when the solver's estimate
+of J, compared with the dual bound, is within f times the target. The estimate is multiplied by a
+correction, the ratio of J to the estimate when J was last computed. J is also computed at
+geometrically spaced passes, which keep the correction up to date, and an answer at hand in case
+training is interrupted. Runs that need the products with all rows anyway compute J themselves.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import threading
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from certsvm.certificates.best import BestBounds
+from certsvm.certificates.dual import Response, dual_point
+from certsvm.certificates.primal import primal_bound
 from certsvm.parallel import Team
 from certsvm.pass_limits import PassCutError, pass_limits
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.memory_limits import require_memory_for
-from certsvm.problem.streamed import StreamedProblem
+from certsvm.problem.rows import Vector
 from certsvm.solvers import SOLVERS, Auto, SmoothedNewton, make_solver
-from certsvm.solvers.base import Options, RunLostError, Solver, Start
-from certsvm.training.checkpoints import Checkpoint, CheckpointError, CheckpointWarning, Saved
+from certsvm.solvers.base import Epoch, Options, RunLostError, Solver, Start
+from certsvm.solvers.shared.dual_start import in_box
+from certsvm.solvers.smoothed_newton import point_of_response
+from certsvm.training.checkpoints import Checkpoint, CheckpointError, Saved
+from certsvm.training.history import History, Record
 from certsvm.training.result import (
     INTERRUPTED,
     LOST,
@@ -29,28 +45,31 @@ from certsvm.training.result import (
     STOPPED,
     TARGET_MET,
     Callback,
+    Progress,
     Result,
     is_true,
 )
 from certsvm.training.scales import warn_of_scales
-from certsvm.training.trainer import Trainer
+from certsvm.training.settings import Settings
+
+_DEFAULTS = Settings()
+# The ratio of the passes at which J is computed in any case.
+_SPACING = 1.5
+# What a record has of what a pass reports, NaN if the solver does not count or estimate it.
+_REPORTED = ("margin_errors", "updates", "free", "primal_estimate")
 
 
 def train(
     problem: BaseProblem,
-    solver: Solver,
+    solver: str | Solver,
+    settings: Settings = _DEFAULTS,
     *,
-    tol: float = 0.01,
-    max_iter: int = 1000,
-    max_time: float | None = None,
     seed: int | np.random.SeedSequence | None = None,
     start: Start | None = None,
-    keep_alpha: bool = False,
-    keep_vector: bool = False,
-    n_jobs: int = 1,
     callbacks: Sequence[Callback] = (),
     stop: threading.Event | None = None,
     checkpoint: Checkpoint | None = None,
+    **changes: Any,
 ) -> Result:
     """Train until the relative gap is proved to be at most ``tol``, or a limit is reached.
 
@@ -60,27 +79,15 @@ def train(
     ----------
     problem : Problem
         The problem to solve.
-    solver : Solver
+    solver : str or Solver
         The algorithm and its parameters.
-    tol : float, default=0.01
-        Relative accuracy: stop when J(w) <= (1 + tol) J_opt is proved.
-    max_iter : int, default=1000
-        Limit on passes over the data.
-    max_time : float, default=None
-        Limit in seconds. The first pass is completed in any case; others do not begin if, by the
-        time of the last, they would end too late, and are cut short if they do. J is then computed
-        once more.
+    settings : Settings, default=Settings()
+        Limits, and what to keep: ``tol``, ``max_iter``, ``max_time``, ``n_jobs``, ``keep_alpha``
+        and ``keep_vector``. The other attributes are for those who make problems.
     seed : int or SeedSequence, default=None
         Seed of the random orders. The same seed and number of threads give the same bits.
     start : Start, default=None
         Where to start; None means at zero.
-    keep_alpha : bool, default=False
-        Whether to return the dual point of the certificate.
-    keep_vector : bool, default=False
-        Whether to return sum_k alpha_k y_k of that point.
-    n_jobs : int, default=1
-        Number of threads, for J and for the parallel parts of some solvers. Calls of BLAS are
-        limited to one thread.
     callbacks : sequence of callables
         Called after each pass with a ``Progress``; a true return value ends training.
     stop : threading.Event, default=None
@@ -88,6 +95,8 @@ def train(
     checkpoint : Checkpoint, default=None
         File to keep the state of training in; if it exists, training goes on from there. J and L
         are then computed anew, and ``start`` is ignored.
+    **changes
+        Other values of attributes of ``settings``, such as ``tol=1e-6``.
 
     Returns
     -------
@@ -106,37 +115,43 @@ def train(
     >>> result.reason, result.certificate.relative_gap <= 0.01
     ('target met', True)
     """
-    began = time.perf_counter()
-    solver, tol = make_solver(solver), float(tol)
-    max_time = None if max_time is None else float(max_time)
-    require_limits(tol, max_iter, max_time)
+    began, solver = time.perf_counter(), make_solver(solver)
+    settings = replace(settings, **changes)
     _require_trainable(problem, solver)
     require_memory_for(problem.dimension, solver.n_vectors)
-    saved = None if checkpoint is None else _load(problem, solver, checkpoint)
+    saved, rng = None, np.random.default_rng(seed)
+    if checkpoint is not None:
+        if not (solver.starts_warm and isinstance(problem, SummableProblem)):
+            raise CheckpointError(
+                f"solver {solver.name!r} cannot go on from a checkpoint here: train without one"
+            )
+        saved = checkpoint.load(problem)
     if saved is not None:
-        start = saved.start
+        start, began = saved.start, began - saved.seconds
+        # Or a run that is killed again and again would see the same few rows each time.
+        rng = np.random.Generator(np.random.PCG64(seed).jumped(saved.passes))
     elif start is not None:
         start = start.checked(problem)
     if start is not None and start.overflows(problem):
         warnings.warn(
             "The weights to start from are so large that J overflows; training starts from zero "
             "instead.",
-            stacklevel=2,
+            stacklevel=3,
         )
         start = None
-    with Team(n_jobs) as team:
+    with Team(settings.n_jobs) as team:
         # What a checkpoint has to prove L by, if alpha is no function of w.
         to_save = checkpoint is not None and not isinstance(solver, SmoothedNewton)
-        keeps = keep_alpha or (to_save and isinstance(problem, Problem))
+        keeps = settings.keep_alpha or (to_save and isinstance(problem, Problem))
         resumed = saved is not None and start is not None
-        options = Options(_rng(seed, saved), tol, start, keeps, keep_vector, team, resumed)
-        trainer = Trainer(problem, solver, options, began)
+        options = Options(rng, settings.tol, start, keeps, team, resumed)
+        trainer = Trainer(problem, solver, settings, options, began)
         if saved is not None:
             trainer.resume(saved)
         try:
             # The loop is in a function of its own: Python notices signals when it jumps back to
             # the head of a loop, and since 3.12 that jump is not part of a try around the loop.
-            reason = _make_passes(problem, trainer, max_iter, max_time, callbacks, stop, checkpoint)
+            reason = trainer.make_passes(callbacks, stop, checkpoint)
         except PassCutError:
             reason = INTERRUPTED if stop is not None and stop.is_set() else OUT_OF_TIME
         except (KeyboardInterrupt, RunLostError) as error:
@@ -148,124 +163,224 @@ def train(
         if checkpoint is not None:
             # A second Ctrl-C loses the checkpoint, not the result.
             with contextlib.suppress(KeyboardInterrupt):
-                _save(trainer, checkpoint)
+                checkpoint.save(trainer.saved())
     # J may be infinite, or larger than J(0), for all candidates.
     trainer.best.offer_zero()
     if reason in (OUT_OF_PASSES, OUT_OF_TIME) and trainer.best.certificate().met:
         # The solver was refining beyond the target.
         reason = TARGET_MET
-    return trainer.result(reason, without_alpha=keeps and not keep_alpha)
+    best, alpha, end = trainer.best, trainer.best.dual.alpha, trainer.run.warm_start()
+    if keeps and not settings.keep_alpha:
+        alpha, end = None, None if end is None else replace(end, alpha=None)
+    assert best.w is not None
+    return Result(
+        w=best.w,
+        certificate=best.certificate(),
+        history=trainer.history,
+        reason=reason,
+        passes=trainer.passes,
+        epochs=trainer.history[-1].epochs,
+        alpha=alpha,
+        solver=trainer.run.solver_name or solver.name,
+        response=best.dual.response,
+        warm_start=end,
+        vector=best.dual.vector,
+    )
 
 
-def _make_passes(
-    problem: BaseProblem,
-    trainer: Trainer,
-    max_iter: int,
-    max_time: float | None,
-    callbacks: Sequence[Callback],
-    stop: threading.Event | None,
-    checkpoint: Checkpoint | None,
-) -> str:
-    """Make passes until there is a reason to stop; return the reason."""
-    reason = OUT_OF_PASSES if trainer.passes >= max_iter else ""
-    if trainer.passes and trainer.best.certificate().met:
-        reason = TARGET_MET
-    limit, duration = math.inf if max_time is None else max_time, 0.0
-    while not reason:
-        began = trainer.seconds
-        limits: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-        if trainer.passes:
+@dataclass
+class Trainer:
+    """A solver's run with its bounds and history.
+
+    Attributes
+    ----------
+    problem, solver, settings, options
+        What is trained, and how.
+    began : float
+        The ``time.perf_counter`` at which training began.
+    passes_before, epochs_before : int
+        Of an interrupted run that this one goes on from.
+    """
+
+    problem: BaseProblem
+    solver: Solver
+    settings: Settings
+    options: Options
+    began: float
+    passes_before: int = 0
+    epochs_before: int = 0
+
+    def __post_init__(self) -> None:
+        self.run = self.solver.start(self.problem, self.options)
+        self.best = BestBounds(
+            self.problem, self.settings.tol, keep_vector=self.settings.keep_vector
+        )
+        self.history = History()
+        # The ratio of J to its estimate, and the pass after which J is computed in any case.
+        self.correction, self.next_scheduled = 1.0, 1
+
+    @property
+    def passes(self) -> int:
+        """The number of complete passes, which are those with a record."""
+        return self.history[-1].passes if self.history else self.passes_before
+
+    @property
+    def seconds(self) -> float:
+        """Time since training began, including the time before a checkpoint."""
+        return time.perf_counter() - self.began
+
+    def make_passes(
+        self,
+        callbacks: Sequence[Callback],
+        stop: threading.Event | None,
+        checkpoint: Checkpoint | None,
+    ) -> str:
+        """Make passes until there is a reason to stop; return the reason."""
+        max_iter, max_time, duration = self.settings.max_iter, self.settings.max_time, 0.0
+        limit = math.inf if max_time is None else max_time
+        reason = OUT_OF_PASSES if self.passes >= max_iter else ""
+        if self.passes and self.best.certificate().met:
+            reason = TARGET_MET
+        while not reason:
+            began = self.seconds
             # A pass that takes a little longer than the last is worth waiting for.
             limits = pass_limits(limit - began + 0.1 * (1.0 + duration), stop)
-        with limits:
-            epoch = trainer.run.epoch()
-        # The first pass may have compiled kernels, and tells nothing about the next.
-        duration = trainer.seconds - began if trainer.passes else 0.0
-        out_of_time = trainer.seconds + duration >= limit
-        last = out_of_time or epoch.finished or trainer.passes + 1 == max_iter
-        trainer.end_pass(epoch, last=last)
-        answers = [is_true(callback(trainer.progress())) for callback in callbacks]
-        met = trainer.best.certificate().met
-        reasons = (
-            (TARGET_MET, met and not epoch.refining),
-            (SOLVER_FINISHED, epoch.finished),
-            (OUT_OF_TIME, out_of_time),
-            (STOPPED, any(answers)),
-            (INTERRUPTED, stop is not None and stop.is_set()),
-            (OUT_OF_PASSES, last),
-        )
-        reason = next((text for text, applies in reasons if applies), "")
-        if reason:
-            break
-        if not met:
-            warn_of_scales(problem, trainer.seconds)
-        if checkpoint is not None and checkpoint.due():
-            _save(trainer, checkpoint)
-    return reason
+            with limits if self.passes else contextlib.nullcontext():
+                epoch = self.run.epoch()
+            # The first pass may have compiled kernels, and tells nothing about the next.
+            duration = self.seconds - began if self.passes else 0.0
+            out_of_time = self.seconds + duration >= limit
+            last = out_of_time or epoch.finished or self.passes + 1 == max_iter
+            self.end_pass(epoch, last=last)
+            progress = Progress(self.history[-1], self._best_w)
+            answers = [is_true(callback(progress)) for callback in callbacks]
+            met = self.best.certificate().met
+            reasons = (
+                (TARGET_MET, met and not epoch.refining),
+                (SOLVER_FINISHED, epoch.finished),
+                (OUT_OF_TIME, out_of_time),
+                (STOPPED, any(answers)),
+                (INTERRUPTED, stop is not None and stop.is_set()),
+                (OUT_OF_PASSES, last),
+            )
+            reason = next((text for text, applies in reasons if applies), "")
+            if reason:
+                break
+            if not met:
+                warn_of_scales(self.problem, self.seconds)
+            if checkpoint is not None and checkpoint.due():
+                checkpoint.save(self.saved())
+        return reason
 
+    def end_pass(self, epoch: Epoch, *, last: bool) -> None:
+        """Compute the bounds that a pass gives, and add it to the history."""
+        if epoch.dual_estimate is None or (last and self.run.computes_primal):
+            self._compute_dual()
+        primal = math.nan
+        if self.run.computes_primal:
+            point = self.run.primal()
+            if point is not None:
+                self.best.offer_primal(*point)
+                primal = point[1].value
+            elif last:
+                primal = self.compute_primal()
+        elif last or self.passes + 1 >= self.next_scheduled or self._may_be_met(epoch):
+            if epoch.dual_estimate is not None:
+                self._compute_dual()
+            primal = self.compute_primal()
+            self.next_scheduled = max(self.passes + 2, math.ceil(_SPACING * (self.passes + 1)))
+            if epoch.primal_estimate:
+                correction = primal / epoch.primal_estimate
+                if 0.0 <= correction < math.inf:
+                    self.correction = correction
+        self._record(epoch, primal)
 
-def _load(problem: BaseProblem, solver: Solver, checkpoint: Checkpoint) -> Saved | None:
-    """What the checkpoint holds, if there is one."""
-    if not (solver.starts_warm and isinstance(problem, SummableProblem)):
-        raise CheckpointError(
-            f"solver {solver.name!r} cannot go on from a checkpoint here: train without one"
-        )
-    checkpoint.prepare()
-    return checkpoint.load(problem)
+    def compute_primal(self) -> float:
+        """Compute J for the solver's candidates; return the least J."""
+        least = math.inf
+        for w in self.run.candidates():
+            # A run on any other kind of problem computes J itself.
+            assert isinstance(self.problem, SummableProblem)
+            bound = primal_bound(self.problem, w, self.options.team)
+            self.best.offer_primal(w, bound)
+            least = min(least, bound.value)
+        return least
 
+    def _compute_dual(self) -> None:
+        if (point := self.run.dual()) is not None:
+            self.best.offer_dual(point)
 
-def _rng(seed: int | np.random.SeedSequence | None, saved: Saved | None) -> np.random.Generator:
-    """Randomness; that of a resumed run is not the one that its first passes had."""
-    if saved is None:
-        return np.random.default_rng(seed)
-    whole = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-    key = (*whole.spawn_key, saved.passes)
-    return np.random.default_rng(np.random.SeedSequence(whole.entropy, spawn_key=key))
+    def _may_be_met(self, epoch: Epoch) -> bool:
+        dual = max(self.best.dual.bound.value, epoch.dual_estimate or 0.0)
+        if epoch.primal_estimate is None or dual <= 0:
+            return False
+        guess = self.correction * epoch.primal_estimate
+        return guess / dual - 1.0 <= self.solver.f * self.best.target
 
+    def _record(self, epoch: Epoch, primal: float) -> None:
+        epochs = epoch.epochs
+        if self.epochs_before and self.history:
+            # Not every solver counts on from its start.
+            epochs = max(epochs, self.history[-1].epochs + 1)
+        best = self.best.certificate()
+        values = {name: getattr(epoch, name) for name in _REPORTED}
+        reported = {name: value for name, value in values.items() if value is not None}
+        self.history.append(
+            Record(
+                self.seconds, self.passes + 1, epochs, primal=primal, dual=best.dual, gap=best.gap,
+                relative_gap=best.relative_gap, **reported,
+            )
+        )  # fmt: skip
 
-def _save(trainer: Trainer, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint; a failure is a warning, and training continues."""
-    try:
-        checkpoint.save(trainer.saved())
-    except OSError as error:
-        warnings.warn(f"no checkpoint was written: {error}", CheckpointWarning, stacklevel=3)
+    def _best_w(self) -> Vector:
+        # A copy, so that a callback cannot change the certified vector.
+        w = next(self.run.candidates(), None) if self.best.w is None else self.best.w
+        return np.zeros(self.problem.dimension) if w is None else w.copy()
 
+    def saved(self) -> Saved:
+        """Where training is."""
+        best, epochs = self.best, self.history[-1].epochs
+        if isinstance(best.dual.response, Response):
+            w, sigma = best.dual.response
+            start = Start(w, epochs, None, sigma / self.problem.C)
+        else:
+            rest = (best.w, np.zeros(self.problem.dimension))
+            w = next(w for w in itertools.chain(self.run.candidates(), rest) if w is not None)
+            end = self.run.warm_start()
+            start = Start(w, epochs, best.dual.alpha, None if end is None else end.smoothing)
+        return Saved(start, w if best.w is None else best.w, self.passes, self.seconds)
 
-def require_limits(tol: float, max_iter: int, max_time: float | None) -> None:
-    """Raise a ValueError unless training with these limits makes sense."""
-    if not 0 <= tol < math.inf:
-        raise ValueError(f"tol must be a finite number >= 0, got {tol!r}")
-    if max_iter < 1:
-        raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
-    if max_time is not None and not 0 <= max_time < math.inf:
-        raise ValueError(
-            f"max_time must be a finite number of seconds >= 0, or None for no limit, got "
-            f"{max_time!r}"
-        )
+    @np.errstate(over="ignore", invalid="ignore")
+    def resume(self, saved: Saved) -> None:
+        """Go on counting from an interrupted run, with J and L of its points computed anew."""
+        problem, options, start = self.problem, self.options, saved.start
+        assert isinstance(problem, SummableProblem)
+        for w in (start.w, saved.best_w):
+            self.best.offer_primal(w, primal_bound(problem, w, options.team))
+        if start.alpha is not None:
+            alpha = in_box(problem, start.alpha)
+            self.best.offer_dual(dual_point(problem, alpha, "checkpoint", options.team))
+        elif start.smoothing is not None:
+            response = Response(start.w, start.smoothing * problem.C)
+            self.best.offer_dual(point_of_response(problem, response, "checkpoint", options))
+        self.passes_before, self.epochs_before = saved.passes - 1, start.epochs
+        self._record(Epoch(start.epochs), self.best.primal.value)
 
 
 def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
-    if not solver.solves(problem.loss, free_intercept=problem.free_intercept):
+    """Raise unless the solver minimises this objective, on this kind of rows."""
+
+    def solves(other: type[Solver]) -> bool:
+        return other.solves(problem.loss, free_intercept=problem.free_intercept)
+
+    if solves(type(solver)) and isinstance(problem, solver.problem_type):
+        return
+    needs = f"{solver.problem_type.where}, not {problem.where}"
+    if not isinstance(problem.loss, solver.losses):
+        needs = f"the hinge loss, not loss={problem.loss.name!r}"
+    elif not solves(type(solver)):
         needs = "penalize_intercept=True"
-        if not isinstance(problem.loss, solver.losses):
-            needs = f"the hinge loss, not loss={problem.loss.name!r}"
-        raise ValueError(f"solver {solver.name!r} needs {needs}{_others_for(problem)}")
-    if not isinstance(problem, solver.problem_type):
-        hint = ""
-        if isinstance(problem, StreamedProblem):
-            hint = ". From a stream, use 'sgd-s', 'sgd-m' or, for few columns, 'newton'"
-        raise ValueError(
-            f"solver {solver.name!r} needs {solver.problem_type.where}, not {problem.where}{hint}"
-        )
-
-
-def _others_for(problem: BaseProblem) -> str:
-    """The end of a message: which solvers there are for this problem."""
     solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
-    able = [
-        repr(name)
-        for name, solver in solvers.items()
-        if isinstance(problem, solver.problem_type)
-        and solver.solves(problem.loss, free_intercept=problem.free_intercept)
-    ]
-    return f". Use {', '.join(able)}" if able else ""
+    able = [n for n, s in solvers.items() if isinstance(problem, s.problem_type) and solves(s)]
+    instead = f". Use {', '.join(map(repr, able))}" if able else ""
+    raise ValueError(f"solver {solver.name!r} needs {needs}{instead}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import DualVector
@@ -23,8 +23,7 @@ LOST = "lost"
 """Beginning of the reason if the run failed."""
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """The argument of callbacks.
 
     Attributes

@@ -6,7 +6,6 @@ at only if it does, in one pass over the data.
 
 from __future__ import annotations
 
-import threading
 import warnings
 import weakref
 
@@ -22,7 +21,6 @@ from certsvm.problem.rows import Rows
 _LONG, _MUCH = 10.0, 1000.0
 
 _LOOKED_AT: weakref.WeakSet[Rows] = weakref.WeakSet()
-_LOCK = threading.Lock()
 
 
 class ScaleWarning(UserWarning):
@@ -31,12 +29,9 @@ class ScaleWarning(UserWarning):
 
 def warn_of_scales(problem: BaseProblem, seconds: float) -> None:
     """Warn if training has taken long and columns differ much in scale, once for the same rows."""
-    if seconds < _LONG or not isinstance(problem, Problem):
+    if seconds < _LONG or not isinstance(problem, Problem) or problem.rows in _LOOKED_AT:
         return
-    with _LOCK:
-        if problem.rows in _LOOKED_AT:
-            return
-        _LOOKED_AT.add(problem.rows)
+    _LOOKED_AT.add(problem.rows)
     factor = difference_in_scale(problem.rows)
     if factor >= _MUCH:
         warnings.warn(
@@ -62,11 +57,10 @@ def difference_in_scale(rows: Rows) -> float:
         largest = np.zeros(rows.n_columns)
         largest_of_columns(rows.arrays, largest)
     else:
-        values = rows.arrays.values
         # Two passes, but no copy.
-        largest = np.maximum(
-            values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0)
-        ).astype(np.float64)
+        values = rows.arrays.values
+        highest, lowest = values.max(axis=0, initial=0.0), values.min(axis=0, initial=0.0)
+        largest = np.maximum(highest, -lowest).astype(np.float64)
     largest = largest[largest > 0.0]
     return float(largest.max() / largest.min()) if largest.size else 1.0
 

@@ -83,7 +83,8 @@ def command(
         result = compare(
             data.X, y, solvers=names, C=C, tol=tol,
             fit_intercept=objective.bias > 0,
-            intercept_scaling=objective.intercept_scaling or 1.0, **objective.settings(),
+            intercept_scaling=objective.intercept_scaling or 1.0, loss=objective.loss,
+            penalize_intercept=not objective.free_intercept,
             sample_weight=data.weights, max_iter=max_iter, max_time=max_time, random_state=seed,
             observers=[observer],
         )  # fmt: skip

@@ -29,8 +29,8 @@ from certsvm.cli.training_data import opened_source
 if TYPE_CHECKING:
     from certsvm.files import Model
     from certsvm.fitting.path import PathProgress, Trace
-    from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import Source
+    from certsvm.training.settings import Settings
 
 
 @click.command()
@@ -93,9 +93,9 @@ def command(
     usage or input.
     """  # noqa: D301
     from certsvm.fitting.path import require_proofs, trace_path
-    from certsvm.fitting.settings import Settings
     from certsvm.parallel import available_processors
     from certsvm.solvers import make_solver
+    from certsvm.training.settings import Settings
 
     require_proofs(make_solver(solver), tol)
     if (asked or witness) and output is None:
@@ -107,8 +107,8 @@ def command(
         _prepare(output, file)
     began = time.perf_counter()
     settings = Settings(
-        C=C_range[0], tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
-        n_jobs=n_jobs or available_processors(), keep_alpha=witness, **objective.settings(),
+        objective.at(C_range[0]), tol=tol, solver=solver, max_iter=max_iter, max_time=max_time,
+        seed=seed, n_jobs=n_jobs or available_processors(), keep_alpha=witness,
     )  # fmt: skip
     silent = quiet or as_json
     with opened_source(
@@ -157,7 +157,6 @@ def _described(progress: PathProgress) -> str:
 def _model_at(
     trace: Trace, source: Source, settings: Settings, C: float, *, witness: bool
 ) -> Model:
-    from dataclasses import replace
 
     from certsvm.fitting.fit_model import model_of
     from certsvm.fitting.witnesses import witnessed
@@ -168,7 +167,7 @@ def _model_at(
         results = [
             witnessed(i, source.problem(i, objective), result) for i, result in enumerate(results)
         ]
-    return model_of(source, replace(settings, C=C), results)
+    return model_of(source, settings.at(C), results)
 
 
 def _summarise(trace: Trace, written: list[str], seconds: float, *, met: bool) -> None:

@@ -94,9 +94,9 @@ def command(
     from certsvm.fitting.cross_validation import values_in
     from certsvm.fitting.fit_model import fit_model
     from certsvm.fitting.path import require_proofs
-    from certsvm.fitting.settings import Settings
     from certsvm.parallel import available_processors
     from certsvm.solvers import make_solver
+    from certsvm.training.settings import Settings
 
     chosen = make_solver(solver)
     if certify is not None:
@@ -112,8 +112,8 @@ def command(
         import matplotlib  # noqa: F401  missing packages are found before training
     began = time.perf_counter()
     settings = Settings(
-        C=C_range[0], tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
-        n_jobs=n_jobs or available_processors(), **objective.settings(),
+        objective.at(C_range[0]), tol=tol, solver=solver, max_iter=max_iter, max_time=max_time,
+        seed=seed, n_jobs=n_jobs or available_processors(),
     )  # fmt: skip
     silent = quiet or as_json
     with opened_source(
@@ -127,7 +127,7 @@ def command(
         )  # fmt: skip
         fitted = None
         if output is not None:
-            fitted = fit_model(source, replace(settings, C=search.best.C, max_time=None))
+            fitted = fit_model(source, replace(settings.at(search.best.C), max_time=None))
             fitted.model.save(output)
     if plot is not None:
         search.curve.plot(plot)

@@ -33,8 +33,8 @@ from certsvm.cli.training_data import opened_source
 
 if TYPE_CHECKING:
     from certsvm.fitting.fit_model import Fit
-    from certsvm.fitting.settings import Settings
     from certsvm.fitting.sources import Source
+    from certsvm.training.settings import Settings
 
 _MANY_CLASSES = 100
 
@@ -227,9 +227,9 @@ def command(
     the gap that is proved); 2 bad usage or input.
     """  # noqa: D301
     from certsvm.fitting.fit_model import fit_model
-    from certsvm.fitting.settings import Settings
     from certsvm.parallel import available_processors
     from certsvm.solvers import make_solver
+    from certsvm.training.settings import Settings
 
     if checkpoint_every is None:
         checkpoint_every = Settings.checkpoint_every
@@ -249,9 +249,9 @@ def command(
             raise click.UsageError("-s and --loss both name the loss: leave one out", ctx)
         objective = replace(objective, loss=loss_of_type)
     settings = Settings(
-        C=C, tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
+        objective.at(C), tol=tol, solver=solver, max_iter=max_iter, max_time=max_time, seed=seed,
         n_jobs=n_jobs or available_processors(), checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every, **objective.settings(),
+        checkpoint_every=checkpoint_every,
     )  # fmt: skip
     if cluster is not None:
         _refuse(
@@ -311,7 +311,7 @@ def _cross_validate(
     source: Source, settings: Settings, folds: int, *, find_C: bool, as_json: bool, quiet: bool
 ) -> None:
     """Print what liblinear prints for -v and -C."""
-    Cs = [2.0**k for k in range(-10, 11)] if find_C else [settings.C]
+    Cs = [2.0**k for k in range(-10, 11)] if find_C else [settings.objective.C]
     search = cross_validated(source, settings, Cs, folds, quiet=quiet)
     best = search.best
     accuracy = 100.0 * (1.0 - best.error)
