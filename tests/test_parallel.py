@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from certsvm import LinearSVC
@@ -18,6 +17,7 @@ from certsvm.parallel import (
     _BlasLimits,
     single_threaded_blas,
 )
+from certsvm.solvers.second_order import directions
 
 
 def blas() -> list[int]:
@@ -160,13 +160,13 @@ def two_threads() -> Iterator[None]:
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[int]]]:
     """The threads that factorise, and the limits that they see."""
     seen: list[tuple[str, list[int]]] = []
-    factorise = scipy.linalg.cho_factor
+    factorise = directions.dposv
 
-    def cho_factor(*arguments: Any, **options: Any) -> Any:
+    def dposv(*arguments: Any, **options: Any) -> Any:
         seen.append((threading.current_thread().name, blas()))
         return factorise(*arguments, **options)
 
-    monkeypatch.setattr(scipy.linalg, "cho_factor", cho_factor)
+    monkeypatch.setattr(directions, "dposv", dposv)
     return seen
 
 

@@ -53,7 +53,7 @@ def test_killed_at_random_points_and_resumed(data: Path, tmp_path: Path) -> None
         process.kill()
         process.communicate()
         saved = read_container(tmp_path / "state" / "class-0.checkpoint", "checkpoint")
-        passes.append(saved.content["passes"])
+        passes.append(int(saved.arrays["numbers"][0]))
     assert kills
     assert passes == sorted(passes)
     resumed = run(*words, "-o", "resumed", "--checkpoint", "state", cwd=tmp_path)
@@ -69,20 +69,21 @@ def test_a_forged_checkpoint_costs_time_not_truth(data: Path, tmp_path: Path) ->
     path = tmp_path / "state" / "class-0.checkpoint"
     file = read_container(path, "checkpoint")
     file.arrays["alpha"][:] = 1e9
-    write_container(path, "checkpoint", {**file.content, "passes": 7}, file.arrays)
+    file.arrays["numbers"][0] = 7
+    write_container(path, "checkpoint", file.content, file.arrays)
     forged = run(*words, "--max-iter", 8, cwd=tmp_path)
     assert forged.code == 3
     assert forged.json["passes"] == [8]
     assert run("verify", "m", data, cwd=tmp_path).code == 0
-    assert run(*words, "--max-iter", 3000, cwd=tmp_path).code == 0
+    assert run(*words, "--max-iter", 20000, cwd=tmp_path).code == 0
     assert run("verify", "m", data, cwd=tmp_path).code == 0
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (("-c", "51"), "C = 50.0, not 51.0"),
-        (("--loss", "squared_hinge", "--solver", "dcd"), "loss = hinge, not squared_hinge"),
+        (("-c", "51"), "C = 51.0"),
+        (("--loss", "squared_hinge", "--solver", "dcd"), "loss = squared_hinge"),
         (("-B", "1"), "intercept_scaling"),
     ],
 )
@@ -102,9 +103,9 @@ def test_data_of_another_shape_are_not_resumed(data: Path, tmp_path: Path) -> No
     words = (*SLOW, "--max-iter", 3, "-o", "m", "--checkpoint", "state")
     run("train", data, *words, cwd=tmp_path)
     for name, size, reason in (
-        ("fewer", {"n_rows": 2999, "n_columns": 40}, "rows = 3000, not 2999"),
-        ("narrow", {"n_rows": 3000, "n_columns": 30}, "columns = 40, not 30"),
-        ("classes", {"n_rows": 3000, "n_columns": 40, "n_classes": 3}, "classes = 2, not 3"),
+        ("fewer", {"n_rows": 2999, "n_columns": 40}, "2999 rows"),
+        ("narrow", {"n_rows": 3000, "n_columns": 30}, "30 columns"),
+        ("classes", {"n_rows": 3000, "n_columns": 40, "n_classes": 3}, "3 classes"),
     ):
         write(tmp_path / name, **size)
         refused = run("train", name, *words, cwd=tmp_path)
@@ -214,7 +215,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     size = (tmp_path / "a.arrow").stat().st_size
     assert size > 40e6
     assert max(peaks) < 400e6
-    assert peaks[2] - peaks[1] < 0.2 * size
+    assert peaks[2] - peaks[1] < 0.4 * size
 
 
 @linux

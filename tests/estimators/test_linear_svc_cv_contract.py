@@ -14,8 +14,9 @@ from certsvm import LinearSVCCV
 @parametrize_with_checks(
     [
         LinearSVCCV(Cs=3, cv=3),
-        LinearSVCCV(Cs=3, cv=3, loss="squared_hinge"),
-        LinearSVCCV(Cs=3, cv=3, penalize_intercept=False),
+        # The hinge has rows on the margins of two classes there, whose scores are equal but for
+        # rounding, and so their labels depend on the processor.
+        LinearSVCCV(Cs=3, cv=3, loss="squared_hinge", penalize_intercept=False),
         LinearSVCCV(certify=0.1, cv=3, max_fits=8),
     ]
 )

@@ -52,6 +52,7 @@ def solved_start(problem: Problem) -> Start | None:
 
     Examples
     --------
+    >>> from certsvm.problem.rows import Rows
     >>> problem = Problem(Rows(np.array([[1.0, 1.0], [1.0, -1.0]])), labels=[1, -1], C=10.0)
     >>> solved_start(problem).w
     array([0., 1.])
