@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.fitting.class_weights import class_factors, classes_of
+from certsvm.fitting.sources import class_factors, classes_of
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=20))

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from certsvm.fitting.cross_validation import CrossValidation, values_in
+from certsvm.fitting.cross_validation import CrossValidation, Fold, values_in
 from certsvm.fitting.fit_classes import fit_classes
-from certsvm.fitting.folds import Fold
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import LOSSES
 from certsvm.training.settings import Settings

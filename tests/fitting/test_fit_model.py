@@ -227,7 +227,7 @@ def model(kind: str) -> tuple[Model, list[tuple[Any, Any, Any]]]:
         return fit(lambda: blocks, tol=1e-3, **how).model, blocks
     bits = int(kind.split(",")[0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("certsvm.fitting.witnesses._BITS", (bits,))
+        patch.setattr("certsvm.fitting.fit_model._BITS", (bits,))
         found = fit((X, y, weights), solver="sgd-s", tol=0.02, **how).model
     assert isinstance(found.witness, Witness)
     assert found.witness.bits == bits

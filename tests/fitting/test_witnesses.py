@@ -14,9 +14,8 @@ import scipy.sparse as sp
 from certsvm import Model, verify_model
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_classes import fit_classes
-from certsvm.fitting.fit_model import fit_model
+from certsvm.fitting.fit_model import fit_model, joined, needs_alpha, witnessed
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
-from certsvm.fitting.witnesses import joined, needs_alpha, witnessed
 from certsvm.kernels.losses import SQUARED_HINGE
 from certsvm.problem.objective import Objective
 from certsvm.solvers import Auto, Newton, SGDs, SmoothedNewton
@@ -70,7 +69,7 @@ def test_a_witness_too_coarse_for_the_target_does_not_meet_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With 32 bits, that takes a target near the limit of double precision."""
-    monkeypatch.setattr("certsvm.fitting.witnesses._BITS", (8,))
+    monkeypatch.setattr("certsvm.fitting.fit_model._BITS", (8,))
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 5))
     y = X[:, 0] + rng.standard_normal(200) > 0.0

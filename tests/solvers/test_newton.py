@@ -186,14 +186,14 @@ def test_where_to_go_on_from(name: str) -> None:
     X, y = degenerate()["noisy"]
     problem, solver = Problem(Rows(X), y), make_solver(name)
     cold = train(problem, solver, tol=1e-6, seed=0, keep_alpha=True)
-    start = cold.warm_start
+    start = cold.start
     assert start is not None
     assert start.epochs == cold.epochs
     assert start.smoothing is not None
     assert start.smoothing >= FIRST_SIGMA
     assert (start.alpha >= 0.0).all()
     assert (start.alpha <= problem.C).all()
-    assert train(problem, solver, tol=1e-6, seed=0).warm_start.alpha is None
+    assert train(problem, solver, tol=1e-6, seed=0).start.alpha is None
     warm = train(problem, Newton(), tol=1e-6, seed=0, start=start)
     assert warm.certificate.met
     assert warm.passes <= 3

@@ -143,7 +143,7 @@ def test_whoever_has_a_start_goes_alone() -> None:
     again = problems(Cs)
     group = ProblemGroup(again)
     for problem, before in zip(again, cold, strict=True):
-        warm = train(problem, solver, tol=1e-6, seed=0, start=before.warm_start)
+        warm = train(problem, solver, tol=1e-6, seed=0, start=before.start)
         assert warm.certificate.met
         assert warm.passes < 0.5 * before.passes
     assert not group.runs

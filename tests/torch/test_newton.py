@@ -182,7 +182,7 @@ def test_a_warm_start_needs_fewer_steps() -> None:
     case = Case(X.astype(float), y, None, 1.0, 0.0, "dense-float64-int32")
     problem = tensor_problem(case, device(X))
     cold = train(problem, TensorNewton(samples=False), tol=1e-6, seed=0)
-    start = cold.warm_start
+    start = cold.start
     assert start is not None
     assert isinstance(start.alpha, torch.Tensor)
     assert start.alpha.device == problem.rows.device

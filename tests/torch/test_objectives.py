@@ -247,7 +247,7 @@ def test_a_warm_start_needs_fewer_steps(name: str) -> None:
     objective = OBJECTIVES[name]
     problem = tensor_problem(Case(X, y, None, 1.0, 1.0, FORM), device(X), objective)
     cold = train(problem, TensorNewton(samples=False), tol=1e-8, seed=0)
-    warm = train(problem, SOLVER, tol=1e-8, seed=0, start=cold.warm_start)
+    warm = train(problem, SOLVER, tol=1e-8, seed=0, start=cold.start)
     assert warm.certificate.met
     assert warm.passes < 0.5 * cold.passes
 
@@ -271,7 +271,7 @@ def test_classes_with_weights_along_a_path(classes: int, name: str) -> None:
             assert result.certificate.penalize_intercept == objective.penalize_intercept
             overlap(result.certificate, reference.certificate)
             np.testing.assert_allclose(result.w, reference.w, rtol=1e-2, atol=1e-3)
-        ends = [result.warm_start for result in results]
+        ends = [result.start for result in results]
         start = [ours.scaled_start(end, 1.1) for end in ends if end is not None]
         assert len(start) == len(ours.labels)
 

@@ -27,7 +27,7 @@ def require_memory(memory: int, source: StreamSource, settings: Settings, *, wit
     matrices. Blocks come on top.
     """
     from certsvm.files.memory import BLOCKS_AT_ONCE, peak
-    from certsvm.fitting.witnesses import needs_alpha
+    from certsvm.fitting.fit_model import needs_alpha
     from certsvm.kernels.losses import HINGE
 
     squares = _warm_up(source, settings)

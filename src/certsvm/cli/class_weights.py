@@ -12,7 +12,7 @@ from certsvm.cli.app import BadInput, say
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from certsvm.fitting.class_weights import ClassWeight
+    from certsvm.fitting.sources import ClassWeight
 
 
 def parse_class_weights(

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from certsvm.dask.choice import SOLVERS
 from certsvm.dask.cluster import Cluster, ClusterLostError, Traffic
 from certsvm.dask.source import ClusterSource
+from certsvm.estimators.classifier import rollback
 from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
-from certsvm.estimators.rollback import rollback
 from certsvm.solvers import Solver
 from certsvm.training.result import LOST
 from certsvm.verification.optimum_intervals import unflippable

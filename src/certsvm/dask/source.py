@@ -18,8 +18,7 @@ from certsvm.dask.cocoa import AlphaOnWorkers, Cocoa
 from certsvm.dask.costs import Shape
 from certsvm.dask.problem import ClusterProblem, merged
 from certsvm.dask.recheck import recheck
-from certsvm.fitting.class_weights import ClassWeight
-from certsvm.fitting.sources import Source
+from certsvm.fitting.sources import ClassWeight, Source
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.solvers import Solver

@@ -6,7 +6,12 @@ answered where they are, with tensors.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from os import PathLike
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,7 +23,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.weights import dense
-from certsvm.estimators.tensors import answers, are_tensors, on_host
 from certsvm.files.optimum import OptimumMixin
 from certsvm.files.scores import products
 from certsvm.matrices import checked_csr, exact_labels, refuse_broken
@@ -269,3 +273,48 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
 
     def _like(self, X: Any, values: NDArray[Any], *, upwards: bool | None = None) -> Any:
         return answers().rounded(X, values, upwards) if are_tensors(X) else values
+
+
+def are_tensors(X: Any) -> bool:
+    """Whether X is a tensor, or something on a device that can be made one."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(X, torch.Tensor):
+        return True
+    if isinstance(X, np.ndarray | np.generic) or not hasattr(X, "__dlpack_device__"):
+        return False
+    # CuPy's arrays and their like. What is on the CPU, NumPy can take as well.
+    return X.__dlpack_device__()[0] != 1 and find_spec("torch") is not None
+
+
+def answers() -> ModuleType:
+    """``certsvm.torch.answers``."""
+    from certsvm.torch import answers
+
+    return answers
+
+
+def on_host(values: Any) -> Any:
+    """Labels or weights as an array, if they are a tensor."""
+    return answers().host(values) if are_tensors(values) else values
+
+
+def fitted_attributes(estimator: Any) -> dict[str, Any]:
+    """What ``fit`` has set: names that end in an underscore, and what a warm start needs."""
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if name == "_ends" or (name.endswith("_") and not name.startswith("_"))
+    }
+
+
+@contextmanager
+def rollback(estimator: Any) -> Iterator[None]:
+    """Put the fitted attributes back if an exception passes: a failed fit changes nothing."""
+    before = fitted_attributes(estimator)
+    try:
+        yield
+    except BaseException:
+        for name in fitted_attributes(estimator):
+            delattr(estimator, name)
+        vars(estimator).update(before)
+        raise

@@ -24,15 +24,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
 from certsvm.certificates.weights import dense
-from certsvm.estimators.classifier import LinearClassifier
-from certsvm.estimators.rollback import rollback
+from certsvm.estimators.classifier import LinearClassifier, are_tensors, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
-from certsvm.estimators.tensors import are_tensors
-from certsvm.fitting.class_weights import positive_classes
+from certsvm.files.optimum import binary_problems
 from certsvm.fitting.fit_classes import Observer, fit_classes
-from certsvm.fitting.sources import MemorySource, Source
-from certsvm.kernels.losses import LOSSES, loss_named
+from certsvm.fitting.sources import MemorySource, Source, class_factors, positive_classes
+from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import exact_labels, refuse_changed_labels, refuse_masked
+from certsvm.problem.memory import Problem
 from certsvm.problem.memory_limits import require_memory_for
 from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows, join, split
@@ -43,11 +42,20 @@ from certsvm.training.result import INTERRUPTED, Result
 from certsvm.training.settings import Settings
 
 
-def _learns_online(estimator: Any) -> bool:
-    from certsvm.fitting.online import require_online
-
-    free = estimator.fit_intercept and not estimator.penalize_intercept
-    require_online(estimator.loss, free_intercept=free)
+def _learns_online(estimator: LinearSVC) -> bool:
+    """True if ``partial_fit`` minimises this objective; else an error that says why not."""
+    for needs, other, refused in (
+        (f"loss={HINGE.name!r}", repr(estimator.loss), estimator.loss != HINGE.name),
+        (
+            "an intercept in the penalty", "penalize_intercept=False",
+            estimator.fit_intercept and not estimator.penalize_intercept,
+        ),
+    ):  # fmt: skip
+        if refused:
+            raise ValueError(
+                f"partial_fit is for {needs}, not for {other}: batches for that go to fit, or as a "
+                "stream to fit_stream"
+            )
     return True
 
 
@@ -430,8 +438,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         self : LinearSVC
             With one more batch learned.
         """
-        from certsvm.fitting.online import OnlineModel
-
         with rollback(self):
             self._refuse_other_problems()
             first = not hasattr(self, "classes_")
@@ -464,10 +470,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             rows = Rows(X, intercept_scaling=self._rho())
             self.n_samples_seen_ += rows.n_rows
             total = self.n_samples_seen_ if total_samples is None else int(total_samples)
-            model = OnlineModel(self.classes_, dense(self.coef_), self.intercept_, self.t_)
-            C_total = self._objective().C * total
-            self.class_weight_ = model.present(rows, y, weights, self.class_weight, C_total)
-            self.coef_, self.intercept_, self.t_ = model.coef, model.intercept, model.t
+            self._present(rows, y, weights, self._objective().C * total)
             self.n_iter_, self.solver_ = 1, "sgd-s"
             # What was proved, and known of the dual problem, was about another model.
             self.certificate_ = self.certificates_ = None
@@ -476,6 +479,25 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             end = Start(np.empty(0), max(1, round(self.t_ / total)))
             self._ends = [end] * len(self.coef_)
         return self
+
+    def _present(self, rows: Rows, y: Any, weights: Any, C_total: float) -> None:
+        """Present a batch once; ``C_total`` is C times the rows that the loss is summed over."""
+        from certsvm.solvers.sgd_s import present_once
+
+        classes, before = self.classes_, self.t_
+        self.coef_, self.intercept_ = dense(self.coef_).copy(), self.intercept_.copy()
+        self.class_weight_ = class_factors(self.class_weight, classes, np.ones(classes.size))
+        problems = binary_problems(classes, self.class_weight_, y, weights, rows.n_rows)
+        for i, (signs, of_rows) in enumerate(problems):
+            if not of_rows.any():
+                continue
+            # C is such that lambda = 1 / (C m) comes out as 1 / C_total.
+            C = C_total / np.count_nonzero(of_rows)
+            problem = Problem(rows, signs, C=C, weights=of_rows)
+            w = problem.weight_vector(self.coef_[i], float(self.intercept_[i]))
+            w, t = present_once(problem, w, before)
+            self.coef_[i], self.intercept_[i] = problem.coefficients(w)
+            self.t_ = max(self.t_, t)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but tensors to go on from: their device may not be there later."""
@@ -565,11 +587,10 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         self.solver_ = max((result.solver for result in results), key=len)
         self.n_samples_seen_ = source.n_rows
         self.t_ = max(result.epochs for result in results) * source.n_rows
-        ends = [result.warm_start or Start(result.w, alpha=result.alpha) for result in results]
         # Their weights are in coef_ and intercept_, and alpha is a number for each row.
         self._ends = [
-            Start(np.empty(0), r.epochs, end.alpha if self.warm_start else None, end.smoothing)
-            for r, end in zip(results, ends, strict=True)
+            replace(r.start, w=np.empty(0), alpha=r.start.alpha if self.warm_start else None)
+            for r in results
         ]
         self.__dict__.pop("dual_coef_", None)
         if self.store_dual:

@@ -25,13 +25,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
 from certsvm.certificates.certificate import percentage_points
+from certsvm.estimators.classifier import fitted_attributes, rollback
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.path import checked_range, checked_values
 from certsvm.estimators.reporting import fit_facts
-from certsvm.estimators.rollback import fitted_attributes, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
-from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, values_in
-from certsvm.fitting.folds import Fold
+from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, Fold, values_in
 from certsvm.fitting.sources import MemorySource
 from certsvm.markup.html import element
 from certsvm.report.fit import fit_sections

@@ -16,9 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from certsvm.certificates.certificate import Certificate, percent, tidy
 from certsvm.certificates.weights import dense
+from certsvm.estimators.classifier import fitted_attributes
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.reporting import are_right
-from certsvm.estimators.rollback import fitted_attributes
 from certsvm.files.block_sources import block_source
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.path import PathProgress, Trace, trace_path

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.estimators import tensors
+from certsvm.estimators.classifier import are_tensors, on_host
 from certsvm.files.model import Model
 from certsvm.matrices import exact_labels
 from certsvm.report.fit import Check, Evaluation
@@ -50,7 +50,7 @@ def _evaluation(clf: Any, X: Any, y: Any) -> Evaluation | None:
     free = any(certificate.free_intercept for certificate in clf.certificates_ or ())
     stability = None if free else float(clf.stability(X))
     if y is not None:
-        accuracy = float(np.mean(are_right(tensors.on_host(answers), tensors.on_host(y))))
-        if not tensors.are_tensors(X) and not hasattr(X, "dask"):
+        accuracy = float(np.mean(are_right(on_host(answers), on_host(y))))
+        if not are_tensors(X) and not hasattr(X, "dask"):
             fingerprint = Fingerprint.of(X, y)
     return Evaluation(int(X.shape[0]), stability, accuracy, fingerprint)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from certsvm.certificates.primal import primal_bound
-from certsvm.estimators import tensors
+from certsvm.estimators.classifier import on_host
 from certsvm.files.model import Model
+from certsvm.fitting.fit_model import joined, proof
 from certsvm.fitting.sources import MemorySource
-from certsvm.fitting.witnesses import joined, proof
 from certsvm.kernels.losses import loss_named
 from certsvm.problem.objective import Objective
 from certsvm.verification.fingerprint import Fingerprint
@@ -25,7 +25,7 @@ def proved_model(clf: Any, X: Any, y: Any, sample_weight: Any) -> Model:
             "a proof of these data needs the dual point: fit with store_dual=True. Without data, "
             "to_model() is the model with its certificate as a claim."
         )
-    X, y, weights = clf._validate(*map(tensors.on_host, (X, y, sample_weight)), reset=False)
+    X, y, weights = clf._validate(*map(on_host, (X, y, sample_weight)), reset=False)
     report = verify(clf, X, y, weights)
     if not report.dual_verified:
         raise ValueError(

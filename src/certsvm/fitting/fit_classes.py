@@ -155,7 +155,7 @@ def _untrained(source: Source, settings: Settings, solver: Solver, i: int) -> Re
         penalize_intercept=not objective.frees(rho),
     )  # fmt: skip
     w = np.zeros(source.dimension)
-    return Result(w, certificate, History(), INTERRUPTED, 0, 0, None, solver.name)
+    return Result(w, certificate, History(), INTERRUPTED, Start(w, 0), solver.name)
 
 
 def _checkpoint(source: Source, settings: Settings, i: int) -> Checkpoint | None:

@@ -53,11 +53,10 @@ class Knot:
         gaps = [result.certificate.proved_gap for result in self.results]
         return max(gaps) if min(gaps) >= 0.0 else math.inf
 
-
-def starts_of(results: Sequence[Result]) -> list[Start]:
-    """Where fits at other C can begin, of which alpha is the largest part."""
-    ends = [result.warm_start or Start(result.w, alpha=result.alpha) for result in results]
-    return [replace(s, w=r.w, epochs=r.epochs) for r, s in zip(results, ends, strict=True)]
+    @property
+    def starts(self) -> list[Start]:
+        """Where fits at other C can begin, of which alpha is the largest part."""
+        return [result.start for result in self.results]
 
 
 def starts_at(
@@ -238,7 +237,8 @@ class Trace:
                 chord.certificate(C, self.tol), primal=primal.value, dual=dual.value,
                 primal_rounding=primal.rounding, dual_rounding=dual.rounding,
             )  # fmt: skip
-            results.append(Result(w, certificate, History(), CHORD, 0, a.epochs, alpha, CHORD))
+            start = Start(w, a.epochs, alpha)
+            results.append(Result(w, certificate, History(), CHORD, start, CHORD, alpha))
         return results
 
 
@@ -291,10 +291,10 @@ def trace_path(
         interrupted = any(result.reason == INTERRUPTED for result in results)
         if not in_range:
             starts.clear()
-        starts[C] = starts_of(results)
+        starts[C] = [result.start for result in results]
         if not settings.keep_alpha:
             results = [replace(r, alpha=None) for r in results]
-        knot = Knot(C, [replace(r, warm_start=None) for r in results])
+        knot = Knot(C, [replace(r, start=replace(r.start, alpha=None)) for r in results])
         trace.interrupted |= interrupted
         if interrupted and in_range and trace.knots and knot.gap > tol:
             return False

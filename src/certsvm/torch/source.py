@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from certsvm.certificates.rounding import Bound
-from certsvm.fitting.class_weights import ClassWeight
-from certsvm.fitting.sources import Source
+from certsvm.fitting.sources import ClassWeight, Source
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.objective import HINGE_OBJECTIVE, Objective

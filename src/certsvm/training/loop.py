@@ -169,23 +169,17 @@ def train(
     if reason in (OUT_OF_PASSES, OUT_OF_TIME) and trainer.best.certificate().met:
         # The solver was refining beyond the target.
         reason = TARGET_MET
-    best, alpha, end = trainer.best, trainer.best.dual.alpha, trainer.run.warm_start()
-    if keeps and not settings.keep_alpha:
-        alpha, end = None, None if end is None else replace(end, alpha=None)
+    best, alpha = trainer.best, trainer.best.dual.alpha
     assert best.w is not None
+    end = trainer.run.warm_start() or Start(best.w, alpha=alpha)
+    if keeps and not settings.keep_alpha:
+        alpha, end = None, replace(end, alpha=None)
     return Result(
-        w=best.w,
-        certificate=best.certificate(),
-        history=trainer.history,
-        reason=reason,
-        passes=trainer.passes,
-        epochs=trainer.history[-1].epochs,
-        alpha=alpha,
+        best.w, best.certificate(), trainer.history, reason,
+        start=replace(end, w=best.w, epochs=trainer.history[-1].epochs),
         solver=trainer.run.solver_name or solver.name,
-        response=best.dual.response,
-        warm_start=end,
-        vector=best.dual.vector,
-    )
+        alpha=alpha, response=best.dual.response, vector=best.dual.vector,
+    )  # fmt: skip
 
 
 @dataclass

@@ -68,16 +68,14 @@ class Result:
         One record per pass.
     reason : str
         Why training ended.
-    passes, epochs : int
-        Numbers of passes over the data, and of presentations of each row.
-    alpha : ndarray of shape (n_rows,) or None
-        The feasible dual point of the certificate, if it was asked for.
+    start : Start
+        Where another run can go on.
     solver : str
         Name of the solver, or of the solvers that "auto" used.
+    alpha : ndarray of shape (n_rows,) or None
+        The feasible dual point of the certificate, if it was asked for.
     response : Response, object or None
         What the dual point can be had from if ``alpha`` is not kept; see ``DualPoint``.
-    warm_start : Start or None
-        Start of another run, if the solver has a better one than w and alpha.
     vector : DualVector or None
         sum_k alpha_k y_k of the dual point of the certificate, if it was asked for.
     witness : object or None
@@ -88,14 +86,22 @@ class Result:
     certificate: Certificate
     history: History
     reason: str
-    passes: int
-    epochs: int
-    alpha: Vector | None
+    start: Start
     solver: str
+    alpha: Vector | None = None
     response: Any = None
-    warm_start: Start | None = None
     vector: DualVector | None = None
     witness: Any = None
+
+    @property
+    def passes(self) -> int:
+        """The number of passes over the data."""
+        return self.history[-1].passes if self.history else 0
+
+    @property
+    def epochs(self) -> int:
+        """How often each row was presented."""
+        return self.start.epochs
 
     def certified_by(self, certificate: Certificate, vector: DualVector | None) -> Result:
         """The result with the certificate and the vector of another dual point.

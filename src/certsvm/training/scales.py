@@ -11,8 +11,7 @@ import weakref
 
 import numpy as np
 
-from certsvm.kernels.jit import kernel
-from certsvm.kernels.rows import CsrRows, Vector
+from certsvm.kernels.rows import CsrRows
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
@@ -53,21 +52,15 @@ def difference_in_scale(rows: Rows) -> float:
     >>> difference_in_scale(Rows(np.array([[1.0, 0.0, -200.0], [2.0, 0.0, 50.0]])))
     100.0
     """
+    # Two passes, but no copy.
+    values = rows.arrays.values
     if isinstance(rows.arrays, CsrRows):
-        largest = np.zeros(rows.n_columns)
-        largest_of_columns(rows.arrays, largest)
+        highest, lowest = np.zeros((2, rows.n_columns), values.dtype)
+        stored = slice(rows.arrays.indptr[0], rows.arrays.indptr[-1])
+        np.maximum.at(highest, rows.arrays.indices[stored], values[stored])
+        np.minimum.at(lowest, rows.arrays.indices[stored], values[stored])
     else:
-        # Two passes, but no copy.
-        values = rows.arrays.values
         highest, lowest = values.max(axis=0, initial=0.0), values.min(axis=0, initial=0.0)
-        largest = np.maximum(highest, -lowest).astype(np.float64)
+    largest = np.maximum(highest, -lowest).astype(np.float64)
     largest = largest[largest > 0.0]
     return float(largest.max() / largest.min()) if largest.size else 1.0
-
-
-@kernel
-def largest_of_columns(rows: CsrRows, out: Vector) -> None:
-    """The largest absolute value in each column, where it exceeds ``out``, into ``out``."""
-    for j in range(rows.indptr[0], rows.indptr[rows.indptr.size - 1]):
-        column = rows.indices[j]
-        out[column] = max(out[column], abs(rows.values[j]))

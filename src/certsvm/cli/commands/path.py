@@ -158,8 +158,7 @@ def _model_at(
     trace: Trace, source: Source, settings: Settings, C: float, *, witness: bool
 ) -> Model:
 
-    from certsvm.fitting.fit_model import model_of
-    from certsvm.fitting.witnesses import witnessed
+    from certsvm.fitting.fit_model import model_of, witnessed
 
     results = trace.at(C, source)
     if witness:
