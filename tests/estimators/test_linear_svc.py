@@ -274,7 +274,8 @@ def test_a_failed_fit_loses_nothing(binary: Any, failure: str) -> None:
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_an_interrupted_fit_keeps_the_old_model(n_classes: int, monkeypatch: Any) -> None:
-    from certsvm.fitting import fit_classes, online
+    from certsvm.fitting import fit_classes
+    from certsvm.solvers import sgd_s
 
     X, y = make_classification(n_informative=5, n_classes=n_classes, random_state=0)
     clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
@@ -284,7 +285,7 @@ def test_an_interrupted_fit_keeps_the_old_model(n_classes: int, monkeypatch: Any
         raise KeyboardInterrupt
 
     monkeypatch.setattr(fit_classes, "train", interrupt)
-    monkeypatch.setattr(online, "present_once", interrupt)
+    monkeypatch.setattr(sgd_s, "present_once", interrupt)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, np.array(["x", "y", "z"])[y])
     with pytest.raises(KeyboardInterrupt):

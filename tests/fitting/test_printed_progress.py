@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certsvm.fitting.fit_classes import fit_classes
-from certsvm.fitting.printed_progress import PrintedProgress
+from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
 from certsvm.fitting.sources import MemorySource
 from certsvm.training.settings import Settings
 

@@ -64,8 +64,7 @@ def training_progress(
     target: float, max_time: float | None, n_problems: int, *, quiet: bool
 ) -> Iterator[Observer]:
     """An observer that shows the progress of each class."""
-    from certsvm.fitting.fit_classes import Observer
-    from certsvm.fitting.printed_progress import PrintedProgress
+    from certsvm.fitting.fit_classes import Observer, PrintedProgress
 
     if quiet:
         yield Observer()

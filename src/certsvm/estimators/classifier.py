@@ -215,7 +215,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("to_model takes both X and y, the training data, or neither")
         if X is None:
             return Model.from_estimator(self)
-        from certsvm.estimators.to_model import proved_model
+        from certsvm.estimators.reporting import proved_model
 
         return proved_model(self, X, y, sample_weight)
 

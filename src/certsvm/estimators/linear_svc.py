@@ -27,7 +27,7 @@ from certsvm.certificates.weights import dense
 from certsvm.estimators.classifier import LinearClassifier, are_tensors, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
 from certsvm.files.optimum import binary_problems
-from certsvm.fitting.fit_classes import Observer, fit_classes
+from certsvm.fitting.fit_classes import Observer, PrintedProgress, fit_classes
 from certsvm.fitting.sources import MemorySource, Source, class_factors, positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import exact_labels, refuse_changed_labels, refuse_masked
@@ -273,26 +273,13 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         checkpoint: str | PathLike[str] | None = None, verbose: int = 0,
         penalty: str = "l2", dual: bool | str = "auto", multi_class: str = "ovr",
     ) -> None:  # fmt: skip
-        self.C = C
-        self.loss = loss
-        self.tol = tol
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.penalize_intercept = penalize_intercept
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.device = device
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.store_dual = store_dual
-        self.checkpoint = checkpoint
-        self.verbose = verbose
-        self.penalty = penalty
-        self.dual = dual
-        self.multi_class = multi_class
+        self.C, self.loss, self.tol, self.solver = C, loss, tol, solver
+        self.fit_intercept, self.intercept_scaling = fit_intercept, intercept_scaling
+        self.penalize_intercept, self.class_weight = penalize_intercept, class_weight
+        self.max_iter, self.max_time, self.n_jobs, self.device = max_iter, max_time, n_jobs, device
+        self.random_state, self.warm_start, self.store_dual = random_state, warm_start, store_dual
+        self.checkpoint, self.verbose = checkpoint, verbose
+        self.penalty, self.dual, self.multi_class = penalty, dual, multi_class
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
@@ -358,8 +345,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         tasks = FitTasks(self, source, given)
         observers: list[Observer] = [tasks]
         if self.verbose:
-            from certsvm.fitting.printed_progress import PrintedProgress
-
             interval = 1.0 if self.verbose == 1 else 0.0
             observers.append(PrintedProgress(len(source.labels), interval))
         results = fit_classes(source, settings, start=start, observers=observers, stop=stop)
@@ -394,12 +379,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         return Settings(
             self._objective(),
-            tol=as_float(self.tol, "tol"),
-            solver=solver,
-            max_iter=self.max_iter,
-            max_time=self.max_time,
-            seed=seed,
-            n_jobs=effective_n_jobs(self.n_jobs),
+            tol=as_float(self.tol, "tol"), solver=solver, max_iter=self.max_iter,
+            max_time=self.max_time, seed=seed, n_jobs=effective_n_jobs(self.n_jobs),
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             keep_alpha=self.store_dual or (self.warm_start and solver.warm_starts_from_alpha),
         )  # fmt: skip
@@ -501,39 +482,35 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
 
     def __getstate__(self) -> dict[str, Any]:
         """All but tensors to go on from: their device may not be there later."""
-        state: dict[str, Any] = super().__getstate__()
+        state: dict[str, Any] = {**super().__getstate__()}
         if "_ends" in state:
-            kept = [
+            state["_ends"] = [
                 replace(end, alpha=end.alpha if isinstance(end.alpha, np.ndarray) else None)
-                for end in state["_ends"]
+                for end in self._ends
             ]
-            state = {**state, "_ends": kept}
         return state
 
     def _starts(self, source: Source) -> list[Start] | None:
         """The start of each problem; None if there is no previous solution of the same shape."""
-        if not self.warm_start or not hasattr(self, "_ends"):
+        if not (
+            self.warm_start and hasattr(self, "_ends")
+            and self.coef_.shape[1] == source.n_columns
+            and np.array_equal(self.classes_, source.classes)
+        ):  # fmt: skip
             return None
-        if self.coef_.shape[1] != source.n_columns or not np.array_equal(
-            self.classes_, source.classes
-        ):
-            return None
-        rho, objective = source.intercept_scaling, self._objective()
+        rho, objective, ratio = source.intercept_scaling, self._objective(), 1.0
+        weights = zip(dense(self.coef_), self.intercept_.tolist(), strict=True)
+        vectors = [join(coef, intercept, rho) for coef, intercept in weights]
+        starts = [replace(end, w=w) for end, w in zip(self._ends, vectors, strict=True)]
         # After partial_fit there are no certificates.
         proved = self.certificates_[0] if self.certificates_ else None
-        same = proved is not None and (proved.loss, proved.penalize_intercept) == (
-            objective.loss.name, not objective.frees(rho)
-        )  # fmt: skip
-        ratio = objective.C / proved.C if proved is not None and same else 1.0
-        starts = []
-        for coef, intercept, end in zip(
-            dense(self.coef_), self.intercept_.tolist(), self._ends, strict=True
-        ):
+        asked = (objective.loss.name, not objective.frees(rho))
+        if proved is not None and (proved.loss, proved.penalize_intercept) == asked:
+            ratio = objective.C / proved.C
+        else:
             # The dual variables of another problem may be infeasible in this one.
-            start = replace(end, w=join(coef, intercept, rho))
-            start = start if same else Start(start.w, start.epochs)
-            starts.append(source.scaled_start(start, ratio))
-        return starts
+            starts = [Start(start.w, start.epochs) for start in starts]
+        return [source.scaled_start(start, ratio) for start in starts]
 
     def _rho(self) -> float:
         """Height of the constant column behind the intercept; zero if there is none."""
@@ -615,9 +592,9 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         elif certificate.relative_gap <= max(self.tol, 0.5 * certificate.proved_gap):
             advice = "This is the limit of double precision: no more can be proved."
         else:
+            other = "" if self.solver == "auto" else ", try solver='auto'"
             advice = "To get closer, raise max_iter or max_time, scale the columns to similar size"
-            advice += "" if self.solver == "auto" else ", try solver='auto'"
-            advice += ", or lower C; or accept a larger tol."
+            advice += f"{other}, or lower C; or accept a larger tol."
         of = f" for {len(missed)} of {len(results)} classes" if len(results) > 1 else ""
         warnings.warn(
             f"The target accuracy was not reached{of} at C = {self.C:g} by {worst.solver}: "

@@ -188,25 +188,12 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         max_time: float | None = None, max_fits: int | None = None, n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
-        self.C_range = C_range
-        self.Cs = Cs
-        self.cv = cv
-        self.certify = certify
-        self.scoring = scoring
-        self.refit = refit
-        self.loss = loss
-        self.tol = tol
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.penalize_intercept = penalize_intercept
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.max_fits = max_fits
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self.C_range, self.Cs, self.cv, self.certify = C_range, Cs, cv, certify
+        self.scoring, self.refit, self.loss, self.tol = scoring, refit, loss, tol
+        self.solver, self.class_weight, self.fit_intercept = solver, class_weight, fit_intercept
+        self.intercept_scaling, self.penalize_intercept = intercept_scaling, penalize_intercept
+        self.max_iter, self.max_time, self.max_fits = max_iter, max_time, max_fits
+        self.n_jobs, self.random_state, self.verbose = n_jobs, random_state, verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

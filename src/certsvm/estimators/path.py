@@ -35,7 +35,7 @@ from certsvm.training.settings import Settings
 _MOST_POINTS = 200
 
 
-class Path(Sequence[LinearSVC]):
+class Path(Trace, Sequence[LinearSVC]):
     """Models over a range of C, with a certificate for every C in it.
 
     It is a sequence of the fitted models. Between two fitted values the model is interpolated, and
@@ -43,8 +43,6 @@ class Path(Sequence[LinearSVC]):
 
     Attributes
     ----------
-    Cs : list of float
-        The fitted values of C.
     models : list of LinearSVC
         The fitted models, in the order of ``Cs``.
     C_range : tuple of float
@@ -57,11 +55,14 @@ class Path(Sequence[LinearSVC]):
         self, trace: Trace, models: dict[float, LinearSVC], Cs: Sequence[float],
         template: LinearSVC, source: Source,
     ) -> None:  # fmt: skip
-        self._trace, self._template = trace, template
-        self._source: Source | None = source
-        self.Cs = list(Cs)
-        self.models = [models[C] for C in self.Cs]
-        self.C_range, self.tol = trace.C_range, trace.tol
+        vars(self).update(vars(trace))
+        self._template, self._source = template, source
+        self.models = [models[C] for C in Cs]
+
+    @property
+    def Cs(self) -> list[float]:
+        """The values of C, in the order of ``models``."""
+        return [model.C for model in self.models]
 
     @overload
     def __getitem__(self, i: int) -> LinearSVC: ...
@@ -78,7 +79,7 @@ class Path(Sequence[LinearSVC]):
         gap = self.worst_gap
         proved = "not proved for every C" if math.isinf(gap) else f"worst gap {percent(gap)}"
         if self.tol < gap < math.inf:
-            fitted = max(knot.gap for knot in self._trace.knots)
+            fitted = max(knot.gap for knot in self.knots)
             proved = f"each within {percent(fitted)}, between them up to {percent(gap)}"
         return f"<Path of {len(self)} fits for C from {low:g} to {high:g}, {proved}>"
 
@@ -90,43 +91,6 @@ class Path(Sequence[LinearSVC]):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the data."""
         return {**vars(self), "_source": None}
-
-    @property
-    def worst_gap(self) -> float:
-        """The largest relative gap of all models in the range, proved; infinite if unknown."""
-        return self._trace.worst_gap
-
-    @property
-    def met(self) -> bool:
-        """Whether every C in the range has a model of accuracy ``tol``, proved."""
-        return self.worst_gap <= self.tol
-
-    @property
-    def proved_up_to(self) -> float:
-        """Every C from the lowest to this one has a model of accuracy ``tol``, proved.
-
-        Zero if the lowest has none.
-        """
-        return self._trace.proved_up_to
-
-    def certificates(self, C: float) -> list[Certificate]:
-        """What is proved about the model at C, for each problem, without reading the data.
-
-        Parameters
-        ----------
-        C : float
-            Between the lowest and the highest fitted value.
-
-        Returns
-        -------
-        certificates : list of Certificate
-            Between fitted values, ``primal`` is an upper bound on J.
-        """
-        return self._trace.certificates(float(C))
-
-    def certificate(self, C: float) -> Certificate:
-        """The certificate of the class with the largest gap; see ``certificates``."""
-        return max(self.certificates(C), key=lambda certificate: certificate.proved_gap)
 
     def model(self, C: float) -> LinearSVC:
         """The model at C.
@@ -147,14 +111,14 @@ class Path(Sequence[LinearSVC]):
         C = float(C)
         if C in self.Cs:
             return self.models[self.Cs.index(C)]
-        self._trace.find(C)
+        self.find(C)
         if self._source is None:
             raise ValueError(
                 "a path that was pickled has its fitted models, but not the data to certify one "
                 f"between them. Fit at C = {C:g}, or take one of {self.Cs}"
             )
         model = _at(self._template, C)
-        model._set_fitted(self._source, self._trace.at(C, self._source))
+        model._set_fitted(self._source, self.at(C, self._source))
         return model
 
     def plot(self, path: str | None = None) -> Any:
@@ -171,7 +135,7 @@ class Path(Sequence[LinearSVC]):
             The plot.
         """
         points = self._points()
-        fitted = [(knot.C, knot.gap) for knot in self._trace.knots]
+        fitted = [(knot.C, knot.gap) for knot in self.knots]
         return plot_path(fitted, points.Cs, points.gaps, self.tol, path)
 
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
@@ -195,7 +159,7 @@ class Path(Sequence[LinearSVC]):
 
     def _points(self, X: Any = None, y: Any = None) -> PathPoints:
         """The path at the fitted values of C and some between them."""
-        fitted = np.array(self._trace.Cs)
+        fitted = np.array([knot.C for knot in self.knots])
         n = max(4, _MOST_POINTS // max(1, fitted.size - 1))
         inner = [np.geomspace(a, b, n + 1).clip(a, b) for a, b in itertools.pairwise(fitted)]
         Cs = np.unique(np.concatenate([fitted, *inner]))
@@ -205,7 +169,7 @@ class Path(Sequence[LinearSVC]):
         def interpolated(values: list[Any]) -> Any:
             return np.tensordot(shares, np.array(values), 1)
 
-        models = [self.model(C) for C in self._trace.Cs]
+        models = [self.model(C) for C in fitted.tolist()]
         coefs = [np.asarray(dense(model.coef_)) for model in models]
         errors = None
         if X is not None:
@@ -224,7 +188,7 @@ class Path(Sequence[LinearSVC]):
             fitted=fitted.tolist(),
             weights=ClassWeights.largest(labels, coefs, interpolated),
             n_classes=len(labels),
-            objective=self._trace.knots[0].results[0].certificate.objective,
+            objective=self.knots[0].results[0].certificate.objective,
             errors=errors,
         )
 
@@ -379,7 +343,7 @@ def _warn_if_missed(path: Path) -> None:
     (low, high), end = path.C_range, path.proved_up_to
     as_far = f"but up to C = {end:g}" if end >= low else f"nor at C = {low:g}"
     advice = "Raise max_fits, or max_iter or max_time of the estimator, or accept a larger tol."
-    if path._trace.interrupted:
+    if path.interrupted:
         advice = "It was interrupted."
     warnings.warn(
         f"The accuracy of {percent(path.tol)} is not proved for every C from {low:g} to {high:g}, "

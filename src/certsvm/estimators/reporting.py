@@ -1,18 +1,25 @@
-"""What the reports of a fitted estimator are made of."""
+"""Models and reports of fitted estimators: models may have a proof that others can recompute."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates.primal import primal_bound
 from certsvm.estimators.classifier import are_tensors, on_host
 from certsvm.files.model import Model
+from certsvm.fitting.fit_model import joined, proof
+from certsvm.fitting.sources import MemorySource
+from certsvm.kernels.losses import loss_named
 from certsvm.matrices import exact_labels
+from certsvm.problem.objective import Objective
 from certsvm.report.fit import Check, Evaluation
 from certsvm.training.history import History
 from certsvm.verification.fingerprint import Fingerprint
+from certsvm.verification.verify import verify
 
 _VERIFICATION = "import certsvm\n\nprint(certsvm.verify(clf, X, y))  # with the training data"
 
@@ -54,3 +61,38 @@ def _evaluation(clf: Any, X: Any, y: Any) -> Evaluation | None:
         if not are_tensors(X) and not hasattr(X, "dask"):
             fingerprint = Fingerprint.of(X, y)
     return Evaluation(int(X.shape[0]), stability, accuracy, fingerprint)
+
+
+def proved_model(clf: Any, X: Any, y: Any, sample_weight: Any) -> Model:
+    """The model of a classifier with a witness, after verification with the training data."""
+    if not hasattr(clf, "dual_coef_"):
+        raise ValueError(
+            "a proof of these data needs the dual point: fit with store_dual=True. Without data, "
+            "to_model() is the model with its certificate as a claim."
+        )
+    X, y, weights = clf._validate(*map(on_host, (X, y, sample_weight)), reset=False)
+    report = verify(clf, X, y, weights)
+    if not report.dual_verified:
+        raise ValueError(
+            f"The certificate is {report.verdict} by these data, so they do not seem to be the "
+            f"training data, with their weights and in their order:\n{report}"
+        )
+    model = Model.from_estimator(clf, Fingerprint.of(X, y))
+    claim = clf.certificates_[0]
+    source = MemorySource(
+        X, y, weights, class_weight=dict(zip(clf.classes_, clf.class_weight_, strict=True)),
+        intercept_scaling=claim.intercept_scaling,
+    )  # fmt: skip
+    if not np.array_equal(source.classes, clf.classes_):
+        raise ValueError(f"y has not all classes of the fit, {clf.classes_.tolist()}")
+    objective = Objective(claim.C, loss_named(claim.loss), claim.penalize_intercept)
+    proofs = []
+    for i, certificate in enumerate(clf.certificates_):
+        problem = source.problem(i, objective)
+        # What was verified may differ in the last digits, so J is that of these data, as L is.
+        w = problem.weight_vector(model.coef[i], float(model.intercept[i]))
+        J = primal_bound(problem, w)
+        certificate = replace(certificate, primal=J.value, primal_rounding=J.rounding)
+        proofs.append(proof(problem, certificate, clf.dual_coef_[i]))
+    certificates, witnesses = zip(*proofs, strict=True)
+    return replace(model, certificates=certificates, witness=joined(witnesses))

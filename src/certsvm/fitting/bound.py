@@ -35,6 +35,7 @@ from certsvm.training.settings import Settings
 _WORTH_IT = 0.1
 # Or when the gap is below this share of it, which leaves room for rounding.
 _CLEARLY = 0.9
+_OBJECTIVE = ("C", "loss", "intercept_scaling", "penalize_intercept")
 
 
 def bound(
@@ -137,11 +138,8 @@ def bound(
         coefs, intercepts = _linear_functions(model, len(classes))
         factors = _class_weights(model, len(classes))
         own, known = _minimised(model, labels.size)
-    given = {
-        "C": C, "loss": loss, "intercept_scaling": intercept_scaling,
-        "penalize_intercept": penalize_intercept,
-    }  # fmt: skip
-    asked = {**own, **{name: value for name, value in given.items() if value is not None}}
+    given = zip(_OBJECTIVE, (C, loss, intercept_scaling, penalize_intercept), strict=True)
+    asked = {**own, **{name: value for name, value in given if value is not None}}
     if "C" not in asked:
         raise ValueError(f"{type(model).__name__} has no parameter C; pass the C of the problem")
     asked["C"] = positive_C(asked["C"])
@@ -228,8 +226,7 @@ def _minimised(model: Any, n_rows: int) -> tuple[dict[str, Any], bool]:
     certificates = _fitted(model, "certificates")
     if certificates:
         # Parameters may have been changed since fit.
-        names = ("C", "loss", "intercept_scaling", "penalize_intercept")
-        return {name: getattr(certificates[0], name) for name in names}, True
+        return {name: getattr(certificates[0], name) for name in _OBJECTIVE}, True
     if isinstance(model, Model):
         has = {"intercept_scaling": model.intercept_scaling, **model.parameters}
     else:
@@ -300,9 +297,8 @@ def certify(
     )  # fmt: skip
     if result.reason == INTERRUPTED:
         raise KeyboardInterrupt
-    found = result.certificate
     better = replace(
-        certificate, dual=found.dual, dual_rounding=found.dual_rounding, bound=found.bound,
-        scale=found.scale,
+        result.certificate, primal=certificate.primal, primal_rounding=certificate.primal_rounding,
+        target=tol,
     )  # fmt: skip
     return max(certificate, better, key=lambda c: c.dual - c.dual_rounding)

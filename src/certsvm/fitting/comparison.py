@@ -65,21 +65,17 @@ class Comparison:
         the level of rounding;
         ``proved_gap`` is what the solver itself proved.
         """
-        return [
-            {
-                "solver": name,
-                "passes": result.passes,
-                "seconds": result.history[-1].seconds if result.passes else 0.0,
-                "primal": result.certificate.primal,
-                "dual": result.certificate.dual,
-                "proved_gap": result.certificate.proved_gap,
-                "accuracy": max(0.0, result.certificate.primal / self.dual - 1)
-                if self.dual > 0
-                else math.inf,
+        rows = []
+        for name, result in self.results.items():
+            c = result.certificate
+            accuracy = max(0.0, c.primal / self.dual - 1) if self.dual > 0 else math.inf
+            seconds = result.history[-1].seconds if result.history else 0.0
+            rows.append({
+                "solver": name, "passes": result.passes, "seconds": seconds, "primal": c.primal,
+                "dual": c.dual, "proved_gap": c.proved_gap, "accuracy": accuracy,
                 "ended": result.reason,
-            }
-            for name, result in self.results.items()
-        ]
+            })  # fmt: skip
+        return rows
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw accuracy and gap against seconds and passes; needs ``certsvm[plot]``.
@@ -100,18 +96,13 @@ class Comparison:
 
     def _cells(self) -> list[list[str]]:
         """The table as text, with its header."""
-        header = ["solver", "passes", "seconds", "primal", "proved", "accuracy", "ended"]
-        return [header] + [
-            [
-                row["solver"], str(row["passes"]), f"{row['seconds']:.3f}", f"{row['primal']:.8g}",
-                *(
-                    percent(row[key]) if math.isfinite(row[key]) else "-"
-                    for key in ("proved_gap", "accuracy")
-                ),
-                row["ended"],
-            ]
-            for row in self.table
-        ]  # fmt: skip
+        cells = [["solver", "passes", "seconds", "primal", "proved", "accuracy", "ended"]]
+        for row in self.table:
+            gaps = (row["proved_gap"], row["accuracy"])
+            shown = [percent(gap) if math.isfinite(gap) else "-" for gap in gaps]
+            numbers = [str(row["passes"]), f"{row['seconds']:.3f}", f"{row['primal']:.8g}", *shown]
+            cells.append([row["solver"], *numbers, row["ended"]])
+        return cells
 
     def _repr_html_(self) -> str:
         """For notebooks: the table, and the interval of the optimum."""
@@ -123,13 +114,11 @@ class Comparison:
 
     def __str__(self) -> str:
         problem = next(iter(self.results.values())).certificate.problem
-        width = max(len(name) for name in self.results)
-        lines = [
-            "  ".join([name.ljust(width), *map(str.rjust, numbers, (6, 7, 12, 9, 9)), ended])
-            for name, *numbers, ended in self._cells()
-        ]
-        first = f"{problem}, target {self.target * 100:.6g} %"
-        return "\n".join([first, *lines, self._optimum()])
+        lines, width = [f"{problem}, target {self.target * 100:.6g} %"], max(map(len, self.results))
+        for name, *numbers, ended in self._cells():
+            aligned = map(str.rjust, numbers, (6, 7, 12, 9, 9))
+            lines.append("  ".join([name.ljust(width), *aligned, ended]))
+        return "\n".join([*lines, self._optimum()])
 
 
 def compare(

@@ -8,7 +8,11 @@ weights and prove nothing. If no problem has completed a pass, the interrupt is 
 
 from __future__ import annotations
 
+import contextlib
+import math
+import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -17,16 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.certificate import Certificate, percent, tidy
 from certsvm.certificates.primal import zero_bound
 from certsvm.fitting.sources import Source
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.memory_limits import require_memory_for
 from certsvm.solvers.base import RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint
-from certsvm.training.history import History
+from certsvm.training.history import History, shown_passes
 from certsvm.training.loop import train
-from certsvm.training.result import INTERRUPTED, LOST, Callback, Result
+from certsvm.training.result import INTERRUPTED, LOST, Callback, Progress, Result
 from certsvm.training.settings import Settings
 
 
@@ -41,19 +45,64 @@ class Observer:
         """The training of problem ``i`` has ended."""
 
 
+class PrintedProgress(Observer):
+    """Prints a line now and then to standard error, and what came of each problem at its end.
+
+    Parameters
+    ----------
+    n_problems : int
+        With several, lines begin with the class.
+    interval : float, default=1.0
+        Seconds between lines of a problem; zero prints one for each pass.
+    summary : bool, default=True
+        Whether to print what came of each problem.
+    """
+
+    def __init__(self, n_problems: int, interval: float = 1.0, *, summary: bool = True) -> None:
+        self._several, self._interval, self._summary = n_problems > 1, interval, summary
+
+    def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
+        """A callback that prints."""
+        prefix, last = f"class {tidy(label)}: " if self._several else "", -math.inf
+
+        def after_pass(progress: Progress) -> None:
+            nonlocal last
+            if time.perf_counter() - last < self._interval:
+                return
+            last = time.perf_counter()
+            r = progress.record
+            # The gap is infinite before J is first computed.
+            primal = "none yet" if math.isinf(r.gap) else f"{r.dual + r.gap:.8g}"
+            gap = "none yet" if math.isinf(r.relative_gap) else percent(r.relative_gap)
+            _print(
+                f"{prefix}pass {r.passes:5d} {r.seconds:5.1f} s   primal {primal:<12} "
+                f"dual {r.dual:<12.8g} gap {gap}"
+            )
+
+        return [after_pass]
+
+    def end(self, i: int, label: Any, result: Result) -> None:
+        """Print the certificate."""
+        if self._summary:
+            _print(f"class {tidy(label)}: {shown_passes(result.passes)}, {result.certificate}")
+
+
+def _print(line: str) -> None:
+    # Training does not end because nobody reads about it any more.
+    with contextlib.suppress(OSError, ValueError):
+        # With its end, since threads write at the same time.
+        print(f"{line}\n", file=sys.stderr, end="", flush=True)
+
+
 Finish = Callable[[int, BaseProblem, Result], Result]
 """Called with a trained problem and its result; returns the result to report."""
 
 
 def fit_classes(
-    source: Source,
-    settings: Settings,
-    *,
-    start: Sequence[Start] | None = None,
-    observers: Sequence[Observer] = (),
-    finish: Finish | None = None,
+    source: Source, settings: Settings, *, start: Sequence[Start] | None = None,
+    observers: Sequence[Observer] = (), finish: Finish | None = None,
     stop: threading.Event | None = None,
-) -> list[Result]:
+) -> list[Result]:  # fmt: skip
     """Train each class against all others.
 
     Parameters

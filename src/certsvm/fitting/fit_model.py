@@ -58,11 +58,7 @@ class Fit(NamedTuple):
 
 
 def fit_model(
-    source: Source,
-    settings: Settings,
-    *,
-    witness: bool = False,
-    observers: Sequence[Observer] = (),
+    source: Source, settings: Settings, *, witness: bool = False, observers: Sequence[Observer] = ()
 ) -> Fit:
     """Train a model.
 
@@ -103,29 +99,18 @@ def fit_model(
             )
         if not issubclass(source.problem_type, SummableProblem):
             raise ValueError(f"a witness cannot be kept for {source.problem_type.where}")
-        keep_alpha = needs_alpha(solver, source, settings.objective)
-        settings = replace(settings, keep_alpha=keep_alpha)
+        settings = replace(settings, keep_alpha=needs_alpha(solver, source, settings.objective))
     finish = witnessed if witness else None
     results = fit_classes(source, settings, observers=observers, finish=finish)
     return Fit(model_of(source, settings, results), results)
 
 
 def fit_stream(
-    blocks: Any,
-    *,
-    label: str | None = None,
-    weight: str | None = None,
-    categorical: bool = False,
-    C: float = 1.0,
-    loss: str = HINGE.name,
-    class_weight: ClassWeight = None,
-    fit_intercept: bool = True,
-    intercept_scaling: float = 1.0,
-    penalize_intercept: bool = True,
-    witness: bool = False,
-    observers: Sequence[Observer] = (),
-    **settings: Any,
-) -> Model:
+    blocks: Any, *, label: str | None = None, weight: str | None = None, categorical: bool = False,
+    C: float = 1.0, loss: str = HINGE.name, class_weight: ClassWeight = None,
+    fit_intercept: bool = True, intercept_scaling: float = 1.0, penalize_intercept: bool = True,
+    witness: bool = False, observers: Sequence[Observer] = (), **settings: Any,
+) -> Model:  # fmt: skip
     """Train on data that is read a block at a time, again in each pass.
 
     The certificate is the same as for data in memory: it comes from complete passes over all rows,

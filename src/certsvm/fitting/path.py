@@ -162,7 +162,10 @@ class Trace:
 
     @property
     def proved_up_to(self) -> float:
-        """From the lowest C to this one, the accuracy asked for is proved; zero if nowhere."""
+        """Every C from the lowest to this one has a model of accuracy ``tol``, proved.
+
+        Zero if the lowest has none.
+        """
         if self.knots[0].gap > self.tol:
             return 0.0
         proved = itertools.takewhile(lambda gap: gap <= self.tol, self.gaps)
@@ -170,10 +173,16 @@ class Trace:
 
     @property
     def worst_gap(self) -> float:
-        """The largest gap in the whole range, proved; infinite if it is not covered."""
-        if not (self.knots and self.Cs[0] <= self.C_range[0] and self.C_range[1] <= self.Cs[-1]):
+        """The largest relative gap of all models in the range, proved; infinite if unknown."""
+        (low, high), knots = self.C_range, self.knots
+        if not (knots and low >= knots[0].C and high <= knots[-1].C):
             return math.inf
-        return max([knot.gap for knot in self.knots] + self.gaps)
+        return max([knot.gap for knot in knots] + self.gaps)
+
+    @property
+    def met(self) -> bool:
+        """Whether every C in the range has a model of accuracy ``tol``, proved."""
+        return self.worst_gap <= self.tol
 
     def find(self, C: float) -> tuple[Knot, Knot, list[Chord]]:
         """The neighbouring knots around C, and their chords; for a knot, twice the same and none.
@@ -183,7 +192,7 @@ class Trace:
         ValueError
             Nothing is proved at C.
         """
-        Cs = self.Cs
+        Cs = [knot.C for knot in self.knots]
         if not (Cs and Cs[0] <= C <= Cs[-1]):
             known = f"from {Cs[0]:g} to {Cs[-1]:g}" if Cs else "empty"
             raise ValueError(f"C = {C!r} is outside the path, which is {known}")
@@ -198,10 +207,25 @@ class Trace:
         return first, last, chords
 
     def certificates(self, C: float) -> list[Certificate]:
-        """What is proved of the model at C, for each class, without reading the data."""
-        knot, _, chords = self.find(C)
+        """What is proved about the model at C, for each problem, without reading the data.
+
+        Parameters
+        ----------
+        C : float
+            Between the lowest and the highest fitted value.
+
+        Returns
+        -------
+        certificates : list of Certificate
+            Between fitted values, ``primal`` is an upper bound on J.
+        """
+        knot, _, chords = self.find(float(C))
         known = [result.certificate for result in knot.results]
-        return [chord.certificate(C, self.tol) for chord in chords] or known
+        return [chord.certificate(float(C), self.tol) for chord in chords] or known
+
+    def certificate(self, C: float) -> Certificate:
+        """The certificate of the class with the largest gap; see ``certificates``."""
+        return max(self.certificates(C), key=lambda certificate: certificate.proved_gap)
 
     def at(self, C: float, source: Source) -> list[Result]:
         """The results at C, interpolated between knots; J is computed in one pass for each class.

@@ -34,21 +34,10 @@ from certsvm.solvers import SOLVERS, Auto, SmoothedNewton, make_solver
 from certsvm.solvers.base import Epoch, Options, RunLostError, Solver, Start
 from certsvm.solvers.shared.dual_start import in_box
 from certsvm.solvers.smoothed_newton import point_of_response
+from certsvm.training import result as ends
 from certsvm.training.checkpoints import Checkpoint, CheckpointError, Saved
 from certsvm.training.history import History, Record
-from certsvm.training.result import (
-    INTERRUPTED,
-    LOST,
-    OUT_OF_PASSES,
-    OUT_OF_TIME,
-    SOLVER_FINISHED,
-    STOPPED,
-    TARGET_MET,
-    Callback,
-    Progress,
-    Result,
-    is_true,
-)
+from certsvm.training.result import Callback, Progress, Result, is_true
 from certsvm.training.scales import warn_of_scales
 from certsvm.training.settings import Settings
 
@@ -60,17 +49,11 @@ _REPORTED = ("margin_errors", "updates", "free", "primal_estimate")
 
 
 def train(
-    problem: BaseProblem,
-    solver: str | Solver,
-    settings: Settings = _DEFAULTS,
-    *,
-    seed: int | np.random.SeedSequence | None = None,
-    start: Start | None = None,
-    callbacks: Sequence[Callback] = (),
-    stop: threading.Event | None = None,
-    checkpoint: Checkpoint | None = None,
-    **changes: Any,
-) -> Result:
+    problem: BaseProblem, solver: str | Solver, settings: Settings = _DEFAULTS, *,
+    seed: int | np.random.SeedSequence | None = None, start: Start | None = None,
+    callbacks: Sequence[Callback] = (), stop: threading.Event | None = None,
+    checkpoint: Checkpoint | None = None, **changes: Any,
+) -> Result:  # fmt: skip
     """Train until the relative gap is proved to be at most ``tol``, or a limit is reached.
 
     If training takes long and columns differ much in scale, a ``ScaleWarning`` says so once.
@@ -153,12 +136,13 @@ def train(
             # the head of a loop, and since 3.12 that jump is not part of a try around the loop.
             reason = trainer.make_passes(callbacks, stop, checkpoint)
         except PassCutError:
-            reason = INTERRUPTED if stop is not None and stop.is_set() else OUT_OF_TIME
+            reason = ends.INTERRUPTED if stop is not None and stop.is_set() else ends.OUT_OF_TIME
         except (KeyboardInterrupt, RunLostError) as error:
             if not trainer.passes:
                 raise
-            reason = f"{LOST}: {error}" if isinstance(error, RunLostError) else INTERRUPTED
-        if trainer.best.w is None and not reason.startswith(LOST):
+            lost = isinstance(error, RunLostError)
+            reason = f"{ends.LOST}: {error}" if lost else ends.INTERRUPTED
+        if trainer.best.w is None and not reason.startswith(ends.LOST):
             trainer.compute_primal()
         if checkpoint is not None:
             # A second Ctrl-C loses the checkpoint, not the result.
@@ -166,9 +150,9 @@ def train(
                 checkpoint.save(trainer.saved())
     # J may be infinite, or larger than J(0), for all candidates.
     trainer.best.offer_zero()
-    if reason in (OUT_OF_PASSES, OUT_OF_TIME) and trainer.best.certificate().met:
+    if reason in (ends.OUT_OF_PASSES, ends.OUT_OF_TIME) and trainer.best.certificate().met:
         # The solver was refining beyond the target.
-        reason = TARGET_MET
+        reason = ends.TARGET_MET
     best, alpha = trainer.best, trainer.best.dual.alpha
     assert best.w is not None
     end = trainer.run.warm_start() or Start(best.w, alpha=alpha)
@@ -224,17 +208,15 @@ class Trainer:
         return time.perf_counter() - self.began
 
     def make_passes(
-        self,
-        callbacks: Sequence[Callback],
-        stop: threading.Event | None,
+        self, callbacks: Sequence[Callback], stop: threading.Event | None,
         checkpoint: Checkpoint | None,
-    ) -> str:
+    ) -> str:  # fmt: skip
         """Make passes until there is a reason to stop; return the reason."""
         max_iter, max_time, duration = self.settings.max_iter, self.settings.max_time, 0.0
         limit = math.inf if max_time is None else max_time
-        reason = OUT_OF_PASSES if self.passes >= max_iter else ""
+        reason = ends.OUT_OF_PASSES if self.passes >= max_iter else ""
         if self.passes and self.best.certificate().met:
-            reason = TARGET_MET
+            reason = ends.TARGET_MET
         while not reason:
             began = self.seconds
             # A pass that takes a little longer than the last is worth waiting for.
@@ -250,12 +232,12 @@ class Trainer:
             answers = [is_true(callback(progress)) for callback in callbacks]
             met = self.best.certificate().met
             reasons = (
-                (TARGET_MET, met and not epoch.refining),
-                (SOLVER_FINISHED, epoch.finished),
-                (OUT_OF_TIME, out_of_time),
-                (STOPPED, any(answers)),
-                (INTERRUPTED, stop is not None and stop.is_set()),
-                (OUT_OF_PASSES, last),
+                (ends.TARGET_MET, met and not epoch.refining),
+                (ends.SOLVER_FINISHED, epoch.finished),
+                (ends.OUT_OF_TIME, out_of_time),
+                (ends.STOPPED, any(answers)),
+                (ends.INTERRUPTED, stop is not None and stop.is_set()),
+                (ends.OUT_OF_PASSES, last),
             )
             reason = next((text for text, applies in reasons if applies), "")
             if reason:
