@@ -11,15 +11,12 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
-from sklearn.datasets import load_iris, make_classification
+from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import LinearSVC as LiblinearSVC
 
 from certsvm import Certificate, LinearSVC, verify
 from certsvm.certificates.certificate import PRIMAL_ONLY
 from certsvm.fitting.fit_classes import fit_classes
-from certsvm.solvers import SGDs
 from certsvm.training.checkpoints import CheckpointError
 from certsvm.training.result import Result
 
@@ -36,28 +33,12 @@ def several() -> tuple[Any, Any]:
     )
 
 
-def objective(clf: LinearSVC, X: Any, y: Any, C: float) -> float:
-    signs = np.where(y == clf.classes_[1], 1, -1)
-    w = np.append(clf.coef_[0], clf.intercept_)
-    return float(0.5 * w @ w + C * np.maximum(0, 1 - signs * clf.decision_function(X)).sum())
-
-
 def overlap(a: Certificate, b: Certificate) -> bool:
     """Whether both certified intervals, which hold the same optimum, have a point in common."""
     (a_low, a_high), (b_low, b_high) = (
         (c.dual - c.dual_rounding, c.primal + c.primal_rounding) for c in (a, b)
     )
     return a_low <= b_high and b_low <= a_high
-
-
-def test_it_is_the_problem_that_liblinear_solves(binary: Any) -> None:
-    X, y = binary
-    ours = LinearSVC(C=0.1, tol=1e-3, random_state=0, max_iter=20_000).fit(X, y)
-    theirs = LiblinearSVC(C=0.1, loss="hinge", tol=1e-6, max_iter=10**6, random_state=0).fit(X, y)
-    assert ours.certificate_.met
-    reached = objective(theirs, X, y, 0.1)
-    assert reached == pytest.approx(ours.certificate_.primal, rel=1e-6)
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
 
 
 def test_several_classes(several: Any) -> None:
@@ -93,17 +74,6 @@ def test_sparse_and_dense_agree(binary: Any, make: Any) -> None:
     sparse = LinearSVC(C=0.1, random_state=0).fit(make(X), y)
     np.testing.assert_allclose(dense.coef_, sparse.coef_, rtol=1e-6)
     np.testing.assert_array_equal(dense.predict(X), sparse.predict(make(X)))
-
-
-def test_labels_of_any_kind() -> None:
-    X, y = load_iris(return_X_y=True)
-    names = np.array(["setosa", "versicolor", "virginica"])[y]
-    clf = LinearSVC(random_state=0, C=0.1, tol=0.2).fit(X, names)
-    assert clf.predict(X).dtype == names.dtype
-    assert clf.score(X, names) > 0.7
-    binary = LinearSVC(C=0.1, random_state=0).fit(X[:100], names[:100] == "setosa")
-    assert binary.classes_.tolist() == [False, True]
-    assert binary.score(X[:100], names[:100] == "setosa") == 1.0
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
@@ -158,28 +128,6 @@ def test_a_warning_that_is_an_error_does_not_cost_the_model(binary: Any) -> None
     assert not clf.certificate_.met
 
 
-def test_max_time(binary: Any) -> None:
-    with pytest.warns(ConvergenceWarning, match="max_time reached"):
-        LinearSVC(solver="dcd", tol=0, max_time=0.1, max_iter=10**9).fit(*binary)
-
-
-def test_a_solver_without_bound_does_not_warn(binary: Any, recwarn: Any) -> None:
-    clf = LinearSVC(solver="sgd-r", max_iter=20, random_state=0).fit(*binary)
-    assert not recwarn.list
-    assert clf.certificate_.bound == "primal only"
-    assert clf.certificate_.relative_gap == float("inf")
-    assert clf.score(*binary) > 0.75
-
-
-def test_a_configured_solver(binary: Any) -> None:
-    solver = SGDs(windows=0, f=2.0)
-    clf = clone(LinearSVC(C=0.01, solver=solver, random_state=0, max_iter=5000))
-    assert clf.solver == solver
-    clf.fit(*binary)
-    assert clf.solver_ == "sgd-s"
-    assert clf.certificate_.bound.startswith("epochs 1 to")
-
-
 @pytest.mark.parametrize(
     ("parameter", "value"),
     [
@@ -214,13 +162,6 @@ def test_bad_parameters(binary: Any, parameter: str, value: Any) -> None:
 def test_bad_numbers(binary: Any, parameters: Any, weights: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LinearSVC(**parameters).fit(*binary, sample_weight=weights)
-
-
-def test_class_weight_is_sample_weight(binary: Any) -> None:
-    X, y = binary
-    by_class = LinearSVC(C=0.1, class_weight={0: 0.5, 1: 3.0}, random_state=0).fit(X, y)
-    by_row = LinearSVC(C=0.1, random_state=0).fit(X, y, sample_weight=np.where(y == 1, 3.0, 0.5))
-    np.testing.assert_array_equal(by_class.coef_, by_row.coef_)
 
 
 def test_one_class() -> None:
@@ -295,12 +236,6 @@ def test_an_interrupted_fit_keeps_the_old_model(n_classes: int, monkeypatch: Any
     assert clf.classes_.tolist() == list(range(n_classes))
 
 
-def test_a_fold_may_lack_a_weighted_class(binary: Any) -> None:
-    X, y = binary
-    clf = LinearSVC(C=0.1, class_weight={0: 1.0, 1: 2.0, 2: 5.0}, random_state=0).fit(X, y)
-    assert clf.class_weight_.tolist() == [1.0, 2.0]
-
-
 def test_predictions_on_float32_do_not_copy_the_data() -> None:
     X = np.random.default_rng(0).standard_normal((60_000, 50)).astype(np.float32)
     clf = LinearSVC(C=1e-5, random_state=0).fit(X, X[:, 0] > 0)
@@ -312,15 +247,6 @@ def test_predictions_on_float32_do_not_copy_the_data() -> None:
     np.testing.assert_allclose(scores, X.astype(float) @ clf.coef_[0] + clf.intercept_)
 
 
-def test_predictions_refuse_a_broken_matrix(binary: Any) -> None:
-    X, y = binary
-    clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
-    broken = sp.csr_matrix(X)
-    broken.indices[3] = 99
-    with pytest.raises(ValueError, match="broken CSR"):
-        clf.predict(broken)
-
-
 def test_many_classes_do_not_pile_up_in_memory() -> None:
     X = np.random.default_rng(0).standard_normal((20_000, 3)).astype(np.float32)
     y = np.arange(20_000) % 200
@@ -330,23 +256,6 @@ def test_many_classes_do_not_pile_up_in_memory() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20 * 8 * len(y)
-
-
-@pytest.mark.parametrize("solver", ["dcd", "sgd-m"])
-@pytest.mark.parametrize("direction", [1, -1])
-def test_a_path_of_warm_starts_is_no_dearer_than_cold_ones(solver: str, direction: int) -> None:
-    rng = np.random.RandomState(1)
-    X = rng.randn(1000, 20)
-    y = X @ rng.randn(20) + 2 * rng.randn(1000) > 0
-    warm = LinearSVC(warm_start=True, solver=solver, random_state=0)
-    passes = np.zeros(2)
-    for C in np.logspace(-3, 0, 7)[::direction]:
-        passes[0] += warm.set_params(C=C).fit(X, y).n_iter_
-        cold = LinearSVC(C=C, solver=solver, random_state=0).fit(X, y)
-        passes[1] += cold.n_iter_
-        assert warm.certificate_.met
-        assert warm.certificate_.dual <= cold.certificate_.primal
-    assert passes[0] < passes[1]
 
 
 def test_partial_fit_is_sgd_over_the_stream(binary: Any) -> None:

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_classification
+from sklearn.datasets import make_classification
 from sklearn.svm import SVC
 from sklearn.svm import LinearSVC as LiblinearSVC
 
@@ -99,30 +98,6 @@ def test_without_an_intercept_there_is_none_to_penalise(binary: Any) -> None:
     LinearSVC(solver="ocas", penalize_intercept=False, fit_intercept=False).fit(*binary)
 
 
-def test_weights_classes_and_heights_of_the_intercept(binary: Any) -> None:
-    X, y = binary
-    rng = np.random.default_rng(0)
-    weights = rng.integers(0, 4, len(y)).astype(float)
-    parameters = {"C": 0.3, "class_weight": {0: 1.5}, "intercept_scaling": 3.0}
-    theirs = LiblinearSVC(loss="squared_hinge", dual=False, tol=1e-10, max_iter=10**5, **parameters)
-    theirs.fit(X, y, weights)
-    for rows in (X, sp.csr_matrix(X)):
-        ours = LinearSVC(loss="squared_hinge", tol=1e-10, **parameters).fit(rows, y, weights)
-        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
-        np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
-    X, y = load_iris(return_X_y=True)
-    ours = LinearSVC(loss="squared_hinge", fit_intercept=False, tol=1e-10).fit(X, y)
-    np.testing.assert_allclose(ours.coef_, liblinear(X, y, fit_intercept=False).coef_, atol=1e-4)
-    assert [c.loss for c in ours.certificates_ or []] == ["squared_hinge"] * 3
-
-
-def test_solvers_for_the_hinge_refuse_its_square(binary: Any) -> None:
-    with pytest.raises(ValueError, match=r"'sgd-s' needs the hinge loss, not.*'dcd'"):
-        LinearSVC(loss="squared_hinge", solver="sgd-s").fit(*binary)
-    with pytest.raises(ValueError, match="The 'loss' parameter of LinearSVC"):
-        LinearSVC(loss="logistic").fit(*binary)
-
-
 @pytest.mark.parametrize(
     ("parameters", "reason"),
     [
@@ -157,3 +132,13 @@ def test_a_warm_start_knows_for_which_loss_its_dual_point_is(solver: str, binary
         assert warm.certificate_.met
         assert warm.certificate_.problem == cold.certificate_.problem
         assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-6)
+
+
+def test_a_warm_start_needs_the_same_columns_and_classes(binary: Any) -> None:
+    X, y = binary
+    clf = LinearSVC(C=0.5, tol=1e-6, warm_start=True, solver="dcd", random_state=0).fit(X, y)
+    for other, labels in ((X[:, :5], y), (X, y + 1), (X, np.arange(len(y)) % 3), (X[:50], y[:50])):
+        cold = clone(clf).fit(other, labels)
+        assert pickle.loads(pickle.dumps(clf)).fit(other, labels).certificate_.primal == (
+            pytest.approx(cold.certificate_.primal, rel=2e-6)
+        )

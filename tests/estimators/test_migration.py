@@ -31,16 +31,6 @@ def test_every_keyword_of_scikit_learn_is_understood(binary: Any) -> None:
     assert different == {"loss", "tol"}
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_dual_chooses_no_optimum(loss: str, binary: Any) -> None:
-    models = [
-        LinearSVC(loss=loss, dual=dual, random_state=0).fit(*binary)
-        for dual in ("auto", True, False)
-    ]
-    assert all((clf.coef_ == models[0].coef_).all() for clf in models)
-    assert all(clf.certificate_.met for clf in models)
-
-
 @pytest.mark.parametrize(
     ("parameters", "who"),
     [

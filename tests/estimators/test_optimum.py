@@ -7,14 +7,12 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from certsvm import LinearSVC, Model, SupportStatus, fit_stream
+from certsvm import LinearSVC, Model, SupportStatus
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import MemorySource
 from tests.exact import ExactOptimum, exact_optimum, exact_rows
@@ -113,49 +111,6 @@ def close(some: Ends, others: Ends) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
-def test_shapes(fitted: Any) -> None:
-    clf, X, y = fitted
-    low, high = clf.decision_interval(X)
-    scores = clf.decision_function(X)
-    assert low.shape == high.shape == scores.shape == (300, 3)
-    assert ((low < scores) & (scores < high)).all()
-    assert clf.coef_interval()[0].shape == clf.coef_.shape
-    assert clf.intercept_interval()[0].shape == (3,)
-    status = clf.support_status(X, y)
-    assert status.shape == (300, 3)
-    assert status.dtype == np.int8
-    two = LinearSVC(0.1, random_state=0).fit(X, y == 0)
-    assert two.decision_interval(X)[0].shape == two.support_status(X, y == 0).shape == (300,)
-    assert two.coef_interval()[1].shape == (1, 5)
-
-
-@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csc_array, np.float32, pd.DataFrame])
-def test_any_form_of_data(fitted: Any, form: Any) -> None:
-    clf, X, y = fitted
-    X = X.astype(np.float32).astype(np.float64)
-    clf = LinearSVC(0.1, tol=1e-6, random_state=0).fit(X, y)
-    other = pd.DataFrame(X) if form is pd.DataFrame else form(X)
-    close(clf.decision_interval(other), clf.decision_interval(X))
-    assert clf.stability(other) == clf.stability(X)
-    np.testing.assert_array_equal(clf.support_status(other, y), clf.support_status(X, y))
-
-
-def test_values_stored_twice_that_cancel() -> None:
-    """Products with each of them are off by more than the size of the row tells."""
-    X = np.array([[1.0], [-1.0], [2.0], [-2.0]])
-    clf = LinearSVC(C=1.0, tol=1e-9).fit(X, [1, 0, 1, 0])
-    huge = 2.0**60
-    values = np.array([huge, 1.0, -huge])
-    twice = sp.csr_matrix((values, np.zeros(3, dtype=np.int32), [0, 3]), shape=(1, 1))
-    total = twice.copy()
-    total.sum_duplicates()
-    for teller in (clf, Model.from_estimator(clf)):
-        for ours, theirs in zip(
-            teller.decision_interval(twice), teller.decision_interval(total), strict=True
-        ):
-            np.testing.assert_array_equal(ours, theirs)
-
-
 def test_weights_count_in_the_share(fitted: Any) -> None:
     _, X, y = fitted
     clf = LinearSVC(0.1, tol=1e-3, solver="dcd", random_state=0).fit(X, y)
@@ -199,23 +154,6 @@ def test_streams(fitted: Any) -> None:
         clf.stability(iter([(X, y, weights, 0)]))
 
 
-def test_a_model_of_a_stream() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((400, 4))
-    y = np.where(X[:, 0] + 0.3 * rng.standard_normal(400) > 0, "yes", "no")
-
-    def blocks() -> Any:
-        yield X[:150], y[:150]
-        yield X[150:], y[150:]
-
-    model = fit_stream(blocks, C=0.5, tol=1e-8, intercept_scaling=1.0)
-    status = model.support_status(blocks)
-    assert model.stability(blocks) > 0.99
-    fine = LinearSVC(0.5, tol=1e-11, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(status, fine.support_status(X, y))
-    assert {*status.tolist()} == {-1, 0, 1}
-
-
 def test_what_proves_nothing(fitted: Any) -> None:
     _, X, y = fitted
     clf = LinearSVC().partial_fit(X, y, classes=[0, 1, 2])
@@ -226,16 +164,6 @@ def test_what_proves_nothing(fitted: Any) -> None:
     assert (clf.support_status(X, y) == SupportStatus.UNDECIDED).all()
     with pytest.raises(NotFittedError):
         LinearSVC().stability(X)
-
-
-def test_without_a_dual_bound_the_intervals_are_wide_and_true(fitted: Any) -> None:
-    fine, X, y = fitted
-    clf = LinearSVC(0.1, solver="pegasos", max_iter=3, random_state=0).fit(X, y)
-    low, high = clf.decision_interval(X)
-    scores = fine.decision_function(X)
-    assert np.isfinite(low).all()
-    assert ((low < scores) & (scores < high)).all()
-    assert clf.stability(X) < 0.1
 
 
 def test_a_free_intercept_is_in_no_interval(fitted: Any) -> None:
@@ -258,14 +186,6 @@ def test_a_free_intercept_is_in_no_interval(fitted: Any) -> None:
         ):
             with pytest.raises(ValueError, match="the intercept is free"):
                 claim()
-
-
-def test_no_rows_and_no_weight(fitted: Any) -> None:
-    clf, X, y = fitted
-    assert Model.from_estimator(clf).decision_interval(np.zeros((0, 5)))[0].shape == (0, 3)
-    assert clf.stability(X, np.zeros(300)) == 0.0
-    assert clf.stability(iter([])) == 0.0
-    assert clf.support_status(X, y, np.zeros(300)).max() == SupportStatus.NONE
 
 
 def test_arguments_that_will_not_do(fitted: Any) -> None:

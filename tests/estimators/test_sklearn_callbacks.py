@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from certsvm import LinearSVC
 
@@ -74,19 +72,6 @@ def test_a_callback_can_stop_training() -> None:
     with pytest.warns(match="stopped by a callback after 3 passes"):
         clf = LinearSVC(tol=0, random_state=0).set_callbacks(recorder).fit(X, y == 1)
     assert clf.n_iter_ == 3
-
-
-def test_callbacks_do_not_change_the_result() -> None:
-    with_callback = LinearSVC(C=0.1, random_state=0).set_callbacks(Recorder()).fit(X, y)
-    without = LinearSVC(C=0.1, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(with_callback.coef_, without.coef_)
-
-
-def test_progress_bar(capsys: Any) -> None:
-    pytest.importorskip("rich")
-    bar = sklearn_callback.ProgressBar()
-    make_pipeline(StandardScaler(), LinearSVC(C=0.1, random_state=0)).set_callbacks(bar).fit(X, y)
-    assert "LinearSVC - fit" in capsys.readouterr().out
 
 
 def test_teardown_after_an_error() -> None:

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of an estimator."""
+"""scikit-learn's own checks of estimators."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,17 +7,17 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from certsvm import LinearSVC
+from certsvm import LinearSVC, LinearSVCCV
+
+ESTIMATORS = [
+    LinearSVC(),
+    LinearSVC(loss="squared_hinge", penalize_intercept=False),
+    LinearSVCCV(Cs=3, cv=3),
+    LinearSVCCV(certify=0.1, cv=3, max_fits=8),
+]
 
 
 @pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
-@parametrize_with_checks(
-    [
-        LinearSVC(),
-        LinearSVC(loss="squared_hinge"),
-        LinearSVC(penalize_intercept=False),
-        LinearSVC(loss="squared_hinge", penalize_intercept=False),
-    ]
-)
+@parametrize_with_checks(ESTIMATORS)
 def test_estimator(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)

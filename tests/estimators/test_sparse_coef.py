@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
 
 from certsvm import LinearSVC, bound, verify
 
@@ -46,12 +43,6 @@ def test_there_and_back(classes: int) -> None:
     assert type(clf.coef_) is np.ndarray
     np.testing.assert_array_equal(clf.coef_, coef)
     np.testing.assert_array_equal(clf.densify().coef_, coef)
-
-
-@pytest.mark.parametrize("method", ["sparsify", "densify"])
-def test_without_weights_there_is_nothing_to_convert(method: str) -> None:
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        getattr(LinearSVC(), method)()
 
 
 @CLASSES
@@ -91,24 +82,3 @@ def test_learning_goes_on(classes: int) -> None:
         one, other = fitted(classes, **how), fitted(classes, **how).sparsify()
         np.testing.assert_array_equal(other.fit(X, y).coef_, one.fit(X, y).coef_)
         assert other.n_iter_ == one.n_iter_
-
-
-def test_a_failed_fit_leaves_sparse_weights() -> None:
-    X, y = hashed(2)
-    clf = fitted().sparsify()
-    before = clf.coef_
-    for learn in (clf.fit, clf.partial_fit):
-        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-            learn(X, y[:9])
-        assert clf.coef_ is before
-
-
-@pytest.mark.parametrize(
-    "copied", [copy.deepcopy, lambda clf: pickle.loads(pickle.dumps(clf))], ids=["copy", "pickle"]
-)
-def test_copies(copied: Any) -> None:
-    X, _ = hashed(2)
-    clf = fitted(warm_start=True).sparsify()
-    other = copied(clf)
-    assert sp.issparse(other.coef_)
-    np.testing.assert_array_equal(other.predict(X), clf.predict(X))

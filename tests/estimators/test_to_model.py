@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from sklearn.datasets import load_iris, make_classification
+from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 
 from certsvm import LinearSVC, Model, verify_model
@@ -41,16 +40,6 @@ def test_a_saved_proof_is_confirmed(
     assert loaded.certificates[0].met
     assert loaded.certificates[0].dual <= clf.certificate_.primal
     np.testing.assert_array_equal(loaded.coef, clf.coef_)
-
-
-def test_several_classes_of_sparse_rows() -> None:
-    rows, labels = load_iris(return_X_y=True)
-    clf = LinearSVC(store_dual=True, random_state=0).fit(sp.csr_matrix(rows), labels)
-    model = clf.to_model(sp.csr_matrix(rows), labels)
-    assert len(model.certificates) == 3
-    assert verify_model(model, [(rows[:70], labels[:70]), (rows[70:], labels[70:])]).verdict == (
-        "confirmed"
-    )
 
 
 def test_data_without_a_dual_point_prove_nothing() -> None:

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import make_classification
 
 from certsvm import compare
-from certsvm.solvers import SOLVERS, SvmSgd
+from certsvm.solvers import SOLVERS
 from certsvm.solvers.published.ocas import OCASRun
 
 X, y = make_classification(n_samples=300, n_features=8, flip_y=0.1, random_state=0)
@@ -58,11 +58,6 @@ def test_a_free_intercept_and_rows_sorted_by_class() -> None:
         compare(X, y, fit_intercept=True, penalize_intercept=False, solvers=["sgd-m"])
     # Without an intercept, there is none to be free.
     assert len(compare(X, y, C=0.1, penalize_intercept=False, max_iter=3).results) == 4
-
-
-def test_a_rate_that_suits_the_whole_is_not_refused_on_a_few_rows() -> None:
-    comparison = compare(X, y, solvers=[SvmSgd(eta_0=5.0)], C=0.1, max_iter=3)
-    assert list(comparison.results) == ["svmsgd(eta_0=5.0)"]
 
 
 def test_errors() -> None:

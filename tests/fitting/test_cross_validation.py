@@ -154,15 +154,6 @@ def test_a_free_intercept_has_errors_without_bounds() -> None:
     assert search.certified
 
 
-def test_of_many_values_all_are_fitted() -> None:
-    data = Data(5, n=120)
-    Cs = [*np.geomspace(0.01, 1.0, 14).tolist(), 0.1]
-    search = CrossValidation(data.folds(), Settings(n_jobs=2)).run(Cs)
-    assert sorted(search.values) == sorted(set(Cs))
-    assert all(value.folds[0].met for value in search.values.values())
-    assert not search.certified
-
-
 class Interrupt:
     """A callback that presses Ctrl-C at the n-th value."""
 
@@ -206,17 +197,6 @@ def test_an_interruption_of_the_first_fits_is_raised(monkeypatch: pytest.MonkeyP
         CrossValidation(Data(7).folds(), Settings(), certify=0.1).run([0.01, 1.0])
 
 
-def test_alpha_beyond_single_precision() -> None:
-    """Rows are so short, and C so large, that alpha is up to 1e40."""
-    data = Data(0)
-    data.X, data.rho, data.class_weight = 1e-20 * data.X, 0.0, None
-    settings = Settings(tol=1e-3, solver="dcd")
-    search = CrossValidation(data.folds(), settings).run([1e39, 1e40])
-    fits = [fold for value in search.values.values() for fold in value.folds]
-    assert len(search.values) == 2
-    assert all(fold.met for fold in fits)
-
-
 @pytest.mark.parametrize("C_range", [(1e-3, 1e2), (0.3, 0.7), (1e-300, 1e300)])
 @pytest.mark.parametrize("n", [None, 2, 7])
 @pytest.mark.parametrize("certify", [False, True])
@@ -249,3 +229,14 @@ def test_limits_end_the_search() -> None:
     ).run(Cs)
     assert (len(search.values), search.reason) == (4, "stopped by a callback")
     assert "4 values of C" in str(search)
+
+
+def test_alpha_beyond_single_precision() -> None:
+    """Rows are so short, and C so large, that alpha is up to 1e40."""
+    data = Data(0)
+    data.X, data.rho, data.class_weight = 1e-20 * data.X, 0.0, None
+    settings = Settings(tol=1e-3, solver="dcd")
+    search = CrossValidation(data.folds(), settings).run([1e39, 1e40])
+    fits = [fold for value in search.values.values() for fold in value.folds]
+    assert len(search.values) == 2
+    assert all(fold.met for fold in fits)

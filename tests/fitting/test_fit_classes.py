@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certsvm import LinearSVC
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_classes import Observer, fit_classes
-from certsvm.fitting.fit_model import fit_model
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.problem.objective import Objective
-from certsvm.solvers.base import RunLostError, Start
+from certsvm.solvers.base import RunLostError
 from certsvm.training.result import INTERRUPTED, LOST
 from certsvm.training.settings import Settings
-from tests.settings import settings_of
 
 KINDS = ["memory", "stream"]
 
@@ -55,11 +52,6 @@ class Interrupting(Observer):
         self.ended.append((label, result.passes))
 
 
-class InterruptingTasks(Interrupting):
-    def end_fit(self) -> None:
-        pass
-
-
 SLOW = Settings(solver="sgd-s", tol=0.0, max_iter=4)
 
 
@@ -81,20 +73,6 @@ def test_an_interrupt_keeps_the_classes_before(kind: str, passes: int) -> None:
 def test_an_interrupt_before_anything_is_known_is_raised(kind: str) -> None:
     with pytest.raises(KeyboardInterrupt):
         fit_classes(source_of(kind, *several()), SLOW, observers=[Interrupting("a", 0)])
-
-
-def test_an_interrupted_estimator_keeps_the_classes_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    X, y = several()
-    monkeypatch.setattr(
-        "certsvm.estimators.linear_svc.FitTasks", lambda *_: InterruptingTasks("b", 0)
-    )
-    clf = LinearSVC(solver="sgd-s", tol=0.0, max_iter=4, random_state=0)
-    with pytest.warns(UserWarning, match="not reached for 3 of 3 classes"):
-        clf.fit(X, y)
-    assert clf.coef_[0].any()
-    assert not clf.coef_[1:].any()
 
 
 def test_a_class_that_was_not_trained_has_a_true_certificate() -> None:
@@ -148,17 +126,6 @@ def test_threads_do_not_change_the_bits() -> None:
         assert a.w.tobytes() == b.w.tobytes()
 
 
-@pytest.mark.filterwarnings("ignore:The target accuracy")
-def test_the_estimator_and_the_command_line_give_the_same_bits() -> None:
-    X, y = several()
-    clf = LinearSVC(solver="sgd-s", random_state=3, fit_intercept=False, max_iter=5, tol=0.5)
-    clf.fit(X, y)
-    model = fit_model(
-        MemorySource(X, y), Settings(solver="sgd-s", seed=3, max_iter=5, tol=0.5)
-    ).model
-    assert clf.coef_.tobytes() == model.coef.tobytes()
-
-
 def test_each_class_has_a_random_stream_of_its_own() -> None:
     class Seeds(MemorySource):
         """The same problem three times."""
@@ -174,44 +141,6 @@ def test_each_class_has_a_random_stream_of_its_own() -> None:
     assert [r.w.tobytes() for r in again] == [r.w.tobytes() for r in results]
 
 
-def test_a_start_saves_passes() -> None:
-    X, y = several()
-    source = MemorySource(X, y)
-    settings = settings_of(C=0.1, solver="dcd", tol=1e-6, keep_alpha=True)
-    cold = fit_classes(source, settings)
-    assert {result.certificate.C for result in cold} == {0.1}
-    start = [Start(r.w, r.epochs, r.alpha) for r in cold]
-    warm = fit_classes(source, settings, start=start)
-    assert sum(r.passes for r in warm) < sum(r.passes for r in cold)
-
-
-def test_an_interrupt_while_finishing_keeps_the_result() -> None:
-    def finish(i: int, problem: Any, result: Any) -> Any:
-        raise KeyboardInterrupt
-
-    results = fit_classes(MemorySource(*several()), SLOW, finish=finish)
-    assert [result.passes for result in results] == [4, 0, 0]
-    assert results[0].reason == INTERRUPTED
-
-
-def test_observers_are_all_told() -> None:
-    class Telling(Observer):
-        def __init__(self) -> None:
-            self.passes: list[int] = []
-            self.labels: list[Any] = []
-
-        def begin(self, i: int, label: Any, problem: Any) -> Sequence[Any]:
-            return [lambda progress: self.passes.append(progress.record.passes)]
-
-        def end(self, i: int, label: Any, result: Any) -> None:
-            self.labels.append(label)
-
-    one, other = Telling(), Telling()
-    fit_classes(MemorySource(*several()), SLOW, observers=[one, other])
-    assert one.passes == other.passes == [1, 2, 3, 4] * 3
-    assert one.labels == other.labels == ["a", "b", "c"]
-
-
 def test_an_error_in_one_class_stops_the_others() -> None:
     passes = []
 
@@ -225,3 +154,12 @@ def test_an_error_in_one_class_stops_the_others() -> None:
     with pytest.raises(ValueError, match="no"):
         fit_classes(MemorySource(*several()), settings, observers=[Failing()])
     assert len(passes) < 100_000
+
+
+def test_an_interrupt_while_finishing_keeps_the_result() -> None:
+    def finish(i: int, problem: Any, result: Any) -> Any:
+        raise KeyboardInterrupt
+
+    results = fit_classes(MemorySource(*several()), SLOW, finish=finish)
+    assert [result.passes for result in results] == [4, 0, 0]
+    assert results[0].reason == INTERRUPTED

@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm import LinearSVC
 from certsvm.files.model import Model
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_classes import Observer
@@ -152,23 +151,6 @@ def test_a_stream_and_memory_agree(
         assert b.dual - b.dual_rounding <= a.primal + a.primal_rounding
         assert (b.loss, b.penalize_intercept) == (loss, penalize_intercept)
         assert objective(other, i, X, y, weights) == pytest.approx(b.primal, rel=1e-9)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_the_first_block_of_a_stream_may_have_one_class(loss: str) -> None:
-    """It says nothing of an intercept without penalty, whose optimum lies far from zero here."""
-    X, y, weights = rows(n=3000)
-    X = X + 20.0
-    order = np.argsort(y, kind="stable")
-    X, y, weights = X[order], y[order], weights[order]
-    how: dict[str, Any] = {"loss": loss, "penalize_intercept": False, "tol": 1e-4}
-    how |= {"intercept_scaling": 1.0, "max_iter": 300}
-    one, blocks = fit((X, y, weights), **how), cut(X, y, weights, 5)
-    other = fit_stream(lambda: blocks, **how)
-    (a,), (b,) = one.model.certificates, other.certificates
-    assert b.met
-    assert a.dual <= b.primal * (1 + 1e-9)
-    assert b.dual <= a.primal * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -312,13 +294,6 @@ def test_any_change_in_the_data_is_reported(kind: str, k: int, j: int, change: f
 MODELS = {kind: model(kind) for kind in ("weights", "8")}
 
 
-@pytest.mark.parametrize("kind", ["weights", "8"])
-def test_other_weights_of_rows_are_reported(kind: str) -> None:
-    whole, blocks = MODELS[kind]
-    assert not verify_model(whole, [(X, y, 1.001 * w) for X, y, w in blocks]).ok
-    assert not verify_model(whole, [(X, y, None) for X, y, _ in blocks]).ok
-
-
 def test_rows_missing_or_too_many() -> None:
     whole, blocks = MODELS["8"]
     with pytest.raises(ValueError, match="the witness is about 240 rows, the data has 160"):
@@ -331,34 +306,6 @@ def test_rows_missing_or_too_many() -> None:
     assert not sound(verify_model(whole, []))
 
 
-@pytest.mark.parametrize("sizes", [[240], [1] * 240, [0, 100, 0, 140]])
-def test_blocks_of_any_size_confirm(sizes: list[int]) -> None:
-    for whole, blocks in MODELS.values():
-        X, y, w = (np.concatenate([block[i] for block in blocks]) for i in range(3))
-        edges = [0, *np.cumsum(sizes).tolist()]
-        again = [(X[a:b], y[a:b], w[a:b]) for a, b in itertools.pairwise(edges)]
-        assert sound(verify_model(whole, again))
-
-
-def test_data_that_does_not_fit() -> None:
-    whole, blocks = MODELS["weights"]
-    with pytest.raises(ValueError, match="X has 4 columns, the model 5"):
-        verify_model(whole, [(X[:, :4], y, w) for X, y, w in blocks])
-    with pytest.raises(ValueError, match="labels that the model was not trained on"):
-        verify_model(whole, [(X, y + 7, w) for X, y, w in blocks])
-    with pytest.raises(ValueError, match="nothing is proved"):
-        verify_model(replace(whole, certificates=()), blocks)
-
-
-def test_models_survive_their_files(tmp_path: Path) -> None:
-    for whole, blocks in MODELS.values():
-        whole.save(tmp_path / "model")
-        assert sound(verify_model(Model.load(tmp_path / "model", witness=True), blocks))
-        report = verify_model(Model.load(tmp_path / "model"), blocks)
-        assert report.ok
-        assert not report.dual_verified
-
-
 @pytest.mark.parametrize("solver", ["auto", "newton"])
 def test_a_proof_at_high_accuracy_is_confirmed(solver: str) -> None:
     """Steep responses magnify what rounding does to the products; the bound must not mind."""
@@ -369,14 +316,6 @@ def test_a_proof_at_high_accuracy_is_confirmed(solver: str) -> None:
             partial(iter, blocks), C=1.0, tol=1e-12, witness=True, solver=solver, max_iter=60
         )
         assert sound(verify_model(fitted.model, blocks))
-
-
-def test_auto_keeps_a_witness_of_wide_rows_too() -> None:
-    X = sp.random(40, 3500, density=0.01, format="csr", random_state=0)
-    y = np.where(np.arange(40) % 2, 1, -1)
-    fitted = fit(lambda: [(X, y)], witness=True, max_iter=30)
-    assert fitted.model.witness is not None
-    assert sound(verify_model(fitted.model, [(X, y, None)]))
 
 
 def test_who_has_no_dual_point_has_no_witness() -> None:
@@ -417,22 +356,6 @@ def test_what_cannot_be_trained(
             if streamed
             else fit(tuple(data.values()), **settings)
         )
-
-
-def checkpointed(folder: Path, weights: Any, *, streamed: bool) -> Fit:
-    X, y, _ = rows()
-    data = (lambda: cut(X, y, weights, 2)) if streamed else (X, y, weights)
-    return fit(data, solver="sgd-s", tol=0.05, checkpoint=folder, checkpoint_every=0.0)
-
-
-@pytest.mark.parametrize("streamed", [False, True])
-def test_a_checkpoint_of_other_weights_costs_time_only(streamed: bool, tmp_path: Path) -> None:
-    X, y, _ = rows()
-    checkpointed(tmp_path, np.ones(240), streamed=streamed)
-    few = np.full(240, 0.01)
-    fitted = checkpointed(tmp_path, few, streamed=streamed)
-    assert fitted.met
-    assert verify_model(fitted.model, [(X, y, few)]).ok
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -479,33 +402,6 @@ def test_an_interrupt_gives_a_model_that_is_proved(streamed: bool) -> None:
     assert [result.reason == INTERRUPTED for result in fitted.results] == [False, True, True]
     assert fitted.results[1].passes == 3
     assert verify_model(fitted.model, blocks).ok
-
-
-def test_the_same_seed_gives_the_same_bits() -> None:
-    X, y, weights = rows(3)
-    blocks = cut(X, y, weights, 3)
-    made = [
-        fit_stream(lambda: iter(blocks), solver="sgd-m", seed=seed, tol=0.1) for seed in (0, 0, 1)
-    ]
-    assert made[0].coef.tobytes() == made[1].coef.tobytes() != made[2].coef.tobytes()
-
-
-def test_a_stream_has_an_intercept_as_an_estimator_has() -> None:
-    X, y, _ = rows()
-    model = fit_stream([(X + 3.0, y)], C=0.1)
-    clf = LinearSVC(0.1).fit(X + 3.0, y)
-    assert model.certificates[0].intercept_scaling == 1.0
-    assert model.intercept[0] != 0.0
-    assert model.certificates[0].primal <= 1.02 * clf.certificate_.primal
-    assert fit_stream([(X, y)], fit_intercept=False).intercept[0] == 0.0
-    with pytest.raises(ValueError, match="fit_intercept=False"):
-        fit_stream([(X, y)], intercept_scaling=0.0)
-
-
-def test_a_parameter_that_a_stream_does_not_have() -> None:
-    X, y, _ = rows()
-    with pytest.raises(TypeError, match="unexpected keyword argument 'random_state'"):
-        fit_stream([(X, y)], random_state=0)
 
 
 def test_measurements_are_no_labels() -> None:

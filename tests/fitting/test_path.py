@@ -128,18 +128,6 @@ def test_a_contradiction_at_a_fit_proves_nothing() -> None:
     assert trace.proved_up_to == 1.0
 
 
-@pytest.mark.parametrize("Cs", [None, [0.1, 0.5, 1.0]])
-def test_dual_points_are_kept_only_if_asked_for(Cs: list[float] | None) -> None:
-    trace = trace_path(SOURCE, kept(0.01), (0.1, 1.0), Cs)
-    assert all(knot.results[0].alpha is not None for knot in trace.knots)
-    (result,) = trace.at(0.2345, SOURCE)
-    assert result.alpha is not None
-    assert (result.alpha <= 0.2345).all()
-    light = trace_path(SOURCE, Settings(), (0.1, 1.0), Cs)
-    assert all(knot.results[0].alpha is None for knot in light.knots)
-    assert light.at(0.2345, SOURCE)[0].alpha is None
-
-
 def test_each_class_has_the_weights_of_its_own_problem() -> None:
     y = np.random.default_rng(1).integers(0, 3, 120)
     source = MemorySource(X, y, class_weight={0: 1e-9, 2: 1e3}, intercept_scaling=1.0)
@@ -200,11 +188,3 @@ def test_an_interrupt_keeps_what_is_proved(after: int, where: str) -> None:
     assert 0.01 <= trace.proved_up_to <= trace.Cs[-1]
     assert all(certificate.gap <= 1e-3 for C in trace.Cs for certificate in trace.certificates(C))
     assert (trace.worst_gap == math.inf) is (after < 4)
-
-
-def test_an_interrupt_of_the_first_fit_is_raised() -> None:
-    def interrupted(at_C: Settings, **options: Any) -> list[Result]:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        trace_path(SOURCE, Settings(), (0.01, 10.0), fit=interrupted)

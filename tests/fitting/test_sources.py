@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.files.streams import BlockStream
-from certsvm.fitting.sources import MemorySource, StreamSource
+from certsvm.fitting.sources import MemorySource, StreamSource, class_factors, classes_of
 from certsvm.problem.objective import Objective
 from certsvm.solvers import DCD
 from tests.problems import cases
@@ -66,3 +66,35 @@ def test_a_start_of_other_rows_is_a_weight_vector_only() -> None:
     assert source.start(w, 2, np.ones(3)).alpha is not None
     assert source.start(w, 2, np.ones(4)).alpha is None
     assert source.start(w, 2, "a tensor").alpha is None
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=20))
+def test_labels_as_positions(labels: list[str]) -> None:
+    classes, index = classes_of(np.array(labels))
+    assert classes.tolist() == sorted(set(labels))
+    assert classes[index].tolist() == labels
+
+
+@given(st.lists(st.floats(0.01, 100.0), min_size=2, max_size=6))
+def test_balanced_classes_weigh_the_same_and_as_much_in_all(totals: list[float]) -> None:
+    weights = np.array(totals)
+    balanced = weights * class_factors("balanced", np.arange(weights.size), weights)
+    np.testing.assert_allclose(balanced, weights.sum() / weights.size)
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "message"),
+    [
+        ("balance", "class_weight must be"),
+        ({"1": 2.0}, "mind the type"),
+        ({0: -1.0}, "not negative"),
+        ({0: np.inf}, "finite"),
+    ],
+)
+def test_bad_weights(class_weight: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        class_factors(class_weight, np.array([0, 1]), np.ones(2))
+
+
+def test_a_key_may_be_missing_from_the_data() -> None:
+    assert class_factors({0: 2.0, 1: 3.0, 5: 4.0}, np.array([0, 1]), np.ones(2)).tolist() == [2, 3]

@@ -9,18 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from certsvm import Model, verify_model
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_classes import fit_classes
-from certsvm.fitting.fit_model import fit_model, joined, needs_alpha, witnessed
+from certsvm.fitting.fit_model import fit_model, joined, witnessed
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
-from certsvm.kernels.losses import SQUARED_HINGE
-from certsvm.problem.objective import Objective
-from certsvm.solvers import Auto, Newton, SGDs, SmoothedNewton
 from certsvm.training.result import NOT_KEPT, TARGET_MET
-from certsvm.verification.witness import WeightsWitness, Witness
+from certsvm.verification.witness import Witness
 from tests.settings import settings_of
 
 
@@ -117,30 +113,3 @@ def test_an_interrupt_never_parts_a_witness_from_its_certificate() -> None:
             sys.settrace(before)
         verdicts.append(verify_model(fit.model, [(X, y)]).verdict)
     assert set(verdicts) == {"none", "half confirmed", "confirmed"}
-
-
-def test_without_all_there_is_none() -> None:
-    assert joined([None, WeightsWitness(np.ones((1, 1)), np.ones(1))]) is None
-
-
-def source_of(columns: int, *, streamed: bool, intercept_scaling: float = 0.0) -> Any:
-    X, y = sp.csr_matrix(([1.0, 1.0], [0, 0], [0, 1, 2]), shape=(2, columns)), np.array([0, 1])
-    if not streamed:
-        return MemorySource(X, y, intercept_scaling=intercept_scaling)
-    return StreamSource(BlockStream(lambda: [(X, y)], intercept_scaling=intercept_scaling))
-
-
-def test_who_needs_a_number_for_each_row() -> None:
-    memory, stream = (source_of(10, streamed=streamed) for streamed in (False, True))
-    wide = source_of(100_000, streamed=True, intercept_scaling=1.0)
-    hinge = Objective()
-    assert needs_alpha(Newton(), memory, hinge)
-    assert not needs_alpha(Newton(), stream, hinge)
-    assert not needs_alpha(SmoothedNewton(), memory, hinge)
-    assert not needs_alpha(Auto(), stream, hinge)
-    assert needs_alpha(Auto(), wide, hinge)
-    assert needs_alpha(SGDs(), stream, hinge)
-    # What SGD does not minimise, auto leaves to Newton.
-    for other in (Objective(loss=SQUARED_HINGE), Objective(penalize_intercept=False)):
-        assert not needs_alpha(Auto(), wide, other)
-        assert needs_alpha(Auto(), memory, other)

@@ -142,30 +142,6 @@ def test_a_stream_goes_on_without_a_number_for_each_row(
     assert read_container(tmp_path / "run", KIND).arrays.keys() == {"w", "best_w", "numbers"}
 
 
-@pytest.mark.parametrize("keep_alpha", [False, True])
-def test_sgd_on_a_stream_keeps_its_bound_if_it_keeps_alpha(
-    keep_alpha: bool, tmp_path: Path
-) -> None:
-    options: dict[str, Any] = {"tol": 0.0, "max_iter": 30, "seed": 5, "keep_alpha": keep_alpha}
-    problem = problem_on_stream()
-    seen, resumed = crash_and_resume(problem, SGDs(), tmp_path / "run", (20,), **options)
-    assert seen.passes == 19
-    assert (seen.certificate.dual > 0.0) is keep_alpha
-    assert resumed.passes == 30
-    assert 0.0 < resumed.certificate.relative_gap < 1.0
-
-
-@pytest.mark.parametrize("name", ["newton", "dcd"])
-def test_crashes_cost_few_passes(name: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"tol": 1e-4, "max_iter": 1000, "seed": 5}
-    problem, solver = problem_in_memory(), make_solver(name)
-    whole = train(problem, solver, **options)
-    crashes = tuple(sorted({max(2, whole.passes * k // 4) for k in (1, 2, 3)}))
-    resumed = crash_and_resume(problem, solver, tmp_path / "run", crashes, **options)[-1]
-    assert resumed.reason == TARGET_MET
-    assert resumed.passes <= 2 * whole.passes + 10
-
-
 def test_a_run_that_was_finished_is_not_repeated(tmp_path: Path) -> None:
     problem = problem_in_memory()
     checkpoint = Checkpoint(tmp_path / "run", interval=0.0)
@@ -334,25 +310,6 @@ def test_a_forged_alpha_whose_sums_overflow_proves_nothing(size: float, tmp_path
 def losses(w: Any) -> Any:
     X, y = noisy_rows()
     return np.maximum(0.0, 1.0 - y * (X @ w[:-1] + w[-1]))
-
-
-def test_a_checkpoint_of_other_data_costs_time_only(tmp_path: Path) -> None:
-    X, y = noisy_rows()
-    other = Problem(Rows(X, intercept_scaling=1.0), -y, C=2.0)
-    path = tmp_path / "run"
-    solver = make_solver("working-set")
-    first = train(problem_in_memory(), solver, tol=1e-6, checkpoint=Checkpoint(path))
-    resumed = train(other, solver, tol=1e-6, checkpoint=Checkpoint(path))
-    fresh = train(other, solver, tol=1e-6)
-    assert resumed.certificate.primal == pytest.approx(fresh.certificate.primal, rel=1e-5)
-    assert resumed.passes > first.passes
-    assert resumed.certificate.met
-
-
-def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
-    write_container(tmp_path / "run", "model", {}, {"w": np.zeros(2)})
-    with pytest.raises(CheckpointError, match="Remove it to begin anew"):
-        Checkpoint(tmp_path / "run").load(problem_in_memory())
 
 
 def test_a_solver_that_always_begins_at_zero_takes_no_checkpoint(tmp_path: Path) -> None:

@@ -40,10 +40,6 @@ def test_a_result_is_consistent(problem: Problem, name: str) -> None:
     assert (result.alpha is not None) or (result.response is not None)
 
 
-def test_alpha_is_there_only_if_asked_for(problem: Problem) -> None:
-    assert train(problem, make_solver("dcd"), seed=0).alpha is None
-
-
 def interrupt_in_third_pass(progress: Progress) -> None:
     if progress.record.passes == 3:
         raise KeyboardInterrupt

@@ -7,11 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from certsvm import LinearSVC
-from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import SGDs
 from certsvm.training import scales
-from certsvm.training.loop import train
 from certsvm.training.scales import ScaleWarning, difference_in_scale
 from tests.problems import Array
 
@@ -45,21 +42,6 @@ def test_one_warning_for_a_fit(form: type, classes: int, at_once: None) -> None:
 
 def test_no_warning_before_it_takes_long() -> None:
     assert not warned(unscaled())
-
-
-def test_no_warning_of_similar_columns(at_once: None) -> None:
-    assert not warned(unscaled() / [1.0, 50.0, 2e3])
-
-
-def test_no_warning_after_the_last_pass(at_once: None) -> None:
-    assert warned(unscaled(), max_iter=2)
-    assert not warned(unscaled(), max_iter=1)
-
-
-def test_the_loop_without_an_estimator(at_once: None) -> None:
-    problem = Problem(Rows(unscaled()), np.where(np.arange(60) % 2, 1, -1))
-    with pytest.warns(ScaleWarning, match="factor of"):
-        train(problem, SGDs(), tol=1e-9, max_iter=3, seed=0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
