@@ -63,26 +63,6 @@ def test_every_C_in_a_range() -> None:
     assert path.model(path.Cs[1]) is path.models[1]
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("penalize_intercept", [True, False])
-def test_every_loss_and_a_free_intercept(loss: str, penalize_intercept: bool) -> None:
-    kind: Any = {"loss": loss, "penalize_intercept": penalize_intercept, "random_state": 0}
-    moved = X + 3.0
-    path = fit_path(LinearSVC(**kind, store_dual=True), moved, y, C_range=(0.01, 1.0), tol=0.02)
-    assert path.met
-    for C in (0.0123, 0.1, 0.456):
-        model, certificate = path.model(C), path.certificate(C)
-        assert (certificate.loss, certificate.penalize_intercept) == (loss, penalize_intercept)
-        assert model.certificate_ is not None
-        assert model.certificate_.met
-        assert model.certificate_.proved_gap <= certificate.proved_gap * (1 + 1e-9)
-        assert verify(model, moved, y).dual_verified
-        fine = LinearSVC(C=C, tol=1e-9, **kind).fit(moved, y)
-        for claimed, best in zip(path.certificates(C), fine.certificates_ or [], strict=True):
-            assert claimed.dual - claimed.dual_rounding <= best.primal + best.primal_rounding
-            assert best.dual - best.dual_rounding <= claimed.primal + claimed.primal_rounding
-
-
 def test_a_model_between_predicts_and_saves(tmp_path: Path) -> None:
     import pandas as pd
 

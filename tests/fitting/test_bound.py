@@ -74,25 +74,6 @@ def test_the_default_of_scikit_learn_is_certified(intercept_scaling: float) -> N
         assert bound(clf, X, y, loss="hinge", tol=1e-3).proved_gap > 0.01
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_an_intercept_without_penalty_is_certified_as_such(loss: str) -> None:
-    clf = SGDClassifier(
-        loss=loss, alpha=1 / (C * len(y)), max_iter=10_000, tol=1e-7, learning_rate="invscaling",
-        eta0=0.01, random_state=0,
-    ).fit(X + 1.0, y)  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        free = bound(clf, X + 1.0, y, C=C, tol=1e-3, max_iter=1000)
-    with pytest.warns(UserWarning, match="intercept without penalty"):
-        penalised = bound(clf, X + 1.0, y, C=C, tol=1e-3, penalize_intercept=True)
-    with pytest.warns(UserWarning, match="intercept without penalty"):
-        scaled = bound(clf, X + 1.0, y, C=C, tol=1e-3, intercept_scaling=1.0)
-    assert (free.loss, free.penalize_intercept) == (loss, False)
-    assert free.proved_gap < 0.02
-    assert penalised == scaled
-    assert penalised.primal == pytest.approx(free.primal + 0.5 * clf.intercept_[0] ** 2)
-
-
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.5, 1: 3.0}])
 def test_libsvm_of_two_classes_is_certified(class_weight: Any) -> None:
     weights = np.linspace(0.5, 1.5, len(y))

@@ -49,17 +49,6 @@ def test_solvers_that_minimise_the_squared_hinge(penalize_intercept: bool) -> No
         compare(X, y, loss="squared_hinge", solvers=["ocas"])
 
 
-def test_a_free_intercept_and_rows_sorted_by_class() -> None:
-    order = np.argsort(y, kind="stable")
-    comparison = compare(X[order], y[order], C=0.1, fit_intercept=True, penalize_intercept=False)
-    assert list(comparison.results) == ["auto", "dcd"]
-    assert all(result.certificate.met for result in comparison.results.values())
-    with pytest.raises(ValueError, match="'sgd-m' needs penalize_intercept=True"):
-        compare(X, y, fit_intercept=True, penalize_intercept=False, solvers=["sgd-m"])
-    # Without an intercept, there is none to be free.
-    assert len(compare(X, y, C=0.1, penalize_intercept=False, max_iter=3).results) == 4
-
-
 def test_errors() -> None:
     with pytest.raises(ValueError, match="at least one solver"):
         compare(X, y, solvers=[])

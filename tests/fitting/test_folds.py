@@ -67,15 +67,3 @@ def test_weights_of_classes_do_not_count_in_the_error() -> None:
         assert ours.held_out.error(scores) == theirs.held_out.error(scores)
     total = np.concatenate([fold.test for fold in plain])
     assert sorted(total.tolist()) == list(range(60))
-
-
-def test_positions_are_checked() -> None:
-    whole = MemorySource(X, y)
-    mask = np.arange(60) < 40
-    assert Fold(whole, mask, ~mask).test.tolist() == list(range(40, 60))
-    assert Fold(whole, mask, [-1]).test.tolist() == [59]
-    for bad in ([], np.zeros(60, dtype=bool), [60], [-61], [[0, 1]], [0.5], mask[:50]):
-        with pytest.raises((ValueError, TypeError)):
-            Fold(whole, range(40), bad)
-    with pytest.raises(ValueError, match="no weight"):
-        Fold(whole, range(40), [41], np.zeros(60))

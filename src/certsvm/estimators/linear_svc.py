@@ -552,11 +552,9 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
     def _set_fitted(self, source: Source, results: Sequence[Result]) -> None:
         """Set the fitted attributes, all at once."""
         parts = [split(result.w, source.intercept_scaling) for result in results]
+        self.coef_, self.intercept_ = map(np.array, zip(*parts, strict=True))
         self.n_features_in_ = source.n_columns
-        self.classes_ = source.classes
-        self.class_weight_ = source.factors
-        self.coef_ = np.array([coef for coef, _ in parts])
-        self.intercept_ = np.array([intercept for _, intercept in parts])
+        self.classes_, self.class_weight_ = source.classes, source.factors
         self._set_certificates(results)
         histories = [result.history for result in results]
         self.history_ = histories[0] if len(histories) == 1 else Histories(histories, source.labels)

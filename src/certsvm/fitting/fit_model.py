@@ -194,37 +194,32 @@ def fit_stream(
 
 def model_of(source: Source, settings: Settings, results: Sequence[Result]) -> Model:
     """The model of the results of all classes."""
-    objective = settings.objective
-    rho, names, weights = source.intercept_scaling, source.feature_names, source.class_weight
-    parts = [split(result.w, rho) for result in results]
+    objective, rho, names = settings.objective, source.intercept_scaling, source.feature_names
+    weights: Any = source.class_weight
+    if isinstance(weights, dict):
+        # Labels need not be strings, as JSON's keys have to be.
+        weights = [[plain(label), float(weight)] for label, weight in weights.items()]
+    coefs, intercepts = zip(*(split(result.w, rho) for result in results), strict=True)
     return Model(
-        coef=np.array([coef for coef, _ in parts]),
-        intercept=np.array([intercept for _, intercept in parts]),
+        coef=np.array(coefs),
+        intercept=np.array(intercepts),
         classes=source.classes,
         class_weight=source.factors,
         certificates=tuple(result.certificate for result in results),
         parameters={
-            "C": objective.C,
-            "loss": objective.loss.name,
-            "penalize_intercept": objective.penalize_intercept,
-            "tol": settings.tol,
+            "C": objective.C, "loss": objective.loss.name,
+            "penalize_intercept": objective.penalize_intercept, "tol": settings.tol,
             "intercept_scaling": float(rho),
             "solver": max((result.solver for result in results), key=len),
-            # Labels need not be strings, as JSON's keys have to be.
-            "class_weight": [[plain(label), float(weight)] for label, weight in weights.items()]
-            if isinstance(weights, dict)
-            else weights,
-            "seed": settings.seed,
-            "max_iter": settings.max_iter,
+            "class_weight": weights, "seed": settings.seed, "max_iter": settings.max_iter,
             "passes": max(result.passes for result in results),
-            "reasons": [result.reason for result in results],
-            **source.origin,
+            "reasons": [result.reason for result in results], **source.origin,
         },
         feature_names=None if names is None else tuple(names),
         fingerprint=source.fingerprint,
         witness=joined([result.witness for result in results]),
         history=closing_records([result.history for result in results]),
-    )
+    )  # fmt: skip
 
 
 def witnessed(i: int, problem: BaseProblem, result: Result) -> Result:

@@ -194,16 +194,11 @@ class MemorySource(Source):
     problem_type = Problem
 
     def __init__(
-        self,
-        X: Any,
-        y: NDArray[Any],
-        weights: Vector | None = None,
-        *,
-        class_weight: ClassWeight = None,
-        intercept_scaling: float = 0.0,
+        self, X: Any, y: NDArray[Any], weights: Vector | None = None, *,
+        class_weight: ClassWeight = None, intercept_scaling: float = 0.0,
         feature_names: Sequence[str] | None = None,
         origin: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._X, self._y = X, exact_labels(y)
         self.row_weights = None if weights is None else np.asarray(weights, dtype=np.float64)
         classes, self.y_index = classes_of(self._y)

@@ -108,12 +108,9 @@ class History(list[Record]):
         if not self:
             return element("p", repr(self))
         gaps = np.maximum(self["relative_gap"], LEAST_GAP).tolist()
-        seconds = self["seconds"].tolist()
-        axes = (
-            axis_for("seconds", seconds, low=0.0),
-            axis_for("relative gap", gaps, logarithmic=True),
-        )
-        svg = Chart(*axes, width=420.0, height=200.0).svg([Line("gap", seconds, gaps)])
+        x, y = self["seconds"].tolist(), axis_for("relative gap", gaps, logarithmic=True)
+        chart = Chart(axis_for("seconds", x, low=0.0), y, width=420.0, height=200.0)
+        svg = chart.svg([Line("gap", x, gaps)])
         rows = [
             [r.passes, f"{r.seconds:.3g}", *map(_shown, (r.primal, r.dual, r.relative_gap))]
             for r in self[-_SHOWN:]
