@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from certsvm.files.streams import BlockStream
-from certsvm.fitting.fit_classes import Observer, fit_classes
+from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.problem.objective import Objective
 from certsvm.solvers.base import RunLostError
-from certsvm.training.result import INTERRUPTED, LOST
+from certsvm.training.result import INTERRUPTED, LOST, Observer
 from certsvm.training.settings import Settings
 
 KINDS = ["memory", "stream"]
@@ -59,7 +60,7 @@ SLOW = Settings(solver="sgd-s", tol=0.0, max_iter=4)
 @pytest.mark.parametrize("passes", [0, 2])
 def test_an_interrupt_keeps_the_classes_before(kind: str, passes: int) -> None:
     observer = Interrupting("b", passes)
-    results = fit_classes(source_of(kind, *several()), SLOW, observers=[observer])
+    results = fit_classes(source_of(kind, *several()), replace(SLOW, observers=[observer]))
     assert [result.passes for result in results] == [4, passes, 0]
     assert [result.reason == INTERRUPTED for result in results] == [False, True, True]
     assert results[0].w.any()
@@ -72,14 +73,14 @@ def test_an_interrupt_keeps_the_classes_before(kind: str, passes: int) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupt_before_anything_is_known_is_raised(kind: str) -> None:
     with pytest.raises(KeyboardInterrupt):
-        fit_classes(source_of(kind, *several()), SLOW, observers=[Interrupting("a", 0)])
+        fit_classes(source_of(kind, *several()), replace(SLOW, observers=[Interrupting("a", 0)]))
 
 
 def test_a_class_that_was_not_trained_has_a_true_certificate() -> None:
     X, y = several()
     weights = np.linspace(0.1, 3.0, len(y))
     source = MemorySource(X, y, weights, class_weight="balanced")
-    result = fit_classes(source, SLOW.at(0.5), observers=[Interrupting("b", 2)])[2]
+    result = fit_classes(source, replace(SLOW.at(0.5), observers=[Interrupting("b", 2)]))[2]
     exact = 0.5 * float((np.where(y == source.classes[2], source.factors[2], 1.0) * weights).sum())
     assert result.certificate.primal == pytest.approx(exact, rel=1e-13)
     assert result.certificate.C == 0.5
@@ -113,7 +114,7 @@ def test_if_all_is_lost_the_error_is_raised() -> None:
 def test_a_stop_that_is_set_trains_nothing() -> None:
     stop = threading.Event()
     stop.set()
-    results = fit_classes(MemorySource(*several()), SLOW, stop=stop)
+    results = fit_classes(MemorySource(*several()), replace(SLOW, stop=stop))
     assert [result.passes for result in results] == [0, 0, 0]
 
 
@@ -152,7 +153,7 @@ def test_an_error_in_one_class_stops_the_others() -> None:
 
     settings = Settings(solver="sgd-s", tol=0.0, max_iter=100_000, n_jobs=2)
     with pytest.raises(ValueError, match="no"):
-        fit_classes(MemorySource(*several()), settings, observers=[Failing()])
+        fit_classes(MemorySource(*several()), replace(settings, observers=[Failing()]))
     assert len(passes) < 100_000
 
 

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 from certsvm.files.model import Model
 from certsvm.files.streams import BlockStream
-from certsvm.fitting.fit_classes import Observer
 from certsvm.fitting.fit_model import Fit, fit_model, fit_stream
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.training.checkpoints import CheckpointError
-from certsvm.training.result import INTERRUPTED
+from certsvm.training.result import INTERRUPTED, Observer
 from certsvm.verification.verify import VerificationReport, verify_model
 from certsvm.verification.witness import Witness
 from tests.settings import settings_of
@@ -66,9 +65,8 @@ def fit(
         source = StreamSource(stream, class_weight)
     else:
         source = MemorySource(*data, class_weight=class_weight, intercept_scaling=intercept_scaling)
-    return fit_model(
-        source, settings_of(**settings), witness=witness, observers=[observer] if observer else ()
-    )
+    observers = [observer] if observer else []
+    return fit_model(source, settings_of(observers=observers, **settings), witness=witness)
 
 
 def sound(report: VerificationReport) -> bool:

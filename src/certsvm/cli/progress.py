@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from certsvm.certificates.certificate import tidy
 
 if TYPE_CHECKING:
-    from certsvm.fitting.fit_classes import Observer
     from certsvm.problem.base import BaseProblem
-    from certsvm.training.result import Callback, Progress
+    from certsvm.training.result import Callback, Observer, Progress
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -64,7 +63,8 @@ def training_progress(
     target: float, max_time: float | None, n_problems: int, *, quiet: bool
 ) -> Iterator[Observer]:
     """An observer that shows the progress of each class."""
-    from certsvm.fitting.fit_classes import Observer, PrintedProgress
+    from certsvm.fitting.fit_classes import PrintedProgress
+    from certsvm.training.result import Observer
 
     if quiet:
         yield Observer()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +26,7 @@ from certsvm.certificates.weights import dense
 from certsvm.estimators.classifier import LinearClassifier, are_tensors, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
 from certsvm.files.optimum import binary_problems
-from certsvm.fitting.fit_classes import Observer, PrintedProgress, fit_classes
+from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
 from certsvm.fitting.sources import MemorySource, Source, class_factors, positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import exact_labels, refuse_changed_labels, refuse_masked
@@ -38,7 +37,7 @@ from certsvm.problem.rows import Rows, join, split
 from certsvm.scalars import as_float
 from certsvm.solvers import SOLVERS, Solver, Start
 from certsvm.training.history import Histories, History, shown_passes
-from certsvm.training.result import INTERRUPTED, Result
+from certsvm.training.result import INTERRUPTED, Observer, Result
 from certsvm.training.settings import Settings
 
 
@@ -333,7 +332,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
     def _fit_source(
         self, source: Source, solver: Solver, given: dict[str, Any], *,
         settings: Settings | None = None, start: Sequence[Start] | None = None,
-        stop: threading.Event | None = None,
     ) -> list[Result]:  # fmt: skip
         """Train on a source, and set the fitted attributes.
 
@@ -347,7 +345,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         if self.verbose:
             interval = 1.0 if self.verbose == 1 else 0.0
             observers.append(PrintedProgress(len(source.labels), interval))
-        results = fit_classes(source, settings, start=start, observers=observers, stop=stop)
+        results = fit_classes(source, replace(settings, observers=observers), start=start)
         self._set_fitted(source, results)
         tasks.end_fit()
         return results

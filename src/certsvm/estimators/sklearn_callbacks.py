@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from certsvm.fitting.fit_classes import Observer
 from certsvm.fitting.sources import Source
 from certsvm.problem.base import BaseProblem
-from certsvm.training.result import Callback, Progress, Result
+from certsvm.training.result import Callback, Observer, Progress, Result
 
 __all__ = ["CallbackSupportMixin", "FitTasks"]
 

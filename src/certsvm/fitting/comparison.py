@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from certsvm.certificates.certificate import percent
 from certsvm.fitting.bound import certify
-from certsvm.fitting.fit_classes import Observer
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import loss_named
 from certsvm.markup.html import element, table
@@ -24,7 +23,7 @@ from certsvm.problem.objective import Objective
 from certsvm.solvers import Solver, make_solver
 from certsvm.training.history import History
 from certsvm.training.loop import train
-from certsvm.training.result import INTERRUPTED, Result
+from certsvm.training.result import INTERRUPTED, Observer, Result
 from certsvm.training.settings import Settings
 
 _SOLVERS = ("auto", "dcd", "ocas", "sgd-m")
@@ -222,10 +221,7 @@ def compare(
     for i, (name, solver) in enumerate(made.items()):
         try:
             callbacks = [c for observer in observers for c in observer.begin(i, name, problem)]
-            results[name] = train(
-                problem, solver, tol=tol, max_iter=max_iter, max_time=max_time, seed=seed,
-                callbacks=callbacks,
-            )  # fmt: skip
+            results[name] = train(problem, solver, settings, seed=seed, callbacks=callbacks)
         except KeyboardInterrupt:
             if not results:
                 raise

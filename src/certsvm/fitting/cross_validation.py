@@ -331,11 +331,11 @@ class CrossValidation:
         self._n_jobs, self._score, self._callback = settings.n_jobs, score, callback
         most = math.inf if settings.max_time is None else settings.max_time
         self._deadline = time.monotonic() + most
+        self._stop = threading.Event()
         self._settings = replace(
             fit_settings(settings, self.solver, settings.tol),
-            n_jobs=1, keep_vector=certify is not None,
+            n_jobs=1, keep_vector=certify is not None, stop=self._stop,
         )  # fmt: skip
-        self._stop = threading.Event()
         # What is proved from the lowest C of the range to the highest.
         self._proved = Pieces(np.zeros(2), np.zeros(1), np.ones(1))
         self._tightened: set[float] = set()
@@ -593,7 +593,7 @@ class CrossValidation:
             limit = None if math.isinf(left) else max(left, 0.0)
             settings = replace(self._settings.at(C), tol=tol, max_time=limit)
             starts = starts_at(fold, C, [(end.C, end.starts) for end in ends])
-            results = fit_classes(fold, settings, start=starts, stop=self._stop)
+            results = fit_classes(fold, settings, start=starts)
             reasons = {result.reason for result in results}
             if INTERRUPTED in reasons:
                 self._end(INTERRUPTED)

@@ -30,19 +30,8 @@ from certsvm.solvers.base import RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.history import History, shown_passes
 from certsvm.training.loop import train
-from certsvm.training.result import INTERRUPTED, LOST, Callback, Progress, Result
+from certsvm.training.result import INTERRUPTED, LOST, Callback, Observer, Progress, Result
 from certsvm.training.settings import Settings
-
-
-class Observer:
-    """Receives the progress of training. Methods may be called from several threads at once."""
-
-    def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
-        """Return callbacks for the passes of problem ``i``, whose training is about to begin."""
-        return ()
-
-    def end(self, i: int, label: Any, result: Result) -> None:
-        """The training of problem ``i`` has ended."""
 
 
 class PrintedProgress(Observer):
@@ -100,8 +89,7 @@ Finish = Callable[[int, BaseProblem, Result], Result]
 
 def fit_classes(
     source: Source, settings: Settings, *, start: Sequence[Start] | None = None,
-    observers: Sequence[Observer] = (), finish: Finish | None = None,
-    stop: threading.Event | None = None,
+    finish: Finish | None = None,
 ) -> list[Result]:  # fmt: skip
     """Train each class against all others.
 
@@ -113,12 +101,8 @@ def fit_classes(
         How.
     start : sequence of Start, default=None
         Where each problem begins; None means at zero.
-    observers : sequence of Observer, default=()
-        Told when problems begin and end, with callbacks for their passes.
     finish : callable, default=None
         Called with each problem that has been trained and its result, after the source's own.
-    stop : threading.Event, default=None
-        Ends training when it is set; Ctrl-C sets it. For fits that belong together.
 
     Returns
     -------
@@ -136,11 +120,11 @@ def fit_classes(
     labels = source.labels
     seeds = np.random.SeedSequence(settings.seed).spawn(len(labels))
     workers = source.at_once(solver, settings.n_jobs)
-    each = replace(settings, n_jobs=max(1, settings.n_jobs // workers))
+    stop = threading.Event() if settings.stop is None else settings.stop
+    each = replace(settings, n_jobs=max(1, settings.n_jobs // workers), stop=stop)
     # Each running problem has its vectors, each that has ended its answer.
     n_vectors = workers * solver.n_vectors + len(labels)
     require_memory_for(source.dimension, n_vectors)
-    stop = threading.Event() if stop is None else stop
     # What kept problems from completing a first pass.
     errors: list[BaseException] = []
 
@@ -149,11 +133,12 @@ def fit_classes(
         try:
             if not stop.is_set():
                 problem = source.problem(i, settings.objective)
-                callbacks = [c for o in observers for c in o.begin(i, labels[i], problem)]
+                callbacks = [c for o in settings.observers for c in o.begin(i, labels[i], problem)]
                 result = train(
-                    problem, solver, each, seed=seeds[i], callbacks=callbacks, stop=stop,
+                    problem, solver, each, seed=seeds[i],
                     start=None if start is None else start[i],
                     checkpoint=_checkpoint(source, settings, i),
+                    callbacks=[*settings.callbacks, *callbacks],
                 )  # fmt: skip
                 if not result.reason.startswith(LOST):
                     result = source.finish(i, problem, result)
@@ -171,7 +156,7 @@ def fit_classes(
             result = _untrained(source, settings, solver, i)
         elif result.reason == INTERRUPTED:
             stop.set()
-        for observer in observers:
+        for observer in settings.observers:
             observer.end(i, labels[i], result)
         return result
 

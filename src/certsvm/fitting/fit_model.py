@@ -18,7 +18,7 @@ from certsvm.files.block_sources import block_source, only_block
 from certsvm.files.labels import refuse_label_of_each_row, refuse_measurements
 from certsvm.files.model import Model
 from certsvm.files.streams import BlockStream
-from certsvm.fitting.fit_classes import Observer, fit_classes
+from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import ClassWeight, MemorySource, Source, StreamSource
 from certsvm.kernels.losses import HINGE, loss_named
 from certsvm.problem.base import BaseProblem, SummableProblem
@@ -57,9 +57,7 @@ class Fit(NamedTuple):
         return all(certificate.met for certificate in self.model.certificates)
 
 
-def fit_model(
-    source: Source, settings: Settings, *, witness: bool = False, observers: Sequence[Observer] = ()
-) -> Fit:
+def fit_model(source: Source, settings: Settings, *, witness: bool = False) -> Fit:
     """Train a model.
 
     Parameters
@@ -70,8 +68,6 @@ def fit_model(
         How.
     witness : bool, default=False
         Whether to keep what the dual bounds can be recomputed from.
-    observers : sequence of Observer, default=()
-        Told when classes begin and end, with callbacks for their passes.
 
     Returns
     -------
@@ -101,7 +97,7 @@ def fit_model(
             raise ValueError(f"a witness cannot be kept for {source.problem_type.where}")
         settings = replace(settings, keep_alpha=needs_alpha(solver, source, settings.objective))
     finish = witnessed if witness else None
-    results = fit_classes(source, settings, observers=observers, finish=finish)
+    results = fit_classes(source, settings, finish=finish)
     return Fit(model_of(source, settings, results), results)
 
 
@@ -109,7 +105,7 @@ def fit_stream(
     blocks: Any, *, label: str | None = None, weight: str | None = None, categorical: bool = False,
     C: float = 1.0, loss: str = HINGE.name, class_weight: ClassWeight = None,
     fit_intercept: bool = True, intercept_scaling: float = 1.0, penalize_intercept: bool = True,
-    witness: bool = False, observers: Sequence[Observer] = (), **settings: Any,
+    witness: bool = False, **settings: Any,
 ) -> Model:  # fmt: skip
     """Train on data that is read a block at a time, again in each pass.
 
@@ -146,8 +142,6 @@ def fit_stream(
         method.
     witness : bool, default=False
         Whether to keep what the dual bounds can be recomputed from.
-    observers : sequence of Observer, default=()
-        Told when classes begin and end, with callbacks for their passes.
     **settings
         Other attributes of ``certsvm.training.settings.Settings``, such as ``tol=1e-3``.
 
@@ -189,7 +183,7 @@ def fit_stream(
             feature_names=getattr(begin, "feature_names", None),
             origin=getattr(begin, "origin", {}),
         )  # fmt: skip
-    return fit_model(source, checked, witness=witness, observers=observers).model
+    return fit_model(source, checked, witness=witness).model
 
 
 def model_of(source: Source, settings: Settings, results: Sequence[Result]) -> Model:

@@ -37,7 +37,7 @@ _LEAST_FACTOR = 1.0 + 1e-6
 _POWER = 2.5
 
 Fit = Callable[..., list[Result]]
-"""Trains all classes, given settings, ``start`` and ``stop``; see ``fit_classes``."""
+"""Trains all classes, given settings and ``start``; see ``fit_classes``."""
 
 
 @dataclass(frozen=True)
@@ -300,16 +300,17 @@ def trace_path(
     if in_range:
         require_proofs(solver, tol)
     one_fit = fit_settings(settings, solver, _SHARE_OF_FITS * tol if in_range else tol)
+    one_fit = replace(one_fit, stop=(stop := threading.Event()))
     values = _first_values(*C_range) if Cs is None else sorted(set(Cs))
     fit = fit or partial(fit_classes, source)
-    stop, trace = threading.Event(), Trace(source, settings, C_range)
+    trace = Trace(source, settings, C_range)
     # Where fits began and can begin, as long as something will be fitted beside them.
     starts: dict[float, list[Start]] = {}
 
     def goes_on(C: float, ends: Sequence[float] = ()) -> bool:
         """Fit at C, beginning at the ends of other fits, and add the knot; whether to go on."""
         known = [(end, starts[end]) for end in ends] if solver.starts_warm else []
-        results = fit(one_fit.at(C), start=starts_at(source, C, known), stop=stop)
+        results = fit(one_fit.at(C), start=starts_at(source, C, known))
         # What was asked for is the accuracy of the path.
         results = [replace(r, certificate=replace(r.certificate, target=tol)) for r in results]
         interrupted = any(result.reason == INTERRUPTED for result in results)

@@ -12,10 +12,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import threading
 import time
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,7 +35,7 @@ from certsvm.solvers.smoothed_newton import point_of_response
 from certsvm.training import result as ends
 from certsvm.training.checkpoints import Checkpoint, CheckpointError, Saved
 from certsvm.training.history import History, Record
-from certsvm.training.result import Callback, Progress, Result, is_true
+from certsvm.training.result import Progress, Result, is_true
 from certsvm.training.scales import warn_of_scales
 from certsvm.training.settings import Settings
 
@@ -51,7 +49,6 @@ _REPORTED = ("margin_errors", "updates", "free", "primal_estimate")
 def train(
     problem: BaseProblem, solver: str | Solver, settings: Settings = _DEFAULTS, *,
     seed: int | np.random.SeedSequence | None = None, start: Start | None = None,
-    callbacks: Sequence[Callback] = (), stop: threading.Event | None = None,
     checkpoint: Checkpoint | None = None, **changes: Any,
 ) -> Result:  # fmt: skip
     """Train until the relative gap is proved to be at most ``tol``, or a limit is reached.
@@ -65,16 +62,12 @@ def train(
     solver : str or Solver
         The algorithm and its parameters.
     settings : Settings, default=Settings()
-        Limits, and what to keep: ``tol``, ``max_iter``, ``max_time``, ``n_jobs``, ``keep_alpha``
-        and ``keep_vector``. The other attributes are for those who make problems.
+        Limits, and what to keep: ``tol``, ``max_iter``, ``max_time``, ``n_jobs``, ``keep_alpha``,
+        ``keep_vector``, ``callbacks`` and ``stop``. The others are for those who make problems.
     seed : int or SeedSequence, default=None
         Seed of the random orders. The same seed and number of threads give the same bits.
     start : Start, default=None
         Where to start; None means at zero.
-    callbacks : sequence of callables
-        Called after each pass with a ``Progress``; a true return value ends training.
-    stop : threading.Event, default=None
-        Ends training when it is set: the pass is cut short, unless it is the first.
     checkpoint : Checkpoint, default=None
         File to keep the state of training in; if it exists, training goes on from there. J and L
         are then computed anew, and ``start`` is ignored.
@@ -134,9 +127,9 @@ def train(
         try:
             # The loop is in a function of its own: Python notices signals when it jumps back to
             # the head of a loop, and since 3.12 that jump is not part of a try around the loop.
-            reason = trainer.make_passes(callbacks, stop, checkpoint)
+            reason = trainer.make_passes(checkpoint)
         except PassCutError:
-            reason = ends.INTERRUPTED if stop is not None and stop.is_set() else ends.OUT_OF_TIME
+            reason = ends.INTERRUPTED if trainer.stopped else ends.OUT_OF_TIME
         except (KeyboardInterrupt, RunLostError) as error:
             if not trainer.passes:
                 raise
@@ -207,10 +200,12 @@ class Trainer:
         """Time since training began, including the time before a checkpoint."""
         return time.perf_counter() - self.began
 
-    def make_passes(
-        self, callbacks: Sequence[Callback], stop: threading.Event | None,
-        checkpoint: Checkpoint | None,
-    ) -> str:  # fmt: skip
+    @property
+    def stopped(self) -> bool:
+        """Whether training is to end at once."""
+        return self.settings.stop is not None and self.settings.stop.is_set()
+
+    def make_passes(self, checkpoint: Checkpoint | None) -> str:
         """Make passes until there is a reason to stop; return the reason."""
         max_iter, max_time, duration = self.settings.max_iter, self.settings.max_time, 0.0
         limit = math.inf if max_time is None else max_time
@@ -220,7 +215,7 @@ class Trainer:
         while not reason:
             began = self.seconds
             # A pass that takes a little longer than the last is worth waiting for.
-            limits = pass_limits(limit - began + 0.1 * (1.0 + duration), stop)
+            limits = pass_limits(limit - began + 0.1 * (1.0 + duration), self.settings.stop)
             with limits if self.passes else contextlib.nullcontext():
                 epoch = self.run.epoch()
             # The first pass may have compiled kernels, and tells nothing about the next.
@@ -229,14 +224,14 @@ class Trainer:
             last = out_of_time or epoch.finished or self.passes + 1 == max_iter
             self.end_pass(epoch, last=last)
             progress = Progress(self.history[-1], self._best_w)
-            answers = [is_true(callback(progress)) for callback in callbacks]
+            answers = [is_true(callback(progress)) for callback in self.settings.callbacks]
             met = self.best.certificate().met
             reasons = (
                 (ends.TARGET_MET, met and not epoch.refining),
                 (ends.SOLVER_FINISHED, epoch.finished),
                 (ends.OUT_OF_TIME, out_of_time),
                 (ends.STOPPED, any(answers)),
-                (ends.INTERRUPTED, stop is not None and stop.is_set()),
+                (ends.INTERRUPTED, self.stopped),
                 (ends.OUT_OF_PASSES, last),
             )
             reason = next((text for text, applies in reasons if applies), "")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import DualVector
+from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Start
 from certsvm.training.history import History, Record
@@ -111,3 +112,14 @@ class Result:
         met = certificate.met or self.reason != TARGET_MET
         reason = self.reason if met else NOT_KEPT
         return replace(self, certificate=certificate, vector=vector, reason=reason)
+
+
+class Observer:
+    """Receives the progress of training. Methods may be called from several threads at once."""
+
+    def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
+        """Return callbacks for the passes of problem ``i``, whose training is about to begin."""
+        return ()
+
+    def end(self, i: int, label: Any, result: Result) -> None:
+        """The training of problem ``i`` has ended."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import index
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.scalars import as_float
 from certsvm.solvers import Solver
+from certsvm.training.result import Callback, Observer
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,13 @@ class Settings:
         A folder to keep the state of training in, and to go on from.
     checkpoint_every : float, default=10.0
         Seconds between two checkpoints, at least.
+    callbacks : sequence of callables, default=()
+        Called after each pass with a ``Progress``; a true return value ends training.
+    observers : sequence of Observer, default=()
+        Told when the training of classes begins and ends, with callbacks for their passes.
+    stop : threading.Event, default=None
+        Ends training when it is set: the pass is cut short, unless it is the first. Ctrl-C sets it,
+        for fits that belong together.
     """
 
     objective: Objective = HINGE_OBJECTIVE
@@ -56,6 +66,9 @@ class Settings:
     keep_vector: bool = False
     checkpoint: str | Path | None = None
     checkpoint_every: float = 10.0
+    callbacks: Sequence[Callback] = ()
+    observers: Sequence[Observer] = ()
+    stop: threading.Event | None = None
 
     def __post_init__(self) -> None:
         # NumPy's numbers would be refused only when the model is saved.

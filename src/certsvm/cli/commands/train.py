@@ -284,7 +284,7 @@ def command(
             )
             return
         with training_progress(tol, max_time, len(source.labels), quiet=silent) as observer:
-            fitted = fit_model(source, settings, witness=witness, observers=[observer])
+            fitted = fit_model(source, replace(settings, observers=[observer]), witness=witness)
     fitted.model.save(output)
     if witness and fitted.model.witness is None and not as_json:
         say("no witness was written: not every class has a dual point")
