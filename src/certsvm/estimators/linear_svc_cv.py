@@ -276,14 +276,13 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         score_weights = scored_with.pop("sample_weight", None)
         if score_weights is not None:
             score_weights = weights if score_weights is sample_weight else np.asarray(score_weights)
+            scored_with["sample_weight"] = score_weights
         splitter, (indexed, _) = check_cv(self.cv, labels, classifier=True), indexable(X, y)
         splits = splitter.split(indexed, labels, **split_with)
         folds = [Fold(source, train, test, score_weights) for train, test in splits]
         if not folds:
             raise ValueError("cv gives no folds: it must give at least one pair (train, test)")
         self.n_splits_ = len(folds)
-        if score_weights is not None:
-            scored_with["sample_weight"] = score_weights
         scorer = get_scorer(self.scoring or "accuracy")
 
         def score(fold: Fold, C: float, results: list[Result]) -> float:
