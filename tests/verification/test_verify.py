@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_classification
 from sklearn.pipeline import make_pipeline
 
-from certsvm import LinearSVC, Model, verify, verify_model
+from certsvm import LinearSVC, Model, fit_stream, verify, verify_model
 from certsvm.certificates.certificate import Certificate
 from certsvm.files import Witness
 from certsvm.verification.fingerprint import Fingerprint
@@ -331,3 +331,22 @@ def test_the_recomputed_certificate_is_what_is_proved() -> None:
     del clf.dual_coef_
     (found,) = verify(clf, X, y)
     assert found.recomputed.dual == 0.0
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize(("where", "scale"), [("rows", 1e6), ("rows", 1e-9), ("columns", 1e6)])
+def test_the_rounding_of_training_refutes_no_honest_stream(
+    loss: str, where: str, scale: float
+) -> None:
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((40, 30))
+        y = np.where(X[:, 0] > 0, 1, -1)
+        X *= np.where(rng.random((40, 1) if where == "rows" else 30) < 0.3, scale, 1.0)
+        blocks = [(X[:20] + 1.0, y[:20]), (X[20:] + 1.0, y[20:])]
+        model = fit_stream(lambda blocks=blocks: iter(blocks), C=10.0**seed, loss=loss, tol=1e-6,
+                           max_iter=60, witness=True)  # fmt: skip
+        assert verify_model(model, blocks).verdict in ("confirmed", "undecided")
+        (claimed,) = model.certificates
+        lie = replace(claimed, dual=4.0 * claimed.primal + 1.0, dual_rounding=0.0)
+        assert verify_model(replace(model, certificates=[lie]), blocks).verdict == "refuted"

@@ -118,14 +118,14 @@ def test_alphas_of_blocks_from_weights_by_hand() -> None:
     signs, weights = np.array([1.0, -1.0, 1.0]), np.ones(3)
     # The margins v.y_k are 1, -2 and 5, so alpha before its scale is 1/4, the box and 0.
     claimed = claim(C=0.5, scale=0.5, intercept_scaling=0.5)
-    alpha, uncertainty = witness.alpha_of(1, claimed, rows, signs, weights, 7)
+    alpha, uncertainty, trained = witness.alpha_of(1, claimed, rows, signs, weights, 7)
     assert alpha.tolist() == [0.125, 0.25, 0.0]
-    assert (uncertainty < 1e-15).all()
+    assert ((uncertainty <= trained) & (trained < 1e-15)).all()
     # Beyond the lower end of the box, alpha is certain.
     assert uncertainty[2] == 0.0 < uncertainty[0]
     flat = WeightsWitness(np.array([[1.0]]), np.array([0.25]))
     # Without an intercept the margins are 0, -1 and 4.
-    alpha, _ = flat.alpha_of(0, claim(C=0.5), rows, signs, weights, 0)
+    alpha, *_ = flat.alpha_of(0, claim(C=0.5), rows, signs, weights, 0)
     assert alpha.tolist() == [0.5, 0.5, 0.0]
     with pytest.raises(ValueError, match="3 weights, the data 1 columns"):
         WeightsWitness(np.ones((1, 3)), np.ones(1)).alpha_of(0, claim(), rows, signs, weights, 0)
@@ -164,7 +164,7 @@ def test_alphas_of_the_squared_hinge_by_hand() -> None:
     signs, ones = np.array([1.0, -1.0, 1.0]), np.array([1.0, 0.5, 1.0])
     claimed = replace(claim(C=0.5, scale=3.0, intercept_scaling=0.25), loss="squared_hinge")
     # The margins are 0.5, -1.5 and 4.5.
-    alpha, uncertainty = weights.alpha_of(0, claimed, rows, signs, ones, 0)
+    alpha, uncertainty, _ = weights.alpha_of(0, claimed, rows, signs, ones, 0)
     assert alpha.tolist() == [1.5, 3.75, 0.0]
     assert (uncertainty < 1e-14).all()
     assert uncertainty[2] == 0.0 < uncertainty[0]
@@ -181,7 +181,7 @@ def test_the_uncertainty_of_alphas_of_the_squared_hinge(
     signs = np.array([1.0, -1.0, 1.0])
     claimed = replace(claim(C=C, scale=scale, intercept_scaling=0.3), loss="squared_hinge")
     witness = WeightsWitness(v[np.newaxis], np.ones(1))
-    alpha, uncertainty = witness.alpha_of(0, claimed, block_of(X), signs, weights, 0)
+    alpha, uncertainty, _ = witness.alpha_of(0, claimed, block_of(X), signs, weights, 0)
     for k in range(3):
         margin = exact(signs[k]) * (exact_dot(X[k], v[:2]) + exact(0.3) * exact(v[2]))
         box = exact(C) * exact(weights[k])
