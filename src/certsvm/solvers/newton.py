@@ -34,9 +34,9 @@ from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import (
     DualPoint,
     balancing,
-    class_sums,
     dual_bound,
     dual_point,
+    dual_sums,
     moved_point,
 )
 from certsvm.certificates.primal import Products
@@ -198,7 +198,7 @@ class NewtonRun(Run):
         """
         problem, keep_alpha = self._problem, self._options.keep_alpha
         if problem.free_intercept:
-            sums = class_sums(problem, self._alpha, self._team)
+            sums = dual_sums(problem, self._alpha, self._team)
             balanced = balancing(problem, self._alpha)
             self._point = sums.point("multipliers", balanced if keep_alpha else None)
             self._gradient = gradient_at(problem, self.w, sums.w)

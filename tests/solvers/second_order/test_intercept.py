@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from certsvm.certificates.dual import class_sums, dual_bound, row_sums
+from certsvm.certificates.dual import dual_bound, dual_sums, row_sums
 from certsvm.kernels.losses import LOSSES, Loss
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows, Vector
@@ -54,7 +54,7 @@ def test_balancing_costs_about_as_much_as_is_said(loss: Loss) -> None:
     alpha = np.full(problem.n_rows, 0.1)
     alpha[problem.labels > 0] *= 1.01 * (problem.labels < 0).sum() / (problem.labels > 0).sum()
     unbalanced = row_sums(problem, alpha).point("a test")
-    balanced = class_sums(problem, alpha).point("a test")
+    balanced = dual_sums(problem, alpha).point("a test")
     cost = cost_of_balance(problem, w, float(unbalanced.w[-1]))
     lost = unbalanced.alpha_sum - balanced.alpha_sum
     assert 0.0 < lost <= cost
