@@ -23,7 +23,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
-from certsvm.certificates.weights import dense
 from certsvm.estimators.classifier import LinearClassifier
 from certsvm.estimators.rollback import rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
@@ -32,7 +31,7 @@ from certsvm.fitting.class_weights import positive_classes
 from certsvm.fitting.fit_classes import Observer, fit_classes
 from certsvm.fitting.sources import MemorySource, Source
 from certsvm.kernels.losses import LOSSES, loss_named
-from certsvm.matrices import exact_labels, refuse_changed_labels, refuse_masked
+from certsvm.matrices import dense, exact_labels, refuse_changed_labels, refuse_masked
 from certsvm.problem.memory_limits import require_memory_for
 from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows, join, split

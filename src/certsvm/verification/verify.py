@@ -35,8 +35,7 @@ from certsvm.certificates.certificate import (
     percent,
     tidy,
 )
-from certsvm.certificates.weights import dense
-from certsvm.matrices import checked_matrix, columns_in_order, exact_labels, refuse_masked
+from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, refuse_masked
 from certsvm.verification.fingerprint import FingerprintBuilder
 from certsvm.verification.interval_arithmetic import (
     UNDERFLOW,
