@@ -19,7 +19,6 @@ from certsvm.certificates.dual import (
     dual_bound,
     dual_point,
     dual_sum,
-    dual_sums,
     largest_multiple,
     mixed_point,
     moved_point,
@@ -41,7 +40,6 @@ from tests.problems import (
     exact_sum,
     exactly_balanced,
     squared_distance,
-    streamed,
 )
 
 UNIT = 2.0**-53
@@ -85,15 +83,6 @@ def test_rounding_in_w_lowers_the_bound() -> None:
     bound, _ = dual_bound(point, scaled=False)
     assert bound.value == 5.5
     assert bound.low <= 10.0 - 0.5 * 3.5**2
-
-
-def test_rounding_in_the_sum_lowers_the_bound() -> None:
-    point = DualPoint(sum_of(10.0, 0.5), np.array([3.0, 0.0]), "a test")
-    assert dual_bound(point, scaled=False)[0].low <= 5.0
-    half = DualPoint(sum_of(4.5, 0.5), np.array([3.0, 0.0]), "a test")
-    bound, scale = dual_bound(half)
-    assert scale == 0.5
-    assert bound.low <= 0.5 * 4.0 - 0.5 * 0.25 * 9.0
 
 
 def test_the_arithmetic_of_the_bound_itself_rounds() -> None:
@@ -379,25 +368,6 @@ def test_balancing_pays_for_errors_of_the_sums(
     assert point.sums.alpha.rounding <= 7.0 * off * least
     assert point.w_rounding <= 7.0 * off * least
     assert point.sums.penalty.rounding <= 10.0 * off * least**2
-
-
-@given(free, seeds)
-def test_a_balanced_point_of_parts(case: Case, seed: int) -> None:
-    """Sums over the parts of a stream."""
-    rng = np.random.default_rng(seed)
-    alpha = case.C * case.row_weights() * rng.random(len(case.labels))
-    whole = dual_sums(case.problem(), alpha).point("a test")
-    problem = streamed(case, 3)
-    parted = dual_point(problem, alpha, "a test")
-    assert abs(whole.alpha_sum - parted.alpha_sum) <= 1e-12 * whole.alpha_sum
-    np.testing.assert_allclose(parted.w, whole.w, atol=2.0 * parted.w_rounding)
-    bound, scale = dual_bound(parted)
-    assert exact(bound.low) <= exact_dual(case, feasible(case, alpha, scale))
-    assert parted.alpha is not None
-    assert whole.alpha is None
-    np.testing.assert_allclose(
-        parted.alpha(), [float(a) for a in feasible(case, alpha)], rtol=1e-13
-    )
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -50,31 +48,6 @@ def test_a_single_large_index_is_refused_by_the_command(command: str, tmp_path: 
     assert "2,147,483,647 columns" in done.err
     assert "GB are available" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
-
-
-@linux
-def test_a_converted_file_with_such_an_index_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "data").write_text(TEXT)
-    assert run("convert", "data", "data.arrow", cwd=tmp_path).code == 0
-    for options in ((), ("--stream",), ("--memory", "2G")):
-        done = run("train", "data.arrow", *options, cwd=tmp_path, preexec=little_memory)
-        assert done.code == 2
-        assert "2,147,483,647 columns" in done.err
-
-
-@linux
-def test_an_estimator_refuses_it() -> None:
-    script = f"""
-import numpy as np, scipy.sparse as sp
-from certsvm import LinearSVC
-X = sp.csr_matrix(([1.0, 1.0], [0, {WIDEST - 1}], [0, 1, 2]), shape=(2, {WIDEST}))
-LinearSVC().fit(X, [0, 1])
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False,
-        preexec_fn=little_memory,
-    )  # fmt: skip
-    assert "NotEnoughMemoryError: X has 2,147,483,648 columns" in done.stderr
 
 
 @pytest.mark.usefixtures("small_machine")

@@ -50,11 +50,12 @@ from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.second_order.directions import (
     direction_from_rows,
+    gradient_at,
     gram,
     newton_direction,
     require_small_systems,
+    squared_gradient,
 )
-from certsvm.solvers.second_order.intercept import gradient_at, squared_gradient
 from certsvm.solvers.second_order.schedule import (
     MEMORY,
     SAMPLE_GAP,
