@@ -66,22 +66,10 @@ def test_integers_of_pandas_that_float64_would_merge_are_refused(door: str, kind
     assert small.classes_.tolist() == [0, 1]
 
 
-def test_nul_inside_a_label_is_a_character() -> None:
-    clf = LinearSVC(store_dual=True, random_state=0).fit(X, labelled("a\0x", "a\0y"))
-    assert clf.classes_.tolist() == ["a\0x", "a\0y"]
-    assert np.array_equal(clf.coef_, CLF.coef_)
-    assert verify(clf, X, labelled("a\0x", "a\0y")).verdict == "confirmed"
-
-
 @pytest.mark.parametrize("y", [[1, "1", "2"], [BIG + 1, 0.5, 1], [b"1", "1", "2"]])
 def test_a_list_whose_labels_numpy_would_merge_is_refused(y: list[Any]) -> None:
     with pytest.raises(ValueError, match="give all labels one type"):
         LinearSVC().fit(X, y * 10)
-
-
-def test_types_that_hold_all_labels_may_be_mixed() -> None:
-    classes = LinearSVC().fit(X, labelled(False, 2.0).tolist()).classes_
-    assert classes.tolist() == [0, 2]
 
 
 def test_labels_of_another_type_are_compared_exactly() -> None:
@@ -153,16 +141,6 @@ def test_numbers_that_float64_merges_are_kept_apart_or_refused(
         assert (caught.value.line, caught.value.column) == (1, 1)
 
 
-@pytest.mark.parametrize("read", READERS)
-def test_labels_that_are_numbers_written_long_are_read(read: Any, tmp_path: Path) -> None:
-    numbers = [0.1, -1.0, 3.0, 1e22, 1 / 3, 0.0, 2.0**80]
-    for form in ("{!r}", "{:.17g}", "{:.18e}", "{:.30e}", "{:.25f}"):
-        texts = [form.format(number) for number in numbers]
-        assert read(texts, tmp_path) == numbers
-    # Its shortest decimal is not the nearest of 16 digits.
-    assert read([repr(2.0**-24), "1.5"], tmp_path) == [2.0**-24, 1.5]
-
-
 def test_times_that_differ_by_a_nanosecond_are_two_labels(tmp_path: Path) -> None:
     times = pa.array(range(2), pa.int64()).cast(pa.time64("ns"))
     pq.write_table(pa.table({"x": [1.0, 2.0], "label": times}), tmp_path / "a.parquet")
@@ -174,12 +152,6 @@ def test_a_missing_number_among_labels_is_named(tmp_path: Path) -> None:
     for missing in ("", "NA", "nan"):
         with pytest.raises(ValueError, match="row 3, column 'label' is missing"):
             csv_labels(["1.5", "2.5", missing, "1.5"], tmp_path)
-
-
-def test_text_among_numbers_is_refused(tmp_path: Path) -> None:
-    # Beyond the first rows, from which the type of a column is guessed.
-    with pytest.raises(ValueError, match="cannot be read"):
-        csv_labels([*["1.5", "2.5"] * 200_000, "x"], tmp_path)
 
 
 def test_labels_of_tables_that_end_in_nul_are_refused(tmp_path: Path) -> None:

@@ -11,12 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from certsvm import LinearSVC
-from certsvm.parallel import (
-    ALONE,
-    Team,
-    _BlasLimits,
-    single_threaded_blas,
-)
+from certsvm.parallel import ALONE, Team, single_threaded_blas
 from certsvm.solvers.second_order import directions
 
 
@@ -62,92 +57,6 @@ def test_blas_has_its_threads_back_when_the_last_fit_ends() -> None:
     assert blas() == before
 
 
-class Library:
-    """A BLAS library with a limit for the process, or one per thread."""
-
-    def __init__(self, *, per_thread: bool) -> None:
-        self._shared = 4
-        self._local = threading.local() if per_thread else None
-
-    def get_num_threads(self) -> int:
-        if self._local is None:
-            return self._shared
-        return int(getattr(self._local, "number", 4))
-
-    def set_num_threads(self, number: int) -> None:
-        if self._local is None:
-            self._shared = number
-        else:
-            self._local.number = number
-
-
-class Owned(Library):
-    """Only the thread that sets the limit first may change it, as in threadpoolctl 3.8."""
-
-    def __init__(self) -> None:
-        super().__init__(per_thread=False)
-        self._owner: threading.Thread | None = None
-
-    def clear_controlling_thread(self, force: bool = False) -> None:
-        if force or self._owner is threading.current_thread():
-            self._owner = None
-
-    def set_num_threads(self, number: int) -> None:
-        self._owner = self._owner or threading.current_thread()
-        if self._owner is threading.current_thread():
-            super().set_num_threads(number)
-
-
-def in_thread(task: Callable[[], None]) -> None:
-    """Run the task in a new thread, and raise its error here."""
-    with ThreadPoolExecutor(1) as executor:
-        executor.submit(task).result(timeout=60)
-
-
-@pytest.mark.parametrize(
-    "library",
-    [Library(per_thread=False), Library(per_thread=True), Owned()],
-    ids=["process", "thread", "owned"],
-)
-@pytest.mark.parametrize("first_leaves_first", [True, False])
-def test_limits_of_overlapping_callers(library: Library, *, first_leaves_first: bool) -> None:
-    limits = _BlasLimits([library])
-    inside, leave = threading.Event(), threading.Event()
-    seen = []
-
-    def other() -> None:
-        before = library.get_num_threads()
-        own = limits.lower()
-        seen.append(library.get_num_threads())
-        inside.set()
-        assert leave.wait(10)
-        seen.append(library.get_num_threads())
-        limits.restore(own)
-        if first_leaves_first or before == 4:
-            # Nobody relies on the limit now, or it was this thread's own.
-            assert library.get_num_threads() == 4
-
-    own = limits.lower()
-    assert library.get_num_threads() == 1
-    with ThreadPoolExecutor(1) as executor:
-        future = executor.submit(other)
-        assert inside.wait(10)
-        nested = limits.lower()
-        limits.restore(nested)
-        assert library.get_num_threads() == 1
-        if first_leaves_first:
-            limits.restore(own)
-        leave.set()
-        future.result(timeout=10)
-        if not first_leaves_first:
-            assert library.get_num_threads() == 1
-            limits.restore(own)
-    assert seen == [1, 1]
-    assert library.get_num_threads() == 4
-    in_thread(lambda: seen.append(library.get_num_threads()))
-    assert seen == [1, 1, 4]
-
-
 @pytest.fixture
 def two_threads() -> Iterator[None]:
     """BLAS with two threads, even on a machine with one processor."""
@@ -157,14 +66,20 @@ def two_threads() -> Iterator[None]:
         yield
 
 
+def in_thread(task: Callable[[], None]) -> None:
+    """Run the task in a new thread, and raise its error here."""
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(task).result(timeout=60)
+
+
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[int]]]:
     """The threads that factorise, and the limits that they see."""
     seen: list[tuple[str, list[int]]] = []
-    factorise = directions.dposv
+    solve = directions.dposv
 
     def dposv(*arguments: Any, **options: Any) -> Any:
         seen.append((threading.current_thread().name, blas()))
-        return factorise(*arguments, **options)
+        return solve(*arguments, **options)
 
     monkeypatch.setattr(directions, "dposv", dposv)
     return seen

@@ -135,16 +135,6 @@ def test_a_number_counts_as_its_float64(door: str, kind: Any) -> None:
             assert type(getattr(certificate, field.name)) in (float, str, bool)
 
 
-@pytest.mark.parametrize("kind", FLOATS)
-def test_every_C_of_a_path_has_the_certificate_of_its_float64(kind: Any) -> None:
-    rng = np.random.default_rng(1)
-    for C in np.exp(rng.uniform(np.log(0.011), np.log(19.0), 300)):
-        narrow = kind(C)
-        claim = PATH.certificate(narrow)
-        assert claim == PATH.certificate(float(narrow))
-        assert float(narrow) == claim.C
-
-
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint64])
 def test_whole_numbers_do_not_overflow(kind: Any) -> None:
     assert _fitted(C=kind(100), max_iter=kind(120)) == _fitted(C=100.0, max_iter=120)

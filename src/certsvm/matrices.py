@@ -248,3 +248,14 @@ def _refuse_bad_indices(indices: NDArray[Any], size: int, form: str, what: str) 
         problem = f"it has an index of {wrong} in {size} {what}"
     if problem is not None:
         raise ValueError(f"X is a broken {form.upper()} matrix: {problem}")
+
+
+def dense(weights: Any) -> NDArray[Any]:
+    """Weights as an array, such as ``coef_`` after ``sparsify``; an array is not copied.
+
+    Examples
+    --------
+    >>> dense(sp.csr_matrix([[0.0, 2.0]]))
+    array([[0., 2.]])
+    """
+    return weights.toarray() if sp.issparse(weights) else np.asarray(weights)

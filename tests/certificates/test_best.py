@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from certsvm.certificates.best import BestBounds
-from certsvm.certificates.dual import DualPoint, dual_point
+from certsvm.certificates.dual import AlphaSums, DualPoint, dual_point
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import loss_named
 from certsvm.problem.memory import Problem
@@ -16,7 +16,7 @@ from tests.problems import Case, cases, exact, exact_sum
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_the_ledger_ignores_what_is_no_number(value: float) -> None:
     ledger = BestBounds(Problem(Rows(np.eye(2)), [1, -1]), 0.1)
-    ledger.offer_dual(DualPoint(value, np.zeros(2), "bad"))
+    ledger.offer_dual(DualPoint(AlphaSums(Bound(value, 0.0)), np.zeros(2), "bad"))
     assert ledger.certificate().dual == 0.0
     ledger.offer_primal(np.zeros(2), Bound(value, 0.0))
     assert not ledger.certificate().met

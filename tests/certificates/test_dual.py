@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.dual import (
+    AlphaSums,
     DualPoint,
     alpha_sums,
     balanced_point,
-    class_sums,
     counts_point,
     dual_bound,
     dual_point,
@@ -40,10 +40,15 @@ from tests.problems import (
     exact_sum,
     exactly_balanced,
     squared_distance,
-    streamed,
 )
 
 UNIT = 2.0**-53
+
+
+def sum_of(value: float, rounding: float = 0.0) -> AlphaSums:
+    return AlphaSums(Bound(value, rounding))
+
+
 seeds = st.integers(0, 2**32 - 1)
 LOSSES = ("hinge", "squared_hinge")
 either_loss = cases(losses=LOSSES)
@@ -58,40 +63,31 @@ def test_the_best_multiple_of_a_dual_point(case: Case, seed: int) -> None:
     penalty = dual_sum(problem, alpha).penalty
     most = largest_multiple(problem.loss)
     point = DualPoint(
-        float(alpha.sum()), case.patterns().T @ alpha, "a test", penalty=penalty, most=most,
-        w_rounding=1e-9,
+        AlphaSums(Bound(float(alpha.sum()), 0.0), penalty), case.patterns().T @ alpha, "a test",
+        most=most, w_rounding=1e-9,
     )  # fmt: skip
     bound, scale = dual_bound(point)
     assert 0.0 <= scale <= most
     assert bound.value >= 0.0
     assert exact(bound.low) <= exact_dual(case, [exact(scale) * exact(a) for a in alpha])
     for other in np.linspace(0, min(most, 2.0 * scale), 11):
-        multiple = DualPoint(
-            other * point.alpha_sum, other * point.w, "a test",
-            penalty=Bound(other**2 * penalty.value, 0.0),
-        )  # fmt: skip
+        sums = sum_of(other * point.alpha_sum)._replace(
+            penalty=Bound(other**2 * penalty.value, 0.0)
+        )
+        multiple = DualPoint(sums, other * point.w, "a test")
         assert dual_bound(multiple, scaled=False)[0].value <= bound.value * (1 + 1e-9) + 1e-9
 
 
 def test_rounding_in_w_lowers_the_bound() -> None:
-    point = DualPoint(10.0, np.array([3.0, 0.0]), "a test", w_rounding=0.5)
+    point = DualPoint(sum_of(10.0), np.array([3.0, 0.0]), "a test", w_rounding=0.5)
     bound, _ = dual_bound(point, scaled=False)
     assert bound.value == 5.5
     assert bound.low <= 10.0 - 0.5 * 3.5**2
 
 
-def test_rounding_in_the_sum_lowers_the_bound() -> None:
-    point = DualPoint(10.0, np.array([3.0, 0.0]), "a test", alpha_sum_rounding=0.5)
-    assert dual_bound(point, scaled=False)[0].low <= 5.0
-    half = DualPoint(4.5, np.array([3.0, 0.0]), "a test", alpha_sum_rounding=0.5)
-    bound, scale = dual_bound(half)
-    assert scale == 0.5
-    assert bound.low <= 0.5 * 4.0 - 0.5 * 0.25 * 9.0
-
-
 def test_the_arithmetic_of_the_bound_itself_rounds() -> None:
     for A, x in np.random.default_rng(0).uniform(1.0, 2.0, (20_000, 2)):
-        bound, scale = dual_bound(DualPoint(A, np.array([x]), "a test"))
+        bound, scale = dual_bound(DualPoint(sum_of(A), np.array([x]), "a test"))
         value = exact(scale) * exact(A) - exact(scale) ** 2 * exact(x) ** 2 / 2
         assert abs(exact(bound.value) - value) <= exact(bound.rounding)
 
@@ -154,7 +150,7 @@ def test_a_point_whose_w_was_kept(case: Case, seed: int) -> None:
     assert squared_distance(point.w, expected) <= exact(point.w_rounding) ** 2
     bound, scale = dual_bound(point)
     assert exact(bound.low) <= exact_dual(case, [exact(scale) * exact(a) for a in alpha])
-    assert abs(exact(point.alpha_sum) - exact_sum(alpha)) <= exact(point.alpha_sum_rounding)
+    assert abs(exact(point.alpha_sum) - exact_sum(alpha)) <= exact(point.sums.alpha.rounding)
     assert point.alpha is not None
     kept = point.alpha()
     np.testing.assert_array_equal(kept, alpha)
@@ -181,7 +177,7 @@ def test_counts_over_a_number(seed: int, T: int, C: float, off_by: float) -> Non
     w = [Fraction(C) / T * v for v in exact_a]
     for size in (length(a), float(counted @ np.linalg.norm(rows, axis=1))):
         point = counts_point(C / T, count_sum, a, off, size, "a test", lambda: counted)
-        assert abs(exact(point.alpha_sum) - sum(alphas)) <= exact(point.alpha_sum_rounding)
+        assert abs(exact(point.alpha_sum) - sum(alphas)) <= exact(point.sums.alpha.rounding)
         assert squared_distance(point.w, w) <= exact(point.w_rounding) ** 2
         assert point.alpha is not None
 
@@ -195,7 +191,7 @@ def test_the_factor_of_counts_is_rounded_twice() -> None:
         expected = exact(C) / exact(T) * exact(1.7)
         error = abs(exact(point.w[0]) - expected)
         assert error <= exact(point.w_rounding)
-        assert abs(exact(point.alpha_sum) - expected) <= exact(point.alpha_sum_rounding)
+        assert abs(exact(point.alpha_sum) - expected) <= exact(point.sums.alpha.rounding)
         worst = max(worst, float(error / expected))
     assert worst > 1.1 * UNIT
 
@@ -230,7 +226,7 @@ def test_a_mixture_has_the_errors_of_its_parts(seed: int, n: int, off: float) ->
         (exact(share) * exact_sum(row) for share, row in zip(shares, sums, strict=True)),
         Fraction(0),
     )
-    assert abs(exact(point.alpha_sum) - mass) <= exact(point.alpha_sum_rounding)
+    assert abs(exact(point.alpha_sum) - mass) <= exact(point.sums.alpha.rounding)
     assert point.w_rounding <= 1.03 * float(shares @ roundings) + 1e-12
 
 
@@ -290,11 +286,15 @@ def test_the_arithmetic_of_a_penalty_rounds() -> None:
 
 
 def test_the_penalty_and_its_rounding_lower_the_bound() -> None:
-    point = DualPoint(10.0, np.array([3.0]), "a test", penalty=Bound(2.0, 0.5), most=math.inf)
+    point = DualPoint(
+        AlphaSums(Bound(10.0, 0.0), Bound(2.0, 0.5)), np.array([3.0]), "a test", most=math.inf
+    )
     bound, scale = dual_bound(point, scaled=False)
     assert (bound.value, scale) == (3.5, 1.0)
     assert bound.low <= 3.0
-    small = DualPoint(10.0, np.array([1.0]), "a test", penalty=Bound(2.0, 0.5), most=math.inf)
+    small = DualPoint(
+        AlphaSums(Bound(10.0, 0.0), Bound(2.0, 0.5)), np.array([1.0]), "a test", most=math.inf
+    )
     bound, scale = dual_bound(small)
     assert (bound.value, scale) == (10.0, 2.0)
     assert bound.low <= 8.0
@@ -304,7 +304,9 @@ def test_the_penalty_and_its_rounding_lower_the_bound() -> None:
 def test_arithmetic_of_multiples_above_one_rounds_too() -> None:
     rng = np.random.default_rng(0)
     for A, x, Q in rng.uniform(1.0, 2.0, (5000, 3)) * [1.0, 0.1, 0.01]:
-        point = DualPoint(A, np.array([x]), "a test", penalty=Bound(Q, 0.0), most=math.inf)
+        point = DualPoint(
+            AlphaSums(Bound(A, 0.0), Bound(Q, 0.0)), np.array([x]), "a test", most=math.inf
+        )
         bound, scale = dual_bound(point)
         assert scale > 1.0
         s = exact(scale)
@@ -323,7 +325,7 @@ def test_a_balanced_point(case: Case, seed: int, zeros: float) -> None:
     alpha[rng.random(alpha.size) < 0.2] *= 0.0
     point = dual_point(problem, alpha, "a test")
     balanced = exactly_balanced(case, [exact(a) for a in alpha])
-    assert abs(exact(point.alpha_sum) - sum(balanced)) <= exact(point.alpha_sum_rounding)
+    assert abs(exact(point.alpha_sum) - sum(balanced)) <= exact(point.sums.alpha.rounding)
     w = [
         sum((a * exact(y) for a, y in zip(balanced, column, strict=True)), Fraction(0))
         for column in case.patterns().T
@@ -331,8 +333,8 @@ def test_a_balanced_point(case: Case, seed: int, zeros: float) -> None:
     assert w[-1] == point.w[-1] == 0
     assert squared_distance(point.w, w) <= exact(point.w_rounding) ** 2
     if case.loss == "squared_hinge":
-        error = abs(exact(point.penalty.value) - exact_penalty(case, balanced))
-        assert error <= exact(point.penalty.rounding)
+        error = abs(exact(point.sums.penalty.value) - exact_penalty(case, balanced))
+        assert error <= exact(point.sums.penalty.rounding)
     assert point.alpha is not None
     np.testing.assert_allclose(point.alpha(), [float(a) for a in balanced], rtol=1e-13)
     bound, scale = dual_bound(point)
@@ -353,38 +355,19 @@ def test_balancing_pays_for_errors_of_the_sums(
     true = [s + error for s, error in zip(sums, errors, strict=True)]
     points = [
         DualPoint(
-            sums[i], np.append(true[i] * np.eye(2)[i], (1 - 2 * i) * true[i]), "a test",
-            alpha_sum_rounding=abs(errors[i]), penalty=Bound(true[i] ** 2, 0.0),
+            AlphaSums(Bound(sums[i], abs(errors[i])), Bound(true[i] ** 2, 0.0)),
+            np.append(true[i] * np.eye(2)[i], (1 - 2 * i) * true[i]), "a test",
         )
         for i in range(2)
     ]  # fmt: skip
     point, least = balanced_point(*points), min(true)
-    assert abs(point.alpha_sum - 2.0 * least) <= point.alpha_sum_rounding
+    assert abs(point.alpha_sum - 2.0 * least) <= point.sums.alpha.rounding
     assert np.linalg.norm(point.w - [least, least, 0.0]) <= point.w_rounding
-    assert abs(point.penalty.value - 2.0 * least**2) <= point.penalty.rounding
+    assert abs(point.sums.penalty.value - 2.0 * least**2) <= point.sums.penalty.rounding
     # No more than these errors add up to.
-    assert point.alpha_sum_rounding <= 7.0 * off * least
+    assert point.sums.alpha.rounding <= 7.0 * off * least
     assert point.w_rounding <= 7.0 * off * least
-    assert point.penalty.rounding <= 10.0 * off * least**2
-
-
-@given(free, seeds)
-def test_a_balanced_point_of_parts(case: Case, seed: int) -> None:
-    """Sums over the parts of a stream."""
-    rng = np.random.default_rng(seed)
-    alpha = case.C * case.row_weights() * rng.random(len(case.labels))
-    whole = class_sums(case.problem(), alpha).point("a test")
-    problem = streamed(case, 3)
-    parted = dual_point(problem, alpha, "a test")
-    assert abs(whole.alpha_sum - parted.alpha_sum) <= 1e-12 * whole.alpha_sum
-    np.testing.assert_allclose(parted.w, whole.w, atol=2.0 * parted.w_rounding)
-    bound, scale = dual_bound(parted)
-    assert exact(bound.low) <= exact_dual(case, feasible(case, alpha, scale))
-    assert parted.alpha is not None
-    assert whole.alpha is None
-    np.testing.assert_allclose(
-        parted.alpha(), [float(a) for a in feasible(case, alpha)], rtol=1e-13
-    )
+    assert point.sums.penalty.rounding <= 10.0 * off * least**2
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -398,7 +381,7 @@ def test_balancing_many_rows_is_paid_for(seed: int) -> None:
     alpha = np.where(labels > 0, rng.random(n) * 1e-3, rng.random(n))
     point = dual_point(case.problem(), alpha, "a test")
     balanced = exactly_balanced(case, [exact(a) for a in alpha])
-    assert abs(exact(point.alpha_sum) - sum(balanced)) <= exact(point.alpha_sum_rounding) < 1e-12
+    assert abs(exact(point.alpha_sum) - sum(balanced)) <= exact(point.sums.alpha.rounding) < 1e-12
     assert squared_distance(point.w, [Fraction(0)] * 2) <= exact(point.w_rounding) ** 2
 
 

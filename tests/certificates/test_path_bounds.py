@@ -177,19 +177,6 @@ def test_the_model_between_is_rounded(loss: str) -> None:
     assert moved > 20
 
 
-def test_the_worst_gap_is_found_where_it_is() -> None:
-    # The path of that problem has a bend at C = 1, beyond which w = alpha = 1.
-    ends = []
-    for C in (0.01, 100.0):
-        w = np.array([min(C, 1.0)])
-        J = float(w[0] - w[0] ** 2 / 2)
-        ends.append(ChordEnd(Certificate(J, J, 0.01, C=C), w, DualVector(w, 0.0)))
-    chord = Chord(*ends, weight_sum=1.0, R=1.0)
-    gaps = [chord.certificate(float(C), 0.01).proved_gap for C in np.geomspace(0.0101, 99.0, 4000)]
-    assert 0 < np.argmax(gaps) < 3999
-    assert max(gaps) <= chord.worst_gap <= 1.001 * max(gaps)
-
-
 def test_no_certificate_exceeds_the_worst_gap_if_v_is_hardly_known() -> None:
     """The allowance of v moves the place of the largest gap."""
     rng = np.random.default_rng(0)

@@ -124,7 +124,7 @@ def test_a_round_raises_the_dual_and_tells_true_sums(seed: int, C: float, loss: 
             )
             assert losses.primal(C, at, 0.0).value == pytest.approx(J, rel=1e-9)
         point = sums.point("")
-        dual = float(point.alpha_sum - point.penalty.value - 0.5 * sums.w @ sums.w)
+        dual = float(point.sums.value - 0.5 * sums.w @ sums.w)
         assert dual >= last_dual - 1e-9 * abs(last_dual)
         before, w, last_dual = state, sums.w, dual
 
@@ -150,7 +150,7 @@ def test_the_dual_is_largest_at_its_peak(seed: int, loss: Any) -> None:
         sums = [RowSums.of(p, np.abs(a), loss, C) for p, a in zip(parts, alphas, strict=True)]
         point = (sums[0] + sums[1]).point("")
         # Beyond the box |alpha| stands for alpha in the penalty only.
-        value = sum(float(a.sum()) for a in alphas) - point.penalty.value
+        value = sum(float(a.sum()) for a in alphas) - point.sums.penalty.value
         v = w + t * (second.sums.row_sums.w - w)
         return value - 0.5 * float(v @ v), value, v
 

@@ -18,8 +18,6 @@ from certsvm.kernels.decimal import (
     TOO_LARGE,
     UNSETTLED,
     decimal_tables,
-    digits_value,
-    leading_digits,
     read_number,
     read_short_number,
 )
@@ -58,21 +56,6 @@ def test_the_table_holds_the_powers_of_ten_rounded_down() -> None:
         power = Fraction(10) ** q
         assert Fraction(2) ** exponent <= power < Fraction(2) ** (exponent + 1)
         assert (high << 64 | low) == math.floor(power * Fraction(2) ** (127 - exponent))
-
-
-@pytest.mark.parametrize("n", range(9))
-def test_digits_of_a_word(n: int) -> None:
-    word = b"97531864"[:n] + b":/;\x00\xb0\xff x"[n:]
-    number = np.frombuffer(word, dtype="<u8")[0]
-    assert leading_digits(number) == n
-    assert digits_value(number, n) == int(word[:n] or b"0")
-
-
-@pytest.mark.parametrize("other", [c for c in range(256) if not chr(c).isdigit() or c > 127])
-def test_no_other_byte_is_a_digit(other: int) -> None:
-    for n in range(8):
-        word = b"1" * n + bytes([other]) + b"1" * (7 - n)
-        assert leading_digits(np.frombuffer(word, dtype="<u8")[0]) == n
 
 
 @given(doubles)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,26 +63,6 @@ def test_lines_are_read_as_written(rows: list[Any], end: str, last_end: bool) ->
     assert report.largest == max(indices, default=-1)
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "position"),
-    [
-        (b"x 1:1\n", libsvm.BAD_LABEL, 0),
-        (b"1 1:1\n1e999 1:1\n", libsvm.LABEL_TOO_LARGE, 6),
-        (b"1 1:1 x\n", libsvm.BAD_ITEM, 6),
-        (b"1 1:1 2\n", libsvm.BAD_ITEM, 6),
-        (b"1 0:1\n", libsvm.BAD_INDEX, 2),
-        (b"1 9223372036854775807:1\n", libsvm.BAD_INDEX, 2),
-        (b"1 2:1 2:1\n", libsvm.NOT_ASCENDING, 6),
-        (b"1 1:x\n", libsvm.BAD_VALUE, 4),
-        (b"1 1:1e999\n", libsvm.VALUE_TOO_LARGE, 4),
-        (b"1 1:1 # a\0b\n", libsvm.BAD_COMMENT, 9),
-    ],
-)
-def test_errors_have_a_code_and_a_position(text: bytes, code: int, position: int) -> None:
-    report = Parsed(text).report
-    assert (report.code, report.position) == (code, position)
-
-
 def test_results_that_have_no_room() -> None:
     text = b"1 1:1 2:1 3:1\n"
     assert Parsed(text, room=2).report.code == libsvm.NO_ROOM
@@ -93,13 +72,6 @@ def test_results_that_have_no_room() -> None:
     assert Parsed(wide).report.code == libsvm.PARSED
 
 
-def test_queries_are_counted_and_notable_indices_reported() -> None:
-    rules = IndexRules(base=0, low=0, high=7, notable=7)
-    report = Parsed(b"1 qid:3 0:1\n-1 qid:4 2:1 7:1\n-1 7:1\n", rules).report
-    assert (report.rows, report.values, report.queries) == (3, 4, 2)
-    assert (report.smallest, report.largest, report.notable) == (0, 7, 25)
-
-
 def test_unsettled_numbers_are_listed_as_far_as_there_is_room() -> None:
     unsettled = b"9007199254740993." + b"0" * 30 + b"1"
     pairs = b" ".join(b"%d:%b" % (j, unsettled) for j in range(1, 5))
@@ -107,11 +79,6 @@ def test_unsettled_numbers_are_listed_as_far_as_there_is_room() -> None:
     assert parsed.report.deferred == 5
     assert parsed.deferred[:, 0].tolist() == [-1, 0, 1], "the label of row 0, then slots"
     assert parsed.deferred[0, 1] == 0
-
-
-def test_values_too_large_for_float32() -> None:
-    assert Parsed(b"1 1:1e39\n", dtype=np.float32).report.code == libsvm.VALUE_TOO_LARGE
-    assert Parsed(b"1 1:1e39\n").report.code == libsvm.PARSED
 
 
 def test_text_that_could_be_read_beyond_is_refused() -> None:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.kernels.jit import kernel
 from certsvm.kernels.losses import (
     HINGE,
     SQUARED_HINGE,
@@ -18,11 +17,9 @@ from certsvm.kernels.losses import (
     dual_penalty,
     loss_value,
     response,
-    response_slope,
     smoothing_centre,
     steepness,
 )
-from certsvm.kernels.rows import Vector
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 
@@ -59,12 +56,6 @@ def test_the_value_is_convex_and_falls_to_zero(loss: Loss, m: float, n: float, t
 def test_steepness_bounds_what_an_error_in_the_margin_does(loss: Loss, m: float, n: float) -> None:
     change = abs(loss_value(loss, m) - loss_value(loss, n))
     assert change <= steepness(loss, min(m, n)) * abs(m - n) + 1e-12
-
-
-def test_the_hinge() -> None:
-    assert [loss_value(HINGE, m) for m in (-1.0, 0.0, 0.75, 1.0, 2.0)] == [2.0, 1.0, 0.25, 0.0, 0.0]
-    assert box_end(HINGE, 2.0, 3.0) == 6.0
-    assert HINGE.name == "hinge"
 
 
 @given(losses, margins, shares, sizes, sizes)
@@ -112,19 +103,6 @@ def test_a_step_goes_to_the_maximum_in_its_box(
     assert part == pytest.approx(0.0, abs=1e-11 * scale)
 
 
-@given(losses, margins, shares, sizes, sizes, st.floats(0.1, 1.9))
-def test_omega_makes_a_step_longer_inside_the_box(
-    loss: Loss, m: float, share: float, C: float, s: float, omega: float
-) -> None:
-    alpha = in_box(loss, share, C, s)
-    # Steep enough that the whole step ends inside, if it does not start at an end.
-    G, q = dual_gradient(loss, m, alpha, C, s), 1e3 / (C * s)
-    one, longer = (coordinate_step(loss, alpha, G, q, C, s, factor) for factor in (1.0, omega))
-    expected = clipped(loss, alpha + omega * (one - alpha), C, s)
-    if 0.0 < one < box_end(loss, C, s):
-        assert longer == pytest.approx(expected, rel=1e-9, abs=1e-12 * C * s)
-
-
 @given(losses, margins, margins, shares, st.sampled_from([0.1, 1.0, 30.0]), sizes, sizes)
 def test_the_response_is_the_gradient_of_the_smoothed_loss(
     loss: Loss, m: float, n: float, share: float, sigma: float, C: float, s: float
@@ -148,16 +126,6 @@ def test_the_response_is_the_gradient_of_the_smoothed_loss(
     assert smoothed_n >= smoothed_m - alpha * (n - m) - 1e-12 * scale
 
 
-@given(losses, margins, margins, shares, sizes, sizes, sizes)
-def test_the_slope_of_the_response(
-    loss: Loss, m: float, n: float, share: float, sigma: float, C: float, s: float
-) -> None:
-    alpha_hat = in_box(loss, share, C, s)
-    fall = response(loss, m, alpha_hat, sigma, C, s) - response(loss, n, alpha_hat, sigma, C, s)
-    slope = response_slope(loss, sigma, C) * s
-    assert fall == pytest.approx(slope * (n - m), abs=1e-12 * (slope * 40 + alpha_hat))
-
-
 @given(losses, margins, sizes, sizes, sizes, sizes)
 def test_responses_centre_and_box_are_proportional_to_the_weight(
     loss: Loss, m: float, sigma: float, C: float, s: float, t: float
@@ -171,35 +139,6 @@ def test_responses_centre_and_box_are_proportional_to_the_weight(
     assert response(loss, m, t * centre, sigma, C, t * s) == pytest.approx(
         t * once, abs=1e-12 * scale
     )
-
-
-@kernel
-def everything(
-    loss: Loss, m: float, a: float, sigma: float, C: float, s: float, out: Vector
-) -> int:
-    G = dual_gradient(loss, m, a, C, s)
-    out[0] = loss_value(loss, m)
-    out[1] = steepness(loss, m)
-    out[2] = box_end(loss, C, s)
-    out[3] = dual_penalty(loss, a, C, s)
-    out[4] = G
-    out[5] = coordinate_step(loss, a, G, 2.0, C, s, 1.3)
-    out[6] = coordinate_step(loss, a, G, 0.0, C, s, 1.3)
-    out[7] = smoothing_centre(loss, C, s)
-    out[8] = response(loss, m, a, sigma, C, s)
-    out[9] = response_slope(loss, sigma, C)
-    return 10
-
-
-@given(losses, margins, shares, sizes, sizes, sizes)
-def test_kernels_compute_what_the_python_text_says(
-    loss: Loss, m: float, share: float, sigma: float, C: float, s: float
-) -> None:
-    alpha = in_box(loss, share, C, s)
-    compiled, plain = np.full((2, 10), np.nan)
-    assert everything(loss, m, alpha, sigma, C, s, compiled) == compiled.size
-    everything.py_func(loss, m, alpha, sigma, C, s, plain)
-    np.testing.assert_allclose(compiled, plain, rtol=1e-12, atol=1e-12 * (1 + sigma * s * 20))
 
 
 def test_a_problem_has_a_loss_and_takes_no_other() -> None:

@@ -92,22 +92,3 @@ def test_sums_of_rows(case: Case, seed: int, chunk: int) -> None:
         function(arrays, signed, alpha, 1, n, chunk, np.full(d, np.nan), out)
         expected = 1.0 + alpha[1:] @ case.patterns()[1:]
         np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-11)
-
-
-@given(cases(), seeds)
-def test_products_and_combinations_of_chosen_rows(case: Case, seed: int) -> None:
-    rows = case.problem().rows
-    rng = np.random.default_rng(seed)
-    x = case.patterns() * case.labels[:, None]
-    which, steps = rng.integers(0, rows.n_rows, 6), rng.standard_normal(6)
-    v = rng.standard_normal(rows.dimension)
-    for name in ("products_of", "combination_of"):
-        for function in (getattr(objective, name), getattr(objective, name).py_func):
-            if name == "products_of":
-                out, expected = np.full(6, 7.0), np.full(6, 7.0)
-                expected[1:5] = x[which[1:5]] @ v
-                function(rows.arrays, which, v, 1, 5, out)
-            else:
-                out, expected = v.copy(), v + steps[1:5] @ x[which[1:5]]
-                function(rows.arrays, which, steps, 1, 5, out)
-            np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-9 * np.abs(x).max())

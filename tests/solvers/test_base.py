@@ -10,7 +10,7 @@ import pytest
 
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import DCD, SOLVERS, Auto, SGDs, Start, SvmSgd, make_solver
+from certsvm.solvers import DCD, SOLVERS, SGDs, Start, SvmSgd, make_solver
 from certsvm.training.loop import train
 
 
@@ -21,15 +21,6 @@ def test_solvers_by_name(name: str) -> None:
     assert pickle.loads(pickle.dumps(solver)) == solver
     with pytest.raises(AttributeError):
         solver.f = 2.0
-
-
-def test_other_solvers() -> None:
-    assert make_solver("auto") == Auto()
-    solver = SGDs(windows=2, shuffled=True)
-    assert make_solver(solver) is solver
-    assert solver.label == "sgd-s(windows=2, shuffled=True)"
-    with pytest.raises(ValueError, match="unknown solver 'sgd': use 'auto', 'sgd-r', 'sgd-s'"):
-        make_solver("sgd")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.dual import dual_bound
-from certsvm.solvers import DCD, Options, Start
+from certsvm.solvers import DCD, Options
 from certsvm.training.loop import train
 from certsvm.training.result import SOLVER_FINISHED
 from tests.problems import Case, cases, noisy
@@ -45,9 +45,3 @@ def test_the_tolerance_of_liblinear_ends_it() -> None:
         projected = np.where(result.alpha <= 0, np.minimum(G, 0), G)
         projected = np.where(result.alpha >= p.C, np.maximum(G, 0), projected)
         assert projected.max() - projected.min() <= 4 * 0.05
-
-
-def test_alpha_to_start_from_is_used() -> None:
-    cold = train(noisy(400, 6, C=1.0), DCD(), tol=1e-6, seed=0, max_iter=50_000, keep_alpha=True)
-    warm = train(noisy(400, 6, C=1.0), DCD(), tol=1e-6, seed=1, start=Start(cold.w, 1, cold.alpha))
-    assert warm.passes <= 3

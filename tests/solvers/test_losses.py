@@ -181,11 +181,6 @@ def test_solvers_that_penalise_the_intercept_say_so(name: str) -> None:
         train(problem, SOLVERS[name]())
 
 
-def test_without_an_intercept_there_is_none_to_free() -> None:
-    problem = Problem(Rows(np.eye(2)), [1, 1], penalize_intercept=False)
-    assert not problem.free_intercept
-
-
 @both_losses
 @pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.0]])
 def test_one_class_has_no_free_intercept(loss: str, weights: list[float] | None) -> None:

@@ -16,8 +16,8 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.kernels.losses import HINGE
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import Newton, Options, make_solver
-from certsvm.solvers.second_order.schedule import FIRST_SIGMA, Move
+from certsvm.solvers import Newton, Options
+from certsvm.solvers.second_order.schedule import Move
 from certsvm.solvers.second_order.smoothing import smoothed_alpha
 from certsvm.training.loop import train
 from certsvm.training.result import SOLVER_FINISHED
@@ -74,16 +74,6 @@ def test_what_the_gap_is_made_of(case: Case, sigma: float, seed: int) -> None:
     assert (parts >= -1e-12 * scale).all()
     half_width = 1.0 / (2.0 * sigma)
     assert parts.sum() <= C * half_width / 8.0 * s.sum() + 1e-10 * scale
-
-
-def test_classes_that_are_nearly_separable_take_few_steps() -> None:
-    rng = np.random.default_rng(0)
-    X = (rng.random((4000, 40)) < 0.3).astype(float)
-    y = np.where(X[:, 0] + X[:, 1] - X[:, 2] + 0.5 > X[:, 3], 1.0, -1.0)
-    result = train(Problem(Rows(X), y, C=1000.0), Newton(), tol=1e-6, seed=0, max_iter=300)
-    assert result.certificate.met
-    # 162 by smoothing first.
-    assert result.passes < 110
 
 
 def test_an_alpha_found_between_two_steps_is_not_lost() -> None:
@@ -160,15 +150,6 @@ def test_alpha_that_was_kept_is_not_overwritten() -> None:
     np.testing.assert_array_equal(kept, before)
 
 
-def test_a_sample_without_the_heavy_rows_is_not_taken() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((8000, 3))
-    weights = np.full(8000, 1e-50)
-    weights[17] = 1e95
-    problem = Problem(Rows(X), np.where(X[:, 0] > 0, 1, -1), weights=weights)
-    assert train(problem, Newton(), tol=0.01, max_iter=100, seed=0).certificate.primal > 0
-
-
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e2, 1e4])
 def test_a_bad_sample_is_got_over(C: float) -> None:
     """Few positive rows, rare columns: what a sample says of them is far off at large C."""
@@ -179,37 +160,6 @@ def test_a_bad_sample_is_got_over(C: float) -> None:
     problem = Problem(Rows(X), np.where(scores > np.quantile(scores, 0.97), 1, -1), C=C)
     result = train(problem, Newton(), tol=1e-6, max_iter=400, seed=0)
     assert result.certificate.met
-
-
-@pytest.mark.parametrize("name", ["newton", "auto"])
-def test_where_to_go_on_from(name: str) -> None:
-    X, y = degenerate()["noisy"]
-    problem, solver = Problem(Rows(X), y), make_solver(name)
-    cold = train(problem, solver, tol=1e-6, seed=0, keep_alpha=True)
-    start = cold.start
-    assert start is not None
-    assert start.epochs == cold.epochs
-    assert start.smoothing is not None
-    assert start.smoothing >= FIRST_SIGMA
-    assert (start.alpha >= 0.0).all()
-    assert (start.alpha <= problem.C).all()
-    assert train(problem, solver, tol=1e-6, seed=0).start.alpha is None
-    warm = train(problem, Newton(), tol=1e-6, seed=0, start=start)
-    assert warm.certificate.met
-    assert warm.passes <= 3
-
-
-def test_half_a_step_is_no_place_to_go_on_from() -> None:
-    X, y = degenerate()["noisy"]
-    run = Newton().start(Problem(Rows(X), y), Options(np.random.default_rng(0)))
-
-    def interrupt(t: float) -> float:
-        raise KeyboardInterrupt
-
-    run._step_along = interrupt
-    with pytest.raises(KeyboardInterrupt):
-        run.epoch()
-    assert run.warm_start() is None
 
 
 def test_at_the_limit_of_precision_the_run_ends() -> None:

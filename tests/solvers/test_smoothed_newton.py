@@ -9,19 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.certificates.dual import DualPoint, Response, dual_bound
+from certsvm.certificates.dual import dual_bound
 from certsvm.files.streams import BlockStream
 from certsvm.parallel import ALONE
-from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
-from certsvm.problem.rows import Rows
 from certsvm.problem.streamed import StreamedProblem
-from certsvm.solvers import Options, SmoothedNewton, Start, make_solver
-from certsvm.solvers.second_order.schedule import PARTS, Schedule
+from certsvm.solvers import Options, SmoothedNewton, Start
 from certsvm.solvers.second_order.smoothing import STEPS
 from certsvm.solvers.smoothed_newton import alpha_of, read
 from certsvm.training.loop import train
@@ -105,101 +101,12 @@ ORDERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("C", [1e-4, 1.0, 100.0])
-@pytest.mark.parametrize("order", ORDERS)
-def test_a_sample_may_mislead_but_not_for_long(order: str, C: float) -> None:
-    """The first block tells nothing of the others, or the wrong thing."""
-    X, y = noisy()
-    which = ORDERS[order](X, y)
-    result = train(
-        on_stream(X[which], y[which], 5, C, intercept_scaling=1.0),
-        SmoothedNewton(),
-        tol=1e-4,
-        max_iter=150,
-    )
-    assert result.certificate.met, result.passes
-    truth = train(Problem(Rows(X, intercept_scaling=1.0), y, C=C), make_solver("newton"), tol=1e-6)
-    low = truth.certificate.dual - truth.certificate.dual_rounding
-    assert result.certificate.primal + result.certificate.primal_rounding >= low
-    assert result.certificate.dual - result.certificate.dual_rounding <= truth.certificate.primal
-
-
-def test_a_sample_spares_passes() -> None:
-    X, y = noisy(20_000)
-    with_sample = train(on_stream(X, y, 4), SmoothedNewton(), tol=1e-3)
-    without = train(on_stream(X, y, 4), SmoothedNewton(samples=False), tol=1e-3)
-    assert with_sample.certificate.met
-    assert without.certificate.met
-    assert with_sample.passes < without.passes
-
-
-def test_newton_on_a_stream_is_the_smoothed_one() -> None:
-    X, y = noisy(500)
-    problem = on_stream(X, y, 3)
-    ours = train(problem, make_solver("newton"), tol=1e-4)
-    theirs = train(problem, SmoothedNewton(), tol=1e-4)
-    assert ours.w.tobytes() == theirs.w.tobytes()
-    assert ours.solver == theirs.solver == "smoothed-newton"
-    assert ours.response is not None
-    assert isinstance(ours.response, Response)
-
-
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e6])
 def test_any_start_will_do(size: float) -> None:
     X, y = noisy(1000)
     start = Start(size * np.random.default_rng(1).standard_normal(6))
     result = train(on_stream(X, y, 3), SmoothedNewton(), tol=1e-3, start=start, max_iter=200)
     assert result.certificate.met
-
-
-def test_too_many_columns() -> None:
-    X, y = noisy(50)
-    with pytest.raises(ValueError, match=r"7 columns .* of size 7, more than max_size = 6"):
-        train(on_stream(X, y, 2, intercept_scaling=1.0), SmoothedNewton(max_size=6))
-    assert train(on_stream(X, y, 2), SmoothedNewton(max_size=6)).certificate.met
-    with pytest.raises(ValueError, match="max_size must be > 0"):
-        SmoothedNewton(max_size=0)
-
-
-def test_half_a_pass_has_no_dual_point() -> None:
-    X, y = noisy(60)
-    blocks = [(X[:30], y[:30]), (X[30:], y[30:])]
-    broken: list[bool] = []
-
-    def source() -> Any:
-        yield blocks[0]
-        if broken:
-            raise KeyboardInterrupt
-        yield blocks[1]
-
-    run = SmoothedNewton().start(StreamedProblem(BlockStream(source), 1), options())
-    run.epoch()
-    assert isinstance(run.dual(), DualPoint)
-    broken.append(True)
-    with pytest.raises(KeyboardInterrupt):
-        run.epoch()
-    assert run.dual() is None
-    assert run.primal() is None
-    assert list(run.candidates()) == []
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
-def test_the_step_to_the_next_problem_is_exact_while_the_same_rows_are_free(form: Any) -> None:
-    rng = np.random.default_rng(0)
-    # Rows so short that all are free in both problems.
-    X = 0.01 * rng.standard_normal((300, 7)) * (rng.random((300, 7)) < 0.5)
-    problem = Problem(Rows(form(X)), np.where(rng.random(300) < 0.5, 1.0, -1.0), C=3.0)
-    start = Start(rng.standard_normal(7))
-    options = Options(np.random.default_rng(0), start=start)
-    run = SmoothedNewton(samples=False).start(problem, options)
-    run._schedule = Schedule(PARTS, sigma=0.05)
-    while run._schedule.sigma == 0.05:
-        run.epoch()
-    assert run._schedule.sigma < 0.5
-    run.epoch()
-    assert run._latest is not None
-    assert run._latest.sums.free == 300
-    assert np.linalg.norm(run._latest.gradient) < 1e-12
 
 
 @pytest.mark.parametrize("C", [1.0, 100.0])

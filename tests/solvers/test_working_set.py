@@ -9,7 +9,7 @@ from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import DCD, Options, Start, WorkingSet
+from certsvm.solvers import Options, WorkingSet
 from certsvm.solvers.working_set import WorkingSetRun
 from certsvm.training.loop import train
 from tests.problems import Case, cases, nearly_parallel, noisy, optimum
@@ -34,22 +34,6 @@ def test_it_reaches_the_optimum_of_small_problems(case: Case) -> None:
     result = train(case.problem(), WorkingSet(), tol=1e-6, max_iter=20_000, seed=0)
     assert result.certificate.met
     assert low * (1 - 1e-9) - 1e-12 <= result.certificate.primal <= high * (1 + 2e-6) + 1e-12
-
-
-def test_settled_rows_leave_and_an_evaluation_brings_back_those_that_are_not() -> None:
-    problem = text(C=1.0)
-    run = run_on(problem, target=1e-4)
-    sizes = []
-    while not run._computed:
-        run.epoch()
-        sizes.append(run._active.size)
-    assert min(sizes) < 0.9 * problem.m
-    G = problem.labels * (problem.rows.matrix @ run._w) - 1.0
-    box = problem.C * problem.weights
-    wrong = ((run._alpha <= 0) & (G < 0)) | ((run._alpha >= box) & (G > 0))
-    assert set(np.flatnonzero(wrong)) <= set(run._active)
-    shrunk = np.setdiff1d(problem.active, run._active)
-    assert (np.abs(G[shrunk]) > 0.5 * 0.1 - 1e-12).all()
 
 
 def test_j_comes_from_the_solver_and_is_true() -> None:
@@ -79,26 +63,6 @@ def test_w_belongs_to_alpha() -> None:
     assert np.linalg.norm(run._w - exact.w) <= run._rounding + exact.w_rounding
     assert (run._alpha >= 0).all()
     assert (run._alpha <= problem.C * problem.weights).all()
-
-
-def test_a_warm_start_warm_starts_from_alpha() -> None:
-    problem = text(C=1.0)
-    cold = train(problem, WorkingSet(), tol=1e-4, seed=0, keep_alpha=True)
-    warm = train(problem, WorkingSet(), tol=1e-4, seed=0, start=Start(cold.w, 1, cold.alpha))
-    assert warm.certificate.met
-    assert warm.passes < cold.passes
-
-
-def test_fewer_passes_than_dcd_at_large_c() -> None:
-    problem = text(C=10.0)
-    ours = train(problem, WorkingSet(), tol=0.01, seed=0).passes
-    assert ours < 0.7 * train(problem, DCD(), tol=0.01, seed=0).passes
-
-
-@pytest.mark.parametrize("parameter", [{"omega": 0}, {"omega": 2}, {"shrink_margin": 0}])
-def test_bad_parameters(parameter: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=f"WorkingSet: {next(iter(parameter))} must be"):
-        WorkingSet(**parameter)  # type: ignore[arg-type]
 
 
 def test_a_free_intercept_has_a_dual_point_at_the_end() -> None:

@@ -6,7 +6,6 @@ import math
 import random
 import warnings
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from certsvm import LinearSVC, verify
-from certsvm.certificates.certificate import Certificate
 from certsvm.files import WeightsWitness, Witness
 from certsvm.kernels.losses import loss_named
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton
 from certsvm.training.loop import train
-from certsvm.verification.interval_arithmetic import ProblemSums, RowBlock
 from certsvm.verification.verify import CONFIRMED, HALF_CONFIRMED, REFUTED, UNDECIDED
 from tests.verification.forgeries import (
     ERROR,
@@ -238,13 +235,3 @@ def test_weights_that_are_none(wrong: float, others: float) -> None:
     weights[0] = wrong
     with pytest.raises(ValueError, match="weights of rows must be finite and not negative"):
         verify(clf, X, y, weights)
-
-
-def test_an_integer_C_is_the_float_that_it_stands_for() -> None:
-    C, s = 2486589735230767365, 1.9346497238697411e-16
-    box = float(C) * s
-    rows = RowBlock(np.zeros(1), np.zeros(1, np.intp), np.zeros(1, np.intp), 1, 1)
-    sums = ProblemSums(Certificate(1.0, 1.0, 0.1, C=C), np.zeros(1))
-    sums.add(rows, np.ones(1), np.array([s]), np.array([box]), np.zeros(1))
-    low, high = sums.L()
-    assert Fraction(low) <= min(Fraction(box), Fraction(float(C)) * Fraction(s)) <= Fraction(high)

@@ -181,31 +181,6 @@ def test_roundings_of_a_squared_loss_that_add_up(large: float, small: float) -> 
     assert exact(low) <= 1 + (1 - exact(large) - exact(small)) ** 2 <= exact(high)
 
 
-def test_values_of_a_free_intercept_by_hand() -> None:
-    one = np.ones(1)
-    primal = ProblemSums(claim(C=2.0, rho=0.5, free=True), np.array([0.5]), 0.25, dual=False)
-    primal.add(one_row(1.0), one, one)
-    low, high = primal.J()
-    assert low <= 1 / 8 + 2 * 0.25 <= high <= low + 1e-13
-    dual = ProblemSums(claim(C=2.0, rho=0.5, squared=True, free=True), np.zeros(1))
-    dual.add(one_row(1.0), one, one, np.array([2.0]), np.zeros(1))
-    dual.add(one_row(3.0), one, one, np.array([1.0]), np.zeros(1))
-    dual.add(one_row(5.0), -one, one, np.array([1.0]), np.zeros(1))
-    # Of the first label, a third is left: alpha is 2/3, 1/3 and 1, its sum of rows 5/3 - 5.
-    low, high = dual.L()
-    L = 2 - (4 / 9 + 1 / 9 + 1) / 8 - (10 / 3) ** 2 / 2
-    assert low <= L <= high <= low + 1e-13
-    # Of a label alone, nothing is left.
-    alone = ProblemSums(claim(C=2.0, rho=0.5, free=True), np.zeros(1))
-    alone.add(one_row(1.0), one, one, np.array([2.0]), np.zeros(1))
-    assert alone.L() == (0.0, 0.0)
-    # Without a constant column, there is nothing to balance.
-    without = ProblemSums(claim(C=2.0, rho=0.0, free=True), np.zeros(1))
-    without.add(one_row(1.0), one, one, np.array([2.0]), np.zeros(1))
-    low, high = without.L()
-    assert low <= 0.0 <= high <= low + 1e-13
-
-
 def test_an_uncertain_alpha_makes_uncertain_squares_and_factors() -> None:
     one, none = np.ones(1), np.zeros(1)
     dual = ProblemSums(claim(C=1.0, rho=0.0, squared=True), np.zeros(1))

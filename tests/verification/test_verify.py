@@ -16,13 +16,11 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_classification
 from sklearn.pipeline import make_pipeline
 
-from certsvm import LinearSVC, Model, verify, verify_model
-from certsvm.certificates.certificate import Certificate
+from certsvm import LinearSVC, Model, fit_stream, verify, verify_model
 from certsvm.files import Witness
 from certsvm.verification.fingerprint import Fingerprint
-from certsvm.verification.interval_arithmetic import Interval
 from certsvm.verification.optimum_intervals import radius
-from certsvm.verification.verify import Verification, VerificationReport
+from certsvm.verification.verify import VerificationReport
 
 
 def data(n_classes: int = 2, seed: int = 0) -> tuple[Any, Any]:
@@ -94,14 +92,6 @@ def test_without_alpha_the_dual_bound_is_only_claimed() -> None:
     assert "claimed, not verified" in str(report)
 
 
-def test_a_claimed_dual_bound_is_not_rounded_up() -> None:
-    claimed = Certificate(primal=1.0, dual=1.0, target=0.01, dual_rounding=2.0**-54)
-    found = Verification(claimed, J=Interval(1.0, 1.0), L=None, box_violation=0.0, label=1)
-    assert found.relative_gap >= 2.0**-54
-    for wrong in (np.nan, np.inf, -1.0, 2.0**-55):
-        assert np.isinf(replace(found, claimed=replace(claimed, dual=wrong)).relative_gap)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -123,59 +113,6 @@ def test_what_was_changed_is_refuted(fitted: Any, change: Any) -> None:
     report = verify(clf, X, y)
     assert report.verdict == "refuted"
     assert "DOES NOT MATCH" in str(report)
-
-
-def test_a_dual_bound_above_the_objective_is_refuted_even_without_alpha() -> None:
-    X, y = data()
-    clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
-    certificate = clf.certificates_[0]
-    object.__setattr__(certificate, "dual", certificate.primal * 1.01)
-    assert not verify(clf, X, y).ok
-
-
-@pytest.mark.parametrize(
-    "false",
-    [
-        {"dual": np.inf},
-        {"dual": np.nan},
-        {"dual": 15.0},
-        {"dual": 180.0, "dual_rounding": 170.0},
-        {"primal": 2.0, "primal_rounding": 20.0},
-        {"dual_rounding": -1.0},
-        {"primal": np.inf},
-        {"C": np.nan},
-        {"intercept_scaling": np.inf},
-        {"intercept_scaling": 1e-300},
-    ],
-)
-def test_absurd_claims_are_refused(fitted: Any, false: dict[str, float]) -> None:
-    clf, X, y = fitted
-    for name, value in false.items():
-        object.__setattr__(clf.certificates_[0], name, value)
-    assert not verify(clf, X, y).ok
-
-
-def test_a_dual_bound_far_below_the_objective_is_still_compared_with_alpha() -> None:
-    """At w = -1e5 J is 1e10 times the optimum, and so small a part of J is ten times L."""
-    X, y = np.array([[1.0], [-1.0]]), np.array([1, 0])
-    how: dict[str, Any] = {"fit_intercept": False, "store_dual": True, "random_state": 0}
-    clf = LinearSVC(C=1.0, **how).fit(X, y)
-    clf.coef_ = np.array([[-1e5]])
-    primal = 0.5e10 + 2.0 * (1.0 + 1e5)
-    true = replace(clf.certificates_[0], primal=primal)
-    clf.certificates_[0] = true
-    assert verify(clf, X, y).ok
-    clf.certificates_[0] = replace(true, dual=5.0)
-    assert not verify(clf, X, y).ok
-
-
-def test_an_allowance_does_not_excuse_a_dual_bound_above_the_objective(fitted: Any) -> None:
-    clf, X, y = fitted
-    true, excess = clf.certificates_[0], 0.0099 * clf.certificates_[0].primal
-    false = replace(true, dual=true.dual + excess, dual_rounding=excess)
-    assert false.dual > false.primal
-    clf.certificates_[0] = false
-    assert not verify(clf, X, y).ok
 
 
 def test_what_is_no_certified_model() -> None:
@@ -223,13 +160,6 @@ def test_a_model_of_several_classes_with_its_witness() -> None:
     assert not verify_model(shuffled, [(X, y)]).ok
 
 
-def test_no_certificate() -> None:
-    X, y = data()
-    clf = LinearSVC().partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(ValueError, match="no certificate to verify"):
-        verify(clf, X, y)
-
-
 def test_verification_does_without_numba() -> None:
     code = "import sys, certsvm.verification.verify; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -260,14 +190,6 @@ def test_values_stored_twice_are_the_same_in_training_and_here(form: str, dtype:
     np.testing.assert_allclose(clf.decision_function(X), clf.decision_function(exact), 1e-9, 1e-9)
 
 
-def test_rows_that_do_not_begin_at_the_first_stored_value(fitted: Any) -> None:
-    clf, X, y = fitted
-    rows = sp.csr_matrix(X)
-    rows.data, rows.indices = np.append([9.0], rows.data), np.append([0], rows.indices)
-    rows.indptr = rows.indptr + 1
-    assert verify(clf, rows, y).verdict == "confirmed"
-
-
 @pytest.mark.parametrize("name", ["primal", "dual_rounding", "C", "intercept_scaling", "target"])
 @pytest.mark.parametrize(
     "value", [10**400, "1", None, np.ones(1)], ids=["int", "str", "None", "array"]
@@ -284,16 +206,6 @@ def test_masked_weights(fitted: Any) -> None:
     weights = np.ma.array(np.ones(y.size), mask=y == 0)
     with pytest.raises(ValueError, match="sample_weight has masked entries"):
         verify(clf, X, y, sample_weight=weights)
-
-
-def test_claims_of_other_types_are_float64_numbers(fitted: Any) -> None:
-    clf, X, y = fitted
-    (true,) = clf.certificates_
-    clf.certificates_[0] = replace(true, target=np.float32(0.5), C=np.longdouble(true.C), scale=1)
-    assert clf.certificates_[0].met
-    assert verify(clf, X, y).verdict == "confirmed"
-    clf.certificates_[0] = replace(true, primal=np.float32(true.primal))
-    assert verify(clf, X, y).verdict in ("refuted", "confirmed")
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="libm")
@@ -331,3 +243,22 @@ def test_the_recomputed_certificate_is_what_is_proved() -> None:
     del clf.dual_coef_
     (found,) = verify(clf, X, y)
     assert found.recomputed.dual == 0.0
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize(("where", "scale"), [("rows", 1e6), ("rows", 1e-9), ("columns", 1e6)])
+def test_the_rounding_of_training_refutes_no_honest_stream(
+    loss: str, where: str, scale: float
+) -> None:
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((40, 30))
+        y = np.where(X[:, 0] > 0, 1, -1)
+        X *= np.where(rng.random((40, 1) if where == "rows" else 30) < 0.3, scale, 1.0)
+        blocks = [(X[:20] + 1.0, y[:20]), (X[20:] + 1.0, y[20:])]
+        model = fit_stream(lambda blocks=blocks: iter(blocks), C=10.0**seed, loss=loss, tol=1e-6,
+                           max_iter=60, witness=True)  # fmt: skip
+        assert verify_model(model, blocks).verdict in ("confirmed", "undecided")
+        (claimed,) = model.certificates
+        lie = replace(claimed, dual=4.0 * claimed.primal + 1.0, dual_rounding=0.0)
+        assert verify_model(replace(model, certificates=[lie]), blocks).verdict == "refuted"

@@ -9,12 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from certsvm.certificates.certificate import PRIMAL_ONLY, Certificate, relative_gap
-from certsvm.certificates.dual import (
-    DualBound,
-    DualPoint,
-    dual_bound,
-    scaled_vector,
-)
+from certsvm.certificates.dual import DualBound, DualPoint, dual_bound, scaled_vector
 from certsvm.certificates.primal import zero_bound
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import box_end

@@ -64,33 +64,24 @@ class AlphaSums(NamedTuple):
 class DualPoint:
     """The properties of a feasible alpha that determine L."""
 
-    alpha_sum: float
-    """sum_k alpha_k."""
+    sums: AlphaSums
     w: Vector
     """sum_k alpha_k y_k."""
     source: str
     """How feasibility is known, for the certificate."""
-    alpha_sum_rounding: float = 0.0
-    """Bound on the error of ``alpha_sum``."""
-    penalty: Bound = NOTHING
-    """The sum of ``dual_penalty`` over the rows: zero for the hinge."""
-    most: float = 1.0
-    """The largest multiple of alpha that is feasible, too: infinity if the box has no end."""
     w_rounding: float = 0.0
     """Bound on the error of ``w``, in norm."""
+    most: float = 1.0
+    """The largest multiple of alpha that is feasible, too: infinity if the box has no end."""
     alpha: Callable[[], Vector] | None = None
     """Returns alpha, if the solver keeps it."""
     response: Any = None
     """What alpha can be had from if it is not kept: a ``Response``, or where a solver left it."""
 
-    @classmethod
-    def of(
-        cls, sums: AlphaSums, w: Vector, w_rounding: float, source: str, most: float,
-        alpha: Callable[[], Vector] | None = None, response: Any = None,
-    ) -> DualPoint:  # fmt: skip
-        """The point of an alpha with these sums over the rows."""
-        value, rounding = sums.alpha.value, sums.alpha.rounding
-        return cls(value, w, source, rounding, sums.penalty, most, w_rounding, alpha, response)
+    @property
+    def alpha_sum(self) -> float:
+        """sum_k alpha_k."""
+        return self.sums.alpha.value
 
 
 class DualVector(NamedTuple):
@@ -208,7 +199,7 @@ class RowSums:
         )
 
     def point(
-        self, source: str, alpha: Callable[[], Vector] | None = None, response: Any = None
+        self, source: str, alpha: Callable[..., Vector] | None = None, response: Any = None
     ) -> DualPoint:
         """The dual point.
 
@@ -218,9 +209,8 @@ class RowSums:
         """
         additions = self.additions + len(self.alpha_sums)
         sums = AlphaSums(*map(_sum_of_bounds, zip(*self.alpha_sums, strict=True)))
-        return DualPoint.of(
-            sums, self.w, units(additions, self.path), source, self.most, alpha, response
-        )
+        rounding = units(additions, self.path)
+        return DualPoint(sums, self.w, source, rounding, self.most, alpha, response)
 
 
 def _sum_of_bounds(bounds: Sequence[Bound]) -> Bound:
@@ -242,11 +232,8 @@ class ClassSums:
     @classmethod
     def of(cls, part: Part, alpha: Vector, loss: Loss, C: float, team: Team = ALONE) -> ClassSums:
         """The sums over a part, given alpha of its rows."""
-        positive = part.signed_weights > 0.0
-        return cls(
-            RowSums.of(part, np.where(positive, alpha, 0.0), loss, C, team),
-            RowSums.of(part, np.where(positive, 0.0, alpha), loss, C, team),
-        )
+        sides = (balanced_alpha(part, alpha, *side) for side in ((1.0, 0.0), (0.0, 1.0)))
+        return cls(*(RowSums.of(part, side, loss, C, team) for side in sides))
 
     def __add__(self, other: ClassSums) -> ClassSums:
         return ClassSums(self.positive + other.positive, self.negative + other.negative)
@@ -257,23 +244,17 @@ class ClassSums:
         return self.positive.w + self.negative.w
 
     def point(
-        self, source: str, alpha: Callable[[float, float], Vector] | None = None,
-        response: Any = None,
-    ) -> DualPoint:  # fmt: skip
-        """The dual point of the balanced alpha.
-
-        ``alpha`` returns it, given the factors of both labels.
-        """
+        self, source: str, alpha: Callable[..., Vector] | None = None, response: Any = None
+    ) -> DualPoint:
+        """The dual point of the balanced alpha, which ``alpha`` returns for two factors."""
         positive, negative = self.positive.point(source), self.negative.point(source)
         return balanced_point(positive, negative, alpha, response)
 
 
 def balanced_point(
-    positive: DualPoint,
-    negative: DualPoint,
-    alpha: Callable[[float, float], Vector] | None = None,
+    positive: DualPoint, negative: DualPoint, alpha: Callable[..., Vector] | None = None,
     response: Any = None,
-) -> DualPoint:
+) -> DualPoint:  # fmt: skip
     """The dual point of a balanced alpha, given the points of the rows of either label.
 
     The factors are computed from sums with relative errors of delta and delta', by a quotient that
@@ -287,7 +268,7 @@ def balanced_point(
     # both.
     if least > _FEW_DIGITS * max(a, b):
         factors = (least / a, least / b)
-        off = positive.alpha_sum_rounding / a + negative.alpha_sum_rounding / b
+        off = positive.sums.alpha.rounding / a + negative.sums.alpha.rounding / b
         off = SLACK * off + units(2, 1.0)
     else:
         least, factors, off = 0.0, (0.0, 0.0), 0.0
@@ -295,26 +276,21 @@ def balanced_point(
     w: Vector = sum((f * point.w for f, point in points), np.zeros(positive.w.size))
     w[-1] = 0.0
     lengths = sum(f * length(point.w) for f, point in points)
-    penalty = sum(f * (f * point.penalty.value) for f, point in points)
-    return DualPoint(
-        alpha_sum=2.0 * least,
-        w=w,
-        source=positive.source,
-        alpha_sum_rounding=SLACK
-        * (2.0 * off * least + sum(f * point.alpha_sum_rounding for f, point in points)),
-        penalty=Bound(
-            penalty,
-            SLACK * sum(f * (f * point.penalty.rounding) for f, point in points)
-            + SLACK * 2.0 * off * (1.0 + off) * penalty
-            + units(4, penalty),
-        ),
-        most=positive.most,
-        w_rounding=SLACK * sum(f * point.w_rounding for f, point in points)
-        + SLACK * off * lengths
-        + units(4, lengths),
-        alpha=None if alpha is None else lambda: alpha(*factors),
-        response=response,
+    penalty = sum(f * (f * point.sums.penalty.value) for f, point in points)
+    of_sum = 2.0 * off * least + sum(f * point.sums.alpha.rounding for f, point in points)
+    of_penalty = (
+        SLACK * sum(f * (f * point.sums.penalty.rounding) for f, point in points)
+        + SLACK * 2.0 * off * (1.0 + off) * penalty
+        + units(4, penalty)
     )
+    of_w = (
+        SLACK * sum(f * point.w_rounding for f, point in points)
+        + SLACK * off * lengths
+        + units(4, lengths)
+    )
+    sums = AlphaSums(Bound(2.0 * least, SLACK * of_sum), Bound(penalty, of_penalty))
+    balanced = None if alpha is None else lambda: alpha(*factors)
+    return DualPoint(sums, w, positive.source, of_w, positive.most, balanced, response)
 
 
 def dual_point(
@@ -324,29 +300,31 @@ def dual_point(
 
     If the intercept is free, it is the point of the balanced alpha.
     """
-    if problem.free_intercept:
-        return class_sums(problem, alpha, team).point(source, balancing(problem, alpha))
-    return row_sums(problem, alpha, team).point(source, lambda: alpha)
+    return dual_sums(problem, alpha, team).point(source, balancing(problem, alpha))
 
 
-def row_sums(problem: SummableProblem, alpha: Vector, team: Team = ALONE) -> RowSums:
-    """The sums over all rows, in one pass."""
-    sums: RowSums = problem.total(_sums_of_span, RowSums, alpha, problem.loss, problem.C, team=team)
-    return sums
-
-
-def class_sums(problem: SummableProblem, alpha: Vector, team: Team = ALONE) -> ClassSums:
-    """The sums over all rows of either label, in one pass."""
+def dual_sums(problem: SummableProblem, alpha: Vector, team: Team = ALONE) -> RowSums | ClassSums:
+    """The sums over all rows, in one pass; those of either label if the intercept is free."""
+    if not problem.free_intercept:
+        return row_sums(problem, alpha, team)
     arguments = ClassSums, alpha, problem.loss, problem.C
     sums: ClassSums = problem.total(_sums_of_span, *arguments, team=team)
     return sums
 
 
-def balancing(problem: SummableProblem, alpha: Vector) -> Callable[[float, float], Vector]:
-    """Makes an alpha from the factors of both labels."""
+def row_sums(problem: SummableProblem, alpha: Vector, team: Team = ALONE) -> RowSums:
+    """The sums over all rows, in one pass, as if the intercept were penalised."""
+    sums: RowSums = problem.total(_sums_of_span, RowSums, alpha, problem.loss, problem.C, team=team)
+    return sums
 
-    def balanced(positive: float, negative: float) -> Vector:
-        return np.concatenate(problem.of_each(_balanced_span, alpha, positive, negative))
+
+def balancing(problem: SummableProblem, alpha: Vector) -> Callable[..., Vector]:
+    """Makes an alpha from the factors of both labels; without factors, it is ``alpha``."""
+
+    def balanced(*factors: float) -> Vector:
+        if not factors:
+            return alpha
+        return np.concatenate(problem.of_each(_balanced_span, alpha, *factors))
 
     return balanced
 
@@ -381,13 +359,9 @@ def moved_point(
 
 
 def moved_sum_point(
-    point: DualPoint,
-    w: Vector,
-    sums: AlphaSums,
-    additions: int,
-    path: float,
+    point: DualPoint, w: Vector, sums: AlphaSums, additions: int, path: float,
     alpha: Callable[[], Vector] | None = None,
-) -> DualPoint:
+) -> DualPoint:  # fmt: skip
     """The dual point after a change of alpha, whose error adds to that of ``point``.
 
     ``w`` is ``point.w`` plus sum_k change_k y_k, an entry of which goes through at most
@@ -395,7 +369,7 @@ def moved_sum_point(
     change.
     """
     rounding = point.w_rounding + moved_rounding(additions, path, w)
-    return DualPoint.of(sums, w, rounding, point.source, point.most, alpha)
+    return DualPoint(sums, w, point.source, rounding, point.most, alpha)
 
 
 def point_of(
@@ -403,18 +377,13 @@ def point_of(
 ) -> DualPoint:
     """The dual point of an alpha whose w was kept up to date, with an error of ``w_rounding``."""
     sums, most = dual_sum(problem, alpha), largest_multiple(problem.loss)
-    return DualPoint.of(sums, w, w_rounding, source, most, alpha.copy if keep_alpha else None)
+    return DualPoint(sums, w, source, w_rounding, most, alpha.copy if keep_alpha else None)
 
 
 def counts_point(
-    factor: float,
-    count_sum: Bound,
-    a: Vector,
-    a_rounding: float,
-    size: float,
-    source: str,
+    factor: float, count_sum: Bound, a: Vector, a_rounding: float, size: float, source: str,
     alpha: Callable[[], Vector] | None = None,
-) -> DualPoint:
+) -> DualPoint:  # fmt: skip
     """The dual point alpha_k = factor * s_k I_k, where row k was counted I_k times.
 
     ``count_sum`` is sum_k s_k I_k, and ``a`` is sum_k s_k I_k y_k with an error of ``a_rounding``
@@ -422,14 +391,10 @@ def counts_point(
     factor (a quotient C / n), and of the product with it. The entries of a round in proportion to
     ``size``: |a|, or sum_k s_k I_k |y_k|.
     """
-    return DualPoint(
-        alpha_sum=factor * count_sum.value,
-        w=factor * a,
-        source=source,
-        alpha_sum_rounding=factor * (count_sum.rounding + units(4, count_sum.value)),
-        w_rounding=factor * (a_rounding + units(4, size)),
-        alpha=alpha,
-    )
+    rounding = factor * (count_sum.rounding + units(4, count_sum.value))
+    sums = AlphaSums(Bound(factor * count_sum.value, rounding))
+    w_rounding = factor * (a_rounding + units(4, size))
+    return DualPoint(sums, factor * a, source, w_rounding, alpha=alpha)
 
 
 def shares_within(shares: Vector, most: float) -> Vector:
@@ -445,14 +410,9 @@ def shares_within(shares: Vector, most: float) -> Vector:
 
 @single_threaded_blas()
 def mixed_point(
-    shares: Vector,
-    alpha_sums: Vector,
-    vectors: NDArray[np.float64],
-    lengths: Vector,
-    roundings: Vector,
-    source: str,
-    alpha: Callable[[], Vector] | None = None,
-) -> DualPoint:
+    shares: Vector, alpha_sums: Vector, vectors: NDArray[np.float64], lengths: Vector,
+    roundings: Vector, source: str, alpha: Callable[[], Vector] | None = None,
+) -> DualPoint:  # fmt: skip
     """The combination of n dual points, with nonnegative shares.
 
     Row i of ``vectors`` is w of point i, of norm ``lengths[i]``, with an error of ``roundings[i]``;
@@ -460,15 +420,9 @@ def mixed_point(
     to the shares. Its sums of n products, in any order, add n units.
     """
     n, alpha_sum = shares.size, float(shares @ alpha_sums)
-    inherited = SLACK * float(shares @ roundings)
-    return DualPoint(
-        alpha_sum=alpha_sum,
-        w=shares @ vectors,
-        source=source,
-        alpha_sum_rounding=units(n + 1 + _SUM_IN_PAIRS, alpha_sum),
-        w_rounding=inherited + units(n + 2, float(shares @ lengths)),
-        alpha=alpha,
-    )
+    sums = AlphaSums(Bound(alpha_sum, units(n + 1 + _SUM_IN_PAIRS, alpha_sum)))
+    w_rounding = SLACK * float(shares @ roundings) + units(n + 2, float(shares @ lengths))
+    return DualPoint(sums, shares @ vectors, source, w_rounding, alpha=alpha)
 
 
 def best_scale(A: float, B: float, most: float = 1.0) -> float:
@@ -491,7 +445,8 @@ def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
     alpha is feasible for C s_k as rounded. Clipping it to the exact box lowers L by a unit roundoff
     of s A at most, for which the four units of s A below have room.
     """
-    A, Q = point.alpha_sum, point.penalty.value
+    of_alpha, penalty = point.sums
+    A, Q = of_alpha.value, penalty.value
     B = inner(point.w, point.w)
     s = best_scale(A, B + 2.0 * Q, point.most) if scaled else 1.0
     # s may be tiny and B huge: s * s alone could underflow.
@@ -501,9 +456,9 @@ def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
         (point.w.size + 2) * ssB
     )
     rounding = SLACK * (
-        s * point.alpha_sum_rounding
+        s * of_alpha.rounding
         + 0.5 * squared_norm_rounding
-        + s * (s * point.penalty.rounding)
+        + s * (s * penalty.rounding)
         + 4.0 * UNIT_ROUNDOFF * (sA + ssB + ssQ)
         + UNDERFLOW
     )

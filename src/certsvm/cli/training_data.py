@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -70,7 +69,7 @@ def _must_stream(file: str, memory: int | None, *, stream: bool) -> bool:
     total = physical_memory()
     limit = memory
     if limit is None:
-        limit = sys.maxsize if total is None else int(_SHARE_OF_MEMORY * total)
+        limit = int(_SHARE_OF_MEMORY * total)
     if not (stream or too_large(file, limit, certain=memory is not None)):
         return False
     if kind_of(file) == "blocks":

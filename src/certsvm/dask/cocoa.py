@@ -212,7 +212,7 @@ class CocoaRun(Run):
         w, J = self._best_primal(sums.losses)
         point = self._point(sums.row_sums, alpha)
         self._latest = w, J, point
-        dual_sum = point.alpha_sum - point.penalty.value
+        dual_sum = point.sums.value
         self._adapt_spread(point.w - self._w, dual_sum - self._dual_sum, sums.change_penalty)
         self._last_w, self._w, self._dual_sum = self._w, point.w, dual_sum
         self._rounds += 1

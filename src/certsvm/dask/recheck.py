@@ -123,7 +123,8 @@ def interval_sums(
         if isinstance(alpha, Response):
             witness = WeightsWitness(alpha.w[np.newaxis], np.array([alpha.sigma]))
             # The certificate is about the alpha that training has computed.
-            point = witness.alpha_of(0, claimed, rows, signs, weights, first, as_trained=True)
+            here, _, trained = witness.alpha_of(0, claimed, rows, signs, weights, first)
+            point = here, trained
         else:
             point = scaled_alpha(alpha[span], claimed.scale)
         sums.add(rows, signs, weights, *point)

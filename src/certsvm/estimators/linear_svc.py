@@ -22,14 +22,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
-from certsvm.certificates.weights import dense
 from certsvm.estimators.classifier import LinearClassifier, are_tensors, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
 from certsvm.files.optimum import binary_problems
 from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
 from certsvm.fitting.sources import MemorySource, Source, class_factors, positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
-from certsvm.matrices import exact_labels, refuse_changed_labels, refuse_masked
+from certsvm.matrices import dense, exact_labels, refuse_changed_labels, refuse_masked
 from certsvm.problem.memory import Problem
 from certsvm.problem.memory_limits import require_memory_for
 from certsvm.problem.objective import Objective

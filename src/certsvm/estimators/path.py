@@ -15,7 +15,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from certsvm.certificates.certificate import Certificate, percent, tidy
-from certsvm.certificates.weights import dense
 from certsvm.estimators.classifier import fitted_attributes
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.reporting import are_right
@@ -24,6 +23,7 @@ from certsvm.files.streams import BlockStream
 from certsvm.fitting.path import PathProgress, Trace, trace_path
 from certsvm.fitting.sources import Source, StreamSource
 from certsvm.markup.html import element
+from certsvm.matrices import dense
 from certsvm.report.page import write_page
 from certsvm.report.plots import plot_path
 from certsvm.report.range import ClassWeights, PathPoints, gap_chart, path_report

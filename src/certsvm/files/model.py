@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from certsvm._version import __version__
 from certsvm.certificates.certificate import HINGE, Certificate, printable, tidy
-from certsvm.certificates.weights import dense
 from certsvm.files.atomic import atomic_write
 from certsvm.files.checks import (
     check_certificate,
@@ -33,7 +32,7 @@ from certsvm.files.optimum import OptimumMixin
 from certsvm.files.scores import linear_scores
 from certsvm.files.strict_json import encoded
 from certsvm.files.witness_file import is_witness, load_witness, save_witness
-from certsvm.matrices import checked_matrix, columns_in_order, read_only
+from certsvm.matrices import checked_matrix, columns_in_order, dense, read_only
 from certsvm.training.history import CLOSING, History, closing_records
 from certsvm.verification.fingerprint import Fingerprint
 from certsvm.verification.optimum_intervals import (

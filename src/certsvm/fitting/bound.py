@@ -14,12 +14,11 @@ from certsvm.certificates.best import BestBounds
 from certsvm.certificates.certificate import Certificate, relative_gap
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
-from certsvm.certificates.weights import dense
 from certsvm.files.model import Model
 from certsvm.files.optimum import binary_problems
 from certsvm.fitting.sources import positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
-from certsvm.matrices import columns_in_order, exact_labels
+from certsvm.matrices import columns_in_order, dense, exact_labels
 from certsvm.problem.memory import Problem
 from certsvm.problem.memory_limits import require_memory_for
 from certsvm.problem.objective import Objective, positive_C

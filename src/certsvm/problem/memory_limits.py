@@ -8,14 +8,13 @@ and ends the process when it writes to them.
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 from pathlib import Path
+
+import psutil
 
 # Smaller amounts are not compared with the memory: reading its state takes longer than the check is
 # worth.
 _ALWAYS_GRANTED = 1 << 26
-_MEMINFO, _STATM = "/proc/meminfo", "/proc/self/statm"
 _CGROUPS, _OWN_CGROUPS = "/sys/fs/cgroup", "/proc/self/cgroup"
 
 
@@ -38,8 +37,7 @@ def require_memory_for(n_columns: int, n_vectors: int) -> None:
     >>> require_memory_for(1000, 12)
     """
     needed = 8 * n_columns * n_vectors
-    available = None if needed <= _ALWAYS_GRANTED else available_memory()
-    if available is not None and needed > available:
+    if needed > _ALWAYS_GRANTED and needed > (available := available_memory()):
         raise NotEnoughMemoryError(
             f"X has {n_columns:,} columns. That takes {needed / 1e9:,.1f} GB of memory, for "
             f"{n_vectors} vectors with a number for each column, and {available / 1e9:,.1f} GB are "
@@ -48,15 +46,19 @@ def require_memory_for(n_columns: int, n_vectors: int) -> None:
         )
 
 
-def available_memory() -> int | None:
-    """Bytes that this process can still allocate; None if that is unknown.
+def available_memory() -> int:
+    """Bytes that this process can still allocate.
 
     The least of what the machine has left, with swap, and of the limits on this process: of its
     control groups and of its address space.
     """
-    known = [_of_machine(), *_of_cgroups(), *limits_of_process().values()]
-    limits = [limit for limit in known if limit is not None]
-    return max(0, min(limits)) if limits else None
+    of_machine: int = psutil.virtual_memory().available + psutil.swap_memory().free
+    return max(0, min([of_machine, *_of_cgroups(), *limits_of_process().values()]))
+
+
+def physical_memory() -> int:
+    """Bytes of memory that the machine has."""
+    return int(psutil.virtual_memory().total)
 
 
 def limits_of_process() -> dict[str, int]:
@@ -64,43 +66,18 @@ def limits_of_process() -> dict[str, int]:
 
     "-v" limits the address space, "-d" the part of it that can be written to.
     """
-    left: dict[str, int] = {}
-    # Windows has no such limits.
-    if sys.platform == "win32":
-        return left
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        import resource
-
-        pages = Path(_STATM).read_text().split()
-        for option, kind, used in (("-v", "RLIMIT_AS", pages[0]), ("-d", "RLIMIT_DATA", pages[5])):
-            limit = resource.getrlimit(getattr(resource, kind))[0]
-            if limit != resource.RLIM_INFINITY:
-                left[option] = limit - int(used) * resource.getpagesize()
+    process = psutil.Process()
+    # Only Linux tells how much of them is used.
+    if not hasattr(process, "rlimit"):
+        return {}
+    used = process.memory_info()
+    left = {}
+    for option, kind, size in (
+        ("-v", psutil.RLIMIT_AS, used.vms), ("-d", psutil.RLIMIT_DATA, used.data)
+    ):  # fmt: skip
+        if (limit := process.rlimit(kind)[0]) != psutil.RLIM_INFINITY:
+            left[option] = limit - size
     return left
-
-
-def _of_machine() -> int | None:
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        fields = dict(line.split(":") for line in Path(_MEMINFO).read_text().splitlines())
-        return sum(1024 * int(fields[name].split()[0]) for name in ("MemAvailable", "SwapFree"))
-    # Elsewhere only the size of the memory is known. No more than that can be had.
-    return physical_memory()
-
-
-def physical_memory() -> int | None:
-    """Bytes of memory that the machine has; None if that is unknown."""
-    if sys.platform == "win32":
-        import ctypes
-
-        kilobytes = ctypes.c_ulonglong()
-        known = ctypes.WinDLL("kernel32").GetPhysicallyInstalledSystemMemory(
-            ctypes.byref(kilobytes)
-        )
-        return 1024 * kilobytes.value if known else None
-    with contextlib.suppress(OSError, ValueError):
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return total if total > 0 else None
-    return None
 
 
 def _of_cgroups() -> list[int]:

@@ -279,10 +279,7 @@ def has_room_for_newton(problem: Problem) -> bool:
     """Whether Newton's systems are not too large, and its matrices fit in memory."""
     size = min(problem.n_rows, problem.dimension)
     needed = 8 * _MATRICES * size**2
-    if size > _LARGEST_SIZE or needed <= _ALWAYS_ROOM:
-        return size <= _LARGEST_SIZE
-    available = available_memory()
-    return available is None or needed <= available
+    return size <= _LARGEST_SIZE and (needed <= _ALWAYS_ROOM or needed <= available_memory())
 
 
 def _digits(gap: float, target: float) -> float:

@@ -34,9 +34,9 @@ from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import (
     DualPoint,
     balancing,
-    class_sums,
     dual_bound,
     dual_point,
+    dual_sums,
     moved_point,
 )
 from certsvm.certificates.primal import Products
@@ -50,11 +50,12 @@ from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.second_order.directions import (
     direction_from_rows,
+    gradient_at,
     gram,
     newton_direction,
     require_small_systems,
+    squared_gradient,
 )
-from certsvm.solvers.second_order.intercept import gradient_at, squared_gradient
 from certsvm.solvers.second_order.schedule import (
     MEMORY,
     SAMPLE_GAP,
@@ -198,7 +199,7 @@ class NewtonRun(Run):
         """
         problem, keep_alpha = self._problem, self._options.keep_alpha
         if problem.free_intercept:
-            sums = class_sums(problem, self._alpha, self._team)
+            sums = dual_sums(problem, self._alpha, self._team)
             balanced = balancing(problem, self._alpha)
             self._point = sums.point("multipliers", balanced if keep_alpha else None)
             self._gradient = gradient_at(problem, self.w, sums.w)

@@ -56,11 +56,12 @@ from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver
 from certsvm.solvers.second_order.directions import (
+    gradient_at,
     gram,
     newton_direction,
     require_small_systems,
+    squared_gradient,
 )
-from certsvm.solvers.second_order.intercept import gradient_at, squared_gradient
 from certsvm.solvers.second_order.schedule import PARTS, Move, Schedule, rules_for
 from certsvm.solvers.second_order.smoothing import STEPS, best_step, clipped_sums, smoothed_alpha
 
@@ -155,10 +156,8 @@ class SmoothedNewtonRun(Run):
         if weight == 0.0 or few or one_sided:
             return
         labels = np.where(part.signed_weights < 0.0, -1.0, 1.0)
-        sample = Problem(
-            part.rows, labels, C=problem.C * problem.weight_sum / weight, weights=part.weights,
-            loss=problem.loss, penalize_intercept=not problem.free_intercept,
-        )  # fmt: skip
+        objective = problem.objective.at(problem.C * problem.weight_sum / weight)
+        sample = Problem(part.rows, labels, weights=part.weights, **objective.keywords)
         run = SmoothedNewtonRun(sample, replace(self._options, keep_alpha=False))
         for _ in range(_FIRST_STEPS):
             run.epoch()

@@ -15,7 +15,7 @@ The sum of
 the contribution of each row to the gap when it was visited, estimates the gap at no cost. When the
 estimate reaches the target, or has fallen substantially, the run evaluates: it computes the
 products of w with all rows, which give J exactly, return rows that left too early to the working
-set, and serve to search the plane of the best w so far and the current one (``plane_search``).
+set, and serve to search the plane of the best w so far and the current one.
 After several sweeps, that is the mean of their w: J(w) is far more sensitive than L(alpha) to the
 steps of the last sweep, and in the mean they cancel.
 If there are many more rows than columns, the first selection follows the first sweep.
@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound
-from certsvm.kernels.jit import kernel
+from certsvm.kernels.jit import kernel, reordering_kernel
 from certsvm.kernels.losses import (
     LOSS_TYPES,
     Loss,
@@ -50,6 +50,9 @@ from certsvm.kernels.losses import (
     dual_gradient,
     dual_penalty,
     loss_value,
+    response,
+    response_slope,
+    smoothing_centre,
 )
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
@@ -57,7 +60,6 @@ from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Solver
 from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
 from certsvm.solvers.shared.order import Order
-from certsvm.solvers.shared.plane_search import best_combination
 
 # An evaluation is due when the estimate of the gap falls to this share of its value at the last
 # evaluation; if the estimate meets the target, a fall to the second share is enough.
@@ -73,6 +75,12 @@ _ROUNDING = 0.05
 # With so many rows per column, w is near the optimum after one sweep, and its products with all
 # rows tell which matter. The distance from the margin beyond which they do not, in shrink_margin.
 _ROWS_PER_COLUMN, _FAR = 100, 4.0
+# The plane search: the most steps, and the widths of the smoothing.
+_PLANE_STEPS = 16
+_WIDTH, _SHRINK, _NARROWEST = 0.25, 0.6, 1e-6
+# After so many steps, the search ends when a step gains less than this share of J.
+_PATIENCE, _GAIN = 6, 1e-4
+_RIDGE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -302,3 +310,76 @@ def active_rows(
             alpha[k] * (products[k] - 1.0) + dual_penalty(loss, alpha[k], C, weights[k])
         )
     return n, gap
+
+
+def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float, float]:
+    """Coefficients (a, b) of u and v for which J(a u + b v) is small: no larger than J(u) or J(v).
+
+    A dual method has a good alpha long before w is good: a row slightly below the margin costs C
+    times the difference, a row slightly above it costs nothing. Given the products of both vectors
+    with all rows, J is minimised on their plane without reading the data, by Newton's method with
+    smoothed kinks. The width of the smoothing shrinks after each step that decreases J; other steps
+    are halved. The result is the best point met on the way.
+    """
+    loss, C, weights = problem.loss, problem.C, problem.weights
+    one, other = problem.regularised(u.w), problem.regularised(v.w)
+    uu, uv, vv = inner(one, one), inner(one, other), inner(other, other)
+    best, best_value = (1.0, 0.0), math.inf
+    width = _WIDTH
+    a, b = best
+    for step in range(-1, _PLANE_STEPS):
+        losses, g0, g1, h00, h01, h11 = smoothed_losses(
+            loss, u.values, v.values, weights, a, b, C / (2.0 * width), C
+        )
+        now = 0.5 * (a * a * uu + 2.0 * a * b * uv + b * b * vv) + C * losses
+        gain = best_value - now
+        if gain > 0.0:
+            best, best_value = (a, b), now
+        if step < 0:
+            # This was u; the search starts at v.
+            a, b = 0.0, 1.0
+            continue
+        if step >= _PATIENCE and gain <= _GAIN * abs(now):
+            break
+        if gain < 0.0 and step > 0:
+            # The step was too long: halve it, with the same width.
+            a, b = 0.5 * (a + best[0]), 0.5 * (b + best[1])
+            continue
+        g0, g1 = a * uu + b * uv - g0, a * uv + b * vv - g1
+        h00, h01, h11 = uu + h00, uv + h01, vv + h11
+        # Without the ridge, the Hessian is singular if u and v are parallel.
+        ridge = _RIDGE * (h00 + h11)
+        h00, h11 = h00 + ridge, h11 + ridge
+        determinant = h00 * h11 - h01 * h01
+        if not determinant > 0.0:
+            break
+        a -= (h11 * g0 - h01 * g1) / determinant
+        b -= (h00 * g1 - h01 * g0) / determinant
+        if not (math.isfinite(a) and math.isfinite(b)):
+            break
+        width = max(_SHRINK * width, _NARROWEST)
+    return best
+
+
+@reordering_kernel
+def smoothed_losses(
+    loss: Loss, u: Vector, v: Vector, weights: Vector, a: float, b: float, sigma: float, C: float,
+) -> tuple[float, float, float, float, float, float]:  # fmt: skip
+    """The loss at a u + b v; minus the gradient and the Hessian of C times the smoothed loss."""
+    # For a weight of 1; both are proportional to the weight.
+    centre, box = smoothing_centre(loss, C, 1.0), box_end(loss, C, 1.0)
+    total, g0, g1, h00, h01, h11 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for k in range(u.size):
+        margin = a * u[k] + b * v[k]
+        alpha = response(loss, margin, centre, sigma, C, 1.0)
+        if alpha > 0.0:
+            s = weights[k]
+            total += s * loss_value(loss, margin)
+            g0 += s * min(alpha, box) * u[k]
+            g1 += s * min(alpha, box) * v[k]
+            if alpha < box:
+                h00 += s * u[k] * u[k]
+                h01 += s * u[k] * v[k]
+                h11 += s * v[k] * v[k]
+    slope = response_slope(loss, sigma, C)
+    return total, g0, g1, slope * h00, slope * h01, slope * h11

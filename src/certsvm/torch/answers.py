@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from certsvm.certificates.weights import dense
+from certsvm.matrices import dense
 from certsvm.torch.data import as_tensor, float_rows, labels_of, like, weights_of
 from certsvm.verification.optimum_intervals import RowSizes, in_single
 

@@ -55,10 +55,10 @@ from certsvm.kernels.losses import LOSS_TYPES
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require
-from certsvm.solvers.second_order.directions import require_small_systems
-from certsvm.solvers.second_order.intercept import (
+from certsvm.solvers.second_order.directions import (
     gradient_at,
     intercept_ridge,
+    require_small_systems,
     squared_gradient,
 )
 from certsvm.solvers.second_order.schedule import (

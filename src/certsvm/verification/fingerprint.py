@@ -115,8 +115,12 @@ class FingerprintBuilder:
         self._n_columns = int(n_columns)
         self._n_rows = 0
         self._n_values = 0
-        self._lengths, self._columns, self._values = (xxhash.xxh3_128() for _ in range(3))
-        self._labels = _LabelHash()
+        self._lengths, self._columns, self._values, self._labels = (
+            xxhash.xxh3_128() for _ in range(4)
+        )
+        # The kind of labels, and the digests of strings.
+        self._kind = b""
+        self._digests: dict[str, bytes] = {}
 
     def update(self, X: Any, labels: ArrayLike) -> None:
         """Add rows and their labels: numbers or strings, of one kind in all blocks."""
@@ -126,19 +130,39 @@ class FingerprintBuilder:
             raise ValueError(f"X of shape {X.shape} does not go with labels of {labels.shape}")
         if X.shape[1] > self._n_columns:
             raise ValueError(f"X has {X.shape[1]} columns, more than the {self._n_columns} stated")
-        encoded = self._labels.encode(labels)
+        kind, encoded = self._encoded(labels)
         for lengths, columns, values in _sparse(X) if sp.issparse(X) else _dense(X):
             self._lengths.update(_bytes(lengths, "<i8"))
             self._columns.update(_bytes(columns, "<i8"))
             self._values.update(_bytes(values, "<f8"))
             self._n_values += values.size
+        self._kind = kind
         self._labels.update(encoded)
         self._n_rows += labels.size
+
+    def _encoded(self, labels: NDArray[Any]) -> tuple[bytes, memoryview | bytes]:
+        """The kind of labels, and the bytes to be hashed."""
+        if labels.size == 0:
+            return self._kind, b""
+        text = labels.dtype.kind == "U" or (
+            labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels)
+        )
+        kind = b"s" if text else b"n"
+        if self._kind not in (b"", kind):
+            raise ValueError("some labels are numbers and others strings; make them all the same")
+        if not text:
+            return kind, _numbers(labels)
+        known, parts = self._digests, []
+        for label in labels.tolist():
+            if label not in known:
+                known[label] = xxhash.xxh3_128(label.encode()).digest()
+            parts.append(known[label])
+        return kind, b"".join(parts)
 
     def finish(self) -> Fingerprint:
         """The fingerprint of all rows so far."""
         whole = xxhash.xxh3_128(struct.pack("<qq", self._n_rows, self._n_values))
-        whole.update(self._labels.kind)
+        whole.update(self._kind)
         for stream in (self._lengths, self._columns, self._values, self._labels):
             whole.update(stream.digest())
         return Fingerprint(self._n_rows, self._n_columns, self._n_values, whole.hexdigest())
@@ -146,43 +170,6 @@ class FingerprintBuilder:
 
 def _bytes(array: NDArray[Any], dtype: str) -> memoryview:
     return np.ascontiguousarray(array, dtype=dtype).data
-
-
-class _LabelHash:
-    """The stream of labels, and their kind."""
-
-    def __init__(self) -> None:
-        self.kind = b""
-        self._hash = xxhash.xxh3_128()
-        self._digests: dict[str, bytes] = {}
-
-    def encode(self, labels: NDArray[Any]) -> memoryview | bytes:
-        """Encode labels for ``update``; if they are invalid, nothing is changed."""
-        if labels.size == 0:
-            return b""
-        text = labels.dtype.kind == "U" or (
-            labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels)
-        )
-        kind = b"s" if text else b"n"
-        if self.kind not in (b"", kind):
-            raise ValueError("some labels are numbers and others strings; make them all the same")
-        encoded = self._strings(labels) if text else _numbers(labels)
-        self.kind = kind
-        return encoded
-
-    def _strings(self, labels: NDArray[Any]) -> bytes:
-        known, parts = self._digests, []
-        for label in labels.tolist():
-            if label not in known:
-                known[label] = xxhash.xxh3_128(label.encode()).digest()
-            parts.append(known[label])
-        return b"".join(parts)
-
-    def update(self, encoded: memoryview | bytes) -> None:
-        self._hash.update(encoded)
-
-    def digest(self) -> bytes:
-        return self._hash.digest()
 
 
 def _numbers(labels: NDArray[Any]) -> memoryview:

@@ -340,7 +340,7 @@ class ProblemSums:
         """
         self._add_losses(rows, signs, weights)
         if alpha is not None and uncertainty is not None:
-            self._add_alpha(rows, signs, weights, alpha, uncertainty)
+            self.add_alpha(rows, signs, weights, alpha, uncertainty)
 
     def _add_losses(self, rows: RowBlock, signs: Vector, weights: Vector) -> None:
         products, error = rows.products(self._coef, self._intercept)
@@ -358,9 +358,11 @@ class ProblemSums:
         spread = upper_total(weights * error)
         self._losses += Enclosed.sum(total(*two_product(weights, losses)), spread)
 
-    def _add_alpha(
+    @np.errstate(all="ignore")
+    def add_alpha(
         self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector, uncertainty: Vector
     ) -> None:
+        """Add the dual point of a block alone."""
         box, below = two_product(np.full(weights.size, self._C), weights)
         if self._squared:
             box = np.where(weights > 0.0, _LARGEST, 0.0)

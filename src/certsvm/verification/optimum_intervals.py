@@ -32,7 +32,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import HINGE, Certificate
-from certsvm.certificates.weights import dense
+from certsvm.matrices import dense
 from certsvm.verification.interval_arithmetic import (
     INFLATION,
     UNDERFLOW,

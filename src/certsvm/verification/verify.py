@@ -35,8 +35,7 @@ from certsvm.certificates.certificate import (
     percent,
     tidy,
 )
-from certsvm.certificates.weights import dense
-from certsvm.matrices import checked_matrix, columns_in_order, exact_labels, refuse_masked
+from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, refuse_masked
 from certsvm.verification.fingerprint import FingerprintBuilder
 from certsvm.verification.interval_arithmetic import (
     UNDERFLOW,
@@ -63,12 +62,11 @@ CONFIRMED, HALF_CONFIRMED, UNDECIDED, REFUTED = VERDICTS = (
 Blocks: TypeAlias = Iterable[tuple[Any, ...]]
 """(X, labels) or (X, labels, weights) of consecutive rows."""
 
-AlphaOf: TypeAlias = Callable[
-    [int, Certificate, RowBlock, Vector, Vector, int], tuple[Vector, Vector]
-]
+AlphaOf: TypeAlias = Callable[[int, Certificate, RowBlock, Vector, Vector, int], tuple[Vector, ...]]
 """Returns alpha of a block of rows in problem i, given the claim about it, the rows, their labels
 +1 or -1, their weights, and the number of the first of them. The second array bounds the difference
-between alpha and what it would be without rounding."""
+between alpha and what it would be without rounding; a third, if there is one, also that between
+alpha and what training computed."""
 
 _VALUES_AT_ONCE = 1 << 17
 _NUMBERS = (
@@ -93,6 +91,8 @@ class Verification:
         The largest amount by which alpha leaves its box: zero for a feasible point.
     label : object
         The positive class of the problem.
+    L_trained : Interval or None, default=None
+        Contains L of the alpha that training computed, too, if another rounding makes another.
     """
 
     claimed: Certificate
@@ -100,6 +100,7 @@ class Verification:
     L: Interval | None
     box_violation: float
     label: Any
+    L_trained: Interval | None = None
 
     @property
     def primal(self) -> float:
@@ -137,16 +138,19 @@ class Verification:
         primal, dual = Fraction(c.primal), Fraction(c.dual)
         excuse = Fraction(LARGEST_EXCUSE) * abs(primal)
         verdict = _compared(self.J, primal, Fraction(c.primal_rounding), excuse)
-        if self.L is not None:
-            feasible = self.box_violation == 0.0
-            of_dual = _compared(self.L, dual, Fraction(c.dual_rounding), excuse)
-            of_dual = of_dual if feasible else REFUTED
-        else:
-            # No true lower bound lies above J.
-            least = dual - Fraction(c.dual_rounding) - _tolerance(dual)
+        rounding = Fraction(c.dual_rounding)
+        # No true lower bound lies above J.
+        least = dual - rounding - _tolerance(dual)
+        if self.L is None:
             of_dual = HALF_CONFIRMED if least <= self.J.low else UNDECIDED
-            if least > self.J.high:
-                of_dual = REFUTED
+            of_dual = REFUTED if least > self.J.high else of_dual
+        else:
+            of_dual, of_trained = (
+                _compared(L, dual, rounding, excuse) for L in (self.L, self.L_trained or self.L)
+            )
+            if of_dual == REFUTED != of_trained and least <= self.J.high:
+                of_dual = UNDECIDED
+            of_dual = of_dual if self.box_violation == 0.0 else REFUTED
         return max(verdict, of_dual, key=VERDICTS.index)
 
     @property
@@ -389,6 +393,7 @@ def _report(
         ProblemSums(_as_floats(claim), w, float(b), dual=alpha_of is not None)
         for w, b, claim in zip(coef, intercept, claims, strict=True)
     ]
+    trained: dict[int, ProblemSums] = {}
     n_before = 0
     for X, labels, *rest in blocks:
         X = checked_matrix(X)
@@ -402,16 +407,22 @@ def _report(
             for i, positive in enumerate(positive_classes):
                 signs = np.where(position[part] == positive, 1.0, -1.0)
                 weights = weights_in_problem(class_weight, position[part], positive, given[part])
-                point: tuple[Vector, ...] = ()
+                alpha: tuple[Vector, ...] = ()
                 if alpha_of is not None:
-                    point = alpha_of(i, sums[i].claimed, rows, signs, weights, n_before + first)
-                sums[i].add(rows, signs, weights, *point)
+                    alpha = alpha_of(i, sums[i].claimed, rows, signs, weights, n_before + first)
+                sums[i].add(rows, signs, weights, *alpha[:2])
+                if len(alpha) == 3:
+                    if i not in trained:
+                        trained[i] = ProblemSums(sums[i].claimed, coef[i])
+                    trained[i].add_alpha(rows, signs, weights, alpha[0], alpha[2])
         n_before += n_rows
-    duals = [None if alpha_of is None else problem.L() for problem in sums]
-    return VerificationReport(
-        Verification(problem.claimed, problem.J(), L, problem.box_violation, classes[positive])
-        for problem, L, positive in zip(sums, duals, positive_classes, strict=True)
-    )
+    report = VerificationReport()
+    for i, (problem, positive) in enumerate(zip(sums, positive_classes, strict=True)):
+        L = None if alpha_of is None else problem.L()
+        L_trained = trained[i].L() if i in trained else None
+        J, label = problem.J(), classes[positive]
+        report.append(Verification(problem.claimed, J, L, problem.box_violation, label, L_trained))
+    return report
 
 
 def _as_floats(claim: Certificate) -> Certificate:

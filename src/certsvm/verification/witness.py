@@ -299,51 +299,53 @@ class WeightsWitness:
 
     def alpha_of(
         self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
-        first: int, *, as_trained: bool = False,
-    ) -> tuple[Vector, Vector]:  # fmt: skip
+        first: int,
+    ) -> tuple[Vector, Vector, Vector]:  # fmt: skip
         """The i-th problem's alpha of a block of rows, as in ``Witness.alpha_of``.
 
         ``first`` is not used. alpha is in the box if the scale of the certificate is not negative.
-        It is uncertain by the rounding of v.y_k, with ``as_trained`` also by that of training,
-        except well beyond an end of the box.
+        It is uncertain by the rounding of v.y_k, except well beyond an end of the box. The third
+        array counts the rounding of training, too.
         """
         v, n = self.vectors[i], rows.n_columns
         if v.size not in (n, n + 1):
             raise ValueError(f"the witness has {v.size} weights, the data {n} columns")
-        margins, error = enclosed_margins(
-            rows, signs, v, claimed.intercept_scaling, as_trained=as_trained
-        )
+        margins, *errors = enclosed_margins(rows, signs, v, claimed.intercept_scaling)
         box, scale = _checked_box(claimed.C * weights), claimed.scale
         with np.errstate(over="ignore"):
             alpha = scale * self.alpha(i, box, weights, margins, claimed.loss)
         if claimed.loss == SQUARED_HINGE:
-            uncertainty = squared_response_uncertainty(box, weights, scale, margins, error)
-            return _finite(alpha), uncertainty
+            own, trained = (
+                squared_response_uncertainty(box, weights, scale, margins, error)
+                for error in errors
+            )
+            return _finite(alpha), own, trained
         sigma = float(self.sigma[i])
-        uncertainty = response_uncertainty(box, weights, sigma, scale, margins, error)
-        return np.minimum(alpha, box), uncertainty
+        own, trained = (
+            response_uncertainty(box, weights, sigma, scale, margins, error) for error in errors
+        )
+        return np.minimum(alpha, box), own, trained
 
 
 @np.errstate(all="ignore")
 def enclosed_margins(
-    rows: RowBlock, signs: Vector, v: Vector, intercept_scaling: float, *, as_trained: bool = False
-) -> tuple[Vector, Vector]:
+    rows: RowBlock, signs: Vector, v: Vector, intercept_scaling: float
+) -> tuple[Vector, Vector, Vector]:
     """v.y_k of a block of rows, and bounds on the errors.
 
-    ``v`` has an entry for each column, and perhaps one more for the constant column. With
-    ``as_trained``, the bounds also contain what training has computed: a plain sum of n_k products
-    and the constant, which rounds at most n_k + 2 times, in any order.
+    ``v`` has an entry for each column, and perhaps one more for the constant column. The last
+    bounds also contain what training has computed: a plain sum of n_k products and the constant,
+    which rounds at most n_k + 2 times, in any order.
     """
     n = rows.n_columns
     constant = intercept_scaling * float(v[n]) if v.size > n else 0.0
     products, error = rows.products(v[:n], constant)
-    if as_trained:
-        counts = np.bincount(rows.rows, minlength=rows.n_rows) + 2.0
-        sizes = np.bincount(rows.rows, np.abs(rows.values * v[rows.columns]), rows.n_rows)
-        plain = UNIT_ROUNDOFF * counts * (sizes + abs(constant)) + counts * UNDERFLOW
-        error = error + INFLATION * plain
+    counts = np.bincount(rows.rows, minlength=rows.n_rows) + 2.0
+    sizes = np.bincount(rows.rows, np.abs(rows.values * v[rows.columns]), rows.n_rows)
+    plain = UNIT_ROUNDOFF * counts * (sizes + abs(constant)) + counts * UNDERFLOW
     # Here, too, the constant is a rounded product.
-    return signs * products, error + UNIT_ROUNDOFF * abs(constant) + UNDERFLOW
+    error = error + UNIT_ROUNDOFF * abs(constant) + UNDERFLOW
+    return signs * products, error, error + INFLATION * plain
 
 
 @np.errstate(all="ignore")

@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.certificates.dual import DualPoint
 from certsvm.solvers import OCAS, Options, SVMperf
-from certsvm.solvers.published import cutting_planes
-from certsvm.solvers.published.cutting_planes import CuttingPlaneRun, maximise
+from certsvm.solvers.published.cutting_planes import maximise
 from certsvm.solvers.published.ocas import line_search
 from certsvm.training.loop import train
 from certsvm.training.result import SOLVER_FINISHED
@@ -46,57 +44,6 @@ def test_cuts_bound_the_risk_from_below(case: Case, seed: int) -> None:
         w = np.asarray(rng.standard_normal(run.h.shape[1]))
         risk = (objective(case, w) - 0.5 * float(w @ w)) / case.C
         assert float((run.g - run.h @ w).max()) <= risk * (1 + 1e-9) + 1e-9
-
-
-def gap(run: CuttingPlaneRun, C: float) -> float:
-    """The duality gap of the master problem at its last solution, with all cuts."""
-    w = run.beta @ run.h
-    return float(w @ w + C * max(0.0, (run.g - run.h @ w).max()) - run.beta @ run.g)
-
-
-@pytest.mark.parametrize("solver", [OCAS(), SVMperf(), SVMperf(eps=1e-6)], ids=lambda s: s.label)
-@given(case=cases(), seed=seeds)
-def test_the_master_problem_is_solved_to_a_fraction_of_the_gap(
-    solver: OCAS | SVMperf, case: Case, seed: int
-) -> None:
-    run = solver.start(case.problem(), Options(np.random.default_rng(seed)))
-    scale = case.C * run._problem.weight_sum
-    to_close, lower, solve = scale, 0.0, run.solve
-
-    def checked(accuracy: float) -> DualPoint:
-        assert accuracy == pytest.approx(run.FRACTION * to_close, rel=1e-6, abs=1e-9 * scale)
-        # The last cut has made the gap of the master problem as large as the one to be closed.
-        assert gap(run, case.C) >= to_close - 1e-9 * scale
-        point = solve(accuracy)
-        assert gap(run, case.C) <= max(accuracy * (1 + 1e-9), 1e-9 * scale)
-        return point
-
-    vars(run)["solve"] = checked
-    for _ in range(6):
-        run.epoch()
-        w = run.beta @ run.h
-        lower = max(lower, float(run.beta @ run.g - 0.5 * w @ w))
-        to_close = min(to_close, objective(case, next(run.candidates())) - lower)
-
-
-def test_mass_beyond_c_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = noisy()
-    run = SVMperf().start(problem, Options(np.random.default_rng(0), keep_alpha=True))
-    too_much = problem.C * (1 + 1e-9)
-    monkeypatch.setattr(cutting_planes, "maximise", lambda *_: run.beta.fill(too_much))
-    point = run.solve(0.1)
-    assert point.alpha is not None
-    assert (point.alpha() <= problem.C).all()
-    assert point.alpha_sum <= problem.C * 400
-
-
-def test_idle_cuts_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cutting_planes, "_IDLE_ROUNDS", 3)
-    run = SVMperf().start(noisy(), Options(np.random.default_rng(0), keep_alpha=True))
-    for _ in range(60):
-        run.epoch()
-    assert run.g.size < 55
-    assert len(run._bits) == run.g.size
 
 
 @given(case=cases(), seed=seeds)

@@ -87,17 +87,6 @@ def test_a_plain_program_makes_the_same_updates(case: Case, seed: int) -> None:
             break
 
 
-def test_delta_stop_ends_it_sooner() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 4))
-    problem = Problem(Rows(X), np.where(X[:, 0] + rng.standard_normal(300) > 0, 1, -1))
-    result = train(problem, MPU(delta=1e-4, delta_stop=0.05), tol=0.0, seed=0)
-    assert result.reason == SOLVER_FINISHED
-    last = result.history[-1]
-    assert last.primal_estimate / last.dual - 1 <= 0.05
-    assert result.certificate.relative_gap > 0.001
-
-
 def test_counts_that_do_not_fit() -> None:
     problem = Problem(Rows(np.full((2, 1), 1e8)), [1, -1], C=1e5)
     with pytest.raises(ValueError, match="would not fit into an integer"):

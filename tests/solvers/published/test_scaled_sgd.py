@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from certsvm.problem.memory import Problem
 from certsvm.solvers import NORMA, Options, Pegasos, Solver, Start, SvmSgd
-from certsvm.solvers.published.scaled_sgd import ScaledSGD, search_rate
 from certsvm.training.loop import train
 from tests.problems import Array, Case, cases, noisy
 
@@ -102,26 +101,6 @@ def test_the_first_step_of_pegasos_forgets_its_start() -> None:
     first = [run.epoch().margin_errors for run in runs]
     assert first[0] == first[1]
     np.testing.assert_array_equal(*(next(run.candidates()) for run in runs))
-
-
-@given(case=cases(), seed=seeds)
-def test_the_rate_found_by_trial_is_the_best_of_its_neighbours(case: Case, seed: int) -> None:
-    problem = case.problem()
-    rows = np.random.default_rng(seed).permutation(problem.active)
-
-    def cost(eta: float) -> float:
-        run = ScaledSGD(problem, Options(np.random.default_rng(0)), rows, eta)
-        run.epoch()
-        w, patterns = run.w, case.patterns()[rows]
-        losses = case.row_weights()[rows] * np.maximum(0.0, 1.0 - patterns @ w)
-        return float(0.5 * problem.lambda_ * w @ w + losses.mean())
-
-    eta = search_rate(problem, rows)
-    most = 0.5 / problem.lambda_
-    assert eta <= most
-    assert cost(eta) <= cost(eta / 2) * (1 + 1e-12)
-    if 2 * eta <= most:
-        assert cost(eta) <= cost(2 * eta) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("solver", [NORMA(eta_0=1e9), SvmSgd(eta_0=1e9)], ids=lambda s: s.label)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.dual import dual_bound, dual_point
-from certsvm.kernels.losses import LOSSES, loss_named
-from certsvm.problem.memory import Problem
-from certsvm.problem.rows import Rows
-from certsvm.solvers import DCD, Start
+from certsvm.kernels.losses import LOSSES
+from certsvm.solvers import Start
 from certsvm.solvers.shared.dual_start import alpha_from_margins, starting_alpha
-from certsvm.training.loop import train
 from tests.problems import Case, cases, optimum
 
 seeds = st.integers(0, 2**32 - 1)
@@ -46,19 +42,3 @@ def test_a_given_alpha_is_clipped_to_the_box_and_scaled(case: Case, seed: int) -
     assert (alpha <= top).all()
     scaled, _ = dual_bound(dual_point(problem, alpha, "a test"), scaled=False)
     assert scaled.value >= bound.value * (1 - 1e-9) - 1e-9 * alpha.sum()
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("noise", [0.0, 1.0])
-def test_a_fit_starts_well_from_another_C(loss: str, noise: float) -> None:
-    """Whether most rows are inside the margin, and alpha grows with C, or few and it does not."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, 10) if noise else (60, 200))
-    labels = np.where(X[:, 0] + noise * rng.standard_normal(len(X)) > 0, 1.0, -1.0)
-    low, high = (Problem(Rows(X), labels, C=C, loss=loss_named(loss)) for C in (1.0, 10.0))
-    before = train(low, DCD(), tol=1e-6, seed=0, max_iter=50_000, keep_alpha=True)
-    assert before.alpha is not None
-    alpha = starting_alpha(high, Start(before.w, alpha=10.0 * before.alpha))
-    bound, _ = dual_bound(dual_point(high, alpha, "a test"))
-    best = train(high, DCD(), tol=1e-6, seed=0, max_iter=50_000)
-    assert bound.value > 0.8 * best.certificate.dual

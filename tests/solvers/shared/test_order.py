@@ -44,16 +44,3 @@ def test_a_sample_tells_whether_neighbours_are_alike(sorted_by_class: bool) -> N
     assert order.in_order != sorted_by_class
     together = np.mean(np.diff(order.permuted(problem.active)) == 1)
     assert together < 0.01 if sorted_by_class else together > 0.9
-
-
-def test_what_is_said_counts_more_than_the_sample() -> None:
-    problem = large(sorted_by_class=True)
-    order = Order(problem, np.random.default_rng(0), shuffled=True)
-    assert order.in_order
-    assert np.mean(np.diff(order.permuted(problem.active)) == 1) > 0.9
-    assert not Order(large(False), np.random.default_rng(0), shuffled=False).in_order
-
-
-@given(cases(), st.integers(0, 2**32 - 1))
-def test_any_problem_can_be_asked(case: Case, seed: int) -> None:
-    assert neighbours_are_alike(case.problem(), np.random.default_rng(seed)) in (True, False)

@@ -13,6 +13,11 @@ In exact arithmetic the two are the same. In floating point, the second loses wh
 scale add to products in which columns of large scale dominate. A step is then less exact, but the
 gradient of the next one is not, so the method still converges.
 
+A free intercept is not in the regulariser. So the last entry of the gradient is minus
+rho sum_k label_k alpha_k, and the last entry of I in the Hessian is zero. At the minimum of a
+smooth problem alpha is balanced; elsewhere its dual point is that of a balanced multiple
+(``certificates.dual.ClassSums``).
+
 BLAS is held to one thread, so several threads share the blocks of a large system. The blocks do not
 depend on the number of threads.
 """
@@ -41,7 +46,6 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows
 from certsvm.solvers.base import Solver, require
-from certsvm.solvers.second_order.intercept import intercept_ridge
 
 # The size from which threads share the factorisation, and the size of their blocks.
 _LEAST_SHARED_SIZE, _BLOCK = 1000, 192
@@ -53,6 +57,8 @@ _ROWS_AT_ONCE, _COLUMNS_AT_ONCE, _DENSE_COST = 2048, 2048, 0.07
 # If rounding makes a matrix indefinite, its ridge is raised: at first to this times its size and
 # its largest entry, then by the factor, so many times.
 _FIRST_RIDGE, _RIDGE_FACTOR, _MOST_RIDGES = 1e-16, 100.0, 4
+# A step moves a free intercept by no more than this times its size.
+_LONGEST_STEP = 10.0
 
 
 def require_small_systems(problem: BaseProblem, size: int, most: int, solver: Solver) -> None:
@@ -315,3 +321,41 @@ def _factorise(A: NDArray[np.float64], team: Team) -> bool:
         team.map(divide, starts)
         team.map(subtract, starts)
     return True
+
+
+def gradient_at(problem: BaseProblem, w: Vector, v: Vector) -> Vector:
+    """The gradient at w, where ``v`` is sum_k alpha_k(w) y_k."""
+    gradient: Vector = w - v
+    if problem.free_intercept:
+        gradient[-1] = -v[-1]
+    return gradient
+
+
+def squared_gradient(problem: BaseProblem, w: Vector, gradient: Vector) -> float:
+    """|grad|^2; if the intercept is free, twice what its part of the gradient costs."""
+    regularised = problem.regularised(gradient)
+    square = inner(regularised, regularised)
+    if problem.free_intercept:
+        square += 2.0 * cost_of_balance(problem, w, float(gradient[-1]))
+    return square
+
+
+def cost_of_balance(problem: BaseProblem, w: Vector, last: float) -> float:
+    """About what L loses when alpha is balanced; ``last`` is the last entry of sum_k alpha_k y_k.
+
+    Scaling one side of alpha by 1 - r / sum lowers L by about r (1 + |b|), where r is the
+    difference between the sums of both sides.
+    """
+    rho = problem.intercept_scaling
+    return abs(last) / rho * (1.0 + rho * abs(float(w[-1])))
+
+
+def intercept_ridge(problem: BaseProblem, w: Vector, gradient: Vector) -> float:
+    """The last entry of I in the Hessian: one, or less if the intercept is free.
+
+    Without a free support vector the Hessian says nothing of a free intercept. The ridge limits its
+    step, and vanishes with the gradient.
+    """
+    if not problem.free_intercept:
+        return 1.0
+    return float(abs(gradient[-1]) / (_LONGEST_STEP * (1.0 + abs(w[-1])))) or 1.0

@@ -36,7 +36,7 @@ from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Options, Run
-from certsvm.solvers.second_order.intercept import cost_of_balance
+from certsvm.solvers.second_order.directions import cost_of_balance
 from certsvm.solvers.shared.dual_start import starting_alpha
 
 Indices = NDArray[np.int64]
