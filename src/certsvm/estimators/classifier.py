@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.weights import dense
 from certsvm.estimators.tensors import answers, are_tensors, on_host
-from certsvm.files.optimum import OptimumMixin
-from certsvm.files.scores import products
+from certsvm.files.scores import OptimumMixin, products
 from certsvm.matrices import checked_csr, exact_labels, refuse_broken
 from certsvm.verification.optimum_intervals import (
     Array,

@@ -16,50 +16,40 @@ if TYPE_CHECKING:
         read_libsvm,
         save_libsvm,
     )
-    from certsvm.files.model import Model, witness_path
+    from certsvm.files.model import Model, load_witness, save_witness, witness_path
     from certsvm.files.tables import Table
-    from certsvm.files.witness_file import WitnessFile, load_witness, save_witness
     from certsvm.verification.witness import WeightsWitness, Witness
 
 # Loaded when first used: a fit needs no file, and pyarrow takes a while to import.
 _HOMES = {
-    "block_file": ["BlockFile"],
-    "compressed": ["DamagedFileError"],
-    "conversion": ["convert"],
-    "liblinear": ["load_liblinear", "save_liblinear"],
-    "libsvm": [
-        "LibsvmBlocks", "LibsvmError", "LibsvmFile", "load_libsvm", "read_libsvm", "save_libsvm"
-    ],
-    "model": ["Model", "witness_path"],
-    "tables": ["Table"],
-    "witness_file": ["WeightsWitness", "Witness", "WitnessFile", "load_witness", "save_witness"],
-}  # fmt: skip
+    "BlockFile": "block_file",
+    "DamagedFileError": "compressed",
+    "LibsvmBlocks": "libsvm",
+    "LibsvmError": "libsvm",
+    "LibsvmFile": "libsvm",
+    "Model": "model",
+    "Table": "tables",
+    "WeightsWitness": "model",
+    "Witness": "model",
+    "convert": "conversion",
+    "load_liblinear": "liblinear",
+    "load_libsvm": "libsvm",
+    "load_witness": "model",
+    "read_libsvm": "libsvm",
+    "save_liblinear": "liblinear",
+    "save_libsvm": "libsvm",
+    "save_witness": "model",
+    "witness_path": "model",
+}
 
 __all__ = [
-    "BlockFile",
-    "DamagedFileError",
-    "LibsvmBlocks",
-    "LibsvmError",
-    "LibsvmFile",
-    "Model",
-    "Table",
-    "WeightsWitness",
-    "Witness",
-    "WitnessFile",
-    "convert",
-    "load_liblinear",
-    "load_libsvm",
-    "load_witness",
-    "read_libsvm",
-    "save_liblinear",
-    "save_libsvm",
-    "save_witness",
-    "witness_path",
-]
+    "BlockFile", "DamagedFileError", "LibsvmBlocks", "LibsvmError", "LibsvmFile", "Model", "Table",
+    "WeightsWitness", "Witness", "convert", "load_liblinear", "load_libsvm", "load_witness",
+    "read_libsvm", "save_liblinear", "save_libsvm", "save_witness", "witness_path",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -16,7 +16,7 @@ from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.weights import dense
 from certsvm.files.model import Model
-from certsvm.files.optimum import binary_problems
+from certsvm.files.scores import binary_problems
 from certsvm.fitting.class_weights import positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import columns_in_order, exact_labels
