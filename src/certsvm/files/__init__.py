@@ -22,25 +22,16 @@ if TYPE_CHECKING:
 
 # Loaded when first used: a fit needs no file, and pyarrow takes a while to import.
 _HOMES = {
-    "BlockFile": "block_file",
-    "DamagedFileError": "compressed",
-    "LibsvmBlocks": "libsvm",
-    "LibsvmError": "libsvm",
-    "LibsvmFile": "libsvm",
-    "Model": "model",
-    "Table": "tables",
-    "WeightsWitness": "model",
-    "Witness": "model",
-    "convert": "conversion",
-    "load_liblinear": "liblinear",
-    "load_libsvm": "libsvm",
-    "load_witness": "model",
-    "read_libsvm": "libsvm",
-    "save_liblinear": "liblinear",
-    "save_libsvm": "libsvm",
-    "save_witness": "model",
-    "witness_path": "model",
-}
+    "block_file": ["BlockFile"],
+    "compressed": ["DamagedFileError"],
+    "conversion": ["convert"],
+    "liblinear": ["load_liblinear", "save_liblinear"],
+    "libsvm": [
+        "LibsvmBlocks", "LibsvmError", "LibsvmFile", "load_libsvm", "read_libsvm", "save_libsvm"
+    ],
+    "model": ["Model", "WeightsWitness", "Witness", "load_witness", "save_witness", "witness_path"],
+    "tables": ["Table"],
+}  # fmt: skip
 
 __all__ = [
     "BlockFile", "DamagedFileError", "LibsvmBlocks", "LibsvmError", "LibsvmFile", "Model", "Table",
@@ -50,6 +41,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -101,22 +101,21 @@ class Model(OptimumMixin):
     certsvm_version: str = __version__
 
     def __post_init__(self) -> None:
-        for name in _ARRAYS:
-            array = np.asarray(getattr(self, name), dtype=np.float64)
-            if not np.isfinite(array).all():
-                raise ValueError(f"{name} contains NaN or infinity")
-            object.__setattr__(self, name, read_only(array))
-        object.__setattr__(self, "classes", read_only(_checked_labels(self.classes)))
-        object.__setattr__(self, "certificates", tuple(self.certificates))
-        self._check_shapes()
-        self._check_history()
-        # As a file keeps them: fail now rather than when a model that took hours is saved.
-        parameters = from_json(to_json({**self.parameters, **self._problem()}).encode())
-        object.__setattr__(self, "parameters", parameters)
+        values: dict[str, Any] = {
+            name: read_only(np.asarray(getattr(self, name), dtype=np.float64)) for name in _ARRAYS
+        }
+        values["classes"] = read_only(_checked_labels(self.classes))
+        values["certificates"] = tuple(self.certificates)
         if self.feature_names is not None:
-            object.__setattr__(self, "feature_names", tuple(self.feature_names))
-        if not isinstance(self.certsvm_version, str):
-            raise ValueError(f"certsvm_version must be a string, got {self.certsvm_version!r}")
+            values["feature_names"] = tuple(self.feature_names)
+        if self.history is not None:
+            values["history"] = read_only(np.asarray(self.history, dtype=np.float64))
+        # As a file keeps them: fail now rather than when a model that took hours is saved.
+        text = to_json({**self.parameters, **self._problem(values["certificates"])})
+        values["parameters"] = from_json(text.encode())
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check()
 
     @property
     def n_problems(self) -> int:
@@ -128,17 +127,23 @@ class Model(OptimumMixin):
         """Number of columns."""
         return int(self.coef.shape[1])
 
-    def _check_shapes(self) -> None:
-        n_classes = self.classes.size
+    def _check(self) -> None:
+        """Raise a ValueError unless everything has its shape, and numbers are finite."""
+        n_classes, names, records = self.classes.size, self.feature_names, self.history
         n_problems = 1 if n_classes == 2 else n_classes
-        if self.coef.ndim != 2 or self.coef.shape[0] != n_problems:
-            raise ValueError(
-                f"{n_classes} classes need coef of {n_problems} rows, got shape {self.coef.shape}"
-            )
-        for name, length in (("intercept", n_problems), ("class_weight", n_classes)):
-            shape = getattr(self, name).shape
-            if shape != (length,):
-                raise ValueError(f"{name} must have shape ({length},), got {shape}")
+        shapes = {
+            "coef": (n_problems, *self.coef.shape[1:2]),
+            "intercept": (n_problems,),
+            "class_weight": (n_classes,),
+        }
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.shape != shape or (name == "coef" and array.ndim != 2):
+                raise ValueError(
+                    f"{n_classes} classes need {name} of shape {shape}, got {array.shape}"
+                )
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} contains NaN or infinity")
         if (self.class_weight < 0).any():
             raise ValueError("class_weight must not be negative")
         if len(self.certificates) not in (0, n_problems):
@@ -146,34 +151,28 @@ class Model(OptimumMixin):
                 f"{n_problems} problems need as many certificates or none, not "
                 f"{len(self.certificates)}"
             )
-        names = self.feature_names
         if names is not None and not (
             len(names) == self.n_features and all(isinstance(name, str) for name in names)
         ):
             raise ValueError(f"feature_names must be {self.n_features} strings")
-
-    def _check_history(self) -> None:
-        if self.history is None:
-            return
-        records = np.asarray(self.history, dtype=np.float64)
+        if not isinstance(self.certsvm_version, str):
+            raise ValueError(f"certsvm_version must be a string, got {self.certsvm_version!r:.60}")
         # J is infinite before it is computed.
-        if not (
+        if records is not None and not (
             records.ndim == 2 and records.shape[1] == 4
             and np.isfinite(records[:, [0, 1, 3]]).all() and (records[:, 2] > -np.inf).all()
         ):  # fmt: skip
             raise ValueError("history must have four columns: problem, passes, J, L")
-        object.__setattr__(self, "history", read_only(records))
 
-    def _problem(self) -> dict[str, Any]:
+    def _problem(self, certificates: tuple[Certificate, ...]) -> dict[str, Any]:
         """What was minimised, as far as it is known; the certificates must agree."""
         stated = {name: self.parameters[name] for name in _PROBLEM if name in self.parameters}
-        for claim in self.certificates or (Certificate(0.0, 0.0, 0.0, **stated),):
+        for claim in certificates or (Certificate(0.0, 0.0, 0.0, **stated),):
             _check_certificate(claim)
-        for claim in self.certificates:
-            stated = {name: getattr(claim, name) for name in _PROBLEM}
-            for name, value in stated.items():
-                if value != getattr(self.certificates[0], name):
-                    raise ValueError(f"the certificates of the classes differ in {name}")
+        for name in _PROBLEM if certificates else ():
+            if len(values := {getattr(claim, name) for claim in certificates}) > 1:
+                raise ValueError(f"the certificates of the classes differ in {name}")
+            stated |= {name: values.pop()}
         return stated
 
     @classmethod
