@@ -30,13 +30,3 @@ def test_committed_tables_of_the_gpu() -> None:
 def test_committed_tables_of_peers(folder: Path) -> None:
     results = json.loads((folder / "peers.json").read_text())
     assert report.markdown(results) == (folder / "peers.md").read_text()
-
-
-def test_what_is_written_can_be_read(tmp_path: Path) -> None:
-    records = [{"data": "a9a", "C": 1}, {"data": "w8a", "C": 0.5}]
-    text = markdown.write(tmp_path / "new", "name", "About it.\n", records)
-    assert text == (tmp_path / "new" / "name.md").read_text()
-    assert text.startswith("# name\n\nAbout it.\n\nMeasured on: date ")
-    assert text.endswith("| data | C |\n| --- | --- |\n| a9a | 1 |\n| w8a | 0.5 |\n")
-    assert json.loads((tmp_path / "new" / "name.json").read_text())["table"] == records
-    assert markdown.write(tmp_path, "empty", "", []).endswith("\nNo data.\n")

@@ -129,15 +129,16 @@ class Mutants:
         """Verify the model with this model or witness, and the verdict by exact arithmetic."""
         model = Model.load(self.path if format == "model" else self.folder / "model")
         str(model)
-        file = load_witness(self.path if format == "witness" else self.folder / "model.witness")
+        path = self.path if format == "witness" else self.folder / "model.witness"
+        witness, _ = load_witness(path)
         # Model.load compares the digests, which keeps most mutants from being judged.
-        object.__setattr__(model, "witness", file.witness)
+        object.__setattr__(model, "witness", witness)
         report = verify_model(model, [(self.X, self.y, None)])
         claims = list(model.certificates)
         case = Case(
             self.X.toarray(), (self.y == model.classes[-1]).astype(np.int64), None,
             model.class_weight, claims[0].C, claims[0].intercept_scaling, model.coef,
-            model.intercept, witness=file.witness, scale=claims[0].scale, claims=claims, form="csr",
+            model.intercept, witness=witness, scale=claims[0].scale, claims=claims, form="csr",
             squared=claims[0].loss == SQUARED_HINGE, free=not claims[0].penalize_intercept,
         )  # fmt: skip
         found = [text for i, v in enumerate(report) for text in falsehoods(case, i, v)]

@@ -103,9 +103,7 @@ def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
         atomic_write(tmp_path / "missing" / "file"),
     ):
         pass
-    with pytest.raises(WriteError, match="Is a directory"), atomic_write(tmp_path):
-        pass
-    with pytest.raises(ValueError, match="mode"), atomic_write(tmp_path / "x", "r"):
+    with pytest.raises(WriteError, match="not a regular file"), atomic_write(tmp_path):
         pass
     assert os.listdir(tmp_path) == []
 
@@ -185,7 +183,7 @@ def test_a_killed_process_leaves_a_whole_model(tmp_path: Path) -> None:
     path = tmp_path / "model"
     Model(np.zeros((1, 1)), np.zeros(1), np.array([0, 1]), np.ones(2)).save(path)
     rng = random.Random(0)
-    for _ in range(6):
+    for _ in range(4):
         process = subprocess.Popen(
             [sys.executable, "-c", SAVING, str(path)], stdout=subprocess.PIPE, text=True
         )
@@ -209,19 +207,6 @@ def test_an_interrupt_right_after_the_file_was_created_leaves_nothing(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "open", interrupted)
-    with pytest.raises(KeyboardInterrupt), atomic_write(tmp_path / "file"):
-        pass
-    assert not list(tmp_path.iterdir())
-
-
-def test_an_interrupt_when_the_file_is_open_stays_an_interrupt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(descriptor: int, *_: object) -> None:
-        os.close(descriptor)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("certsvm.files.atomic.open", interrupted, raising=False)
     with pytest.raises(KeyboardInterrupt), atomic_write(tmp_path / "file"):
         pass
     assert not list(tmp_path.iterdir())

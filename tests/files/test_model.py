@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certsvm import LinearSVC, verify, verify_model
 from certsvm.certificates.certificate import Certificate
-from certsvm.files import Model, WeightsWitness, Witness, save_witness, witness_path
+from certsvm.files import Model, WeightsWitness, Witness, witness_path
 from certsvm.files.atomic import WriteError
 from certsvm.files.container import ModelFileError, read_container, write_container
 from certsvm.verification.fingerprint import Fingerprint
@@ -37,6 +37,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
 labels = st.one_of(
     st.sets(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=5).map(sorted),
+    st.sets(st.integers(0, 2**64 - 1), min_size=2, max_size=5).map(sorted),
     st.sets(st.floats(allow_nan=False), min_size=2, max_size=5).map(sorted),
     st.sets(text, min_size=2, max_size=5).map(sorted),
     st.just([False, True]),
@@ -74,7 +75,7 @@ def models(draw: st.DrawFn) -> Model:
             "intercept_scaling": intercept_scaling,
             "penalize_intercept": penalised,
             "note": draw(text),
-            "limit": draw(st.floats()),
+            "limit": draw(st.floats(allow_nan=False)),
         },
         feature_names=draw(
             st.none() | st.lists(text, min_size=n_columns, max_size=n_columns).map(tuple)
@@ -145,10 +146,10 @@ def test_every_changed_byte_is_noticed(saved: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model"
     rng = np.random.default_rng(0)
     for i in range(len(saved)):
-        for change in {1 << int(rng.integers(8)), int(rng.integers(1, 256)), 0xFF}:
-            path.write_bytes(saved[:i] + bytes([saved[i] ^ change]) + saved[i + 1 :])
-            with pytest.raises(ModelFileError):
-                Model.load(path)
+        change = int(rng.choice([1 << int(rng.integers(8)), int(rng.integers(1, 256)), 0xFF]))
+        path.write_bytes(saved[:i] + bytes([saved[i] ^ change]) + saved[i + 1 :])
+        with pytest.raises(ModelFileError):
+            Model.load(path)
 
 
 def test_every_truncation_and_extension_is_noticed(saved: bytes, tmp_path: Path) -> None:
@@ -172,66 +173,79 @@ def test_every_truncation_and_extension_is_noticed(saved: bytes, tmp_path: Path)
         ({"intercept": np.array([np.inf])}, "intercept contains NaN"),
         ({"class_weight": np.array([1.0, np.nan])}, "class_weight contains NaN"),
         ({"class_weight": np.array([1.0, -1.0])}, "negative"),
-        ({"class_weight": np.ones(3)}, "class_weight must have shape"),
-        ({"coef": np.ones((2, 2))}, "2 classes need coef of 1 rows"),
-        ({"coef": np.ones(2)}, "2 classes need coef of 1 rows"),
-        ({"classes": np.array([0, 1, 2])}, "3 classes need coef of 3 rows"),
-        ({"intercept": np.ones(2)}, "intercept must have shape"),
-        ({"classes": np.array([1])}, "two classes or more"),
+        ({"class_weight": np.ones(3)}, "class_weight of shape"),
+        ({"coef": np.ones((2, 2))}, "2 classes need coef of shape"),
+        ({"coef": np.ones(2)}, "2 classes need coef of shape"),
+        ({"classes": np.array([0, 1, 2])}, "3 classes need coef of shape"),
+        ({"intercept": np.ones(2)}, "intercept of shape"),
+        ({"classes": np.array([1])}, "at least two"),
+        ({"classes": np.array([[1, 2]])}, "at least two"),
+        ({"classes": np.array([1j, 2j])}, "at least two"),
         ({"classes": np.array([1, 1])}, "distinct and ascending"),
         ({"classes": np.array([1, 0])}, "distinct and ascending"),
-        ({"classes": np.array([0.0, np.nan])}, "classes"),
+        ({"classes": np.array([0.0, np.nan])}, "kept exactly"),
         ({"classes": np.array(["a", "b\0"], dtype=object)}, "kept exactly"),
-        ({"classes": np.array([0, 2**64 - 1], dtype=np.uint64)}, "kept exactly"),
-        ({"classes": np.array([1, "a"], dtype=object)}, "numbers, booleans or strings"),
+        ({"classes": np.array([1, "a"], dtype=object)}, "kept exactly"),
         ({"certificates": small().certificates * 2}, "as many certificates or none"),
-        ({"parameters": {"C": 0.0}}, "C must be a finite number > 0"),
-        ({"parameters": {"C": True}}, "C must be a finite number > 0"),
-        ({"parameters": {"C": "1"}}, "C must be a finite number > 0"),
-        ({"parameters": {"intercept_scaling": -1.0}}, "scaling must be a finite number >= 0"),
-        ({"parameters": {"C": 0.7}}, "about another C"),
-        ({"parameters": {"intercept_scaling": 0.7}}, "about another intercept_scaling"),
-        ({"parameters": {"loss": "log"}}, "loss must be"),
-        ({"parameters": {"loss": "squared_hinge"}}, "about another loss"),
-        ({"parameters": {"penalize_intercept": 0}}, "must be true or false"),
-        ({"parameters": {"penalize_intercept": False}}, "about another penalty"),
-        ({"parameters": {"a": {1, 2}}}, "parameters.*set"),
-        ({"history": np.zeros((1, 3))}, "4 columns"),
-        ({"history": np.array([[1.0, 1.0, 2.0, 1.0]])}, "records of no problem"),
-        ({"history": np.array([[0.0, np.nan, 2.0, 1.0]])}, "numbers that are none"),
-        ({"history": np.array([[0.0, 1.0, 2.0, np.inf]])}, "numbers that are none"),
-        ({"history": np.array([[0.0, 1.0, np.nan, 1.0]])}, "a J that is none"),
-        ({"history": np.array([[0.0, 1.0, -np.inf, 1.0]])}, "a J that is none"),
+        ({"parameters": {"a": {1, 2}}}, "set"),
+        ({"parameters": {"a": math.nan}}, "NaN"),
+        ({"history": np.zeros((1, 3))}, "four columns"),
+        ({"history": np.array([[0.0, np.nan, 2.0, 1.0]])}, "history"),
+        ({"history": np.array([[0.0, 1.0, 2.0, np.inf]])}, "history"),
+        ({"history": np.array([[0.0, 1.0, np.nan, 1.0]])}, "history"),
         ({"feature_names": ("a",)}, "2 strings"),
         ({"feature_names": ("a", 1)}, "2 strings"),
-        ({"fingerprint": Fingerprint(3, 9, 4, "0" * 32)}, "9 columns"),
-        ({"fingerprint": None, "witness": Witness(np.zeros((1, 3), np.uint8), np.ones(1))},
-         "needs the fingerprint"),
-        ({"witness": Witness(np.zeros((2, 3), np.uint8), np.ones(2))}, "2 problems"),
     ],
-)  # fmt: skip
+)
 def test_models_that_cannot_be(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         small(**changes)
 
 
+WRONG = {
+    "primal": (math.nan, math.inf, "1", True), "dual": (-math.inf, None),
+    "target": (-1.0, math.nan, "x"), "scale": (-0.5, math.inf), "primal_rounding": (-1e-9,),
+    "dual_rounding": (-1e-9, math.inf), "C": (0.0, -1.0, math.inf, True, "1"),
+    "intercept_scaling": (-1.0, math.inf, None), "loss": ("log", None, [1]), "bound": (1, None),
+    "penalize_intercept": (1, None),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        ({"C": 2.0}, "C"),
-        ({"intercept_scaling": 2.0}, "intercept_scaling"),
-        ({"loss": "squared_hinge"}, "loss"),
-        ({"penalize_intercept": False}, "free_intercept"),
-    ],
+    ("name", "value"), [(name, value) for name, values in WRONG.items() for value in values]
 )
-def test_certificates_of_several_problems(change: dict[str, Any], name: str) -> None:
+def test_certificates_that_cannot_be(name: str, value: Any, tmp_path: Path) -> None:
+    (claim,) = small().certificates
+    with pytest.raises(ValueError, match=r"."):
+        small(certificates=(replace(claim, **{name: value}),))
+    if name in ("C", "loss", "intercept_scaling", "penalize_intercept"):
+        with pytest.raises(ValueError, match=name):
+            small(certificates=(), parameters={name: value})
+    if value != value:
+        return
+    small().save(tmp_path / "model")
+    found = read_container(tmp_path / "model", "model")
+    found.content["certificates"][0][name] = value
+    write_container(tmp_path / "model", "model", *found)
+    with pytest.raises(ModelFileError, match="holds no valid model"):
+        Model.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("C", 2.0), ("intercept_scaling", 2.0), ("loss", "squared_hinge"),
+     ("penalize_intercept", False)],
+)  # fmt: skip
+def test_certificates_of_several_problems(name: str, value: Any) -> None:
     one = Certificate(primal=1.0, dual=0.9, target=0.2, intercept_scaling=1.0)
     model = Model(
         coef=np.zeros((3, 2)), intercept=np.zeros(3), classes=np.arange(3), class_weight=np.ones(3),
         certificates=(one, replace(one, primal=2.0), one),
     )  # fmt: skip
     with pytest.raises(ValueError, match=f"differ in {name}"):
-        replace(model, certificates=(one, replace(one, **change), one))
+        replace(model, certificates=(one, replace(one, **{name: value}), one))
+    # What was proved counts, whatever parameters say.
+    assert replace(model, parameters={name: value}).parameters[name] == getattr(one, name)
 
 
 def test_silent_parameters_hide_no_problem() -> None:
@@ -250,44 +264,33 @@ def test_silent_parameters_hide_no_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"primal": math.nan}, "primal of a certificate"),
-        ({"unknown": 1}, "unknown"),
-        ({"scale": 1.5}, "at most 1 for the hinge"),
-        ({"loss": "log"}, "loss must be"),
-        ({"penalize_intercept": 1}, "penalize_intercept must be"),
-        ({"loss": "squared_hinge", "scale": -1.0}, "a scale >= 0"),
-    ],
-)
-def test_certificates_that_cannot_be(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    path = tmp_path / "model"
-    small().save(path)
-    found = read_container(path, "model")
-    found.content["certificates"][0] |= change
-    write_container(path, "model", found.content, found.arrays)
-    with pytest.raises(ModelFileError, match=f"holds no valid model.*{message}"):
-        Model.load(path)
-
-
-@pytest.mark.parametrize(
     ("content", "arrays"),
     [
         ({"classes": ["a", 1]}, {}),
         ({"classes": "ab"}, {}),
+        ({"classes": None}, {}),
         ({"classes": ["a", "b", "c"]}, {}),
-        ({"feature_names": "ab"}, {}),
+        ({"classes": [{}, {}]}, {}),
+        ({"classes": ["a", "b\0"]}, {}),
         ({"feature_names": [1, 2]}, {}),
+        ({"feature_names": 3}, {}),
         ({"certsvm_version": 1}, {}),
         ({"parameters": []}, {}),
-        ({"parameters": {"C": {}}}, {}),
+        ({"parameters": {"C": {}}, "certificates": []}, {}),
         ({"certificates": 1}, {}),
         ({"certificates": [1]}, {}),
+        ({"certificates": [{"primal": 1.0}]}, {}),
         ({"fingerprint": {}}, {}),
         ({"fingerprint": 1}, {}),
+        ({"witness": {}}, {}),
+        ({"more": 1}, {}),
+        ({"history": "x"}, {}),
         ({}, {"coef": np.ones((1, 2), dtype=np.float32)}),
         ({}, {"coef": np.full((1, 2), np.nan)}),
-        ({}, {"classes": np.ones((2, 2))}),
+        ({}, {"intercept": np.ones(1, dtype=np.int64)}),
+        ({}, {"history": np.ones((2, 2))}),
+        ({}, {"parameters": np.ones(2)}),
+        ({}, {"more": np.ones(2)}),
     ],
 )
 def test_right_digest_wrong_content(
@@ -301,14 +304,14 @@ def test_right_digest_wrong_content(
         Model.load(path)
 
 
-@pytest.mark.parametrize("missing", ["classes", "parameters", "fingerprint", "coef", "intercept"])
+@pytest.mark.parametrize("missing", ["classes", "fingerprint", "certificates", "coef", "intercept"])
 def test_missing_parts(tmp_path: Path, missing: str) -> None:
     path = tmp_path / "model"
     small().save(path)
     found = read_container(path, "model")
     found.content.pop(missing, None)
     found.arrays.pop(missing, None)
-    write_container(path, "model", found.content, found.arrays)
+    write_container(path, "model", *found)
     with pytest.raises(ModelFileError, match=missing):
         Model.load(path)
 
@@ -392,20 +395,6 @@ def test_a_model_of_the_squared_hinge(tmp_path: Path, penalised: bool) -> None:
     assert found.to_sklearn().loss == "squared_hinge"
     assert "; loss = squared_hinge" in str(found)
     assert ("the intercept is not penalised" in str(found)) != penalised
-    # Without an intercept, none is penalised or not.
-    without = replace(proved, intercept_scaling=0.0, penalize_intercept=True)
-    assert small(certificates=(without,), parameters={"penalize_intercept": False})
-
-
-def test_certificates_of_format_1_have_neither_loss_nor_penalty(tmp_path: Path) -> None:
-    path = tmp_path / "model"
-    small().save(path)
-    found = read_container(path, "model")
-    for name in ("loss", "penalize_intercept"):
-        del found.content["certificates"][0][name]
-    write_container(path, "model", found.content, found.arrays)
-    assert Model.load(path).certificates == small().certificates
-    assert Model.load(path).digest == small().digest
 
 
 def test_a_claim_in_a_float_of_numpy_is_the_same_claim(tmp_path: Path) -> None:
@@ -497,16 +486,6 @@ def test_a_file_that_is_no_witness_of_the_old_model_is_kept(tmp_path: Path) -> N
     assert Model.load(path, witness=True).witness is not None
     small(coef=np.ones((1, 2))).save(path)
     assert not beside.exists()
-
-
-def test_a_witness_for_other_data_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "model"
-    small().save(path)
-    witness = Witness(np.zeros((1, 3), np.uint8), np.ones(1))
-    save_witness(witness_path(path), witness, Fingerprint(3, 2, 4, "1" * 32))
-    with pytest.raises(ModelFileError, match="about other data"):
-        Model.load(path, witness=True)
-    assert Model.load(path).n_features == 2
 
 
 def test_saving_where_there_is_no_folder(tmp_path: Path) -> None:

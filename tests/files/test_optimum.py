@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.files.optimum import OptimumMixin
+from certsvm.files.scores import OptimumMixin
 from certsvm.kernels.losses import LOSSES
 from certsvm.problem.rows import split
 from certsvm.solvers import DCD, Newton

@@ -38,14 +38,6 @@ def test_a_constraint_for_every_dependency(capsys: pytest.CaptureFixture[str]) -
     assert len(lines) == len(set(lines))
 
 
-@pytest.mark.parametrize(
-    "requirements", [["numpy"], ["numpy<3"], ["numpy>=1,<3"], ["numpy>=1.26", "numpy>=2.0"]]
-)
-def test_what_is_no_lower_bound(requirements: list[str]) -> None:
-    with pytest.raises(ValueError, match="numpy"):
-        lower_bounds(requirements)
-
-
 def test_the_recipe_has_the_bounds_of_the_library_and_of_its_command_line() -> None:
     table = project()
     extras = table["optional-dependencies"]

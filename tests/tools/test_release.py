@@ -50,31 +50,10 @@ def test_the_notes_are_those_of_the_version(ready: Path) -> None:
     assert main("v1.2.0", ready) == "### Added\n\n- A thing."
 
 
-@pytest.mark.parametrize("tag", ["1.2.0", "v1.2", "v1.1.0", "v1.2.0rc1"])
-def test_another_tag(tag: str, ready: Path) -> None:
-    with pytest.raises(ReleaseError, match=r"states version 1\.2\.0"):
-        main(tag, ready)
-
-
 @pytest.mark.parametrize("name", list(versions()))
 def test_a_file_that_lags_behind(name: str, ready: Path) -> None:
     shutil.copy(ROOT / name, ready / name)
     with pytest.raises(ReleaseError, match=name):
-        main("v1.2.0", ready)
-
-
-def test_a_development_version_is_no_release(ready: Path) -> None:
-    for name in versions():
-        text = (ready / name).read_text(encoding="utf-8")
-        (ready / name).write_text(text.replace("1.2.0", "1.2.0.dev0"), encoding="utf-8")
-    with pytest.raises(ReleaseError, match="is not a release"):
-        main("v1.2.0.dev0", ready)
-
-
-@pytest.mark.parametrize("name", ["README.md", "docs/quickstart/index.md"])
-def test_pages_that_say_there_is_no_release_yet(name: str, ready: Path) -> None:
-    shutil.copy(ROOT / name, ready / name)
-    with pytest.raises(ReleaseError, match=f"{name} says"):
         main("v1.2.0", ready)
 
 

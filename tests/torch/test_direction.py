@@ -17,10 +17,8 @@ from certsvm.torch.direction import (
     CORRECTED,
     EXACT,
     Directions,
-    conjugate_gradients,
-    curvature,
 )
-from tests.torch.problems import DTYPES, device, host
+from tests.torch.problems import device, host
 
 
 def problem(weighted: bool, intercept_scaling: float = 0.5, scale: float = 1.0) -> TensorProblem:
@@ -78,53 +76,6 @@ def test_it_solves_the_system(
     assert directions.care == care
 
 
-def test_without_free_rows_it_is_the_gradient() -> None:
-    of, gradient = problem(False), device(np.arange(6.0))
-    directions = Directions(of, corrections=4)
-    empty = torch.zeros(0, dtype=torch.int64, device=of.rows.device)
-    assert bool((directions.find(empty, 1.0, gradient) == -gradient).all())
-    limited = host(directions.find(empty, 1.0, gradient, 0.25))
-    np.testing.assert_array_equal(limited, [-0.0, -1.0, -2.0, -3.0, -4.0, -20.0])
-
-
-@pytest.mark.parametrize("reason", ["none asked for", "too much memory", "not single precision"])
-def test_where_corrections_are_out_of_question(
-    monkeypatch: pytest.MonkeyPatch, reason: str
-) -> None:
-    of = problem(False, scale=1e20 if reason == "not single precision" else 1.0)
-    if reason == "too much memory":
-        monkeypatch.setattr(direction_module, "_KEPT", 100)
-    directions = Directions(of, corrections=0 if reason == "none asked for" else 4)
-    directions.care = CORRECTED
-    directions.find(device(np.arange(10)), 1.0, device(np.ones(6)))
-    assert directions.care == EXACT
-
-
-def test_care_grows_with_inaccuracy() -> None:
-    directions = Directions(problem(False), corrections=4)
-    directions.judge(STEPS - 1.01, 0)
-    assert directions.care == COARSE
-    for care in (CORRECTED, EXACT, EXACT):
-        directions.judge(STEPS - 1.1, 0)
-        assert directions.care == care
-    directions.judge(STEPS - 1.0, 0)
-    assert directions.care == EXACT
-
-
-def test_many_steps_are_a_sign_of_inaccuracy() -> None:
-    directions = Directions(problem(False), corrections=4)
-    directions.judge(STEPS - 1.0, 7)
-    assert directions.care == COARSE
-    directions.judge(STEPS - 1.0, 8)
-    assert directions.care == EXACT
-
-
-def test_a_slope_that_does_not_change_is_inaccurate() -> None:
-    directions = Directions(problem(False), corrections=4)
-    directions.judge(np.full(STEPS.size, -1.0), 0)
-    assert directions.care == CORRECTED
-
-
 def test_a_failure_is_no_number_and_two_leave_the_diagonal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -140,28 +91,3 @@ def test_a_failure_is_no_number_and_two_leave_the_diagonal(
     np.testing.assert_allclose(host(directions.find(free, 1.0, gradient)), np.full(6, 0.25))
     directions.judge(STEPS - 1.0, 0)
     assert bool(directions.find(free, 1.0, gradient).isnan().all())
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("intercept_scaling", [0.0, 2.0])
-def test_curvature(dtype: str, weighted: bool, intercept_scaling: float) -> None:
-    rng = np.random.default_rng(0)
-    rows = device(rng.standard_normal((30, 4))).to(DTYPES[dtype])
-    s = rng.random(30) if weighted else np.ones(30)
-    v = rng.standard_normal(5 if intercept_scaling else 4)
-    X = host(rows)
-    if intercept_scaling:
-        X = np.column_stack([X, np.full(30, intercept_scaling)])
-    ours = curvature(rows, device(s) if weighted else None, device(v), intercept_scaling)
-    np.testing.assert_allclose(host(ours), (X.T * s) @ (X @ v), rtol=1e-4, atol=1e-4)
-
-
-def test_conjugate_gradients_end_where_the_system_says() -> None:
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((8, 8))
-    H = device(A @ A.T + np.eye(8))
-    b = device(rng.standard_normal(8))
-    x = conjugate_gradients(lambda v: H @ v, lambda v: v, b, 12)
-    np.testing.assert_allclose(host(H @ x), host(b), atol=1e-8)
-    assert not conjugate_gradients(lambda v: H @ v, lambda v: v, 0 * b, 3).any()

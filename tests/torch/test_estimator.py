@@ -15,13 +15,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
-import certsvm
 import certsvm.torch.rows as rows_module
 from certsvm import LinearSVC, fit_path, verify
-from certsvm.estimators.sklearn_callbacks import FitTasks
-from certsvm.torch import TensorNewton
 from tests.torch.problems import DEVICE, DTYPES, agrees, data, device, host
 
 
@@ -75,13 +71,6 @@ def test_answers_with_sparse_weights(classes: int) -> None:
     agrees(clf.fit(X, y), host(X), host(y))
 
 
-def test_many_classes_answer_in_columns() -> None:
-    X, y = data(classes=3)
-    clf = LinearSVC().fit(X, y)
-    assert clf.decision_function(X).shape == (len(X), 3)
-    np.testing.assert_array_equal(host(clf.predict(X)), clf.predict(host(X)))
-
-
 @pytest.mark.parametrize(
     "labels",
     [
@@ -127,22 +116,6 @@ def test_data_need_not_be_contiguous_or_writable() -> None:
         warnings.simplefilter("error")
         clf = LinearSVC(random_state=0, device=DEVICE).fit(frozen, host(y))
     np.testing.assert_allclose(clf.coef_, expected)
-
-
-def test_tensors_are_not_changed_or_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = data()
-    before = X.clone()
-    seen = []
-    init = rows_module.TensorRows.__init__
-
-    def watched(self: Any, tensor: Any, **options: Any) -> None:
-        init(self, tensor, **options)
-        seen.append(self._X.data_ptr())
-
-    monkeypatch.setattr(rows_module.TensorRows, "__init__", watched)
-    LinearSVC().fit(X, y)
-    assert seen[0] == X.data_ptr()
-    assert torch.equal(X, before)
 
 
 @pytest.mark.parametrize(
@@ -192,15 +165,6 @@ def test_bad_weights_and_parameters() -> None:
         clf.predict(torch.full((2, 8), torch.nan, device=DEVICE))
 
 
-def test_limits_and_the_word_about_them() -> None:
-    X, y = data()
-    with pytest.warns(ConvergenceWarning, match="max_iter reached after 1 pass"):
-        clf = LinearSVC(100.0, tol=1e-9, max_iter=1, random_state=0).fit(X, y)
-    assert clf.certificate_ is not None
-    assert clf.certificate_.proved_gap > 1e-9
-    assert verify(clf, host(X), host(y)).ok
-
-
 def test_the_dual_point() -> None:
     X, y = data(classes=3)
     clf = LinearSVC(0.5, store_dual=True, tol=1e-4).fit(X, y)
@@ -240,13 +204,6 @@ def test_several_C(tensors: bool, classes: int) -> None:
         fit_path(LinearSVC(), X, y, [1.0, -1.0])
 
 
-def test_the_solver_may_be_configured() -> None:
-    X, y = data()
-    clf = LinearSVC(solver=TensorNewton(samples=False, corrections=0)).fit(X, y)
-    assert clf.certificate_ is not None
-    assert clf.certificate_.met
-
-
 def test_copies() -> None:
     X, y = data()
     clf = LinearSVC(device=DEVICE, warm_start=True).fit(X, y)
@@ -281,18 +238,6 @@ def test_without_tensors_pytorch_is_not_loaded() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
-def test_the_path_is_exported() -> None:
-    assert certsvm.fit_path is fit_path
-
-
-@pytest.mark.parametrize("weights", [torch.ones(1).expand(1500), torch.rand(1500, 2)[:, 0]])
-def test_weights_that_do_not_lie_side_by_side(weights: torch.Tensor) -> None:
-    X, y = data()
-    given = weights.double().to(DEVICE)
-    clf = LinearSVC(0.5, tol=1e-5, fit_intercept=False).fit(X, y, given)
-    agrees(clf, host(X), host(y), host(given))
-
-
 @pytest.mark.parametrize("moment", range(12))
 def test_an_interruption_leaves_true_certificates(
     monkeypatch: pytest.MonkeyPatch, moment: int
@@ -318,14 +263,6 @@ def test_an_interruption_leaves_true_certificates(
         assert verify(model, host(X), host(y)).ok
 
 
-def test_alpha_does_not_stay_on_the_device_unless_it_is_asked_for() -> None:
-    X, y = data(classes=3)
-    assert [end.alpha for end in LinearSVC().fit(X, y)._ends] == [None] * 3
-    assert isinstance(LinearSVC(warm_start=True).fit(X, y)._ends[0].alpha, torch.Tensor)
-    for model in fit_path(LinearSVC(), X, y, [0.1, 1.0]):
-        assert [end.alpha for end in model._ends] == [None] * 3
-
-
 def test_scores_of_what_does_not_fit_together() -> None:
     X, y = data()
     clf = LinearSVC().fit(X, y)
@@ -342,14 +279,6 @@ def test_labels_of_types_that_numpy_lacks(dtype: torch.dtype) -> None:
     np.testing.assert_array_equal(clf.classes_.astype(int), [0, 1])
 
 
-def test_callbacks_see_the_model_that_was_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = data(classes=3)
-    seen = []
-    monkeypatch.setattr(FitTasks, "end_fit", lambda self: seen.append(self._estimator.coef_))
-    clf = LinearSVC().fit(X, y)
-    np.testing.assert_array_equal(seen[0], clf.coef_)
-
-
 def test_what_else_a_device_is_given(capsys: pytest.CaptureFixture[str]) -> None:
     X, y = data()
     frame = pd.DataFrame(host(X), columns=list("abcdefgh"))
@@ -361,16 +290,6 @@ def test_what_else_a_device_is_given(capsys: pytest.CaptureFixture[str]) -> None
         LinearSVC(device=DEVICE).fit(sp.csr_matrix(host(X)), host(y))
     with pytest.raises(ValueError, match="must hold real numbers"):
         LinearSVC(device=DEVICE).fit(np.array([["a"], ["b"]]), [0, 1])
-
-
-def test_another_default_type() -> None:
-    X, y = data()
-    torch.set_default_dtype(torch.float64)
-    try:
-        clf = LinearSVC(tol=1e-4).fit(X, y)
-    finally:
-        torch.set_default_dtype(torch.float32)
-    agrees(clf, host(X), host(y))
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="CuPy is for GPUs: CERTSVM_TEST_DEVICE=cuda")

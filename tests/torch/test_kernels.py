@@ -53,18 +53,6 @@ def test_alpha_and_its_sums(n: int, sided: bool, weighted: bool, loss: Loss) -> 
     np.testing.assert_allclose(host(numbers), sums, rtol=1e-12)
 
 
-def test_sums_are_added_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "_ROWS", 4)
-    for n in (0, 3, 4, 11):
-        values = np.arange(2.0 * n).reshape(2, n)
-        np.testing.assert_array_equal(
-            host(kernels.sum_in_parts(device(values))), values.sum(axis=1)
-        )
-    # Three in its part, one more for each of the two parts, and one for the rest.
-    assert kernels.additions_in_parts(11) >= 6
-    assert kernels.additions_in_parts(10**4) < 10**4
-
-
 @pytest.mark.parametrize("loss", LOSSES.values())
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_along_a_direction(weighted: bool, loss: Loss) -> None:

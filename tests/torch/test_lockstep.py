@@ -13,39 +13,8 @@ import torch
 from certsvm.problem.objective import Objective
 from certsvm.solvers import Options
 from certsvm.torch import ProblemGroup, TensorNewton, TensorProblem, TensorRows
-from certsvm.torch.lockstep import Lockstep, Products, Sums, Task
 from certsvm.training.loop import train
-from tests.torch.problems import OBJECTIVES, device, generated, host
-
-
-class Asking:
-    """It asks for readings of given kinds, and keeps the answers."""
-
-    def __init__(self, kinds: str, size: float, count: int = 1, done_after: int = 10**9) -> None:
-        self.kinds, self.size, self.count, self.done_after = kinds, size, count, done_after
-        self.answers: list[Any] = []
-        self.steps = 0
-
-    @property
-    def done(self) -> bool:
-        return self.steps >= self.done_after
-
-    def begin(self) -> Task:
-        self.answers.append(host((yield Products(self.vectors(2)))))
-
-    def step(self) -> Task:
-        self.steps += 1
-        for kind in self.kinds:
-            ask = Products(self.vectors(2)) if kind == "p" else Sums(self.vectors(3))
-            self.answers.append(host((yield ask)))
-
-    def vectors(self, length: int) -> torch.Tensor:
-        """As many as asked for, each twice the one before."""
-        sizes = self.size * 2.0 ** np.arange(self.count)
-        return device(np.repeat(sizes[:, None], length, axis=1))
-
-
-X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+from tests.torch.problems import OBJECTIVES, device, generated
 
 
 @pytest.fixture
@@ -63,51 +32,6 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
         monkeypatch.setattr(TensorRows, name, counted)
     return made
-
-
-def test_each_gets_its_own_answer(readings: list[tuple[str, int]]) -> None:
-    one, two = Asking("ps", 1.0), Asking("ps", 10.0, count=2)
-    lockstep = Lockstep(TensorRows(device(X)), [one, two])
-    lockstep.advance(one)
-    assert readings == [("products", 3), ("products", 3), ("sums", 3)]
-    for asking in (one, two):
-        for answer, expected in zip(asking.answers, (X.sum(1), X.sum(1), X.sum(0)), strict=True):
-            assert len(answer) == asking.count
-            for i, row in enumerate(answer):
-                np.testing.assert_allclose(row, 2**i * asking.size * expected)
-
-
-def test_what_most_wait_for_comes_first(readings: list[tuple[str, int]]) -> None:
-    asking = [Asking("ps", 1.0), Asking("s", 2.0), Asking("s", 3.0)]
-    lockstep = Lockstep(TensorRows(device(X)), asking)
-    readings.clear()
-    lockstep.advance(asking[0])
-    assert readings == [("sums", 2), ("products", 1), ("sums", 1)]
-
-
-def test_those_that_are_done_rest_unless_they_ask() -> None:
-    one, two = Asking("p", 1.0, done_after=1), Asking("p", 2.0)
-    lockstep = Lockstep(TensorRows(device(X)), [one, two])
-    for _ in range(3):
-        lockstep.advance(two)
-    assert (one.steps, two.steps) == (1, 3)
-    lockstep.advance(one)
-    assert (one.steps, two.steps) == (2, 4)
-
-
-def test_after_an_interruption_none_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = Asking("p", 1.0), Asking("p", 2.0)
-    lockstep = Lockstep(TensorRows(device(X)), [one, two])
-
-    def interrupted(*given: Any) -> Any:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TensorRows, "products", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            lockstep.advance(one)
-    lockstep.advance(two)
-    assert (one.steps, two.steps) == (1, 1)
 
 
 def problems(Cs: list[float], objective: Objective | None = None) -> list[TensorProblem]:

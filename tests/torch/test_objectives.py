@@ -42,8 +42,7 @@ from tests.torch.test_newton import coarse_gram
 
 FORM = "dense-float64-int32"
 SOLVER = TensorNewton()
-NEW = [name for name in OBJECTIVES if name != "hinge"]
-objectives = st.sampled_from(sorted(NEW)).map(OBJECTIVES.__getitem__)
+objectives = st.sampled_from(sorted(OBJECTIVES)).map(OBJECTIVES.__getitem__)
 dtypes = st.sampled_from(sorted(DTYPES))
 seeds = st.integers(0, 2**32 - 1)
 
@@ -168,7 +167,7 @@ def test_it_reaches_the_optimum_of_small_problems(case: Case, objective: Objecti
     assert result.certificate.met, f"{result.certificate!r} after {result.passes} steps"
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", OBJECTIVES)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_optimum_is_that_in_memory(dtype: str, weighted: bool, name: str) -> None:
@@ -200,7 +199,7 @@ def test_the_optima_differ() -> None:
     assert np.diff(np.sort(values)).min() > 1e-4 * max(values)
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", OBJECTIVES)
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e4])
 @pytest.mark.parametrize("data", degenerate())
 def test_degenerate_data(monkeypatch: pytest.MonkeyPatch, data: str, C: float, name: str) -> None:
@@ -215,7 +214,7 @@ def test_degenerate_data(monkeypatch: pytest.MonkeyPatch, data: str, C: float, n
     assert result.certificate.met, f"{result.certificate!r} after {result.passes} steps"
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", OBJECTIVES)
 def test_samples_and_blocks_change_no_optimum(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(rows_module, "_BLOCKS", (2**16, 2**28))
     X, y = generated(30_000, 12)
@@ -241,7 +240,7 @@ def test_a_sample_without_one_class_is_not_begun_with(penalize_intercept: bool) 
     assert result.certificate.met
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", OBJECTIVES)
 def test_a_warm_start_needs_fewer_steps(name: str) -> None:
     X, y = generated(3000, 10)
     objective = OBJECTIVES[name]
@@ -252,7 +251,7 @@ def test_a_warm_start_needs_fewer_steps(name: str) -> None:
     assert warm.passes < 0.5 * cold.passes
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", OBJECTIVES)
 @pytest.mark.parametrize("classes", [2, 4])
 def test_classes_with_weights_along_a_path(classes: int, name: str) -> None:
     X, y = data(800, classes=classes)
@@ -276,7 +275,7 @@ def test_classes_with_weights_along_a_path(classes: int, name: str) -> None:
         assert len(start) == len(ours.labels)
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", OBJECTIVES)
 def test_drift_stays_within_its_allowance(name: str) -> None:
     """Margins and sums that were added up over many steps, against those from scratch."""
     X, y = generated(500, 6)

@@ -58,13 +58,6 @@ def test_support_status(classes: int) -> None:
     assert clf.stability(blocks) == pytest.approx(clf.stability(X, weights))
 
 
-def test_wrong_columns() -> None:
-    X, y = data(rows=100)
-    clf = LinearSVC().fit(X, y)
-    with pytest.raises(ValueError, match="expecting 8 features"):
-        clf.decision_interval(X[:, :2])
-
-
 def test_ends_are_rounded_outwards() -> None:
     single = torch.zeros((1, 1), dtype=torch.float32, device=DEVICE)
     ends = np.array([1.0 + 1e-12, -1.0 - 1e-12, 1e60, -1e60, 0.25, np.inf, -np.inf, 1e-60])

@@ -12,9 +12,9 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Start
-from certsvm.torch import ProblemGroup, TensorNewton, TensorProblem, TensorRows
+from certsvm.torch import TensorNewton, TensorProblem, TensorRows
 from certsvm.training.loop import train
-from tests.torch.problems import DEVICE, OBJECTIVES, device, generated, host
+from tests.torch.problems import DEVICE, OBJECTIVES, device, generated
 
 
 def both(weights: Any, objective: Objective = OBJECTIVES["hinge"]) -> tuple[TensorProblem, Problem]:
@@ -42,43 +42,6 @@ def test_a_free_intercept_needs_rows_of_both_classes() -> None:
     problem = TensorProblem(rows, signs, penalize_intercept=False)
     assert problem.has_both_classes(device(np.arange(40)))
     assert not problem.has_both_classes(device(np.flatnonzero(y > 0)))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_sizes_are_those_of_the_same_rows_in_memory(weighted: bool) -> None:
-    weights = np.random.default_rng(0).choice([0.0, 0.1, 3.0], 40) if weighted else None
-    ours, theirs = both(weights)
-    assert (ours.m, ours.n_rows, ours.dimension) == (theirs.m, theirs.n_rows, theirs.dimension)
-    for name in ("R", "largest_weight", "weight_sum", "lambda_", "intercept_scaling"):
-        assert getattr(ours, name) == pytest.approx(getattr(theirs, name)), name
-    assert ours.largest_rounding == pytest.approx(6.0 * ours.R)
-    np.testing.assert_array_equal(ours.weights, theirs.weights)
-
-
-def test_the_sum_of_weights_is_not_less_than_the_exact_one() -> None:
-    weights = np.full(40, 0.1)
-    assert both(weights)[0].weight_sum >= 40 * 0.1
-    assert both(weights)[0].weight_sum == pytest.approx(4.0)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_a_sample_stands_for_all_rows(name: str, weighted: bool) -> None:
-    weights = np.random.default_rng(0).uniform(0.5, 2.0, 40) if weighted else None
-    problem, _ = both(weights, OBJECTIVES[name])
-    which = device(np.array([1, 5, 5, 30]))
-    sample = problem.sample(problem.rows.take(which), which)
-    assert (sample.loss, sample.free_intercept) == (problem.loss, problem.free_intercept)
-    assert sample.m == 4
-    assert sample.C * sample.weight_sum == pytest.approx(problem.C * problem.weight_sum)
-    np.testing.assert_array_equal(host(sample.signs), host(problem.signs)[[1, 5, 5, 30]])
-
-
-def test_a_group_numbers_its_problems() -> None:
-    one, two = both(None)[0], both(None)[0]
-    group = ProblemGroup([one, two], first=3)
-    assert (one.number, two.number, group.first) == (0, 1, 3)
-    assert one.group is two.group is group
 
 
 def test_starts_are_checked() -> None:

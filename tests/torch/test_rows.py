@@ -11,7 +11,7 @@ import torch
 
 import certsvm.torch.rows as rows_module
 from certsvm.torch import TensorRows, kernels
-from tests.torch.problems import DEVICE, DTYPES, device, generated, host
+from tests.torch.problems import DTYPES, device, host
 
 
 def augmented(X: torch.Tensor, rho: float) -> Any:
@@ -43,51 +43,6 @@ def test_readings(monkeypatch: pytest.MonkeyPatch, dtype: str, blocks: bool, rho
     taken = rows.take(device(which))
     assert taken.n_rows == which.size
     np.testing.assert_allclose(host(taken.products(device(v))), v @ Y[which].T, atol=1e-10)
-
-
-@pytest.mark.parametrize("rho", [0.0, 0.5])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e20])
-def test_gram_matrices(scale: float, weighted: bool, rho: float) -> None:
-    rng = np.random.default_rng(0)
-    X = device(scale * rng.standard_normal((50, 4)))
-    rows = TensorRows(X, intercept_scaling=scale * rho)
-    assert rows.ordinary == (scale == 1.0)
-    scales = rng.random(50) if weighted else np.ones(50)
-    Y = augmented(X, scale * rho) * scales[:, None]
-    for exact in (True, False):
-        G = rows.gram(X, device(scales) if weighted else None, exact=exact)
-        accuracy = 1e-12 if exact else 0.05
-        np.testing.assert_allclose(host(G), Y.T @ Y, atol=50 * accuracy * scale**2)
-
-
-def test_what_rows_are_not() -> None:
-    with pytest.raises(ValueError, match="two dimensions"):
-        TensorRows(torch.zeros(3, device=DEVICE))
-    with pytest.raises(ValueError, match="must be of type float16"):
-        TensorRows(torch.zeros((2, 2), dtype=torch.int64, device=DEVICE))
-    with pytest.raises(ValueError, match="must be dense"):
-        TensorRows(torch.eye(2).to_sparse())
-    for value, name in ((np.nan, "NaN"), (np.inf, "infinity")):
-        X = device(np.array([[1.0, 2.0], [3.0, value]]))
-        with pytest.raises(ValueError, match=f"contains {name}: row 1, column 1"):
-            TensorRows(X)
-    with pytest.raises(ValueError, match="Row 0 of X has values so large"):
-        TensorRows(device(np.full((1, 2), 1e200)))
-
-
-def test_columns_need_not_lie_side_by_side() -> None:
-    X = device(np.arange(12.0).reshape(3, 4)).T
-    rows = TensorRows(X)
-    np.testing.assert_allclose(host(rows.products(device(np.ones((1, 3)))))[0], host(X).sum(1))
-
-
-def test_blocks_are_not_too_small() -> None:
-    X, _ = generated(400, 3)
-    rows = TensorRows(device(X), memory=0)
-    assert len(rows._blocks) == 1
-    many = TensorRows(device(np.zeros((3_000_000, 2))), memory=0)
-    assert 2 <= len(many._blocks) <= 4
 
 
 @pytest.mark.parametrize("intercept_scaling", [0.0, 3.0])

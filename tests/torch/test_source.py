@@ -15,9 +15,9 @@ from certsvm import LinearSVC
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import SQUARED_HINGE
 from certsvm.problem.objective import Objective
-from certsvm.solvers import DCD, Newton, Start
+from certsvm.solvers import DCD, Newton
 from certsvm.torch import TensorNewton, TensorSource
-from tests.torch.problems import DEVICE, agrees, data, host
+from tests.torch.problems import agrees, data, host
 
 ONE = Objective()
 
@@ -48,23 +48,6 @@ def test_it_is_the_source_in_memory(classes: int, weighted: bool, class_weight: 
         assert problem.free_intercept == expected.free_intercept
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        (torch.ones(3), [0, 1, 0], "two dimensions"),
-        (torch.ones(0, 3), [], "no rows"),
-        (torch.ones(3, 0), [0, 1, 0], "no columns"),
-        (torch.ones(3, 2), [0, 1], "X has 3 rows"),
-        (torch.ones(3, 2), torch.tensor([0.5, 1.0, 2.0]), "continuous"),
-        (torch.ones(3, 2), None, "y is None"),
-        (torch.full((3, 2), torch.nan), [0, 1, 0], "contains NaN"),
-    ],
-)
-def test_data_that_are_refused(X: Any, y: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        TensorSource(X, y)
-
-
 def test_solvers() -> None:
     source = TensorSource(*data(50))
     assert source.solver("auto") == source.solver("newton") == TensorNewton()
@@ -73,27 +56,6 @@ def test_solvers() -> None:
     for other, name in (("dcd", "'dcd'"), (DCD(), "DCD"), (Newton(), "Newton")):
         with pytest.raises(ValueError, match=f"solver {name} does not run on tensors"):
             source.solver(other)
-
-
-def test_a_start_keeps_only_an_alpha_of_these_rows() -> None:
-    source = TensorSource(*data(50))
-    w = np.zeros(8)
-    start = source.start(w, 3, np.ones(50), 0.5)
-    assert (start.epochs, start.smoothing) == (3, 0.5)
-    assert isinstance(start.alpha, torch.Tensor)
-    assert start.alpha.device.type == torch.device(DEVICE).type
-    assert source.start(w, 3, np.ones(49), 0.5) == Start(w, 3)
-
-
-def test_problems_in_lockstep_are_released_with_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TensorSource, "_at_once", lambda self: 2)
-    source = TensorSource(*data(100, classes=3))
-    first, second, third = (source.problem(i, ONE) for i in range(3))
-    assert first.group is second.group is not third.group
-    assert source.problem(2, ONE) is third
-    result: Any = object()
-    assert source.finish(2, third, result) is result
-    assert source.problem(2, ONE) is not third
 
 
 def test_classes_go_in_lockstep(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,25 +79,6 @@ def test_classes_go_in_lockstep(monkeypatch: pytest.MonkeyPatch) -> None:
     assert n_together < 0.5 * len(readings)
     agrees(alone, host(X), host(y))
     agrees(together, host(X), host(y))
-
-
-def test_other_class_weights_make_other_problems() -> None:
-    source = TensorSource(*data(200, classes=3))
-    assert source.problem(0, ONE).row_weights is None
-    source.set_class_weight({0: 5.0, 1: 1.0, 2: 1.0})
-    assert source.problem(0, ONE).row_weights is not None
-
-
-@pytest.mark.parametrize(
-    "another", [ONE.at(2.0), Objective(loss=SQUARED_HINGE), Objective(penalize_intercept=False)]
-)
-def test_another_objective_is_another_group(another: Objective) -> None:
-    source = TensorSource(*data(200, classes=3), intercept_scaling=1.0)
-    one, other = source.problem(1, ONE), source.problem(1, another)
-    assert one.group is not other.group
-    assert (other.C, other.loss) == (another.C, another.loss)
-    assert other.free_intercept != another.penalize_intercept
-    assert source.problem(2, another).group is other.group
 
 
 def test_the_memory_of_a_group_is_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:

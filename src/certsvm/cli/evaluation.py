@@ -51,7 +51,7 @@ def answers_on(model: Model, file: str, options: DataOptions) -> Answers:
     """Let a model predict the labels of a file, block by block."""
     import numpy as np
 
-    from certsvm.files.checks import listing
+    from certsvm.files.model import listing
     from certsvm.verification.optimum_intervals import unflippable
 
     rows = FittedRows(model, file, options, complete=True)

@@ -22,8 +22,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.files.optimum import OptimumMixin
-from certsvm.files.scores import products
+from certsvm.files.scores import OptimumMixin, products
 from certsvm.matrices import checked_csr, dense, exact_labels, refuse_broken
 from certsvm.verification.optimum_intervals import (
     Array,

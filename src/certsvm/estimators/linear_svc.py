@@ -24,7 +24,7 @@ from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
 from certsvm.estimators.classifier import LinearClassifier, are_tensors, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
-from certsvm.files.optimum import binary_problems
+from certsvm.files.scores import binary_problems
 from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
 from certsvm.fitting.sources import MemorySource, Source, class_factors, positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
         read_libsvm,
         save_libsvm,
     )
-    from certsvm.files.model import Model, witness_path
+    from certsvm.files.model import Model, load_witness, save_witness, witness_path
     from certsvm.files.tables import Table
-    from certsvm.files.witness_file import WitnessFile, load_witness, save_witness
     from certsvm.verification.witness import WeightsWitness, Witness
 
 # Loaded when first used: a fit needs no file, and pyarrow takes a while to import.
@@ -30,32 +29,15 @@ _HOMES = {
     "libsvm": [
         "LibsvmBlocks", "LibsvmError", "LibsvmFile", "load_libsvm", "read_libsvm", "save_libsvm"
     ],
-    "model": ["Model", "witness_path"],
+    "model": ["Model", "WeightsWitness", "Witness", "load_witness", "save_witness", "witness_path"],
     "tables": ["Table"],
-    "witness_file": ["WeightsWitness", "Witness", "WitnessFile", "load_witness", "save_witness"],
 }  # fmt: skip
 
 __all__ = [
-    "BlockFile",
-    "DamagedFileError",
-    "LibsvmBlocks",
-    "LibsvmError",
-    "LibsvmFile",
-    "Model",
-    "Table",
-    "WeightsWitness",
-    "Witness",
-    "WitnessFile",
-    "convert",
-    "load_liblinear",
-    "load_libsvm",
-    "load_witness",
-    "read_libsvm",
-    "save_liblinear",
-    "save_libsvm",
-    "save_witness",
-    "witness_path",
-]
+    "BlockFile", "DamagedFileError", "LibsvmBlocks", "LibsvmError", "LibsvmFile", "Model", "Table",
+    "WeightsWitness", "Witness", "convert", "load_liblinear", "load_libsvm", "load_witness",
+    "read_libsvm", "save_liblinear", "save_libsvm", "save_witness", "witness_path",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

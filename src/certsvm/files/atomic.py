@@ -13,6 +13,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
+from functools import partial
 from typing import IO, Any, Literal
 
 
@@ -44,27 +45,26 @@ def atomic_write(
     ...     open(path).read(), os.listdir(folder)
     ('1 2 3', ['numbers.txt'])
     """
-    if mode not in ("wb", "w"):
-        raise ValueError(f"mode must be 'wb' or 'w', got {mode!r}")
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
     # The name identifies a leftover file. It is cut, as the length of names is limited.
     temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
-    file = None
+    text: dict[str, Any] = {"encoding": "utf-8", "newline": "\n"} if mode == "w" else {}
     try:
+        permissions = _permissions(target)
         # An interrupt may come at any moment, also right after the file was created.
         try:
-            file = _create(temporary, target, mode)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
+            # The system applies the umask to 0o666. A file that replaces a private one starts
+            # private.
+            opener = partial(os.open, mode=0o666 if permissions is None else 0o600)
+            with open(temporary, mode.replace("w", "x"), opener=opener, **text) as file:
+                if permissions is not None:
+                    os.chmod(temporary, permissions)
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
             os.replace(temporary, target)
         except BaseException:
-            # If the buffer could not be written, closing the file fails again.
-            with contextlib.suppress(OSError):
-                if file is not None:
-                    file.close()
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
@@ -76,36 +76,19 @@ def atomic_write(
     _sync_folder(folder)
 
 
-def _create(temporary: str, target: str, mode: str) -> IO[Any]:
-    """Open the temporary file, with the permissions of the target or of a new file."""
-    permissions = None
-    with contextlib.suppress(FileNotFoundError):
-        status = os.stat(target)
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, not a regular file")
-        permissions = stat.S_IMODE(status.st_mode)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # The system applies the umask to 0o666. A file that replaces a private one starts private.
-    descriptor = os.open(temporary, flags, 0o666 if permissions is None else 0o600)
+def _permissions(target: str) -> int | None:
+    """The permissions of a regular file that will be replaced; None if there is none."""
     try:
-        if permissions is not None:
-            os.chmod(temporary, permissions)
-        if mode == "w":
-            return open(descriptor, "w", encoding="utf-8", newline="\n")
-        return open(descriptor, "wb")
-    except BaseException:
-        # It is closed already if the interrupt came when the file was open.
-        with contextlib.suppress(OSError):
-            os.close(descriptor)
-        raise
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is a folder, a device or a pipe, not a regular file")
+    return stat.S_IMODE(mode)
 
 
 def _sync_folder(folder: str) -> None:
     """Make the new name survive a power failure, if the system supports that."""
-    if os.name != "posix":
-        return
     # It fails for a folder that is not readable, and on some file systems. The new file is complete
     # and in place either way.
     with contextlib.suppress(OSError):
@@ -120,9 +103,8 @@ def _cannot_write(path: str | os.PathLike[str], error: OSError) -> WriteError:
     reason = error.strerror or str(error)
     if isinstance(error, FileNotFoundError):
         reason = f"the folder {os.path.dirname(os.path.realpath(path))} does not exist"
-    message = (
+    explained = WriteError(
         f"could not write {os.fspath(path)}: {reason}; the previous file, if any, is untouched"
     )
-    explained = WriteError(message)
     explained.errno = error.errno
     return explained

@@ -8,42 +8,40 @@ which is saved in a second file beside the model.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
 from certsvm._version import __version__
-from certsvm.certificates.certificate import HINGE, Certificate, printable, tidy
+from certsvm.certificates.certificate import HINGE, SQUARED_HINGE, Certificate, printable, tidy
 from certsvm.files.atomic import atomic_write
-from certsvm.files.checks import (
-    check_certificate,
-    check_loss,
-    checked_labels,
-    is_finite,
-    listing,
+from certsvm.files.container import (
+    ModelFileError,
+    container_parts,
+    from_json,
+    kind_of_container,
+    read_container,
+    to_json,
+    write_container,
 )
-from certsvm.files.container import Container, ModelFileError, container_bytes, read_container
-from certsvm.files.optimum import OptimumMixin
-from certsvm.files.scores import linear_scores
-from certsvm.files.strict_json import encoded
-from certsvm.files.witness_file import is_witness, load_witness, save_witness
+from certsvm.files.scores import OptimumMixin, linear_scores
 from certsvm.matrices import checked_matrix, columns_in_order, dense, read_only
-from certsvm.training.history import CLOSING, History, closing_records
+from certsvm.scalars import plain
 from certsvm.verification.fingerprint import Fingerprint
-from certsvm.verification.optimum_intervals import (
-    Array,
-    RowSizes,
-    added_up,
-    row_sizes,
-)
+from certsvm.verification.optimum_intervals import Array, RowSizes, added_up, row_sizes
 from certsvm.verification.witness import WeightsWitness, Witness
 
-KIND = "model"
+_ARRAYS = ("coef", "intercept", "class_weight")
+# What the certificates of all classes have in common, and parameters repeat.
+_PROBLEM = ("C", "loss", "intercept_scaling", "penalize_intercept")
+_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +70,10 @@ class Model(OptimumMixin):
     fingerprint : Fingerprint or None
         Fingerprint of the training data.
     witness : Witness, WeightsWitness or None
-        Dual points, from which the dual bounds can be recomputed. Needs a fingerprint.
+        Dual points, from which the dual bounds can be recomputed.
     history : ndarray of shape (n_records, 4), or None
-        How training went, for reports: ``certsvm.training.history.closing_records``.
+        How training went, for reports: for some passes of each problem, its number, passes, the
+        least J so far (infinite before there is one) and the largest L.
     certsvm_version : str
         Version of certsvm that made the model.
 
@@ -101,23 +100,21 @@ class Model(OptimumMixin):
     certsvm_version: str = __version__
 
     def __post_init__(self) -> None:
-        for name in ("coef", "intercept", "class_weight"):
-            array = np.asarray(getattr(self, name), dtype=np.float64)
-            if not np.isfinite(array).all():
-                raise ValueError(f"{name} contains NaN or infinity")
-            object.__setattr__(self, name, read_only(array))
-        object.__setattr__(self, "classes", read_only(checked_labels(self.classes)))
-        object.__setattr__(self, "certificates", tuple(self.certificates))
-        object.__setattr__(self, "parameters", {**self.parameters})
+        values: dict[str, Any] = {
+            name: read_only(np.asarray(getattr(self, name), dtype=np.float64)) for name in _ARRAYS
+        }
+        values["classes"] = read_only(_checked_labels(self.classes))
+        values["certificates"] = tuple(self.certificates)
         if self.feature_names is not None:
-            object.__setattr__(self, "feature_names", tuple(self.feature_names))
-        self._check_shapes()
-        self._check_history()
-        self._check_parameters()
-        for certificate in self.certificates:
-            check_certificate(certificate)
-        self._check_one_problem()
-        self._check_data()
+            values["feature_names"] = tuple(self.feature_names)
+        if self.history is not None:
+            values["history"] = read_only(np.asarray(self.history, dtype=np.float64))
+        # As a file keeps them: fail now rather than when a model that took hours is saved.
+        text = to_json({**self.parameters, **self._problem(values["certificates"])})
+        values["parameters"] = from_json(text.encode())
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check()
 
     @property
     def n_problems(self) -> int:
@@ -129,17 +126,23 @@ class Model(OptimumMixin):
         """Number of columns."""
         return int(self.coef.shape[1])
 
-    def _check_shapes(self) -> None:
-        n_classes = self.classes.size
+    def _check(self) -> None:
+        """Raise a ValueError unless everything has its shape, and numbers are finite."""
+        n_classes, names, records = self.classes.size, self.feature_names, self.history
         n_problems = 1 if n_classes == 2 else n_classes
-        if self.coef.ndim != 2 or self.coef.shape[0] != n_problems:
-            raise ValueError(
-                f"{n_classes} classes need coef of {n_problems} rows, got shape {self.coef.shape}"
-            )
-        for name, length in (("intercept", n_problems), ("class_weight", n_classes)):
-            shape = getattr(self, name).shape
-            if shape != (length,):
-                raise ValueError(f"{name} must have shape ({length},), got {shape}")
+        shapes = {
+            "coef": (n_problems, *self.coef.shape[1:2]),
+            "intercept": (n_problems,),
+            "class_weight": (n_classes,),
+        }
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.shape != shape or (name == "coef" and array.ndim != 2):
+                raise ValueError(
+                    f"{n_classes} classes need {name} of shape {shape}, got {array.shape}"
+                )
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} contains NaN or infinity")
         if (self.class_weight < 0).any():
             raise ValueError("class_weight must not be negative")
         if len(self.certificates) not in (0, n_problems):
@@ -147,71 +150,29 @@ class Model(OptimumMixin):
                 f"{n_problems} problems need as many certificates or none, not "
                 f"{len(self.certificates)}"
             )
-        names = self.feature_names
-        if names is None:
-            return
-        if len(names) != self.n_features or not all(isinstance(name, str) for name in names):
+        if names is not None and not (
+            len(names) == self.n_features and all(isinstance(name, str) for name in names)
+        ):
             raise ValueError(f"feature_names must be {self.n_features} strings")
-
-    def _check_history(self) -> None:
-        if self.history is None:
-            return
-        records = np.asarray(self.history, dtype=np.float64)
-        if records.ndim != 2 or records.shape[1] != len(CLOSING):
-            raise ValueError(f"history must have {len(CLOSING)} columns, got {records.shape}")
-        problems, known = records[:, 0], records[:, [1, 3]]
-        if not (np.isfinite(known).all() and np.isin(problems, np.arange(self.n_problems)).all()):
-            raise ValueError("history has records of no problem, or numbers that are none")
+        if not isinstance(self.certsvm_version, str):
+            raise ValueError(f"certsvm_version must be a string, got {self.certsvm_version!r:.60}")
         # J is infinite before it is computed.
-        if not (records[:, 2] > -np.inf).all():
-            raise ValueError("history contains a J that is none")
-        object.__setattr__(self, "history", read_only(records))
+        if records is not None and not (
+            records.ndim == 2 and records.shape[1] == 4
+            and np.isfinite(records[:, [0, 1, 3]]).all() and (records[:, 2] > -np.inf).all()
+        ):  # fmt: skip
+            raise ValueError("history must have four columns: problem, passes, J, L")
 
-    def _check_parameters(self) -> None:
-        # Fail now rather than when a model that took hours is saved.
-        encoded(self.parameters, "parameters")
-        for name, least in (("C", "> 0"), ("intercept_scaling", ">= 0")):
-            if name not in self.parameters:
-                continue
-            value = self.parameters[name]
-            if not (is_finite(value) and (value > 0 or (value == 0 and least == ">= 0"))):
-                raise ValueError(f"{name} must be a finite number {least}, got {value!r}")
-            if any(getattr(certificate, name) != value for certificate in self.certificates):
-                raise ValueError(f"a certificate is about another {name} than the model")
-        parameters = self.parameters
-        check_loss(parameters.get("loss", HINGE), parameters.get("penalize_intercept", True))
-        for certificate in self.certificates:
-            if parameters.get("loss", certificate.loss) != certificate.loss:
-                raise ValueError("a certificate is about another loss than the model")
-            penalised = parameters.get("penalize_intercept", certificate.penalize_intercept)
-            # Without an intercept, there is none to penalise.
-            if penalised != certificate.penalize_intercept and certificate.intercept_scaling > 0:
-                raise ValueError("a certificate is about another penalty than the model")
-
-    def _check_one_problem(self) -> None:
-        """Raise unless the certificates agree on what was minimised, if the parameters are silent.
-
-        Nobody could otherwise tell, from what is printed, what the gap of a class is about.
-        """
-        for name in ("C", "intercept_scaling", "loss", "free_intercept"):
-            if len({getattr(certificate, name) for certificate in self.certificates}) > 1:
+    def _problem(self, certificates: tuple[Certificate, ...]) -> dict[str, Any]:
+        """What was minimised, as far as it is known; the certificates must agree."""
+        stated = {name: self.parameters[name] for name in _PROBLEM if name in self.parameters}
+        for claim in certificates or (Certificate(0.0, 0.0, 0.0, **stated),):
+            _check_certificate(claim)
+        for name in _PROBLEM if certificates else ():
+            if len(values := {getattr(claim, name) for claim in certificates}) > 1:
                 raise ValueError(f"the certificates of the classes differ in {name}")
-
-    def _check_data(self) -> None:
-        if self.fingerprint is not None and self.fingerprint.n_columns != self.n_features:
-            raise ValueError(
-                f"the fingerprint is of {self.fingerprint.n_columns} columns, the model has "
-                f"{self.n_features}"
-            )
-        if self.witness is None:
-            return
-        if self.fingerprint is None:
-            raise ValueError("a model with a witness needs the fingerprint of the data it is about")
-        if self.witness.n_problems != self.n_problems:
-            raise ValueError(
-                f"the witness is about {self.witness.n_problems} problems, the model about "
-                f"{self.n_problems}"
-            )
+            stated |= {name: values.pop()}
+        return stated
 
     @classmethod
     def from_estimator(cls, clf: Any, fingerprint: Fingerprint | None = None) -> Model:
@@ -231,7 +192,7 @@ class Model(OptimumMixin):
         """
         if not hasattr(clf, "coef_"):
             raise ValueError(f"this {type(clf).__name__} is not fitted: call fit first")
-        names = getattr(clf, "feature_names_in_", None)
+        names, history = (getattr(clf, name, None) for name in ("feature_names_in_", "history_"))
         certificates = tuple(getattr(clf, "certificates_", None) or ())
         return cls(
             coef=np.array(dense(clf.coef_), dtype=np.float64),
@@ -242,7 +203,7 @@ class Model(OptimumMixin):
             parameters=_parameters_of(clf, certificates),
             feature_names=None if names is None else tuple(str(name) for name in names),
             fingerprint=fingerprint,
-            history=_history_of(clf),
+            history=None if history is None else history.closing_records(),
         )
 
     def decision_function(self, X: Any, *, allow_fewer: bool = False) -> NDArray[np.float64]:
@@ -311,7 +272,7 @@ class Model(OptimumMixin):
             A file that is not a witness would be overwritten by one.
         """
         proof = witness_path(path)
-        if self.witness is not None and os.path.exists(proof) and not is_witness(proof):
+        if self.witness is not None and os.path.exists(proof) and not _is_witness(proof):
             raise FileExistsError(
                 f"{proof} is not a witness, and would be overwritten by one: save the model under "
                 "another name, or move that file"
@@ -319,27 +280,25 @@ class Model(OptimumMixin):
         outdated = self.witness is None and _is_outdated(path, self.digest)
         content = {
             "certsvm_version": self.certsvm_version,
-            "classes": self.classes.tolist() if self.classes.dtype.kind == "U" else None,
+            "classes": self.classes.tolist(),
             "certificates": [asdict(certificate) for certificate in self.certificates],
             "parameters": self.parameters,
-            "feature_names": None if self.feature_names is None else list(self.feature_names),
+            "feature_names": self.feature_names,
             "fingerprint": None if self.fingerprint is None else asdict(self.fingerprint),
         }
-        arrays = {name: getattr(self, name) for name in ("coef", "intercept", "class_weight")}
-        if self.classes.dtype.kind != "U":
-            arrays["classes"] = self.classes
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
         if self.history is not None:
             arrays["history"] = self.history
-        data = container_bytes(KIND, content, arrays)
+        parts = container_parts("model", content, arrays)
         # A disk that is full leaves the old model and the old witness: neither is replaced before
         # both are written. If we are killed between the two, their digests differ, or the old model
         # has no witness any more.
         with atomic_write(path) as file:
-            file.write(data)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
-            if self.witness is not None and self.fingerprint is not None:
-                save_witness(proof, self.witness, self.fingerprint, self.digest)
+            if self.witness is not None:
+                save_witness(proof, self.witness, self.digest)
             elif outdated:
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(proof)
@@ -363,33 +322,35 @@ class Model(OptimumMixin):
         Raises
         ------
         ModelFileError
-            The file is not a model or damaged, or the witness belongs to other data.
+            The file is not a model or damaged, or the witness belongs to another model.
         """
-        container = read_container(path, KIND)
-        proof = None
-        if witness:
-            if not os.path.exists(witness_path(path)):
-                raise FileNotFoundError(
-                    f"there is no witness {witness_path(path)} beside the model. "
-                    "LinearSVC.to_model with the training data (after store_dual=True), "
-                    "fit_stream(witness=True) and `certsvm train --witness` make one."
-                )
-            proof = load_witness(witness_path(path))
+        content, stored = read_container(path, "model")
+        arrays: dict[str, Any] = {**stored}
         try:
-            model = _restored(cls, container, None if proof is None else proof.witness)
+            content["certificates"] = [Certificate(**claim) for claim in content["certificates"]]
+            if content["fingerprint"] is not None:
+                content["fingerprint"] = Fingerprint(**content["fingerprint"])
+            content["classes"] = np.array(content["classes"], dtype=object)
+            if any(arrays[name].dtype != np.float64 for name in _ARRAYS):
+                raise ValueError(f"{', '.join(_ARRAYS)} are not all of float64")
+            model = cls(**content, **arrays, witness=None)
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"{os.fspath(path)} holds no valid model: {error}") from error
-        if proof is not None and proof.fingerprint != model.fingerprint:
-            raise ModelFileError(
-                f"{witness_path(path)} is about other data ({proof.fingerprint}) than the model in "
-                f"{os.fspath(path)} ({model.fingerprint})"
+        if not witness:
+            return model
+        if not os.path.exists(witness_path(path)):
+            raise FileNotFoundError(
+                f"there is no witness {witness_path(path)} beside the model. "
+                "LinearSVC.to_model with the training data (after store_dual=True), "
+                "fit_stream(witness=True) and `certsvm train --witness` make one."
             )
-        if proof is not None and proof.model not in ("", model.digest):
+        proof, about = load_witness(witness_path(path))
+        if about != model.digest:
             raise ModelFileError(
                 f"{witness_path(path)} belongs to another model than {os.fspath(path)}: one of "
                 "them was replaced. Remove the witness, or restore the model."
             )
-        return model
+        return replace(model, witness=proof)
 
     def to_sklearn(self) -> Any:
         """A fitted ``sklearn.svm.LinearSVC`` that predicts the same labels.
@@ -422,34 +383,29 @@ class Model(OptimumMixin):
     @property
     def digest(self) -> str:
         """Digest of weights and certificates; witnesses store it."""
-        claims = [_claims_text(certificate) for certificate in self.certificates]
-        text = f"({', '.join(claims)}{',' if len(claims) == 1 else ''})"
-        content = [self.coef.tobytes(), self.intercept.tobytes(), text.encode()]
-        return xxhash.xxh3_128_hexdigest(b"".join(content))
+        claims = to_json([asdict(certificate) for certificate in self.certificates])
+        whole = hashlib.blake2b(self.coef.tobytes(), digest_size=16)
+        whole.update(self.intercept.tobytes() + claims.encode())
+        return whole.hexdigest()
 
     @property
     def loss(self) -> str:
         """The loss that was minimised: "hinge", also if it is unknown, or "squared_hinge"."""
-        return str(self._minimised("loss", HINGE))
+        return str(self.parameters.get("loss", HINGE))
 
     @property
     def intercept_scaling(self) -> float:
         """The augmentation rho; if it is unknown, 1 if there are intercepts, else 0."""
-        return float(self._minimised("intercept_scaling", bool(self.intercept.any())))
-
-    def _minimised(self, name: str, unknown: Any) -> Any:
-        """A parameter of the problem; if the parameters are silent, that of the certificates."""
-        proved = getattr(self.certificates[0], name) if self.certificates else unknown
-        return self.parameters.get(name, proved)
+        return float(self.parameters.get("intercept_scaling", self.intercept.any()))
 
     def __str__(self) -> str:
+        known = self.parameters
         facts = [f"{self.classes.size} classes: {listing(self.classes.tolist())}"]
         facts.append(f"{self.n_features} features")
-        minimised = {name: self._minimised(name, None) for name in ("C", "intercept_scaling")}
-        facts += [f"{name} = {value}" for name, value in minimised.items() if value is not None]
+        facts += [f"{name} = {known[name]}" for name in ("C", "intercept_scaling") if name in known]
         if self.loss != HINGE:
             facts.append(f"loss = {self.loss}")
-        if self.intercept_scaling > 0 and not self._minimised("penalize_intercept", True):
+        if self.intercept_scaling > 0 and not known.get("penalize_intercept", True):
             facts.append("the intercept is not penalised")
         lines = [f"linear model of certsvm {printable(self.certsvm_version)}; " + "; ".join(facts)]
         if self.fingerprint is not None:
@@ -472,101 +428,117 @@ def witness_path(path: str | os.PathLike[str]) -> str:
 def _is_outdated(path: str | os.PathLike[str], digest: str) -> bool:
     """Whether the witness beside a model is its own, and not of the one that will replace it."""
     try:
-        about = load_witness(witness_path(path)).model
+        _, about = load_witness(witness_path(path))
         return about != digest and about == Model.load(path).digest
     except (OSError, ValueError):
         return False
 
 
-def _restored(
-    cls: type[Model], container: Container, witness: Witness | WeightsWitness | None
-) -> Model:
-    content, arrays = container.content, container.arrays
-    # Labels that are strings are in the content, others are an array.
-    in_arrays = {"classes"} if content.get("classes") is None else set()
-    container.require_only(
-        content={"certificates", "certsvm_version", "classes", "feature_names", "fingerprint",
-                 "parameters"},
-        arrays={"coef", "intercept", "class_weight"} | in_arrays | ({"history"} & set(arrays)),
-    )  # fmt: skip
-    for name in ("coef", "intercept", "class_weight", *({"history"} & set(arrays))):
-        if arrays[name].dtype != np.float64:
-            raise ValueError(f"{name} is not float64")
-    if not isinstance(content["certsvm_version"], str):
-        raise ValueError("certsvm_version is no string")
-    if not isinstance(content["parameters"], dict):
-        raise ValueError("parameters is no dict")
-    feature_names, labels = (_strings(content, name) for name in ("feature_names", "classes"))
-    fingerprint = content["fingerprint"]
-    return cls(
-        coef=arrays["coef"],
-        intercept=arrays["intercept"],
-        classes=arrays["classes"] if labels is None else np.array(labels, dtype=object),
-        class_weight=arrays["class_weight"],
-        certificates=tuple(Certificate(**claims) for claims in content["certificates"]),
-        parameters=content["parameters"],
-        feature_names=None if feature_names is None else tuple(feature_names),
-        fingerprint=None if fingerprint is None else Fingerprint(**fingerprint),
-        witness=witness,
-        history=arrays.get("history"),
-        certsvm_version=content["certsvm_version"],
-    )
+def save_witness(
+    path: str | os.PathLike[str], witness: Witness | WeightsWitness, model: str
+) -> None:
+    """Write a witness atomically.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to write.
+    witness : Witness or WeightsWitness
+        The witness.
+    model : str
+        Digest of the model.
+    """
+    arrays = {field.name: getattr(witness, field.name) for field in fields(witness)}
+    write_container(path, "witness", {"form": witness.form, "model": model}, arrays)
 
 
-def _claims_text(certificate: Certificate) -> str:
-    """A certificate as files of format 1 have it, which knew one loss and no free intercept."""
-    values = asdict(certificate)
-    for name, only in (("loss", HINGE), ("penalize_intercept", True)):
-        if values[name] == only:
-            del values[name]
-    # The text of NumPy's floats is another, and files return Python's.
-    values = {
-        name: float(value) if isinstance(value, float) else value for name, value in values.items()
-    }
-    return f"Certificate({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+def load_witness(path: str | os.PathLike[str]) -> tuple[Witness | WeightsWitness, str]:
+    """Read a witness file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    witness : Witness or WeightsWitness
+        The witness.
+    model : str
+        Digest of its model.
+
+    Raises
+    ------
+    ModelFileError
+        The file is not a witness, or damaged.
+    """
+    content, arrays = read_container(path, "witness")
+    try:
+        kind = {Witness.form: Witness, WeightsWitness.form: WeightsWitness}[content["form"]]
+        return kind(**arrays), str(content["model"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{os.fspath(path)} holds no valid witness: {error}") from error
 
 
-def _strings(content: dict[str, Any], name: str) -> list[str] | None:
-    value = content[name]
-    if value is None or (isinstance(value, list) and all(isinstance(v, str) for v in value)):
-        return value
-    raise ValueError(f"{name} is no list of strings")
+def _is_witness(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return kind_of_container(file.read(128)) == "witness"
 
 
-def _history_of(clf: Any) -> NDArray[np.float64] | None:
-    """The records of an estimator's training; after ``partial_fit``, none."""
-    found = getattr(clf, "history_", None)
-    if found is None or getattr(clf, "certificates_", None) is None:
-        return None
-    return closing_records([found] if isinstance(found, History) else list(found))
+def listing(items: Sequence[Any]) -> str:
+    """The first few items, as text."""
+    shown = ", ".join(tidy(item) for item in items[:_MOST_SHOWN])
+    return shown if len(items) <= _MOST_SHOWN else f"{shown}, ..."
+
+
+def _checked_labels(classes: Any) -> NDArray[Any]:
+    """The labels as numbers of 64 bits, booleans or strings; raises unless they are ascending."""
+    values = np.asarray(classes).tolist()
+    labels = np.array(values)
+    if labels.ndim != 1 or labels.size < 2 or labels.dtype.kind not in "biufU":
+        raise ValueError(f"classes must be at least two numbers or strings, got {classes!r:.200}")
+    # NumPy drops NUL at the end of a string, and makes strings of numbers beside strings.
+    if labels.tolist() != values:
+        raise ValueError(f"classes cannot be kept exactly: {listing(values)}")
+    if not all(a < b for a, b in pairwise(values)):
+        raise ValueError(f"classes must be distinct and ascending, got {listing(values)}")
+    return labels
+
+
+def _check_certificate(claim: Certificate) -> None:
+    """Raise ValueError unless the values of a certificate are of their types, and in range."""
+    values = asdict(claim)
+    loss, bound, penalised = (values.pop(name) for name in ("loss", "bound", "penalize_intercept"))
+    if loss not in (HINGE, SQUARED_HINGE):
+        raise ValueError(f"loss must be {HINGE!r} or {SQUARED_HINGE!r}, got {loss!r:.60}")
+    if type(penalised) is not bool or not isinstance(bound, str):
+        raise ValueError("penalize_intercept must be true or false, and bound a string")
+    for name, value in values.items():
+        least = {"primal": -math.inf, "dual": -math.inf, "C": math.ulp(0.0)}.get(name, 0.0)
+        number = type(value) in (int, float) and (math.isfinite(value) or name == "target")
+        if not (number and value >= least):
+            raise ValueError(f"{name} of a certificate cannot be {value!r:.60}")
 
 
 def _parameters_of(clf: Any, certificates: Sequence[Certificate]) -> dict[str, Any]:
-    """Parameters of an estimator's training, in types of JSON."""
-    weights, seed = clf.class_weight, clf.random_state
+    """Parameters of an estimator's training."""
+    # Those of the estimator may have been changed since fit.
+    about = certificates[0] if certificates else clf
+    parameters = {name: plain(getattr(about, name)) for name in _PROBLEM}
+    if not certificates and not clf.fit_intercept:
+        parameters["intercept_scaling"] = 0.0
+    weights, seed = clf.class_weight, plain(clf.random_state)
     if isinstance(weights, dict):
         # Keys in JSON are strings, labels need not be.
-        weights = [
-            [label.item() if isinstance(label, np.generic) else label, float(weight)]
-            for label, weight in weights.items()
-        ]
-    parameters: dict[str, Any] = {
-        "C": float(clf.C),
-        "loss": str(getattr(clf, "loss", HINGE)),
-        "penalize_intercept": bool(getattr(clf, "penalize_intercept", True)),
-        "tol": float(clf.tol),
-        "intercept_scaling": float(clf.intercept_scaling) if clf.fit_intercept else 0.0,
+        weights = [[plain(label), float(weight)] for label, weight in weights.items()]
+    return {
+        **parameters,
+        "tol": plain(certificates[0].target if certificates else clf.tol),
         "solver": str(clf.solver_),
         "class_weight": weights,
-        "seed": int(seed) if isinstance(seed, int | np.integer) else None,
-        "max_iter": int(clf.max_iter),
-        "passes": int(clf.n_iter_),
+        "seed": seed if isinstance(seed, int) else None,
+        "max_iter": plain(clf.max_iter),
+        "passes": plain(clf.n_iter_),
     }
-    if certificates:
-        # Parameters may have been changed since fit.
-        proved = certificates[0]
-        parameters |= {
-            "C": proved.C, "tol": proved.target, "intercept_scaling": proved.intercept_scaling,
-            "loss": proved.loss, "penalize_intercept": proved.penalize_intercept,
-        }  # fmt: skip
-    return parameters

@@ -90,6 +90,10 @@ class History(list[Record]):
         primal = np.where(np.isnan(self["primal"]), np.inf, self["primal"])
         return np.minimum.accumulate(primal), np.maximum.accumulate(self["dual"])
 
+    def closing_records(self) -> NDArray[np.float64]:
+        """What a model keeps of this history."""
+        return closing_records([self])
+
     def to_dict(self) -> dict[str, list[float]]:
         """Columns as lists, ready for ``pandas.DataFrame``."""
         return {name: [getattr(record, name) for record in self] for name in _COLUMNS}
@@ -211,6 +215,10 @@ class Histories(list[History]):
             shown = map(_shown, (last.seconds, last.dual, last.relative_gap))
             rows.append([label, last.passes, *shown])
         return table(["class", "passes", "seconds", "L, best", "gap"], rows)
+
+    def closing_records(self) -> NDArray[np.float64]:
+        """What a model keeps of these histories."""
+        return closing_records(self)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns as lists, one class after the other; the first column is the class."""
