@@ -19,8 +19,7 @@ import scipy.sparse as sp
 
 from certsvm.files.block_file import BlockFile
 from certsvm.files.conversion import convert
-from certsvm.files.libsvm import LibsvmError, load_libsvm
-from certsvm.files.libsvm.writer import save_libsvm
+from certsvm.files.libsvm import LibsvmError, load_libsvm, save_libsvm
 from certsvm.files.streams import BlockStream
 from certsvm.files.tables import TableError
 from tests.platforms import posix

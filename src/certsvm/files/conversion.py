@@ -18,7 +18,7 @@ from certsvm.files.block_file import BlockFileWriter, Summary
 from certsvm.files.kinds import kind_of
 from certsvm.files.labels import LabelCheck
 from certsvm.files.libsvm import LibsvmBlocks
-from certsvm.files.libsvm.lines import LONGEST_LINE
+from certsvm.files.libsvm.errors import LONGEST_LINE
 from certsvm.files.memory import LARGEST_BLOCK, LEAST
 from certsvm.files.shuffle import Bucket, shuffled
 from certsvm.files.tables import Table
@@ -204,7 +204,7 @@ class _LibsvmReader:
         """Number of columns; known at the end of the text."""
         if self._n_features is not None:
             return self._n_features
-        return max(self._text.totals.largest, 0) + int(self._text.zero_based)
+        return self._text.n_columns
 
     def finished(self, rows: Batch, n_columns: int) -> Batch:
         """Rows whose columns count from zero."""

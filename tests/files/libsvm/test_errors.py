@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certsvm.files import (
-    LibsvmBlocks,
-    LibsvmError,
-    load_libsvm,
-)
+from certsvm.files import LibsvmBlocks, LibsvmError, load_libsvm
 
 
 @pytest.mark.parametrize(

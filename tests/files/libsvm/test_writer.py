@@ -16,10 +16,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.files import (
-    load_libsvm,
-    save_libsvm,
-)
+from certsvm.files import load_libsvm, save_libsvm
 from tests.files.libsvm.reading import load
 from tests.files.libsvm.test_reader import assert_same
 from tests.platforms import posix
