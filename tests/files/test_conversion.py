@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
+from certsvm.files.batch import Batch
 from certsvm.files.block_file import BlockFile
-from certsvm.files.conversion import convert
+from certsvm.files.conversion import convert, in_runs
 from certsvm.files.libsvm import LibsvmError, load_libsvm, save_libsvm
 from certsvm.files.streams import BlockStream
 from certsvm.files.tables import TableError
@@ -314,3 +318,81 @@ def test_numbers_too_large_for_single_precision(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("a,label\n1e39,1\n2,0\n")
     with pytest.raises(ValueError, match="float32"):
         convert(tmp_path / "rows.csv", tmp_path / "rows.arrow", dtype=np.float32)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[Batch]:
+    """Rows, some of them stored zeros, cut anywhere; sparse ones as wide as they need to be."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = draw(st.integers(1, 60))
+    sparse, weighted = draw(st.booleans()), draw(st.booleans())
+    dtype = draw(st.sampled_from([np.float64, np.float32]))
+    X = rng.choice([0.0, -0.0, 0.1, 1.5, -7.25], (n, 5)).astype(dtype)
+    y = rng.choice(["a", "bb", "ccc"], n) if draw(st.booleans()) else rng.integers(-3, 3, n)
+    weights = rng.random(n) if weighted else None
+    cuts = sorted({0, n, *draw(st.lists(st.integers(0, n), max_size=5))})
+    result = []
+    for a, b in pairwise(cuts):
+        part: Any = X[a:b]
+        if sparse:
+            part = sp.csr_matrix(part)
+            width = int(part.indices.max(initial=-1)) + 1
+            part = sp.csr_matrix((part.data, part.indices, part.indptr), shape=(b - a, width))
+        result.append(Batch(part, y[a:b], None if weights is None else weights[a:b]))
+    return result
+
+
+@given(batches(), st.integers(150, 5000), st.sampled_from([0, 1000, 10**15]), st.integers(0, 9))
+def test_every_row_comes_out_once(
+    tmp_path_factory: pytest.TempPathFactory, given: list[Batch], most: int, expected: int,
+    seed: int,
+) -> None:  # fmt: skip
+    folder = tmp_path_factory.mktemp("buckets")
+    before = [row for batch in given for row in as_tuples(*batch)]
+    out = []
+    for rng in (*(np.random.default_rng(seed) for _ in range(2)), None):
+        runs = list(in_runs(given, folder, most, expected, rng))
+        out.append([row for run in runs for row in as_tuples(*run)])
+        assert all(run.X.dtype == given[0].X.dtype for run in runs)
+        # A row cannot be split.
+        assert rng is None or all(run.nbytes <= most for run in runs)
+        for path in folder.iterdir():
+            path.unlink()
+    assert Counter(out[0]) == Counter(before)
+    assert out[0] == out[1]
+    assert out[2] == before
+
+
+def test_buckets_that_are_too_large_are_split_again(tmp_path: Path) -> None:
+    """A guess that is far too low puts all rows in one bucket at first."""
+    rng = np.random.default_rng(0)
+    rows = Batch(rng.standard_normal((5000, 4)), np.arange(5000))
+    out: list[int] = []
+    for run in in_runs([rows], tmp_path, 2000, 1, rng):
+        assert run.nbytes <= 2000
+        out += run.y.tolist()
+    assert not any(tmp_path.iterdir())
+    assert sorted(out) == list(range(5000))
+    assert out != sorted(out)
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_a_row_larger_than_the_memory(n: int, tmp_path: Path) -> None:
+    rows = Batch(np.ones((n, 100)), np.arange(n))
+    runs = list(in_runs([rows], tmp_path, 500, rows.nbytes, np.random.default_rng(0)))
+    assert sorted(label for run in runs for label in run.y.tolist()) == list(range(n))
+
+
+@pytest.mark.parametrize("most", [150, 10**6])
+def test_all_orders_are_equally_likely(most: int, tmp_path: Path) -> None:
+    """Chi-square over the 24 orders of four rows; the seed is fixed, so is the verdict."""
+    rng, trials = np.random.default_rng(1), 480
+    rows = Batch(np.ones((4, 8)), np.arange(4))
+    halves = [rows.take(np.arange(2)), rows.take(np.arange(2, 4))]
+    counts: Counter[tuple[int, ...]] = Counter()
+    for _ in range(trials):
+        runs = in_runs(halves, tmp_path, most, rows.nbytes, rng)
+        counts[tuple(label for run in runs for label in run.y.tolist())] += 1
+    assert len(counts) == 24
+    # 23 degrees of freedom: 49.7 has a probability of 0.1 %.
+    assert sum((count - trials / 24) ** 2 / (trials / 24) for count in counts.values()) < 49.7

@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 
 from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
-from certsvm.files.block_file import BlockFile, BlockFileWriter, Summary
+from certsvm.files.batch import Batch
+from certsvm.files.block_file import BlockFile, Summary, write_blocks
 from certsvm.files.streams import BlockStream, DataChangedError
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
@@ -78,7 +79,7 @@ def no_thread_is_left() -> bool:
 
 
 def _idle(frame: Any) -> bool:
-    return bool(frame.f_code.co_name == "_run_all")
+    return bool(frame.f_code.co_name == "_worker")
 
 
 @given(cut_cases())
@@ -194,10 +195,8 @@ def test_wherever_blocks_come_from_the_bits_are_the_same(
     X = case.matrix()
     n_values = X.nnz if sp.issparse(X) else X.size
     summary = Summary(int(X.shape[0]), int(X.shape[1]), n_values, shuffled=False)
-    with path.open("wb") as file, BlockFileWriter(file, summary) as writer:
-        for block in blocks:
-            if len(block[1]):
-                writer.write(*block)
+    with path.open("wb") as file:
+        write_blocks(file, summary, [Batch(*block) for block in blocks if len(block[1])])
 
     def generated() -> Iterator[tuple[Any, ...]]:
         yield from blocks
@@ -388,7 +387,7 @@ def threads():
     time.sleep(0.05)
     frames = sys._current_frames()
     others = [t for t in threading.enumerate() if t is not threading.main_thread()]
-    return [t.name for t in others if frames[t.ident].f_code.co_name != "_run_all"]
+    return [t.name for t in others if frames[t.ident].f_code.co_name != "_worker"]
 """
 
 IN_A_PASS = """
