@@ -53,7 +53,7 @@ try:
     main()
 except SystemExit as end:
     assert not end.code
-print(int(re.search(r"VmHWM: *\\s(\\d+)", open("/proc/self/status").read())[1]) // 1000)
+print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1000)
 """
 
 

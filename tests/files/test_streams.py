@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -18,14 +19,14 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.files.batch import Batch
 from certsvm.files.block_file import BlockFile, Summary, write_blocks
-from certsvm.files.streams import BlockStream, DataChangedError
+from certsvm.files.streams import BlockStream, DataChangedError, one_ahead
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
 from certsvm.problem.streamed import StreamedProblem
@@ -37,6 +38,7 @@ from tests.problems import Case, cases, exact_dual, exact_objective, optimum, re
 
 STREAMING = ["sgd-s", "sgd-m", "newton", "smoothed-newton", "auto"]
 seeds = st.integers(0, 2**32 - 1)
+few = settings(max_examples=25)
 
 
 def blocks_of(case: Case, cuts: list[int]) -> list[tuple[Any, ...]]:
@@ -82,6 +84,7 @@ def _idle(frame: Any) -> bool:
     return bool(frame.f_code.co_name == "_worker")
 
 
+@few
 @given(cut_cases())
 def test_a_stream_knows_what_a_problem_in_memory_knows(cut: tuple[Case, list[int]]) -> None:
     case, cuts = cut
@@ -107,26 +110,19 @@ def test_a_stream_knows_what_a_problem_in_memory_knows(cut: tuple[Case, list[int
     ).tolist()
 
 
+@few
 @given(cut_cases(), seeds, st.floats(1e-6, 1e6))
-def test_the_objective_is_within_its_allowance_for_any_cutting(
+def test_bounds_are_within_their_allowances_for_any_cutting(
     cut: tuple[Case, list[int]], seed: int, size: float
 ) -> None:
     case, cuts = cut
-    problem = streamed(case, cuts)
-    w = size * np.random.default_rng(seed).standard_normal(problem.dimension)
+    problem, rng = streamed(case, cuts), np.random.default_rng(seed)
+    w = size * rng.standard_normal(problem.dimension)
     bound = primal_bound(problem, w)
     assert abs(Fraction(bound.value) - exact_objective(case, w)) <= Fraction(bound.rounding)
     assert bound.rounding <= 1e-12 * (bound.value + size)
-
-
-@given(cut_cases(), seeds)
-def test_the_dual_is_within_its_allowance_for_any_cutting(
-    cut: tuple[Case, list[int]], seed: int
-) -> None:
-    case, cuts = cut
-    share = np.random.default_rng(seed).random(len(case.labels))
-    alpha = case.C * case.row_weights() * share
-    bound, _ = dual_bound(dual_point(streamed(case, cuts), alpha, "a test"), scaled=False)
+    alpha = case.C * case.row_weights() * rng.random(len(case.labels))
+    bound, _ = dual_bound(dual_point(problem, alpha, "a test"), scaled=False)
     exact = exact_dual(case, [Fraction(float(a)) for a in alpha])
     assert abs(Fraction(bound.value) - exact) <= Fraction(bound.rounding)
     assert bound.rounding <= 1e-12 * (float(alpha.sum()) + abs(bound.value) + 1)
@@ -154,28 +150,21 @@ def test_many_blocks_stay_within_the_allowance() -> None:
     assert abs(Fraction(bound.value) - exact_objective(case, w)) <= Fraction(bound.rounding)
 
 
+@few
 @given(cut_cases(), seeds, st.integers(1, 12), st.sampled_from(STREAMING))
 def test_certificates_from_streams_are_true(
     cut: tuple[Case, list[int]], seed: int, passes: int, name: str
 ) -> None:
     case, cuts = cut
     low, high = optimum(case)
-    result = train(streamed(case, cuts), make_solver(name), tol=0.0, max_iter=passes, seed=seed)
+    result = train(
+        streamed(case, cuts), make_solver(name), tol=0.0, max_iter=passes, seed=seed,
+        keep_alpha=True,
+    )  # fmt: skip
     certificate = result.certificate
     assert certificate.dual - certificate.dual_rounding <= high
     assert certificate.primal + certificate.primal_rounding >= low
-    error = abs(exact_objective(case, result.w) - Fraction(certificate.primal))
-    assert error <= Fraction(certificate.primal_rounding)
     assert (result.history["dual"] <= high * (1 + 1e-9) + 1e-9).all()
-
-
-@given(cut_cases(), seeds, st.integers(1, 12), st.sampled_from(STREAMING))
-def test_alpha_from_streams_lies_in_the_box_and_gives_the_bound(
-    cut: tuple[Case, list[int]], seed: int, passes: int, name: str
-) -> None:
-    case, cuts = cut
-    problem = streamed(case, cuts)
-    result = train(problem, make_solver(name), tol=0.0, max_iter=passes, seed=seed, keep_alpha=True)
     require_proof(case, result)
 
 
@@ -185,6 +174,7 @@ def same(a: Result, b: Result) -> None:
     assert (a.passes, a.epochs, a.reason) == (b.passes, b.epochs, b.reason)
 
 
+@few
 @given(cut_cases(), st.sampled_from(STREAMING))
 def test_wherever_blocks_come_from_the_bits_are_the_same(
     tmp_path_factory: pytest.TempPathFactory, cut: tuple[Case, list[int]], name: str
@@ -247,17 +237,10 @@ def weight(blocks: list[Any]) -> list[Any]:
     return [(*blocks[0][:2], weights), *blocks[1:]]
 
 
-def zero_to_minus_zero(blocks: list[Any]) -> list[Any]:
-    X = blocks[1][0].copy()
-    X[0, 0] = -0.0 if X[0, 0] == 0 and not np.signbit(X[0, 0]) else X[0, 0] * 2 + 1
-    return [blocks[0], (X, *blocks[1][1:]), *blocks[2:]]
-
-
 CHANGES: dict[str, Callable[[list[Any]], list[Any]]] = {
     "a value": value,
     "a label": label,
     "a weight": weight,
-    "the sign of zero": zero_to_minus_zero,
     "a block more": lambda blocks: [*blocks, blocks[0]],
     "a block fewer": lambda blocks: blocks[:-1],
     "no block": lambda blocks: [],
@@ -274,8 +257,7 @@ CHANGES: dict[str, Callable[[list[Any]], list[Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("passes", [1, 2, 5])
-@pytest.mark.parametrize("name", ["sgd-s", "newton"])
+@pytest.mark.parametrize(("name", "passes"), [("sgd-s", 1), ("newton", 3)])
 @pytest.mark.parametrize("change", CHANGES)
 def test_data_that_changes_is_not_certified(change: str, name: str, passes: int) -> None:
     blocks, begun = separable(), itertools.count()
@@ -481,11 +463,10 @@ def test_without_reading_ahead_a_source_may_reuse_its_buffer() -> None:
 # What a stream takes, and what not.
 
 
-@pytest.mark.parametrize("name", [name for name, s in SOLVERS.items() if s.problem_type is Problem])
-def test_who_needs_all_rows_says_so(name: str) -> None:
+def test_who_needs_all_rows_says_so() -> None:
     problem = StreamedProblem(BlockStream(separable), 1)
-    with pytest.raises(ValueError, match=f"solver '{name}' needs all rows in memory"):
-        train(problem, make_solver(name))
+    with pytest.raises(ValueError, match="solver 'dcd' needs all rows in memory"):
+        train(problem, make_solver("dcd"))
 
 
 def test_who_streams() -> None:
@@ -537,10 +518,9 @@ def test_nothing_to_learn_from() -> None:
 
 
 FORMS: dict[str, Callable[[Any], Any]] = {
-    **{name: partial(np.asarray, dtype=name) for name in ("f2", "f4", ">f8", "i1", "bool")},
+    **{name: partial(np.asarray, dtype=name) for name in ("f4", ">f8", "bool")},
     "csr": sp.csr_array,
     "coo": sp.coo_matrix,
-    "list": np.ndarray.tolist,
     "every second row of Fortran's order": lambda X: np.asfortranarray(np.repeat(X, 2, axis=0))[
         ::2
     ],
@@ -595,3 +575,46 @@ def test_progress_of_the_survey(tmp_path: Path) -> None:
     seen: list[int] = []
     BlockStream(separable, on_block=seen.append)
     assert seen == [30, 60, 90, 120]
+
+
+def test_one_item_ahead_and_no_further() -> None:
+    read: list[int] = []
+    third, closed_in = threading.Event(), []
+
+    def items() -> Generator[int, None, None]:
+        try:
+            for i in range(10):
+                read.append(i)
+                if i == 2:
+                    third.set()
+                yield i
+        finally:
+            closed_in.append(threading.current_thread())
+
+    with ThreadPoolExecutor(1, thread_name_prefix="reader") as reader:
+        ahead = one_ahead(reader, items())
+        assert [next(ahead), next(ahead)] == [0, 1]
+        # Item 2 is read while item 1 is in use, and item 3 is not.
+        assert third.wait(10)
+        time.sleep(0.02)
+        assert read == [0, 1, 2]
+        ahead.close()
+        assert [thread.name for thread in closed_in] == ["reader_0"]
+        two = one_ahead(reader, (i for i in range(3))), one_ahead(reader, (c for c in "abc"))
+        assert list(zip(*two, strict=True)) == [(0, "a"), (1, "b"), (2, "c")]
+
+
+def test_the_thread_ends_with_its_stream_and_with_the_process() -> None:
+    code = (
+        "import gc, threading, numpy as np\n"
+        "from certsvm.files.streams import BlockStream\n"
+        "blocks = [(np.eye(2), [1, -1])] * 9\n"
+        "stream = BlockStream(lambda: blocks)\n"
+        "before = threading.active_count()\n"
+        "del stream; gc.collect()\n"
+        "while threading.active_count() == before: pass\n"
+        "a_pass = BlockStream(lambda: blocks).blocks()\n"
+        "print(next(a_pass).first)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from certsvm.files import load_libsvm, save_libsvm
 from tests.files.libsvm.reading import load
 from tests.files.libsvm.test_reader import assert_same
-from tests.platforms import posix
 
 
 @st.composite
@@ -137,31 +136,6 @@ def test_a_write_that_fails_leaves_the_old_file(
         save_libsvm(path, [[1.0]], [1])
     assert path.read_text() == "as it was"
     assert list(tmp_path.iterdir()) == [path]
-
-
-@posix
-def test_links_and_permissions_stay(tmp_path: Path) -> None:
-    path, link = tmp_path / "text", tmp_path / "link"
-    path.touch()
-    path.chmod(0o640)
-    link.symlink_to(path)
-    save_libsvm(link, [[1.0]], [1])
-    assert link.is_symlink()
-    assert path.read_text() == "1 1:1\n"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
-
-
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    path = tmp_path / "folder" / "text"
-    reason = f"could not write {re.escape(str(path))}: the folder .* does not exist"
-    with pytest.raises(OSError, match=reason):
-        save_libsvm(path, [[1.0]], [1])
-
-
-def test_a_folder_is_not_written_to(tmp_path: Path) -> None:
-    reason = f"could not write {re.escape(str(tmp_path))}: Is a directory"
-    with pytest.raises(OSError, match=reason):
-        save_libsvm(tmp_path, [[1.0]], [1])
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
