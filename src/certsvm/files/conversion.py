@@ -43,23 +43,12 @@ Report = Callable[[str, int], None]
 
 
 def convert(
-    source: str | Path | Any,
-    target: str | Path,
-    *,
-    memory: int = 500_000_000,
-    block_bytes: int | None = None,
-    shuffle: bool = True,
-    seed: int = 0,
-    dtype: Any = np.float64,
-    n_features: int | None = None,
-    zero_based: bool | None = None,
-    label: str | None = None,
-    weight: str | None = None,
-    header: bool | None = None,
-    separator: str | None = None,
-    categorical: bool = False,
-    report: Report | None = None,
-) -> tuple[Summary, list[str]]:
+    source: str | Path | Any, target: str | Path, *, memory: int = 500_000_000,
+    block_bytes: int | None = None, shuffle: bool = True, seed: int = 0, dtype: Any = np.float64,
+    n_features: int | None = None, zero_based: bool | None = None, label: str | None = None,
+    weight: str | None = None, header: bool | None = None, separator: str | None = None,
+    categorical: bool = False, report: Report | None = None,
+) -> tuple[Summary, list[str]]:  # fmt: skip
     """Convert libsvm text, CSV or Parquet to a block file to train from.
 
     Parameters
@@ -128,10 +117,9 @@ def convert(
         "categorical": categorical or None,
     }  # fmt: skip
     is_table = path is not None and kind_of(path) == "table"
-    for name, value in (for_text if is_table else for_table).items():
-        if value is not None:
-            kind = "libsvm text" if is_table else "tables (CSV, Parquet)"
-            raise ValueError(f"{name} is for {kind}, and {source} is none")
+    other, kind = (for_text, "libsvm text") if is_table else (for_table, "tables (CSV, Parquet)")
+    if wrong := [name for name, value in other.items() if value is not None]:
+        raise ValueError(f"{wrong[0]} is for {kind}, and {source} is none")
     # The size of all rows is a guess; of a stream, nothing is known.
     expected = sys.maxsize // 4 if path is None else _ROWS_PER_TEXT * path.stat().st_size
     batches: Iterable[Batch]

@@ -93,13 +93,9 @@ class BlockStream:
     """
 
     def __init__(
-        self,
-        source: BlockSource,
-        *,
-        intercept_scaling: float = 0.0,
-        read_ahead: bool = True,
+        self, source: BlockSource, *, intercept_scaling: float = 0.0, read_ahead: bool = True,
         on_block: Callable[[int], None] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not callable(source):
             raise TypeError(
                 "source must be a function that begins a pass and returns the blocks, not the "
@@ -144,9 +140,8 @@ class BlockStream:
         # NumPy compares labels of different types in a third, which may have neither.
         y = y.astype(self.classes.dtype, copy=False)
         if self.classes.size == 2:
-            # Much faster than the search below.
-            second: NDArray[np.bool_] = y == self.classes[1]
-            return second.astype(np.intp)
+            # Much faster than a search.
+            return np.asarray(y == self.classes[1], dtype=np.intp)
         return np.searchsorted(self.classes, y)
 
     def _survey(self, on_block: Callable[[int], None] | None) -> None:

@@ -115,26 +115,19 @@ class Parser:
         Subtracted from all indices.
     team : Team
         The threads.
-    rows, values, lines, queries : int
-        Counts; queries are lines with a qid.
-    smallest, largest : int
-        Index, as in the file; ``LARGEST_INDEX`` and -1 before there is one.
-    notes : list of str
-        Remarks for the user, known at the end.
+    lines : int
+        Number of line feeds so far.
+    reports : list of Report
+        What the kernel says of each piece.
     """
 
     options: ParseOptions
     base: int
     team: Team
-    rows: int = 0
-    values: int = 0
     lines: int = 0
-    queries: int = 0
-    smallest: int = LARGEST_INDEX
-    largest: int = -1
-    notes: list[str] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+    # The first index that is out of range if the file is zero-based.
     _suspect: LibsvmError | None = None
-    """The first index that is out of range if the file is zero-based."""
 
     def parse(self, read: Read, first: int, end: int) -> Arrays:
         """The rows of the next part of the file, from ``first`` to ``end``: whole lines.
@@ -181,15 +174,11 @@ class Parser:
                 break
             except _WideIndexError:
                 continue
-        for report, suspect in results:
-            self.rows += report.rows
-            self.values += report.values
-            self.queries += report.queries
-            self.smallest = min(self.smallest, report.smallest)
-            self.largest = max(self.largest, report.largest)
-            self._suspect = self._suspect or suspect
+        reports = [report for report, _ in results]
+        self.reports += reports
+        self._suspect = self._suspect or next((suspect for _, suspect in results if suspect), None)
         self.lines += rows[-1] - 1
-        return _without_gaps(arrays, rows, values, [report for report, _ in results])
+        return _without_gaps(arrays, rows, values, reports)
 
     def _parse_piece(
         self, read: Read, arrays: Arrays, piece: tuple[tuple[int, int, int], tuple[int, int, int]]
@@ -234,20 +223,25 @@ class Parser:
         suspect = error(kernels.BAD_INDEX, report.notable) if report.notable >= 0 else None
         return report, suspect
 
-    def is_zero_based(self) -> bool:
-        """Whether the text is, at its end; raises if it has no rows or an index out of range."""
-        if self.rows == 0:
+    def finish(self) -> tuple[bool, int, list[str]]:
+        """Whether the text was zero-based, its number of columns, and remarks for the user.
+
+        Raises if it has no rows, or an index that is out of range.
+        """
+        if not any(report.rows for report in self.reports):
             raise LibsvmError("there are no rows in this file", self.options.file)
-        zero_based = self.options.zero_based
+        zero_based, n_columns, notes = self.options.zero_based, self.options.n_features, []
         if zero_based is None:
-            zero_based = self.smallest == 0
-            if zero_based and self._suspect is not None:
-                raise self._suspect
-            self.notes += ["indices count from zero"] if zero_based else []
-        if self.queries:
-            lines = "1 line" if self.queries == 1 else f"{self.queries} lines"
-            self.notes.append(f"qid ignored on {lines}")
-        return bool(zero_based)
+            zero_based = min(report.smallest for report in self.reports) == 0
+            if zero_based:
+                notes.append("indices count from zero")
+                if self._suspect is not None:
+                    raise self._suspect
+        if queries := sum(report.queries for report in self.reports):
+            notes.append(f"qid ignored on {queries} line{'s' * (queries > 1)}")
+        if n_columns is None:
+            n_columns = max(max(report.largest for report in self.reports) + zero_based, 0)
+        return bool(zero_based), int(n_columns), notes
 
 
 def _without_gaps(

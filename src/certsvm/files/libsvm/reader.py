@@ -235,7 +235,7 @@ class LibsvmBlocks:
                 if arrays.labels.size:
                     width = int(arrays.indices.max(initial=-1)) + 1
                     yield Batch(arrays.matrix(width), arrays.labels)
-            self._finish(parser)
+            self.zero_based, self.n_columns, self.notes = parser.finish()
 
     def _all_rows(self, file: Any, first: int) -> Arrays:
         """All rows of a regular file, whose text begins at ``first``."""
@@ -264,14 +264,8 @@ class LibsvmBlocks:
         now = os.fstat(file.fileno())
         if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
             raise changed(self._options.file)
-        self._finish(parser)
+        self.zero_based, self.n_columns, self.notes = parser.finish()
         return arrays
-
-    def _finish(self, parser: Parser) -> None:
-        self.zero_based, self.notes = parser.is_zero_based(), parser.notes
-        self.n_columns = max(parser.largest + self.zero_based, 0)
-        if self._options.n_features is not None:
-            self.n_columns = int(self._options.n_features)
 
     def _whole_lines(self, file: Any, parser: Parser) -> Iterator[tuple[NDArray[np.uint8], int]]:
         """Texts, each with the end of its last whole line and padding behind it."""
