@@ -24,7 +24,6 @@ from certsvm.files.batch import Batch
 from certsvm.files.block_file import BlockFile
 from certsvm.files.conversion import convert, in_runs
 from certsvm.files.libsvm import LibsvmError, load_libsvm, save_libsvm
-from certsvm.files.streams import BlockStream
 from certsvm.files.tables import TableError
 from tests.platforms import posix
 
@@ -160,16 +159,6 @@ def test_indices_beyond_32_bits(tmp_path: Path) -> None:
     assert contents(tmp_path / "rows.arrow")[1][0][0] == (2, 4_999_999_999)
 
 
-def test_rows_without_values(tmp_path: Path) -> None:
-    path = tmp_path / "rows.txt"
-    path.write_text("1\n-1 2:1\n1\n")
-    convert(path, tmp_path / "rows.arrow", shuffle=False, block_bytes=1)
-    stream = BlockStream(BlockFile(tmp_path / "rows.arrow"))
-    assert (stream.n_rows, stream.n_columns, stream.n_stored) == (3, 2, 1)
-    path.write_text("1\n-1\n")
-    assert convert(path, tmp_path / "rows.arrow")[0].n_columns == 0
-
-
 @pytest.mark.parametrize(("form", "dtype"), [("csv.gz", np.float64), ("parquet", np.float32)])
 def test_tables(form: str, dtype: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
@@ -270,16 +259,6 @@ def test_a_disk_that_is_full_while_the_target_is_written(tmp_path: Path) -> None
     assert sorted(os.listdir(tmp_path)) == ["rows.arrow", "rows.csv"]
 
 
-def test_report(tmp_path: Path) -> None:
-    path = libsvm(tmp_path, *matrix(100, 0))
-    seen: list[tuple[str, int]] = []
-    convert(path, tmp_path / "rows.arrow", block_bytes=500,
-            report=lambda what, rows: seen.append((what, rows)))  # fmt: skip
-    assert ("read", 100) in seen
-    assert seen[-1] == ("written", 100)
-    assert [rows for _, rows in seen] != sorted({rows for _, rows in seen})
-
-
 def test_the_target_may_be_the_source(tmp_path: Path) -> None:
     path = libsvm(tmp_path, *matrix(100, 0))
     X, y = load_libsvm(path)
@@ -307,12 +286,6 @@ def test_settings_that_make_no_sense(
     with pytest.raises(ValueError, match=message):
         convert(tmp_path / name, tmp_path / "rows.arrow", **settings)
     assert os.listdir(tmp_path) == [name]
-
-
-def test_numbers_too_large_for_single_precision(tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text("a,label\n1e39,1\n2,0\n")
-    with pytest.raises(ValueError, match="float32"):
-        convert(tmp_path / "rows.csv", tmp_path / "rows.arrow", dtype=np.float32)
 
 
 @st.composite

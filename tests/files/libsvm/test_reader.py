@@ -204,12 +204,6 @@ def test_a_named_pipe(tmp_path: Path) -> None:
     assert X.shape == (50_000, 1)
 
 
-def test_a_file_object_is_read_from_where_it_is() -> None:
-    file = io.BytesIO(b"header\n1 1:2\n")
-    file.readline()
-    assert load_libsvm(file)[0].shape == (1, 1)
-
-
 def test_what_messages_call_the_source(tmp_path: Path) -> None:
     with pytest.raises(LibsvmError, match=r"^<input>, line 1"):
         list(LibsvmBlocks(io.BytesIO(b"1 1:x\n")))
