@@ -13,7 +13,6 @@ import xxhash
 from numpy.typing import NDArray
 
 from certsvm.files import block_file
-from certsvm.files.streams import block_digest
 
 
 def write_blocks(
@@ -27,7 +26,7 @@ def write_blocks(
     """A block file of rows of equal length; ``header`` replaces what it says of itself."""
     n = len(labels)
     summary = {
-        "format": 1, "n_rows": n, "n_columns": 3, "n_values": values.size, "shuffled": True,
+        "format": 2, "n_rows": n, "n_columns": 3, "n_values": values.size, "shuffled": True,
     } | header  # fmt: skip
     text = json.dumps(summary)
     metadata = {"certsvm": text, "certsvm-digest": xxhash.xxh3_64_hexdigest(text.encode())}
@@ -40,11 +39,10 @@ def write_blocks(
         columns["weight"] = pa.array(weights)
     batch = pa.record_batch(list(columns.values()), names=list(columns))
     batch = batch.replace_schema_metadata(metadata)
-    digest = block_digest(*block_file._unpacked(batch, 3)).hex()
-    place = {"block": 0, "rows": n, "values": values.size, "digest": digest}
+    mark = block_file._mark(0, block_file.unpacked(batch, 3))
     with pa.OSFile(str(path), "wb") as file:
         writer = pa.ipc.new_file(file, batch.schema)
-        writer.write_batch(batch, custom_metadata={"certsvm": json.dumps(place)})
+        writer.write_batch(batch, custom_metadata={"certsvm": mark})
         writer.close()
     return path
 
@@ -80,7 +78,7 @@ def hostile(folder: Path) -> dict[Path, str]:
     whole = write_blocks(folder / "whole.arrow", indices, indices.astype(np.int64), labels)
     files[whole] = "values of type int64"
     wrong = write_blocks(folder / "label.arrow", indices, values, changed(labels, np.nan))
-    files[wrong] = "labels must be finite"
+    files[wrong] = "labels that are not finite"
     for columns in (-5, "3", 2.5, 2**63, None, True):
         path = folder / f"columns{columns}.arrow"
         files[write_blocks(path, indices, values, labels, n_columns=columns)] = "n_columns"

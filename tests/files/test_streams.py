@@ -9,26 +9,26 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
-from certsvm.files.block_file import BlockFile, BlockFileWriter, Summary
-from certsvm.files.streams import BlockStream, DataChangedError
-from certsvm.problem.memory import Problem
+from certsvm.files.batch import Batch
+from certsvm.files.block_file import BlockFile, Summary, write_blocks
+from certsvm.files.streams import BlockStream, DataChangedError, one_ahead
 from certsvm.problem.objective import Objective
 from certsvm.problem.streamed import StreamedProblem
-from certsvm.solvers import SOLVERS, make_solver
+from certsvm.solvers import make_solver
 from certsvm.training.loop import train
 from certsvm.training.result import INTERRUPTED, Result
 from tests.platforms import posix
@@ -36,6 +36,7 @@ from tests.problems import Case, cases, exact_dual, exact_objective, optimum, re
 
 STREAMING = ["sgd-s", "sgd-m", "newton", "smoothed-newton", "auto"]
 seeds = st.integers(0, 2**32 - 1)
+few = settings(max_examples=25)
 
 
 def blocks_of(case: Case, cuts: list[int]) -> list[tuple[Any, ...]]:
@@ -78,9 +79,10 @@ def no_thread_is_left() -> bool:
 
 
 def _idle(frame: Any) -> bool:
-    return bool(frame.f_code.co_name == "_run_all")
+    return bool(frame.f_code.co_name == "_worker")
 
 
+@few
 @given(cut_cases())
 def test_a_stream_knows_what_a_problem_in_memory_knows(cut: tuple[Case, list[int]]) -> None:
     case, cuts = cut
@@ -106,26 +108,19 @@ def test_a_stream_knows_what_a_problem_in_memory_knows(cut: tuple[Case, list[int
     ).tolist()
 
 
+@few
 @given(cut_cases(), seeds, st.floats(1e-6, 1e6))
-def test_the_objective_is_within_its_allowance_for_any_cutting(
+def test_bounds_are_within_their_allowances_for_any_cutting(
     cut: tuple[Case, list[int]], seed: int, size: float
 ) -> None:
     case, cuts = cut
-    problem = streamed(case, cuts)
-    w = size * np.random.default_rng(seed).standard_normal(problem.dimension)
+    problem, rng = streamed(case, cuts), np.random.default_rng(seed)
+    w = size * rng.standard_normal(problem.dimension)
     bound = primal_bound(problem, w)
     assert abs(Fraction(bound.value) - exact_objective(case, w)) <= Fraction(bound.rounding)
     assert bound.rounding <= 1e-12 * (bound.value + size)
-
-
-@given(cut_cases(), seeds)
-def test_the_dual_is_within_its_allowance_for_any_cutting(
-    cut: tuple[Case, list[int]], seed: int
-) -> None:
-    case, cuts = cut
-    share = np.random.default_rng(seed).random(len(case.labels))
-    alpha = case.C * case.row_weights() * share
-    bound, _ = dual_bound(dual_point(streamed(case, cuts), alpha, "a test"), scaled=False)
+    alpha = case.C * case.row_weights() * rng.random(len(case.labels))
+    bound, _ = dual_bound(dual_point(problem, alpha, "a test"), scaled=False)
     exact = exact_dual(case, [Fraction(float(a)) for a in alpha])
     assert abs(Fraction(bound.value) - exact) <= Fraction(bound.rounding)
     assert bound.rounding <= 1e-12 * (float(alpha.sum()) + abs(bound.value) + 1)
@@ -153,28 +148,21 @@ def test_many_blocks_stay_within_the_allowance() -> None:
     assert abs(Fraction(bound.value) - exact_objective(case, w)) <= Fraction(bound.rounding)
 
 
+@few
 @given(cut_cases(), seeds, st.integers(1, 12), st.sampled_from(STREAMING))
 def test_certificates_from_streams_are_true(
     cut: tuple[Case, list[int]], seed: int, passes: int, name: str
 ) -> None:
     case, cuts = cut
     low, high = optimum(case)
-    result = train(streamed(case, cuts), make_solver(name), tol=0.0, max_iter=passes, seed=seed)
+    result = train(
+        streamed(case, cuts), make_solver(name), tol=0.0, max_iter=passes, seed=seed,
+        keep_alpha=True,
+    )  # fmt: skip
     certificate = result.certificate
     assert certificate.dual - certificate.dual_rounding <= high
     assert certificate.primal + certificate.primal_rounding >= low
-    error = abs(exact_objective(case, result.w) - Fraction(certificate.primal))
-    assert error <= Fraction(certificate.primal_rounding)
     assert (result.history["dual"] <= high * (1 + 1e-9) + 1e-9).all()
-
-
-@given(cut_cases(), seeds, st.integers(1, 12), st.sampled_from(STREAMING))
-def test_alpha_from_streams_lies_in_the_box_and_gives_the_bound(
-    cut: tuple[Case, list[int]], seed: int, passes: int, name: str
-) -> None:
-    case, cuts = cut
-    problem = streamed(case, cuts)
-    result = train(problem, make_solver(name), tol=0.0, max_iter=passes, seed=seed, keep_alpha=True)
     require_proof(case, result)
 
 
@@ -184,6 +172,7 @@ def same(a: Result, b: Result) -> None:
     assert (a.passes, a.epochs, a.reason) == (b.passes, b.epochs, b.reason)
 
 
+@few
 @given(cut_cases(), st.sampled_from(STREAMING))
 def test_wherever_blocks_come_from_the_bits_are_the_same(
     tmp_path_factory: pytest.TempPathFactory, cut: tuple[Case, list[int]], name: str
@@ -194,10 +183,8 @@ def test_wherever_blocks_come_from_the_bits_are_the_same(
     X = case.matrix()
     n_values = X.nnz if sp.issparse(X) else X.size
     summary = Summary(int(X.shape[0]), int(X.shape[1]), n_values, shuffled=False)
-    with path.open("wb") as file, BlockFileWriter(file, summary) as writer:
-        for block in blocks:
-            if len(block[1]):
-                writer.write(*block)
+    with path.open("wb") as file:
+        write_blocks(file, summary, [Batch(*block) for block in blocks if len(block[1])])
 
     def generated() -> Iterator[tuple[Any, ...]]:
         yield from blocks
@@ -248,17 +235,10 @@ def weight(blocks: list[Any]) -> list[Any]:
     return [(*blocks[0][:2], weights), *blocks[1:]]
 
 
-def zero_to_minus_zero(blocks: list[Any]) -> list[Any]:
-    X = blocks[1][0].copy()
-    X[0, 0] = -0.0 if X[0, 0] == 0 and not np.signbit(X[0, 0]) else X[0, 0] * 2 + 1
-    return [blocks[0], (X, *blocks[1][1:]), *blocks[2:]]
-
-
 CHANGES: dict[str, Callable[[list[Any]], list[Any]]] = {
     "a value": value,
     "a label": label,
     "a weight": weight,
-    "the sign of zero": zero_to_minus_zero,
     "a block more": lambda blocks: [*blocks, blocks[0]],
     "a block fewer": lambda blocks: blocks[:-1],
     "no block": lambda blocks: [],
@@ -275,8 +255,7 @@ CHANGES: dict[str, Callable[[list[Any]], list[Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("passes", [1, 2, 5])
-@pytest.mark.parametrize("name", ["sgd-s", "newton"])
+@pytest.mark.parametrize(("name", "passes"), [("sgd-s", 1), ("newton", 3)])
 @pytest.mark.parametrize("change", CHANGES)
 def test_data_that_changes_is_not_certified(change: str, name: str, passes: int) -> None:
     blocks, begun = separable(), itertools.count()
@@ -388,7 +367,7 @@ def threads():
     time.sleep(0.05)
     frames = sys._current_frames()
     others = [t for t in threading.enumerate() if t is not threading.main_thread()]
-    return [t.name for t in others if frames[t.ident].f_code.co_name != "_run_all"]
+    return [t.name for t in others if frames[t.ident].f_code.co_name != "_worker"]
 """
 
 IN_A_PASS = """
@@ -464,35 +443,13 @@ def test_a_source_that_reuses_its_buffer_is_right_or_refused(sparse: bool) -> No
     assert stream.fingerprint == whole.stream.fingerprint
 
 
-def test_without_reading_ahead_a_source_may_reuse_its_buffer() -> None:
-    blocks = separable()
-    X = np.empty_like(blocks[0][0])
-
-    def source() -> Iterator[tuple[Any, ...]]:
-        for block in blocks:
-            X[:] = block[0]
-            yield X, *block[1:]
-
-    ours = StreamedProblem(BlockStream(source, read_ahead=False), 1)
-    theirs = StreamedProblem(BlockStream(lambda: blocks), 1)
-    w = np.arange(3.0)
-    assert primal_bound(ours, w) == primal_bound(theirs, w)
-
-
 # What a stream takes, and what not.
 
 
-@pytest.mark.parametrize("name", [name for name, s in SOLVERS.items() if s.problem_type is Problem])
-def test_who_needs_all_rows_says_so(name: str) -> None:
+def test_who_needs_all_rows_says_so() -> None:
     problem = StreamedProblem(BlockStream(separable), 1)
-    with pytest.raises(ValueError, match=f"solver '{name}' needs all rows in memory"):
-        train(problem, make_solver(name))
-
-
-def test_who_streams() -> None:
-    assert {name for name, s in SOLVERS.items() if s.problem_type is not Problem} == set(
-        STREAMING
-    ) - {"auto"}
+    with pytest.raises(ValueError, match="solver 'dcd' needs all rows in memory"):
+        train(problem, make_solver("dcd"))
 
 
 X2, y2 = np.eye(2), np.array([1, -1])
@@ -502,20 +459,15 @@ X2, y2 = np.eye(2), np.array([1, -1])
     ("block", "message"),
     [
         (X2, "a block must be .* got ndarray"),
-        ((X2,), "a block must be .* of length 1"),
-        ((X2, y2, None, None), "a block must be .* of length 4"),
         ((X2, y2[:1]), r"X of shape \(2, 2\) and y of shape \(1,\)"),
-        ((X2[0], y2), "there must be a label for each row"),
         ((X2, X2), "there must be a label for each row"),
         ((X2, np.array([1.0, np.nan])), "labels that are not finite"),
         ((X2, y2, [1.0, -1.0]), "weights must be finite and not negative"),
-        ((X2, y2, [1.0, np.nan]), "weights must be finite and not negative"),
         ((X2, y2, [1.0]), "weights must be finite and not negative, one for each row"),
         ((X2 * np.nan, y2), r"block 2 of the data \(after 2 rows\): .* NaN"),
         ((sp.csr_matrix([[1.0], [np.inf]]), y2), "block 2"),
         ((np.eye(2, 3), y2), "block 2 has 3 columns, those before it 2"),
         ((X2, np.array(["a", "b"])), "some labels are numbers and others strings"),
-        ((X2.astype(str), y2), "block 2 .* real numbers"),
         ((X2 * 1j, y2), "block 2 .* real numbers"),
     ],
 )
@@ -529,32 +481,6 @@ def test_blocks_that_are_none(block: Any, message: str) -> None:
 def test_no_rows_at_all(blocks: Any) -> None:
     with pytest.raises(ValueError, match="no rows"):
         BlockStream(lambda: blocks)
-
-
-def test_nothing_to_learn_from() -> None:
-    stream = BlockStream(lambda: [(X2, y2, np.zeros(2))])
-    with pytest.raises(ValueError, match="no row has a positive weight"):
-        StreamedProblem(stream, 1)
-
-
-FORMS: dict[str, Callable[[Any], Any]] = {
-    **{name: partial(np.asarray, dtype=name) for name in ("f2", "f4", ">f8", "i1", "bool")},
-    "csr": sp.csr_array,
-    "coo": sp.coo_matrix,
-    "list": np.ndarray.tolist,
-    "every second row of Fortran's order": lambda X: np.asfortranarray(np.repeat(X, 2, axis=0))[
-        ::2
-    ],
-}
-
-
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_rows_of_any_form(form: Any) -> None:
-    X = form(X2)
-    problem = StreamedProblem(BlockStream(lambda: [(X, y2), (X, y2)]), 1)
-    plain = StreamedProblem(BlockStream(lambda: [(X2, y2), (X2, y2)]), 1)
-    w = np.array([0.3, 0.7])
-    assert primal_bound(problem, w).value == primal_bound(plain, w).value
 
 
 def test_rows_without_values() -> None:
@@ -596,3 +522,46 @@ def test_progress_of_the_survey(tmp_path: Path) -> None:
     seen: list[int] = []
     BlockStream(separable, on_block=seen.append)
     assert seen == [30, 60, 90, 120]
+
+
+def test_one_item_ahead_and_no_further() -> None:
+    read: list[int] = []
+    third, closed_in = threading.Event(), []
+
+    def items() -> Generator[int, None, None]:
+        try:
+            for i in range(10):
+                read.append(i)
+                if i == 2:
+                    third.set()
+                yield i
+        finally:
+            closed_in.append(threading.current_thread())
+
+    with ThreadPoolExecutor(1, thread_name_prefix="reader") as reader:
+        ahead = one_ahead(reader, items())
+        assert [next(ahead), next(ahead)] == [0, 1]
+        # Item 2 is read while item 1 is in use, and item 3 is not.
+        assert third.wait(10)
+        time.sleep(0.02)
+        assert read == [0, 1, 2]
+        ahead.close()
+        assert [thread.name for thread in closed_in] == ["reader_0"]
+        two = one_ahead(reader, (i for i in range(3))), one_ahead(reader, (c for c in "abc"))
+        assert list(zip(*two, strict=True)) == [(0, "a"), (1, "b"), (2, "c")]
+
+
+def test_the_thread_ends_with_its_stream_and_with_the_process() -> None:
+    code = (
+        "import gc, threading, numpy as np\n"
+        "from certsvm.files.streams import BlockStream\n"
+        "blocks = [(np.eye(2), [1, -1])] * 9\n"
+        "stream = BlockStream(lambda: blocks)\n"
+        "before = threading.active_count()\n"
+        "del stream; gc.collect()\n"
+        "while threading.active_count() == before: pass\n"
+        "a_pass = BlockStream(lambda: blocks).blocks()\n"
+        "print(next(a_pass).first)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")

@@ -26,14 +26,14 @@ def require_memory(memory: int, source: StreamSource, settings: Settings, *, wit
     Training on a few rows shows what all but the rows takes: libraries, compiler, vectors and
     matrices. Blocks come on top.
     """
-    from certsvm.files.memory import BLOCKS_AT_ONCE, peak
+    from certsvm.files.memory import BLOCKS_AT_ONCE, resident
     from certsvm.fitting.fit_model import needs_alpha
     from certsvm.kernels.losses import HINGE
 
     squares = _warm_up(source, settings)
     stream, objective = source.stream, settings.objective
     blocks = BLOCKS_AT_ONCE * stream.largest_block
-    needed = peak() + blocks + _SPARE
+    needed = resident() + blocks + _SPARE
     solver = source.solver(settings.solver, objective)
     if witness and needs_alpha(solver, source, objective):
         needed += _BYTES_PER_ROW * stream.n_rows

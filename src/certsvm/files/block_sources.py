@@ -134,7 +134,7 @@ class _TextFile:
         for _ in text:
             pass
         self._zero_based = text.zero_based
-        self._width = max(text.totals.largest, 0) + int(text.zero_based)
+        self._width = text.n_columns
         self.origin = {"zero_based": text.zero_based}
 
     def __call__(self) -> Iterator[Batch]:

@@ -1,8 +1,14 @@
-"""Converting text or tables to a block file, in bounded memory."""
+"""Converting text or tables to a block file, in bounded memory.
+
+Shuffling: each row goes into a bucket, a temporary file of blocks, drawn at random; then each
+bucket is shuffled in memory. All orders of the rows are equally likely. A bucket that does not fit
+in memory is split again in the same way. Without shuffling, there is one bucket.
+"""
 
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -10,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import pyarrow as pa
+import pyarrow.ipc
 
-from certsvm.files.atomic import atomic_write
-from certsvm.files.batch import Batch, csr
-from certsvm.files.block_file import BlockFileWriter, Summary
+from certsvm.files.atomic import WriteError, atomic_write
+from certsvm.files.batch import Batch, csr, joined
+from certsvm.files.block_file import Summary, packed, unpacked, write_blocks
 from certsvm.files.kinds import kind_of
 from certsvm.files.labels import LabelCheck
 from certsvm.files.libsvm import LibsvmBlocks
-from certsvm.files.libsvm.lines import LONGEST_LINE
+from certsvm.files.libsvm.errors import LONGEST_LINE
 from certsvm.files.memory import LARGEST_BLOCK, LEAST
-from certsvm.files.shuffle import Bucket, shuffled
 from certsvm.files.tables import Table
 
 # Fractions of the memory: 1/32 for a block of text, which takes many times its length while it is
@@ -30,29 +36,19 @@ _TEXT, _LINE, _RUN, _BLOCK = 32, 20, 5, 12
 _LARGEST_TEXT = 32_000_000
 # Bytes of rows per byte of text, estimated from above.
 _ROWS_PER_TEXT = 3
+_MOST_BUCKETS = 256
 
 Report = Callable[[str, int], None]
 """Called with "read" or "written" and the number of rows so far."""
 
 
 def convert(
-    source: str | Path | Any,
-    target: str | Path,
-    *,
-    memory: int = 500_000_000,
-    block_bytes: int | None = None,
-    shuffle: bool = True,
-    seed: int = 0,
-    dtype: Any = np.float64,
-    n_features: int | None = None,
-    zero_based: bool | None = None,
-    label: str | None = None,
-    weight: str | None = None,
-    header: bool | None = None,
-    separator: str | None = None,
-    categorical: bool = False,
-    report: Report | None = None,
-) -> tuple[Summary, list[str]]:
+    source: str | Path | Any, target: str | Path, *, memory: int = 500_000_000,
+    block_bytes: int | None = None, shuffle: bool = True, seed: int = 0, dtype: Any = np.float64,
+    n_features: int | None = None, zero_based: bool | None = None, label: str | None = None,
+    weight: str | None = None, header: bool | None = None, separator: str | None = None,
+    categorical: bool = False, report: Report | None = None,
+) -> tuple[Summary, list[str]]:  # fmt: skip
     """Convert libsvm text, CSV or Parquet to a block file to train from.
 
     Parameters
@@ -113,181 +109,153 @@ def convert(
     if memory < LEAST:
         raise ValueError(f"memory must be at least {LEAST // 10**6} MB, got {memory / 1e6:.1f} MB")
     block_bytes = block_bytes or min(memory // _BLOCK, LARGEST_BLOCK)
-    for_text = {"n_features": n_features, "zero_based": zero_based}
-    for_table = {
+    text_bytes = min(memory // _TEXT, _LARGEST_TEXT)
+    path = Path(source) if isinstance(source, str | Path) else None
+    for_text: dict[str, Any] = {"n_features": n_features, "zero_based": zero_based}
+    for_table: dict[str, Any] = {
         "label": label, "weight": weight, "header": header, "separator": separator,
         "categorical": categorical or None,
     }  # fmt: skip
-    reader = _reader(source, memory, dtype, for_text, for_table)
-    counted = _Counted(reader.blocks(), report)
-    target = Path(target)
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
-        rng = np.random.default_rng(seed)
-        if shuffle:
-            runs = shuffled(counted, Path(folder), memory // _RUN, reader.expected_bytes(), rng)
-        else:
-            runs = _in_order(counted, Path(folder))
-        # The first run comes after the last row was read, so the counts are known.
-        first = next(runs)
-        summary = Summary(
-            n_rows=counted.n_rows,
-            n_columns=reader.n_columns(),
-            n_values=counted.n_values,
-            shuffled=shuffle,
-            feature_names=reader.feature_names,
-            source=reader.name,
-            zero_based=reader.zero_based(),
-            one_hot=reader.one_hot,
-            label=reader.label,
-            weight=reader.weight,
+    is_table = path is not None and kind_of(path) == "table"
+    other, kind = (for_text, "libsvm text") if is_table else (for_table, "tables (CSV, Parquet)")
+    if wrong := [name for name, value in other.items() if value is not None]:
+        raise ValueError(f"{wrong[0]} is for {kind}, and {source} is none")
+    # The size of all rows is a guess; of a stream, nothing is known.
+    expected = sys.maxsize // 4 if path is None else _ROWS_PER_TEXT * path.stat().st_size
+    batches: Iterable[Batch]
+    facts: dict[str, Any] = {}
+    text: LibsvmBlocks | None = None
+    if is_table:
+        table = Table(source, **{name: v for name, v in for_table.items() if v is not None})
+        batches = (b._replace(X=table.in_type(b.X, dtype)) for b in table.blocks(text_bytes))
+        # It may be compressed.
+        expected *= 4
+        n_columns, notes = len(table.feature_names), table.notes
+        facts = {
+            "feature_names": table.feature_names, "one_hot": table.features.spans,
+            "label": table.label, "weight": table.weight,
+        }  # fmt: skip
+    else:
+        longest_line = min(memory // _LINE, LONGEST_LINE)
+        batches = text = LibsvmBlocks(
+            source, text_bytes, longest_line=longest_line, dtype=dtype, **for_text
         )
-        with atomic_write(target) as file, BlockFileWriter(file, summary) as writer:
-            written = 0
-            for run in itertools.chain([first], runs):
-                for block in _cut(reader.finished(run, summary.n_columns), block_bytes):
-                    writer.write(*block)
-                    written += len(block.y)
-                    if report is not None:
-                        report("written", written)
-    return summary, reader.notes()
+    labels, n_rows, n_values = LabelCheck(), 0, 0
 
-
-class _Counted:
-    """Passes batches on and counts their rows and values."""
-
-    def __init__(self, batches: Iterable[Batch], report: Report | None) -> None:
-        self._batches = batches
-        self._report = report
-        self._labels = LabelCheck()
-        self.n_rows = self.n_values = 0
-
-    def __iter__(self) -> Iterator[Batch]:
-        for batch in self._batches:
-            self.n_rows += len(batch.y)
-            self.n_values += batch.n_values
-            self._labels.add(batch.y)
-            if self._report is not None:
-                self._report("read", self.n_rows)
+    def counted() -> Iterator[Batch]:
+        nonlocal n_rows, n_values
+        for batch in batches:
+            n_rows += len(batch.y)
+            n_values += batch.n_values
+            labels.add(batch.y)
+            if report is not None:
+                report("read", n_rows)
             yield batch
-        self._labels.finish()
+        labels.finish()
+
+    target = Path(target)
+    rng = np.random.default_rng(seed) if shuffle else None
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
+        runs = in_runs(counted(), Path(folder), memory // _RUN, expected, rng)
+        # The first run comes after the last row was read, so that all is known.
+        runs = itertools.chain([next(runs)], runs)
+        if text is not None:
+            n_columns, notes, facts = text.n_columns, text.notes, {"zero_based": text.zero_based}
+            runs = (_from_zero(run, n_columns, zero_based=text.zero_based) for run in runs)
+        name = "a stream" if path is None else path.name
+        summary = Summary(n_rows, n_columns, n_values, shuffle, source=name, **facts)
+        with atomic_write(target) as file:
+            write_blocks(file, summary, _blocks(runs, block_bytes, report))
+    return summary, notes
 
 
-class _LibsvmReader:
-    """libsvm text."""
-
-    feature_names = one_hot = label = weight = None
-
-    def __init__(
-        self, source: Any, memory: int, dtype: Any, n_features: int | None,
-        zero_based: bool | None,
-    ) -> None:  # fmt: skip
-        self._source = source
-        self._n_features = n_features
-        self.name = Path(source).name if isinstance(source, str | Path) else "a stream"
-        self._text = LibsvmBlocks(
-            source, _text_bytes(memory), longest_line=min(memory // _LINE, LONGEST_LINE),
-            n_features=n_features,
-            zero_based=zero_based, dtype=dtype,
-        )  # fmt: skip
-
-    def blocks(self) -> Iterator[Batch]:
-        """Rows with indices as in the file."""
-        return iter(self._text)
-
-    def expected_bytes(self) -> int:
-        """Estimated size of all rows."""
-        if not isinstance(self._source, str | Path):
-            return sys.maxsize // 4
-        return _ROWS_PER_TEXT * Path(self._source).stat().st_size
-
-    def n_columns(self) -> int:
-        """Number of columns; known at the end of the text."""
-        if self._n_features is not None:
-            return self._n_features
-        return max(self._text.totals.largest, 0) + int(self._text.zero_based)
-
-    def finished(self, rows: Batch, n_columns: int) -> Batch:
-        """Rows whose columns count from zero."""
-        X, y, weights = rows
-        dtype = np.int32 if n_columns < 2**31 else np.int64
-        indices = (X.indices - (not self._text.zero_based)).astype(dtype)
-        return Batch(csr(X.data, indices, X.indptr, (len(y), n_columns)), y, weights)
-
-    def zero_based(self) -> bool:
-        """Whether indices count from zero; known at the end of the text."""
-        return self._text.zero_based
-
-    def notes(self) -> list[str]:
-        """Remarks about the text."""
-        return list(self._text.notes)
+def _from_zero(rows: Batch, n_columns: int, *, zero_based: bool) -> Batch:
+    """Rows of text whose columns count from zero."""
+    X = rows.X
+    indices = X.indices if zero_based else X.indices - 1
+    indices = indices.astype(np.int32 if n_columns < 2**31 else np.int64, copy=False)
+    return rows._replace(X=csr(X.data, indices, X.indptr, (len(rows.y), n_columns)))
 
 
-class _TableReader:
-    """CSV or Parquet."""
-
-    def __init__(self, table: Table, memory: int, dtype: Any) -> None:
-        self._table = table
-        self._block_bytes = _text_bytes(memory)
-        self._dtype = dtype
-        self.feature_names: list[str] | None = table.feature_names
-        self.one_hot = table.features.spans
-        self.label, self.weight = table.label, table.weight
-        self.name = table.path.name
-
-    def blocks(self) -> Iterator[Batch]:
-        """Dense rows."""
-        for rows in self._table.blocks(self._block_bytes):
-            yield Batch(self._table.in_type(rows.X, self._dtype), rows.y, rows.weights)
-
-    def expected_bytes(self) -> int:
-        """Estimated size of all rows; the file may be compressed."""
-        return 4 * _ROWS_PER_TEXT * self._table.path.stat().st_size
-
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return len(self._table.feature_names)
-
-    def finished(self, rows: Batch, n_columns: int) -> Batch:
-        """The rows as they are."""
-        return rows
-
-    def zero_based(self) -> None:
-        """There are no indices."""
-
-    def notes(self) -> list[str]:
-        """Remarks about the columns."""
-        return self._table.notes
+def _blocks(runs: Iterable[Batch], block_bytes: int, report: Report | None) -> Iterator[Batch]:
+    written = 0
+    for run in runs:
+        n_blocks = min(len(run.y), -(-run.nbytes // block_bytes))
+        for block in run.cut(np.arange(n_blocks + 1) * len(run.y) // n_blocks):
+            yield block
+            written += len(block.y)
+            if report is not None:
+                report("written", written)
 
 
-def _text_bytes(memory: int) -> int:
-    """Length of a block of text."""
-    return min(memory // _TEXT, _LARGEST_TEXT)
+def in_runs(
+    batches: Iterable[Batch], folder: Path, most: int, expected: int,
+    rng: np.random.Generator | None,
+) -> Iterator[Batch]:  # fmt: skip
+    """All rows, in random order or as they are, in runs of at most about ``most`` bytes.
 
-
-def _reader(
-    source: Any, memory: int, dtype: Any, for_text: dict[str, Any], for_table: dict[str, Any]
-) -> _LibsvmReader | _TableReader:
-    table = isinstance(source, str | Path) and kind_of(source) == "table"
-    for name, value in (for_text if table else for_table).items():
-        if value is not None:
-            kind = "libsvm text" if table else "tables (CSV, Parquet)"
-            raise ValueError(f"{name} is for {kind}, and {source} is none")
-    if table:
-        given = {name: value for name, value in for_table.items() if value is not None}
-        return _TableReader(Table(source, **given), memory, dtype)
-    return _LibsvmReader(source, memory, dtype, **for_text)
-
-
-def _in_order(batches: Iterable[Batch], folder: Path) -> Iterator[Batch]:
-    """The batches in their order, but not before the last was read."""
-    bucket = Bucket(folder / "rows")
-    sparse = weighted = False
+    Parameters
+    ----------
+    batches : iterable of Batch
+        Read once, before anything is returned.
+    folder : path
+        Folder for the buckets.
+    most : int
+        Bytes of rows that may be in memory at once, besides a copy of them.
+    expected : int
+        Estimate of the size of all rows; a wrong estimate costs time, not memory.
+    rng : Generator, or None
+        The source of randomness; None keeps the order.
+    """
+    if rng is None:
+        bucket = _Bucket(folder / "rows")
+        for rows in batches:
+            bucket.put(rows)
+        yield from bucket.batches()
+        return
+    n_buckets = int(np.clip(-(-2 * expected // most), 1, _MOST_BUCKETS))
+    name = f"{rng.integers(2**62):016x}"
+    buckets = [_Bucket(folder / f"{name}-{i}") for i in range(n_buckets)]
     for rows in batches:
-        sparse, weighted = sp.issparse(rows.X), rows.weights is not None
-        bucket.put(rows)
-    yield from bucket.batches(sparse=sparse, weighted=weighted)
+        which = rng.integers(n_buckets, size=len(rows.y))
+        sorted_rows = rows.take(np.argsort(which, kind="stable"))
+        edges = np.append(0, np.cumsum(np.bincount(which, minlength=n_buckets)))
+        for bucket, part in zip(buckets, sorted_rows.cut(edges), strict=True):
+            if len(part.y):
+                bucket.put(part)
+    for bucket in buckets:
+        # A single row cannot be split, however large it is.
+        if bucket.nbytes > most and bucket.n_rows > 1:
+            yield from in_runs(bucket.batches(), folder, most, bucket.nbytes, rng)
+        elif bucket.n_rows:
+            rows = joined(list(bucket.batches()))
+            yield rows.take(rng.permutation(len(rows.y)))
+        bucket.path.unlink(missing_ok=True)
 
 
-def _cut(run: Batch, block_bytes: int) -> Iterator[Batch]:
-    n_blocks = min(len(run.y), -(-run.nbytes // block_bytes))
-    yield from run.cut(np.arange(n_blocks + 1) * len(run.y) // n_blocks)
+class _Bucket:
+    """A temporary file of batches."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.nbytes = self.n_rows = 0
+
+    def put(self, rows: Batch) -> None:
+        """Append a batch."""
+        self.nbytes += rows.nbytes
+        self.n_rows += len(rows.y)
+        batch = packed(rows)
+        try:
+            # A stream for each: the types of indices and strings differ.
+            with self.path.open("ab") as file, pa.ipc.new_stream(file, batch.schema) as stream:
+                stream.write_batch(batch)
+        except OSError as error:
+            what = f"cannot write rows to a temporary file: {error.strerror}"
+            raise WriteError(error.errno, what, str(self.path)) from None
+
+    def batches(self) -> Iterator[Batch]:
+        """The batches, in the order in which they were put in."""
+        with pa.OSFile(os.fsencode(self.path)) as file:
+            while file.tell() < file.size():
+                for batch in pa.ipc.open_stream(file):
+                    yield unpacked(batch)

@@ -11,9 +11,11 @@ block is computed a second time after its use.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,11 +23,12 @@ import xxhash
 from numpy.typing import NDArray
 
 from certsvm.files.batch import Batch
-from certsvm.files.read_ahead import Reader
 from certsvm.matrices import checked_csr, exact_labels, refuse_masked
 from certsvm.problem.rows import Rows, Vector
 from certsvm.problem.sizes import ClassSurvey
 from certsvm.verification.fingerprint import FingerprintBuilder
+
+T = TypeVar("T")
 
 BlockSource: TypeAlias = Callable[[], Iterable[tuple[Any, ...]]]
 """Begins a pass: returns blocks ``(X, y)`` or ``(X, y, weights)``, the same in each pass."""
@@ -90,20 +93,21 @@ class BlockStream:
     """
 
     def __init__(
-        self,
-        source: BlockSource,
-        *,
-        intercept_scaling: float = 0.0,
-        read_ahead: bool = True,
+        self, source: BlockSource, *, intercept_scaling: float = 0.0, read_ahead: bool = True,
         on_block: Callable[[int], None] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not callable(source):
             raise TypeError(
                 "source must be a function that begins a pass and returns the blocks, not the "
                 f"blocks themselves: they are read many times. Got {type(source).__name__}."
             )
         self.source = source
-        self._reader = Reader() if read_ahead else None
+        self._reader: ThreadPoolExecutor | None = None
+        if read_ahead:
+            # One thread for all passes, started now: an interrupt during a start would leave a
+            # thread that neither runs nor has ended. It ends with the stream.
+            self._reader = ThreadPoolExecutor(1, thread_name_prefix="certsvm-read")
+            self._reader.submit(int).result()
         self.intercept_scaling = float(intercept_scaling)
         self.n_rows = self.n_columns = self.n_stored = self.n_blocks = self.largest_block = 0
         self.R = 0.0
@@ -123,7 +127,6 @@ class BlockStream:
                     )
                 rows = Rows(batch.X, intercept_scaling=self.intercept_scaling)
                 yield Block(rows, self._class_index(batch.y), batch.weights, first)
-                _refuse_overwritten(batch, digest)
                 first += rows.n_rows
                 n_blocks += 1
         if n_blocks < self.n_blocks:
@@ -137,9 +140,8 @@ class BlockStream:
         # NumPy compares labels of different types in a third, which may have neither.
         y = y.astype(self.classes.dtype, copy=False)
         if self.classes.size == 2:
-            # Much faster than the search below.
-            second: NDArray[np.bool_] = y == self.classes[1]
-            return second.astype(np.intp)
+            # Much faster than a search.
+            return np.asarray(y == self.classes[1], dtype=np.intp)
         return np.searchsorted(self.classes, y)
 
     def _survey(self, on_block: Callable[[int], None] | None) -> None:
@@ -154,7 +156,12 @@ class BlockStream:
                     f"block {self.n_blocks + 1} has {X.shape[1]} columns, those before it "
                     f"{self.n_columns}"
                 )
-            rows = self._checked_rows(X)
+            try:
+                rows = Rows(X, intercept_scaling=self.intercept_scaling)
+            except ValueError as error:
+                raise ValueError(
+                    f"block {self.n_blocks + 1} of the data (after {self.n_rows} rows): {error}"
+                ) from None
             labels, y_index = np.unique(y, return_inverse=True)
             for i, label in enumerate(labels.tolist()):
                 in_class = y_index == i
@@ -168,7 +175,6 @@ class BlockStream:
             self.n_blocks += 1
             self._digests.append(digest)
             fingerprint.update(X, y)
-            _refuse_overwritten(batch, digest)
             if on_block is not None:
                 on_block(self.n_rows)
         if self.n_rows == 0:
@@ -177,18 +183,10 @@ class BlockStream:
         self.classes = exact_labels(sorted(surveys))
         self.surveys = [surveys[label] for label in self.classes.tolist()]
 
-    def _checked_rows(self, X: Any) -> Rows:
-        try:
-            return Rows(X, intercept_scaling=self.intercept_scaling)
-        except ValueError as error:
-            raise ValueError(
-                f"block {self.n_blocks + 1} of the data (after {self.n_rows} rows): {error}"
-            ) from None
-
     def _batches(self) -> Generator[tuple[Batch, bytes], None, None]:
         """The blocks of a pass as the source gives them, with their digests."""
 
-        def batches() -> Iterator[tuple[Batch, bytes]]:
+        def checked() -> Generator[tuple[Batch, bytes], None, None]:
             blocks = iter(self.source())
             try:
                 for block in blocks:
@@ -200,16 +198,38 @@ class BlockStream:
                 if hasattr(blocks, "close"):
                     blocks.close()
 
-        yield from batches() if self._reader is None else self._reader.one_ahead(batches())
+        read = checked()
+        with closing(read if self._reader is None else one_ahead(self._reader, read)) as batches:
+            for batch, digest in batches:
+                yield batch, digest
+                if block_digest(*batch) != digest:
+                    raise DataChangedError(
+                        "a block was overwritten while it was in use: the source must not use its "
+                        "arrays again for the next block. Let it yield copies, or "
+                        "read_ahead=False. Nothing is certified."
+                    )
+                # Keep no reference while the next one is read.
+                del batch
 
 
-def _refuse_overwritten(batch: Batch, digest: bytes) -> None:
-    if block_digest(*batch) != digest:
-        raise DataChangedError(
-            "a block was overwritten while it was in use: the source must not use its arrays "
-            "again for the next block. Let it yield copies, or read_ahead=False. Nothing is "
-            "certified."
-        )
+def one_ahead(
+    reader: ThreadPoolExecutor, items: Generator[T, None, None]
+) -> Generator[T, None, None]:
+    """The same items; the reader's only thread reads the next one while one is in use.
+
+    Only that thread touches ``items``: it also closes them if the caller stops early, be it by
+    Ctrl-C.
+    """
+    try:
+        following = reader.submit(next, items, None)
+        while (item := following.result()) is not None:
+            following = reader.submit(next, items, None)
+            yield item
+            del item
+    finally:
+        # When the interpreter exits, there are no threads any more.
+        if not sys.is_finalizing():
+            reader.submit(items.close).result()
 
 
 def checked_block(block: Any) -> Batch:

@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certsvm.files import (
-    LibsvmBlocks,
-    LibsvmError,
-    load_libsvm,
-)
+from certsvm.files import LibsvmBlocks, LibsvmError, load_libsvm
 
 
 @pytest.mark.parametrize(
@@ -22,8 +18,6 @@ from certsvm.files import (
     [
         (b"1 1:1\n1 3:1.5x\n", {}, 2, 5, "1.5x", 'expected a number after the colon, found "1.5x"'),
         (b"1 1:nan\n", {}, 1, 5, "nan", 'expected a number after the colon, found "nan"'),
-        (b"1 1:-Infinity\n", {}, 1, 5, "-Infinity", "expected a number after the colon"),
-        (b"1 1:0x1p3\n", {}, 1, 5, "0x1p3", "expected a number after the colon"),
         (b"1 1:1_0\n", {}, 1, 5, "1_0", "expected a number after the colon"),
         (b"1 1:1e400\n", {}, 1, 5, "1e400", 'the value "1e400" is too large for float64'),
         (b"1 1:1e39\n", {"dtype": np.float32}, 1, 5, "1e39", "too large for float32"),
@@ -33,12 +27,9 @@ from certsvm.files import (
          "1797693134862315807937289714053034150799...", "too large for float64"),
         (b"1e999 1:1\n", {}, 1, 1, "1e999", 'the label "1e999" is too large for float64'),
         (b"1 3:\n", {}, 1, 5, "", "expected a number after the colon, found nothing"),
-        (b"1 3: 4:1\n", {}, 1, 5, "", "expected a number after the colon, found nothing"),
         (b"1 :3\n", {}, 1, 3, ":3", 'expected an index before the colon, found ":3"'),
         (b"1 3\n", {}, 1, 3, "3", 'expected index:value, found "3"'),
-        (b"1 a:3\n", {}, 1, 3, "a:3", 'expected index:value, found "a:3"'),
         (b"1 -3:1\n", {}, 1, 3, "-3:1", 'an index has no sign, found "-3:1"'),
-        (b"1 +3:1\n", {}, 1, 3, "+3:1", 'an index has no sign, found "+3:1"'),
         (b"1 9223372036854775807:1\n", {}, 1, 3, "9223372036854775807:1", "beyond the largest"),
         (b"1 " + b"9" * 5000 + b":1\n", {}, 1, 3, "9" * 40 + "...", "beyond the largest allowed"),
         (b"1 2:1 1:1\n", {}, 1, 7, "1:1", "indices must ascend within a line, but 1 follows 2"),
@@ -53,18 +44,13 @@ from certsvm.files import (
         (b"1 1:1\0\n", {}, 1, 5, "1\\x00", 'found a NUL byte in "1\\x00"; is this a text file?'),
         (b"1 1:1 # a\0b\n", {}, 1, 10, "\\x00", "found a NUL byte"),
         (b"1 1:1\r1 2:1\n", {}, 1, 5, "1\\r1", "carriage return that does not end a line"),
-        (b"1 1:1 # a\rb\n", {}, 1, 10, "\\r", "carriage return that does not end a line"),
         (b"1 1:1\r", {}, 1, 5, "1\\r", "carriage return that does not end a line"),
         (b"1,2 1:1\n", {}, 1, 1, "1,2", 'several labels, "1,2": multi-label data is not supported'),
         (b"1:1 2:1\n", {}, 1, 1, "1:1", 'expected a label before the first index, found "1:1"'),
         (b"\n yes 1:1\n", {}, 2, 2, "yes", 'expected a decimal number as label, found "yes"'),
-        (b"nan 1:1\n", {}, 1, 1, "nan", 'expected a decimal number as label, found "nan"'),
-        (b"1 qid:x 1:1\n", {}, 1, 3, "qid:x", "qid and a whole number may stand right after"),
-        (b"1 1:1 qid:2\n", {}, 1, 7, "qid:2", "qid and a whole number may stand right after"),
         (b"1 qid:1 qid:2\n", {}, 1, 9, "qid:2", "qid and a whole number may stand right after"),
         (b"1 1:" + b"x" * 99 + b"\n", {}, 1, 5, "x" * 40 + "...", "expected a number"),
         (b"1 1:\x1b[31m\xff\n", {}, 1, 5, "\\x1b[31m\\xff", "expected a number"),
-        (b"", {}, None, None, "", "there are no rows in this file"),
         (b"\n# nothing\n\r\n", {}, None, None, "", "there are no rows in this file"),
     ],
 )  # fmt: skip

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import io
+import math
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from certsvm.files import (
-    LibsvmBlocks,
-    LibsvmError,
-    read_libsvm,
-)
+from certsvm.files import LibsvmError
 from certsvm.files.compressed import compression_of
-from tests.files.libsvm.reading import SAMPLE, Options, check, load
+from certsvm.files.libsvm.parser import nearest
+from tests.files.libsvm.reading import SAMPLE, Options, check, load, nearest_float32
 
 numbers = st.one_of(
     st.sampled_from(["1", "0", "-0", "+1", ".5", "3.", "1e3", "2E-2", "0.1", "1e-46", "1e38"]),
@@ -111,9 +109,15 @@ def test_anything_at_all(text: bytes) -> None:
         check(text, Options(), Path(folder))
 
 
+@pytest.mark.parametrize("piece", [1, 7, 40])
+def test_cuts_at_every_byte(piece: int, tmp_path: Path) -> None:
+    for length in range(piece % 3, len(SAMPLE) + 1, 3):
+        check(SAMPLE[:length], Options(), tmp_path, piece)
+
+
 def test_other_bytes_at_every_position(tmp_path: Path) -> None:
     for position in range(len(SAMPLE)):
-        for byte in {*b" \n\r#:0", *(SAMPLE[position] ^ 1 << bit for bit in range(8))}:
+        for byte in {*b" \n\r#:0", SAMPLE[position] ^ 1 << position % 8}:
             damaged = bytearray(SAMPLE)
             damaged[position] = byte
             check(bytes(damaged), Options(), tmp_path, names=("serial", "n_jobs", "short blocks"))
@@ -131,12 +135,26 @@ def test_more_unsettled_numbers_than_expected() -> None:
         load(labels + number + b"\n")
 
 
-def test_notes() -> None:
-    data = read_libsvm(io.BytesIO(b"1 qid:1 0:1\n1 qid:1\n1\n"))
-    assert data.zero_based
-    assert data.notes == ["indices count from zero", "qid ignored on 2 lines"]
-    blocks = LibsvmBlocks(io.BytesIO(b"1 qid:1 1:1\n"))
-    assert blocks.notes == []
-    list(blocks)
-    assert blocks.notes == ["qid ignored on 1 line"]
-    assert not blocks.zero_based
+@given(st.floats(0, width=32, allow_infinity=False), st.integers(-1, 1), st.integers(0, 30))
+@example(float(np.finfo(np.float32).max), 0, 0)
+@example(float(np.finfo(np.float32).max), -1, 30)
+@example(0.0, 1, 30)
+@example(0.0, 0, 0)
+def test_float32_halfway(single: float, nudge: int, zeros: int) -> None:
+    """A hair beside the middle, rounding to a double first would round the wrong way."""
+    with np.errstate(over="ignore", under="ignore"):
+        above = float(np.nextafter(np.float32(single), np.float32(np.inf)))
+    top = Fraction(2) ** 128 if math.isinf(above) else Fraction(above)
+    middle = (Fraction(single) + top) / 2
+    scale = middle.denominator.bit_length() - 1
+    whole = middle.numerator * 5**scale * 10 ** (zeros + 1) + nudge
+    number = f"{whole}e{-scale - zeros - 1}"
+    expected = nearest_float32(number)
+    assert nearest(number.encode(), np.dtype(np.float32)) == expected
+    assert nearest(b"-" + number.encode(), np.dtype(np.float32)) == -expected
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_the_float32_nearest_to_a_double(value: float) -> None:
+    number = repr(value)
+    assert nearest(number.encode(), np.dtype(np.float32)) == nearest_float32(number)

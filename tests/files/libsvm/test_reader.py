@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +16,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from certsvm.files import (
-    LibsvmError,
-    load_libsvm,
-    save_libsvm,
-)
+from certsvm.files import LibsvmBlocks, LibsvmError, load_libsvm, read_libsvm, save_libsvm
+from certsvm.files.compressed import DamagedFileError
+from certsvm.files.libsvm.parser import Parser
 from tests.files.libsvm.reading import load
 
 
@@ -88,3 +91,150 @@ def test_agreement_with_scikit_learn(tmp_path: Path) -> None:
     Z, z = load_svmlight_file(str(path), n_features=50)
     for n_jobs in (1, 2, 5):
         assert_same(*load_libsvm(path, n_features=50, n_jobs=n_jobs), Z, z)
+
+
+def test_notes() -> None:
+    data = read_libsvm(io.BytesIO(b"1 qid:1 0:1\n1 qid:1\n1\n"))
+    assert data.zero_based
+    assert data.notes == ["indices count from zero", "qid ignored on 2 lines"]
+
+
+def test_blocks_of_a_path_can_be_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"1 2:0.5\n-1\n1 7:3\n")
+    blocks = LibsvmBlocks(path, 8)
+    for _ in range(2):
+        batches = list(blocks)
+        assert [X.shape for X, _, _ in batches] == [(1, 3), (1, 0), (1, 8)]
+        assert [X.indices.tolist() for X, _, _ in batches] == [[2], [], [7]]
+        assert [y.tolist() for _, y, _ in batches] == [[1.0], [-1.0], [1.0]]
+        assert (blocks.n_columns, blocks.zero_based, blocks.notes) == (7, False, [])
+
+
+@pytest.mark.parametrize("block_bytes", [4, 16, 1000])
+def test_a_line_longer_than_allowed_is_an_error_with_its_number(block_bytes: int) -> None:
+    text = b"1 1:1\n\n-1 2:1\n" + b"1 " + b"3:1 " + b" " * 5000 + b"\n1 1:1\n"
+    blocks = LibsvmBlocks(io.BytesIO(text), block_bytes, longest_line=5006)
+    assert sum(len(y) for _, y, _ in blocks) == 4
+    read: list[Any] = []
+    with pytest.raises(LibsvmError, match=r"line 4, column 1: this line is longer than"):
+        read.extend(LibsvmBlocks(io.BytesIO(text), block_bytes, longest_line=4000))
+    assert [label for _, y, _ in read for label in y] == [1.0, -1.0]
+
+
+def test_blocks_are_short_again_after_a_long_line() -> None:
+    long = b"1 " + b" ".join(b"%d:1" % j for j in range(1, 500)) + b"\n"
+    text = b"1 1:1\n" * 100 + long + b"1 1:1\n" * 1000
+    sizes = [block.y.size for block in LibsvmBlocks(io.BytesIO(text), 64)]
+    assert sum(sizes) == 1101
+    assert max(sizes) <= len(long) // 6 + 11
+    assert max(sizes[:9] + sizes[-9:]) <= 11
+
+
+class Trickle:
+    """A source that gives a few bytes at a time, and then is damaged."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+
+    def read(self, size: int) -> bytes:
+        head, self.text = self.text[: min(size, 3)], self.text[min(size, 3) :]
+        if not head:
+            raise DamagedFileError("file", "truncated")
+        return head
+
+
+@pytest.mark.parametrize("block_bytes", [1, 5, 100])
+def test_lines_before_the_damage_come_first(block_bytes: int) -> None:
+    read: list[Any] = []
+    with pytest.raises(DamagedFileError):
+        read.extend(LibsvmBlocks(Trickle(b"\xef\xbb\xbf1 1:1\n2\n3"), block_bytes))
+    assert [label for _, y, _ in read for label in y] == [1.0, 2.0]
+    with pytest.raises(LibsvmError, match="line 2"):
+        list(LibsvmBlocks(Trickle(b"1 1:1\nx\n3"), block_bytes))
+
+
+@pytest.mark.parametrize("positioned", [True, False])
+@pytest.mark.parametrize("change", ["shorter", "longer", "denser"])
+def test_a_file_that_changes_between_counting_and_parsing(
+    change: str, positioned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not positioned:
+        # As on Windows.
+        monkeypatch.delattr(os, "preadv", raising=False)
+    path = tmp_path / "text"
+    path.write_bytes(b"1 1:1000\n" * 1000)
+    assert load_libsvm(path)[0].shape == (1000, 1)
+    parse = Parser._parse
+
+    def change_then_parse(*arguments: Any) -> Any:
+        if change == "shorter":
+            os.truncate(path, 4000)
+        elif change == "denser":
+            with open(path, "r+b") as file:
+                file.write(b"1 1:1 2:1\n1\n")
+        else:
+            with open(path, "ab") as file:
+                file.write(b"1 1:1\n")
+        return parse(*arguments)
+
+    monkeypatch.setattr(Parser, "_parse", change_then_parse)
+    with pytest.raises(LibsvmError, match="changed while it was read"):
+        load_libsvm(path)
+
+
+def test_standard_input() -> None:
+    code = (
+        "import sys; from certsvm.files import load_libsvm; "
+        "X, y = load_libsvm(sys.stdin.buffer); print(X.shape, y.sum())"
+    )
+    text = b"1 1:2\n" * 100_000
+    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, check=True)
+    assert done.stdout.split() == [b"(100000,", b"1)", b"100000.0"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_named_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: path.write_bytes(b"1 1:2\n" * 50_000))
+    writer.start()
+    X, _ = load_libsvm(path)
+    writer.join()
+    assert X.shape == (50_000, 1)
+
+
+def test_what_messages_call_the_source(tmp_path: Path) -> None:
+    with pytest.raises(LibsvmError, match=r"^<input>, line 1"):
+        list(LibsvmBlocks(io.BytesIO(b"1 1:x\n")))
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(b"1 1:x\n"))
+    for source in (path, str(path), os.fsencode(path)):
+        with pytest.raises(LibsvmError) as caught:
+            load_libsvm(source)
+        assert caught.value.file == str(path)
+
+
+def test_sources_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="expected a path or a binary file, got int"):
+        load_libsvm(3)
+    with pytest.raises(FileNotFoundError):
+        load_libsvm(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dtype": np.int32}, "dtype must be float32 or float64"),
+        ({"n_features": -1}, "n_features must be"),
+        ({"n_features": 2.0}, "n_features must be"),
+        ({"n_features": 2**63}, "n_features must be"),
+        ({"zero_based": 1}, "zero_based must be"),
+        ({"n_jobs": -1}, "n_jobs must be"),
+        ({"block_bytes": 0}, "block_bytes must be"),
+        ({"block_bytes": True}, "block_bytes must be"),
+    ],
+)
+def test_what_cannot_be_asked_for(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LibsvmBlocks(io.BytesIO(b"1 1:1\n"), **options)

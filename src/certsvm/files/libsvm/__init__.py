@@ -1,13 +1,11 @@
 """Readers and a writer for files in the format of libsvm and SVMlight.
 
-Text is cut at line ends into pieces, which threads parse straight into arrays. Plain files are read
-a piece at a time (``plain_file``), all others from front to back (``lines``). The whole text is
+Text is cut at line ends into pieces, which threads parse straight into arrays. The whole text is
 never in memory.
 """
 
-from certsvm.files.libsvm.blocks import LibsvmBlocks
 from certsvm.files.libsvm.errors import LibsvmError
-from certsvm.files.libsvm.reader import LibsvmFile, load_libsvm, read_libsvm
+from certsvm.files.libsvm.reader import LibsvmBlocks, LibsvmFile, load_libsvm, read_libsvm
 from certsvm.files.libsvm.writer import save_libsvm
 
 __all__ = [

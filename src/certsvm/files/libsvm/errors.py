@@ -1,23 +1,22 @@
-"""Errors in a text, with their place.
-
-Kernels report a code and a position; ``Diagnosis`` turns them into a message with line and column.
-"""
+"""Errors in a text, with their place."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.files.labels import WOULD_BE_MERGED
-from certsvm.files.libsvm.lines import LONGEST_LINE
-from certsvm.files.libsvm.options import ParseOptions
 from certsvm.kernels import libsvm as kernels
-from certsvm.kernels.libsvm import LARGEST_INDEX, IndexRules
+
+LONGEST_LINE = 1 << 28
+"""The most bytes of a line: enough for ten million values. A compressed file of some kilobytes may
+hold a line without an end."""
 
 _LONGEST_SHOWN = 40
+_TOKEN = re.compile(rb"[^ \t\n#]*")
 
 
 class LibsvmError(ValueError):
@@ -58,93 +57,82 @@ def long_line(file: str, line: int, limit: int) -> LibsvmError:
     return LibsvmError(f"this line is longer than {limit / 1e6:.1f} MB, {why}", file, line, 1)
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """Describes errors in a piece of text; ``lines`` is the number of lines before the piece."""
+def token_at(text: NDArray[np.uint8], position: int, end: int) -> bytes:
+    """The bytes from ``position`` to the next blank, comment or line end."""
+    match = _TOKEN.match(text.data, position, end)
+    assert match is not None
+    token, behind = match[0], match.end()
+    # A carriage return belongs to the line end only together with the line feed.
+    ends_line = behind < end and text[behind] == ord("\n")
+    return token[:-1] if ends_line and token.endswith(b"\r") else token
 
-    text: NDArray[np.uint8]
-    end: int
-    lines: int
-    options: ParseOptions
-    rules: IndexRules
 
-    def error(self, code: int, position: int) -> LibsvmError:
-        """The error that a kernel reported as ``code`` at ``position``."""
-        before = self.text[:position]
-        line = self.lines + 1 + int(kernels.survey(before)[0])
-        line_start = int(kernels.last_line_end(before))
-        if code == kernels.BAD_COMMENT:
-            token = bytes(self.text[position : position + 1])
-        else:
-            # The first 200 bytes of a long token are enough for the message.
-            token = token_at(self.text, position, min(self.end, position + 200))
-        what = self._what(code, token, bytes(self.text[line_start:position]))
-        return LibsvmError(
-            what, self.options.file, line, position - line_start + 1, _printable(token)
-        )
+def error_at(
+    code: int, position: int, text: NDArray[np.uint8], end: int, lines: int, options: Any
+) -> LibsvmError:
+    """The error that a kernel reported as ``code`` at ``position``.
 
-    def _what(self, code: int, token: bytes, before: bytes) -> str:
-        quoted = f'"{_printable(token)}"'
-        if b"\0" in token:
-            advice = "If it is text in UTF-16, convert it: iconv -f UTF-16 -t UTF-8."
-            return f"found a NUL byte in {quoted}; is this a text file? {advice}"
-        if b"\r" in token:
-            return f"found a carriage return that does not end a line in {quoted}"
-        if code == kernels.LABEL_TOO_LARGE:
-            return f"the label {quoted} is too large for float64"
-        if code == kernels.INEXACT_LABEL:
-            return f"the label {quoted} {WOULD_BE_MERGED}"
-        if code == kernels.VALUE_TOO_LARGE:
-            return f"the value {quoted} is too large for {self.options.dtype.name}"
-        if code == kernels.BAD_LABEL:
-            return _label_problem(token, quoted)
-        if code == kernels.BAD_ITEM:
-            return _item_problem(token, quoted)
-        if code == kernels.BAD_VALUE:
-            return f"expected a number after the colon, found {quoted if token else 'nothing'}"
-        index = _index_of(token)
-        if code == kernels.NOT_ASCENDING:
-            previous = _index_of(before.split()[-1])
-            if previous == index:
-                return f"index {index.decode()} is there twice in this line"
-            return (
-                f"indices must ascend within a line, but {_printable(index)} follows "
-                f"{_printable(previous)}"
-            )
-        return self._index_problem(index)
+    ``lines`` is the number of lines before the text, and ``options`` are the ``ParseOptions``.
+    """
+    line_start = int(kernels.last_line_end(text[:position]))
+    line = lines + 1 + int(kernels.survey(text[:line_start])[0])
+    if code == kernels.BAD_COMMENT:
+        token = bytes(text[position : position + 1])
+    else:
+        # The first 200 bytes of a long token are enough for the message.
+        token = token_at(text, position, min(end, position + 200))
+    what = _problem(code, token, bytes(text[line_start:position]), options)
+    return LibsvmError(what, options.file, line, position - line_start + 1, _printable(token))
 
-    def _index_problem(self, index: bytes) -> str:
-        if len(index) > 19 or int(index) > LARGEST_INDEX:
-            return f"the index {_printable(index)} is beyond the largest allowed, 2**63 - 2"
-        if index == b"0" and self.rules.low == 1:
+
+def _problem(code: int, token: bytes, before: bytes, options: Any) -> str:
+    quoted = f'"{_printable(token)}"'
+    if b"\0" in token:
+        advice = "If it is text in UTF-16, convert it: iconv -f UTF-16 -t UTF-8."
+        return f"found a NUL byte in {quoted}; is this a text file? {advice}"
+    if b"\r" in token:
+        return f"found a carriage return that does not end a line in {quoted}"
+    if code == kernels.BAD_LABEL:
+        if b":" in token:
+            return f"expected a label before the first index, found {quoted}"
+        if b"," in token:
+            return f"several labels, {quoted}: multi-label data is not supported"
+        return f"expected a decimal number as label, found {quoted}"
+    if code == kernels.BAD_ITEM:
+        if token.startswith(b"qid"):
+            return f"qid and a whole number may stand right after the label, once; found {quoted}"
+        if token.startswith((b"+", b"-")):
+            return f"an index has no sign, found {quoted}"
+        if token.startswith(b":"):
+            return f"expected an index before the colon, found {quoted}"
+        return f"expected index:value, found {quoted}"
+    index = _index_of(token)
+    if code == kernels.NOT_ASCENDING:
+        previous = _index_of(before.split()[-1])
+        if previous == index:
+            return f"index {index} is there twice in this line"
+        return f"indices must ascend within a line, but {index} follows {previous}"
+    if code == kernels.BAD_INDEX:
+        if len(index) > 19 or int(index) > kernels.LARGEST_INDEX:
+            return f"the index {index} is beyond the largest allowed, 2**63 - 2"
+        n, from_zero = options.n_features, options.zero_based
+        if index == "0" and from_zero is False:
             return "index 0, although indices count from one (zero_based=False)"
-        n, from_zero = self.options.n_features, self.options.zero_based
         # Without zero_based, the index n is out of range only if the file counts from zero.
         start = "zero" if from_zero or (from_zero is None and int(index) == n) else "one"
-        return f"index {index.decode()} is out of range: n_features={n}, counted from {start}"
+        return f"index {index} is out of range: n_features={n}, counted from {start}"
+    return {
+        kernels.LABEL_TOO_LARGE: f"the label {quoted} is too large for float64",
+        kernels.INEXACT_LABEL: f"the label {quoted} {WOULD_BE_MERGED}",
+        kernels.VALUE_TOO_LARGE: f"the value {quoted} is too large for {options.dtype.name}",
+        kernels.BAD_VALUE: "expected a number after the colon, found "
+        + (quoted if token else "nothing"),
+    }[code]
 
 
-def _label_problem(token: bytes, quoted: str) -> str:
-    if b":" in token:
-        return f"expected a label before the first index, found {quoted}"
-    if b"," in token:
-        return f"several labels, {quoted}: multi-label data is not supported"
-    return f"expected a decimal number as label, found {quoted}"
-
-
-def _item_problem(token: bytes, quoted: str) -> str:
-    if token.startswith(b"qid"):
-        return f"qid and a whole number may stand right after the label, once; found {quoted}"
-    if token.startswith((b"+", b"-")):
-        return f"an index has no sign, found {quoted}"
-    if token.startswith(b":"):
-        return f"expected an index before the colon, found {quoted}"
-    return f"expected index:value, found {quoted}"
-
-
-def _index_of(item: bytes) -> bytes:
+def _index_of(item: bytes) -> str:
     """The index of ``index:value``, without leading zeros."""
-    return item.partition(b":")[0].lstrip(b"0") or b"0"
+    return _printable(item.partition(b":")[0].lstrip(b"0") or b"0")
 
 
 def _printable(text: bytes) -> str:
@@ -153,17 +141,3 @@ def _printable(text: bytes) -> str:
     decoded = text[:_LONGEST_SHOWN].decode("utf-8", "backslashreplace")
     escaped = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in decoded)
     return "".join(escaped) + more
-
-
-def token_at(text: NDArray[np.uint8], position: int, end: int) -> bytes:
-    """The bytes from ``position`` to the next blank, comment or line end."""
-    for length in (64, end - position):
-        window = bytes(text[position : min(position + length, end)])
-        token = window
-        for stop in (b"\n", b" ", b"\t", b"#"):
-            token = token.partition(stop)[0]
-        if len(token) < len(window):
-            break
-    # A carriage return belongs to the line end only together with the line feed.
-    ends_line = window[len(token) : len(token) + 1] == b"\n"
-    return token[:-1] if ends_line and token.endswith(b"\r") else token

@@ -1,164 +1,279 @@
-"""From pieces of text to arrays.
+"""From text to arrays, in threads.
 
-The kernel settles nearly everything. The numbers it defers and the errors it reports are dealt with
-here.
+Text is cut at line ends into pieces, whose line feeds and colons, counted beforehand, bound the
+numbers of rows and values: each thread parses into its part of the arrays. The kernel settles
+nearly everything. The numbers it defers and the errors it reports are dealt with here.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from decimal import Decimal
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.files.batch import csr
 from certsvm.files.labels import label_number
-from certsvm.files.libsvm.arrays import Arrays, sums
-from certsvm.files.libsvm.errors import Diagnosis, LibsvmError, changed, token_at
-from certsvm.files.libsvm.nearest import nearest
-from certsvm.files.libsvm.options import ParseOptions
-from certsvm.files.libsvm.pieces import Piece
+from certsvm.files.libsvm.errors import (
+    LONGEST_LINE,
+    LibsvmError,
+    changed,
+    error_at,
+    long_line,
+    token_at,
+)
 from certsvm.kernels import libsvm as kernels
-from certsvm.kernels.decimal import decimal_tables
-from certsvm.kernels.libsvm import LARGEST_INDEX, Report
-from certsvm.parallel import Team
+from certsvm.kernels.decimal import PADDING, decimal_tables, narrows_twice
+from certsvm.kernels.libsvm import LARGEST_INDEX, IndexRules, Report
+from certsvm.parallel import Team, available_processors
 
+_PIECE_BYTES = 1 << 19
 _LEAST_DEFERRED = 256
 
+Read = Callable[[int, int], NDArray[np.uint8]]
+"""Returns a range of the text, followed by ``PADDING`` bytes."""
 
-@dataclass
-class Totals:
-    """Counts and extremes of the text parsed so far.
 
-    Attributes
-    ----------
-    rows, values, lines, queries : int
-        Counts; queries are lines with a qid.
-    smallest, largest : int
-        Index, as in the file; ``LARGEST_INDEX`` and -1 before there is one.
-    suspect : LibsvmError or None
-        The first index that is out of range if the file is zero-based.
-    notes : list of str
-        Remarks for the user, known at the end.
-    """
+@dataclass(frozen=True)
+class ParseOptions:
+    """How to read one file; checked before anything is read."""
 
-    rows: int = 0
-    values: int = 0
-    lines: int = 0
-    queries: int = 0
-    smallest: int = LARGEST_INDEX
-    largest: int = -1
-    suspect: LibsvmError | None = None
-    notes: list[str] = field(default_factory=list)
+    file: str
+    n_features: int | None
+    zero_based: bool | None
+    dtype: Any
+    n_jobs: int
 
-    def add(self, report: Report, suspect: LibsvmError | None) -> None:
-        """Add the report of a piece."""
-        self.rows += report.rows
-        self.values += report.values
-        self.queries += report.queries
-        self.smallest = min(self.smallest, report.smallest)
-        self.largest = max(self.largest, report.largest)
-        self.suspect = self.suspect or suspect
+    def __post_init__(self) -> None:
+        n, zero_based = self.n_features, self.zero_based
+        if np.dtype(self.dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
+        if not (n is None or (is_count(n) and n <= LARGEST_INDEX)):
+            raise ValueError(f"n_features must be None or a whole number >= 0, got {n!r}")
+        if not (zero_based is None or isinstance(zero_based, bool | np.bool_)):
+            raise ValueError(f"zero_based must be True, False or None, got {zero_based!r}")
+        if not is_count(self.n_jobs):
+            raise ValueError(f"n_jobs must be a whole number >= 0 (0: all), got {self.n_jobs!r}")
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        object.__setattr__(self, "n_jobs", int(self.n_jobs) or available_processors())
 
-    def finish(self, options: ParseOptions) -> bool:
-        """Whether the file is zero-based; raises if it is empty or an index is out of range."""
-        if self.rows == 0:
-            raise LibsvmError("there are no rows in this file", options.file)
-        zero_based = options.zero_based
-        if zero_based is None:
-            zero_based = self.smallest == 0
-            if zero_based:
-                self.notes.append("indices count from zero")
-                if self.suspect is not None:
-                    raise self.suspect
-        if self.queries:
-            lines = "1 line" if self.queries == 1 else f"{self.queries} lines"
-            self.notes.append(f"qid ignored on {lines}")
-        return zero_based
+    def rules(self, base: int) -> IndexRules:
+        """Which indices are allowed, as far as is known before the file is read."""
+        n = self.n_features
+        high = LARGEST_INDEX if n is None else int(n) - bool(self.zero_based)
+        # The index n_features is out of range if the file is zero-based, which may be known only
+        # at its end.
+        undecided = self.zero_based is None and n is not None
+        low = 0 if self.zero_based is None or self.zero_based else 1
+        return IndexRules(base, low=low, high=high, notable=high if undecided else -2)
+
+
+def is_count(number: Any) -> bool:
+    """Whether this is a whole number >= 0."""
+    whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    return bool(whole and number >= 0)
+
+
+class Arrays(NamedTuple):
+    """Values, indices and row ends as in a CSR matrix, and the labels."""
+
+    values: NDArray[Any]
+    indices: NDArray[Any]
+    indptr: NDArray[Any]
+    labels: NDArray[np.float64]
+
+    def matrix(self, n_columns: int) -> Any:
+        """The rows as a CSR matrix; its indices have 32 bits if that is enough."""
+        narrow = max(self.values.size, n_columns) <= np.iinfo(np.int32).max
+        dtype = np.int32 if narrow else np.int64
+        indices, indptr = (a.astype(dtype, copy=False) for a in (self.indices, self.indptr))
+        X = csr(self.values, indices, indptr, (self.labels.size, n_columns))
+        # The parser has checked it; SciPy would check again.
+        X.has_sorted_indices = X.has_canonical_format = True
+        return X
 
 
 class _WideIndexError(Exception):
     """An index does not fit 32 bits."""
 
 
+@dataclass
 class Parser:
-    """Parses the pieces of one file, in threads."""
+    """Parses one text, as a whole or in parts, and counts what it has seen.
 
-    def __init__(self, options: ParseOptions, base: int, team: Team) -> None:
-        self._options = options
-        self._rules = options.rules(base)
-        self._team = team
-        self.totals = Totals()
+    Attributes
+    ----------
+    options : ParseOptions
+        How to read it.
+    base : int
+        Subtracted from all indices.
+    team : Team
+        The threads.
+    lines : int
+        Number of line feeds so far.
+    reports : list of Report
+        What the kernel says of each piece.
+    """
 
-    def parse(self, pieces: list[Piece]) -> Arrays:
-        """The rows of the next pieces of the file."""
-        if pieces:
-            # The last line may end without a line feed.
-            pieces[-1].unterminated = True
-        rows = sums(piece.most_rows for piece in pieces)
-        values = sums(piece.colons for piece in pieces)
-        lines = sums((piece.lines for piece in pieces), self.totals.lines)
-        firsts = list(zip(rows[:-1], values[:-1], strict=True))
+    options: ParseOptions
+    base: int
+    team: Team
+    lines: int = 0
+    reports: list[Report] = field(default_factory=list)
+    # The first index that is out of range if the file is zero-based.
+    _suspect: LibsvmError | None = None
+
+    def parse(self, read: Read, first: int, end: int) -> Arrays:
+        """The rows of the next part of the file, from ``first`` to ``end``: whole lines.
+
+        Line ends are looked for in each step of the text; a piece reaches from the first of a step
+        to the first of the next that has one.
+        """
+
+        def survey(begin: int) -> tuple[int, tuple[int, int], tuple[int, int]]:
+            text = read(begin, min(begin + _PIECE_BYTES, end))[:-PADDING]
+            line_end = int(kernels.first_line_end(text))
+            head, tail = text[: line_end or None], text[line_end or text.size :]
+            return line_end, kernels.survey(head), kernels.survey(tail)
+
+        begins = range(first, end, _PIECE_BYTES)
+        cuts, lines, colons, endless = [first], [0], [0], 0
+        for begin, (line_end, head, tail) in zip(
+            begins, self.team.map(survey, begins), strict=True
+        ):
+            endless = 0 if line_end else endless + _PIECE_BYTES
+            if endless > LONGEST_LINE:
+                raise long_line(self.options.file, self.lines + sum(lines) + 1, LONGEST_LINE)
+            lines[-1] += head[0]
+            colons[-1] += head[1]
+            if line_end and begin + line_end < end:
+                cuts.append(begin + line_end)
+                lines.append(tail[0])
+                colons.append(tail[1])
+        # The last line may end without a line feed.
+        return self._parse(read, [*cuts, end], [*lines[:-1], lines[-1] + 1], colons)
+
+    def _parse(self, read: Read, cuts: list[int], lines: list[int], colons: list[int]) -> Arrays:
+        """Parse the text between the cuts, of at most so many lines and colons."""
+        rows, values = (list(itertools.accumulate(n, initial=0)) for n in (lines, colons))
+        pieces = list(itertools.pairwise(zip(cuts, rows, values, strict=True)))
         for index_dtype in (np.int32, np.int64):
-            arrays = Arrays.empty(rows[-1], values[-1], self._options.dtype, index_dtype)
+            arrays = Arrays(
+                np.empty(values[-1], self.options.dtype), np.empty(values[-1], index_dtype),
+                np.zeros(rows[-1] + 1, np.int64), np.empty(rows[-1]),
+            )  # fmt: skip
+            parse = partial(self._parse_piece, read, arrays)
             try:
-                results = self._team.map(
-                    self._parse_piece, pieces, firsts, lines[:-1], [arrays] * len(pieces)
-                )
+                results = self.team.map(parse, pieces)
                 break
             except _WideIndexError:
                 continue
-        for report, suspect in results:
-            self.totals.add(report, suspect)
-        self.totals.lines = lines[-1]
-        arrays.close_gaps(firsts, [report for report, _ in results])
-        return arrays
+        reports = [report for report, _ in results]
+        self.reports += reports
+        self._suspect = self._suspect or next((suspect for _, suspect in results if suspect), None)
+        self.lines += rows[-1] - 1
+        return _without_gaps(arrays, rows, values, reports)
 
     def _parse_piece(
-        self, piece: Piece, first: tuple[int, int], lines: int, arrays: Arrays
+        self, read: Read, arrays: Arrays, piece: tuple[tuple[int, int, int], tuple[int, int, int]]
     ) -> tuple[Report, LibsvmError | None]:
-        text, end = piece.fetch()
-        row, value = first
-        values = arrays.values[value : value + piece.colons]
-        indices = arrays.indices[value : value + piece.colons]
-        labels = arrays.labels[row : row + piece.most_rows]
-        row_ends = arrays.indptr[row + 1 : row + piece.most_rows + 1]
-        report, deferred = self._run_kernel(text, end, values, indices, labels, row_ends, value)
-        diagnosis = Diagnosis(text, end, lines, self._options, self._rules)
-        for slot, position in deferred.tolist():
+        """Parse from one position, row and value to another."""
+        (begin, row, value), (behind, row_end, value_end) = piece
+        text, end, dtype = read(begin, behind), behind - begin, self.options.dtype
+        values, indices = arrays.values[value:value_end], arrays.indices[value:value_end]
+        labels, row_ends = arrays.labels[row:row_end], arrays.indptr[row + 1 : row_end + 1]
+        rules, numbers = self.options.rules(self.base), np.empty(len(Report._fields), np.int64)
+        room = _LEAST_DEFERRED
+        while True:
+            deferred = np.empty((room, 2), dtype=np.int64)
+            results = kernels.Room(values, indices, labels, row_ends, deferred, numbers)
+            kernels.parse_lines(text, end, rules, decimal_tables(), value, results)
+            report = Report(*numbers.tolist())
+            if report.deferred <= room:
+                break
+            room = report.deferred
+
+        def error(code: int, position: int) -> LibsvmError:
+            return error_at(code, position, text, end, self.lines + row, self.options)
+
+        for slot, position in deferred[: report.deferred].tolist():
             number = token_at(text, position, end)
             if slot < 0:
                 try:
                     labels[-1 - slot] = settled = label_number(number.decode())
                 except ValueError:
-                    raise diagnosis.error(kernels.INEXACT_LABEL, position) from None
-                code = kernels.LABEL_TOO_LARGE
+                    raise error(kernels.INEXACT_LABEL, position) from None
             else:
-                values[slot] = settled = nearest(number, self._options.dtype)
-                code = kernels.VALUE_TOO_LARGE
-            if np.isinf(settled):
-                raise diagnosis.error(code, position)
+                values[slot] = settled = nearest(number, dtype)
+            if math.isinf(settled):
+                too_large = kernels.LABEL_TOO_LARGE if slot < 0 else kernels.VALUE_TOO_LARGE
+                raise error(too_large, position)
         if report.code == kernels.WIDE_INDEX:
             raise _WideIndexError
         if report.code in (kernels.NO_ROOM, kernels.BAD_BUFFER):
-            raise changed(self._options.file)
+            raise changed(self.options.file)
         if report.code != kernels.PARSED:
-            raise diagnosis.error(report.code, report.position)
-        if report.notable < 0:
-            return report, None
-        return report, diagnosis.error(kernels.BAD_INDEX, report.notable)
+            raise error(report.code, report.position)
+        suspect = error(kernels.BAD_INDEX, report.notable) if report.notable >= 0 else None
+        return report, suspect
 
-    def _run_kernel(
-        self, text: NDArray[np.uint8], end: int, values: NDArray[Any], indices: NDArray[Any],
-        labels: NDArray[np.float64], row_ends: NDArray[np.int64], first_value: int,
-    ) -> tuple[Report, NDArray[np.int64]]:  # fmt: skip
-        room = _LEAST_DEFERRED
-        while True:
-            deferred = np.empty((room, 2), dtype=np.int64)
-            numbers = np.empty(len(Report._fields), dtype=np.int64)
-            results = kernels.Room(values, indices, labels, row_ends, deferred, numbers)
-            kernels.parse_lines(text, end, self._rules, decimal_tables(), first_value, results)
-            report = Report(*numbers.tolist())
-            if report.deferred <= room:
-                return report, deferred[: report.deferred]
-            room = report.deferred
+    def finish(self) -> tuple[bool, int, list[str]]:
+        """Whether the text was zero-based, its number of columns, and remarks for the user.
+
+        Raises if it has no rows, or an index that is out of range.
+        """
+        if not any(report.rows for report in self.reports):
+            raise LibsvmError("there are no rows in this file", self.options.file)
+        zero_based, n_columns, notes = self.options.zero_based, self.options.n_features, []
+        if zero_based is None:
+            zero_based = min(report.smallest for report in self.reports) == 0
+            if zero_based:
+                notes.append("indices count from zero")
+                if self._suspect is not None:
+                    raise self._suspect
+        if queries := sum(report.queries for report in self.reports):
+            notes.append(f"qid ignored on {queries} line{'s' * (queries > 1)}")
+        if n_columns is None:
+            n_columns = max(max(report.largest for report in self.reports) + zero_based, 0)
+        return bool(zero_based), int(n_columns), notes
+
+
+def _without_gaps(
+    arrays: Arrays, rows: list[int], values: list[int], reports: list[Report]
+) -> Arrays:
+    """Move the parts together, which begin at these rows and values."""
+    row = value = 0
+    ends = arrays.indptr[1:]
+    for old_row, old_value, report in zip(rows, values, reports, strict=False):
+        if (row, value) != (old_row, old_value):
+            for array in (arrays.labels, ends):
+                array[row : row + report.rows] = array[old_row : old_row + report.rows]
+            for array in (arrays.values, arrays.indices):
+                array[value : value + report.values] = array[old_value : old_value + report.values]
+            ends[row : row + report.rows] -= old_value - value
+        row += report.rows
+        value += report.values
+    return Arrays(
+        arrays.values[:value], arrays.indices[:value], arrays.indptr[: row + 1],
+        arrays.labels[:row],
+    )  # fmt: skip
+
+
+def nearest(number: bytes, dtype: np.dtype[Any]) -> float:
+    """The float of this type nearest to a decimal number."""
+    double = float(number)
+    if dtype == np.float64:
+        return double
+    if narrows_twice(double):
+        # The digits that were lost in rounding to a double decide.
+        exact = Decimal(number.decode())
+        if exact != double:
+            double = math.nextafter(double, math.inf if exact > double else -math.inf)
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.float32(double))

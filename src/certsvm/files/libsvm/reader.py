@@ -1,26 +1,35 @@
-"""A whole file as a matrix.
+"""Readers: a whole file as a matrix, or in batches of rows.
 
-A plain file is parsed straight into the arrays of the result; anything else (compressed files,
-pipes) is taken in blocks, which are joined.
+A regular file is read a piece at a time by all threads, twice: once to count lines and values, once
+to parse them straight into the arrays of the result. It is not mapped: truncating a mapped file
+would end the process. Anything else (compressed files, pipes) is read from front to back in blocks.
 """
 
 from __future__ import annotations
 
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.files.batch import joined
-from certsvm.files.libsvm.arrays import Arrays
-from certsvm.files.libsvm.blocks import LibsvmBlocks
-from certsvm.files.libsvm.options import ParseOptions
-from certsvm.files.libsvm.parser import Parser, Totals
-from certsvm.files.libsvm.pieces import needs_threads
-from certsvm.files.libsvm.plain_file import PlainFile, first_of_plain_file
-from certsvm.files.libsvm.sources import TextSource, opened
+from certsvm.files.batch import Batch, joined
+from certsvm.files.compressed import DamagedFileError, compression_of, open_source
+from certsvm.files.libsvm.errors import LONGEST_LINE, changed, long_line
+from certsvm.files.libsvm.parser import Arrays, ParseOptions, Parser, Read, is_count
+from certsvm.kernels.decimal import PADDING
 from certsvm.parallel import Team
+
+TextSource = Any
+"""A path, or a binary file object."""
+
+_MARK = b"\xef\xbb\xbf"
+"""The byte order mark, skipped at the beginning of a text."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +55,9 @@ class LibsvmFile:
 
 
 def read_libsvm(
-    source: TextSource,
-    *,
-    n_features: int | None = None,
-    zero_based: bool | None = None,
-    dtype: Any = np.float64,
-    n_jobs: int = 0,
-) -> LibsvmFile:
+    source: TextSource, *, n_features: int | None = None, zero_based: bool | None = None,
+    dtype: Any = np.float64, n_jobs: int = 0,
+) -> LibsvmFile:  # fmt: skip
     r"""Read a whole file, with remarks about it.
 
     :func:`load_libsvm` describes the format and the errors.
@@ -82,31 +87,28 @@ def read_libsvm(
     >>> data.X.toarray(), data.y, data.notes
     (array([[1.5, 0. , 1. ]]), array([1.]), ['indices count from zero', 'qid ignored on 1 line'])
     """
-    options = ParseOptions.checked(source, dtype, n_features, zero_based, n_jobs)
-    with opened(source) as file:
-        first = first_of_plain_file(file, source)
-        if first is not None:
-            return _read_plain(file, options, first)
-        # Messages name the path, not the open file.
-        blocks = LibsvmBlocks(
-            file, n_features=n_features, zero_based=zero_based, dtype=dtype, n_jobs=n_jobs,
-            name=options.file,
-        )  # fmt: skip
-        X, y, _ = joined(list(blocks))
-    arrays = Arrays(X.data, X.indices, X.indptr, y)
-    base = int(not blocks.zero_based)
-    arrays.indices -= arrays.indices.dtype.type(base)
-    return _result(arrays, options, base, blocks.totals)
+    blocks = LibsvmBlocks(
+        source, n_features=n_features, zero_based=zero_based, dtype=dtype, n_jobs=n_jobs
+    )
+    with _opened(source) as file:
+        first = _first_of_plain_file(file) if _is_path(source) else None
+        if first is None:
+            X, y, _ = joined(list(blocks._batches(file)))
+            arrays, base = Arrays(X.data, X.indices, X.indptr, y), 0
+        else:
+            # Most files count from one, so that is assumed until an index 0 is seen.
+            arrays, base = blocks._all_rows(file, first), int(not zero_based)
+    change = base - int(not blocks.zero_based)
+    if change:
+        np.add(arrays.indices, change, out=arrays.indices)
+    n_columns = blocks.n_columns
+    return LibsvmFile(arrays.matrix(n_columns), arrays.labels, blocks.zero_based, blocks.notes)
 
 
 def load_libsvm(
-    path: TextSource,
-    *,
-    n_features: int | None = None,
-    zero_based: bool | None = None,
-    dtype: Any = np.float64,
-    n_jobs: int = 0,
-) -> tuple[Any, NDArray[np.float64]]:
+    path: TextSource, *, n_features: int | None = None, zero_based: bool | None = None,
+    dtype: Any = np.float64, n_jobs: int = 0,
+) -> tuple[Any, NDArray[np.float64]]:  # fmt: skip
     r"""Read a file in the format of libsvm and SVMlight.
 
     Lines are ``label [qid:n] index:value ... [# comment]``. Numbers are read to the nearest
@@ -156,22 +158,175 @@ def load_libsvm(
     return data.X, data.y
 
 
-def _read_plain(file: Any, options: ParseOptions, first: int) -> LibsvmFile:
-    # Most files count from one, so that is assumed until an index 0 is seen.
-    base = int(not options.zero_based)
-    plain = PlainFile(file, options)
-    with Team(options.n_jobs if needs_threads(plain.size) else 1) as team:
-        parser = Parser(options, base, team)
-        arrays = parser.parse(plain.pieces(team, first))
-    plain.refuse_changed()
-    if parser.totals.finish(options) and base == 1:
-        arrays.indices += arrays.indices.dtype.type(1)
-        base = 0
-    return _result(arrays, options, base, parser.totals)
+class LibsvmBlocks:
+    r"""A file read in batches of rows; a loop over it reads the file.
+
+    The text is cut at line ends, every ``block_bytes`` or a little less. Memory is bounded by
+    that, except that a line longer than a block makes the buffer grow until the line fits, or is
+    longer than ``longest_line``.
+
+    Each batch is ``(X, y, None)``. The columns of X are the indices *as they are in the file*: it
+    is known only at the end whether they count from zero or from one. X is as wide as the batch
+    needs.
+
+    Parameters
+    ----------
+    source : path or binary file object
+        A path can be read again by another loop, a file object cannot.
+    block_bytes : int, default=16 MiB
+        Length of the text of a batch.
+    longest_line : int, default=256 MiB
+        Bytes that a line may have if it is longer than a block; a longer one is an error.
+    n_features : int, default=None
+        Number of columns; an index beyond it is an error.
+    zero_based : bool, default=None
+        Whether indices count from zero; if not, an index 0 is an error.
+    dtype : {float64, float32}, default=float64
+        Type of the values of X.
+    n_jobs : int, default=0
+        Number of threads; 0 means one for each processor.
+
+    Attributes
+    ----------
+    zero_based : bool
+        Whether indices count from zero; known after the loop.
+    n_columns : int
+        ``n_features``, or what the largest index requires; known after the loop.
+    notes : list of str
+        Remarks for the user; known after the loop.
+
+    Examples
+    --------
+    >>> import io
+    >>> blocks = LibsvmBlocks(io.BytesIO(b"1 2:0.5\n-1 7:3\n"), block_bytes=8)
+    >>> for X, y, _ in blocks:
+    ...     print(y, X.indices, X.data)
+    [1.] [2] [0.5]
+    [-1.] [7] [3.]
+    >>> blocks.n_columns
+    7
+    """
+
+    def __init__(
+        self, source: TextSource, block_bytes: int = 1 << 24, *, longest_line: int = LONGEST_LINE,
+        n_features: int | None = None, zero_based: bool | None = None, dtype: Any = np.float64,
+        n_jobs: int = 0,
+    ) -> None:  # fmt: skip
+        if not (is_count(block_bytes) and block_bytes > 0):
+            raise ValueError(f"block_bytes must be a whole number > 0, got {block_bytes!r}")
+        self._source = source
+        # A block must be able to hold a byte order mark.
+        self._block_bytes = max(int(block_bytes), len(_MARK))
+        self._longest_line = max(longest_line, self._block_bytes)
+        self._options = ParseOptions(_name_of(source), n_features, zero_based, dtype, n_jobs)
+        self.zero_based, self.n_columns = bool(zero_based), 0
+        self.notes: list[str] = []
+
+    def __iter__(self) -> Iterator[Batch]:
+        with _opened(self._source) as file:
+            yield from self._batches(file)
+
+    def _batches(self, file: Any) -> Iterator[Batch]:
+        """The batches of an open file, read from front to back."""
+        with Team(self._options.n_jobs) as team:
+            parser = Parser(self._options, 0, team)
+            for text, end in self._whole_lines(file, parser):
+                arrays = parser.parse(_ranges_of(text), 0, end)
+                if arrays.labels.size:
+                    width = int(arrays.indices.max(initial=-1)) + 1
+                    yield Batch(arrays.matrix(width), arrays.labels)
+            self.zero_based, self.n_columns, self.notes = parser.finish()
+
+    def _all_rows(self, file: Any, first: int) -> Arrays:
+        """All rows of a regular file, whose text begins at ``first``."""
+        lock, before = threading.Lock(), os.fstat(file.fileno())
+
+        def read(begin: int, end: int) -> NDArray[np.uint8]:
+            buffer = np.empty(end - begin + PADDING, dtype=np.uint8)
+            view, done = buffer.data, 0
+            while done < end - begin:
+                part, position = view[done : end - begin], begin + done
+                if hasattr(os, "preadv"):
+                    count = os.preadv(file.fileno(), [part], position)
+                else:
+                    with lock:
+                        file.seek(position)
+                        count = file.readinto(part)
+                if count == 0:
+                    raise changed(self._options.file)
+                done += count
+            buffer[done:] = ord("\n")
+            return buffer
+
+        with Team(self._options.n_jobs) as team:
+            parser = Parser(self._options, int(not self._options.zero_based), team)
+            arrays = parser.parse(read, first, before.st_size)
+        now = os.fstat(file.fileno())
+        if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+            raise changed(self._options.file)
+        self.zero_based, self.n_columns, self.notes = parser.finish()
+        return arrays
+
+    def _whole_lines(self, file: Any, parser: Parser) -> Iterator[tuple[NDArray[np.uint8], int]]:
+        """Texts, each with the end of its last whole line and padding behind it."""
+        source = open_source(file, self._options.file)
+        text, size, at_start, damage = bytearray(), self._block_bytes, True, None
+        ended = False
+        while not ended:
+            try:
+                while not ended and len(text) < size:
+                    data = source.read(size - len(text))
+                    text += data
+                    ended = not data
+            except DamagedFileError as error:
+                # Errors in the text before the damage come first, whatever the block size.
+                damage, ended = error, True
+            if at_start and text.startswith(_MARK):
+                del text[: len(_MARK)]
+            at_start = False
+            end = len(text) if ended and damage is None else text.rfind(b"\n") + 1
+            rest = text[end:]
+            if end:
+                text += b"\n" * PADDING
+                yield np.frombuffer(text, dtype=np.uint8), end
+            if len(rest) > self._longest_line and not ended:
+                raise long_line(self._options.file, parser.lines + 1, self._longest_line)
+            # A line longer than a block doubles the size until it fits.
+            size = self._block_bytes if end else min(2 * size, self._longest_line + 1)
+            text = rest
+        if damage is not None:
+            raise damage
 
 
-def _result(arrays: Arrays, options: ParseOptions, base: int, totals: Totals) -> LibsvmFile:
-    n_features = options.n_features
-    if n_features is None:
-        n_features = totals.largest + 1 - base if totals.values else 0
-    return LibsvmFile(arrays.matrix(n_features), arrays.labels, base == 0, totals.notes)
+def _is_path(source: TextSource) -> bool:
+    return isinstance(source, str | bytes | os.PathLike)
+
+
+def _opened(source: TextSource) -> Any:
+    """A context with the binary file to read."""
+    if _is_path(source):
+        return open(source, "rb", buffering=0)
+    if not hasattr(source, "read"):
+        raise TypeError(f"expected a path or a binary file, got {type(source).__name__}")
+    return nullcontext(source)
+
+
+def _name_of(source: TextSource) -> str:
+    name: Any = source if _is_path(source) else getattr(source, "name", None)
+    return os.fsdecode(name) if _is_path(name) else "<input>"
+
+
+def _ranges_of(text: NDArray[np.uint8]) -> Read:
+    return lambda begin, end: text[begin : end + PADDING]
+
+
+def _first_of_plain_file(file: Any) -> int | None:
+    """Where the text of a plain file begins; None if it has to be read from front to back."""
+    status = os.fstat(file.fileno())
+    # Files in /proc and the like have no size.
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    first = file.read(8)
+    file.seek(0)
+    begin = len(_MARK) if first.startswith(_MARK) else 0
+    return begin if begin < status.st_size and compression_of(first) is None else None

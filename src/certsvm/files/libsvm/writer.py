@@ -55,27 +55,35 @@ def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) 
     1 1:0.5 3:1e-07
     -1 2:3
     """
-    rows = _csr(X)
-    labels = _labels(y, rows.shape[0])
-    chunks = _chunks(rows, labels, 0 if zero_based else 1)
+    rows, labels = _rows(X), np.asarray(y)
+    if labels.shape != rows.shape[:1]:
+        raise ValueError(
+            f"y must have one label for each of {rows.shape[0]} rows, got shape {labels.shape}"
+        )
+    if labels.size == 0:
+        raise ValueError("there are no rows to write")
+    chunks = _chunks(rows, _floats(labels, "y").astype(np.float64), int(not zero_based))
     if hasattr(path_or_file, "write"):
         for chunk in chunks:
-            _write_all(path_or_file, chunk)
+            view = memoryview(chunk)
+            # Some files accept only a part at a time.
+            while view and isinstance(written := path_or_file.write(view), int):
+                view = view[written:]
         return
     path = os.fsdecode(path_or_file)
     with open(path, "wb") if _is_special(path) else atomic_write(path) as file:
         file.writelines(chunks)
 
 
-def _csr(X: Any) -> Any:
+def _rows(X: Any) -> Any:
+    """X as CSR, sorted and without values stored twice, if all values can be written."""
+    X = checked_csr(X) if sp.issparse(X) else np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, got shape {X.shape}")
     if not sp.issparse(X):
-        X = np.asarray(X)
-        if X.ndim != 2:
-            raise ValueError(f"X must have two dimensions, got shape {X.shape}")
         return sp.csr_matrix(_floats(X, "X"))
-    rows = checked_csr(X)
     # A new matrix, since flags of the given one may lie.
-    rows = sp.csr_matrix((_floats(rows.data, "X"), rows.indices, rows.indptr), shape=rows.shape)
+    rows = sp.csr_matrix((_floats(X.data, "X"), X.indices, X.indptr), shape=X.shape)
     if not rows.has_sorted_indices:
         rows = rows.sorted_indices()
     if not rows.has_canonical_format:
@@ -100,15 +108,6 @@ def _floats(values: NDArray[Any], name: str) -> NDArray[Any]:
         if back is None or not np.array_equal(back, values):
             raise ValueError(f"{name} has numbers of type {values.dtype} that are not float64")
     return floats
-
-
-def _labels(y: Any, n_rows: int) -> NDArray[np.float64]:
-    y = np.asarray(y)
-    if y.shape != (n_rows,):
-        raise ValueError(f"y must have one label for each of {n_rows} rows, got shape {y.shape}")
-    if n_rows == 0:
-        raise ValueError("there are no rows to write")
-    return _floats(y, "y").astype(np.float64)
 
 
 def _texts(values: NDArray[Any]) -> list[str]:
@@ -137,16 +136,6 @@ def _chunks(rows: Any, labels: NDArray[np.float64], base: int) -> Iterator[bytes
         ]
         yield "".join(lines).encode("ascii")
         first = last
-
-
-def _write_all(file: Any, data: bytes) -> None:
-    """Write everything, also to files that accept only a part at a time."""
-    view = memoryview(data)
-    while view:
-        written = file.write(view)
-        if not isinstance(written, int):
-            return
-        view = view[written:]
 
 
 def _is_special(path: str) -> bool:
