@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.metrics import confusion_matrix
 from sklearn.preprocessing import StandardScaler
 
 from certsvm import LinearSVC, LinearSVCCV, fit_path
@@ -44,6 +45,7 @@ def test_a_fit(data: tuple[Any, Any], tmp_path: Path, width: int, dark: bool) ->
     page = tmp_path / "fit.html"
     clf = LinearSVC(C=0.1, solver="working-set", random_state=0).fit(X, y)
     clf.report(page, X, y)
+    counts = confusion_matrix(y, clf.predict(X))
     with opened(page, width, dark=dark) as driver:
         assert "of the best possible value" in text_of(driver, ".verdict")
         text = text_of(driver, "body")
@@ -52,6 +54,12 @@ def test_a_fit(data: tuple[Any, Any], tmp_path: Path, width: int, dark: bool) ->
         assert "certsvm.verify(clf, X, y)" in text
         assert "L remains a claim" in text
         assert "worst texture" in driver.page_source
+        cells = driver.execute_script(
+            "return [...document.querySelectorAll('table:last-of-type td')].map((c) => c.innerText)"
+        )
+        for row, label in zip(counts, clf.classes_, strict=True):
+            at = len(cells) - 1 - cells[::-1].index(label)
+            assert cells[at + 1 : at + 3] == [str(count) for count in row]
         # Nothing sticks out of the page.
         assert driver.execute_script(
             "return document.documentElement.scrollWidth <= window.innerWidth"
@@ -82,20 +90,25 @@ def test_a_path(data: tuple[Any, Any], tmp_path: Path) -> None:
         assert error == f"{100 * np.mean(path.model(1.0).predict(X) != y):.2f} %"
 
 
-def test_a_path_of_several_classes_shows_the_weights_of_each(tmp_path: Path) -> None:
+def test_a_path_shows_the_largest_weights_at_each_C_first(tmp_path: Path) -> None:
     X, y = load_iris(return_X_y=True)
     path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.01, 1.0))
     path.report(tmp_path / "path.html")
-    script = "return [...document.querySelectorAll('.bar b')].map((b) => Number(b.textContent))"
+    script = """return [...document.querySelectorAll('.bar')].map((bar) => [
+        bar.querySelector('span').title, Number(bar.querySelector('b').textContent),
+        bar.querySelector('i').style.left])"""
     with opened(tmp_path / "path.html") as driver:
-        move(driver, 10_000)
-        shown = np.array(driver.execute_script(script)).reshape(3, 4)
-        names = driver.execute_script(
-            "return [...document.querySelectorAll('.bar span:first-child')].map((s) => s.title)"
-        )
-    columns = np.array([int(name.split()[1]) for name in names]).reshape(3, 4)
-    expected = np.take_along_axis(path.model(1.0).coef_, columns, axis=1)
-    np.testing.assert_allclose(shown, expected, rtol=0.01)
+        for position, C in ((0, 0.01), (10_000, 1.0), (33, None)):
+            move(driver, position)
+            C = C or float(text_of(driver, "output[data-column='C']"))
+            coef = path.model(C).coef_
+            for i, bars in enumerate(np.array_split(driver.execute_script(script), 3)):
+                order = np.argsort(-np.abs(coef[i]))
+                assert [int(name.split()[1]) for name, _, _ in bars] == order.tolist()
+                values = np.array([float(value) for _, value, _ in bars])
+                np.testing.assert_allclose(values, coef[i][order], rtol=0.01)
+                # Bars point to their sign.
+                assert [left == "50%" for _, _, left in bars] == (values >= 0).tolist()
 
 
 def test_a_choice(data: tuple[Any, Any], tmp_path: Path) -> None:
@@ -169,8 +182,13 @@ def test_labels_of_another_shape_are_refused(tmp_path: Path) -> None:
                 report(tmp_path / "fit.html", X, labels)
 
 
-def test_labels_of_no_class_are_never_right() -> None:
+def test_labels_of_no_class_are_never_right(tmp_path: Path) -> None:
     X = np.array([[1.0], [2.0], [-1.0], [-2.0]])
+    clf = LinearSVC().fit(X, [1, 1, 0, 0])
+    clf.report(tmp_path / "fit.html", X, [1.0, 3.0, 0.0, 0.0])
+    page = (tmp_path / "fit.html").read_text()
+    assert "75.00" in page
+    assert "<td>other labels</td><td>0</td><td>1</td>" in page
     path = fit_path(LinearSVC(), X, [2, 2, 0, 0], [0.1, 1.0])
     errors = path._points(X, [1, 1, 0, 0]).errors
     assert errors is not None
@@ -181,11 +199,12 @@ def test_one_class_that_is_not_proved_is_not_hidden_by_the_others() -> None:
     good = Certificate(primal=1.0, dual=0.999, target=0.01)
     contradiction = Certificate(primal=1.0, dual=2.0, target=0.01)
     missed = Certificate(primal=1.0, dual=0.9995, target=1e-9)
-    assert "is met" in str(verdict([good, good]))
+    assert verdict([good, good]).met
     for bad in ([contradiction, good], [good, contradiction]):
-        assert "a contradiction" in str(verdict(bad))
-        assert "is met" not in str(verdict(bad))
+        assert "a contradiction" in verdict(bad).before
+        assert not verdict(bad).met
     for bad in ([missed, good], [good, missed]):
         # The gap is that of every class, and the target that of the class that misses it.
-        assert "0.101 %" in str(verdict(bad))
-        assert "The target was 1e-07 %, and is not met" in str(verdict(bad))
+        assert verdict(bad).figure == "0.101 %"
+        assert "Target of 1e-07 % not met" in verdict(bad).after
+        assert not verdict(bad).met

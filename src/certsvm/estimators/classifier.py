@@ -249,7 +249,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         from certsvm.report.page import write_page
 
         check_is_fitted(self)
-        write_page(path, fit_report(**fit_facts(self, X, y)))
+        write_page(path, fit_report(fit_facts(self, X, y)))
 
     def _fitted(self, name: str) -> Any:
         return getattr(self, f"{name}_")

@@ -17,7 +17,7 @@ from certsvm.fitting.bound import certify
 from certsvm.fitting.fit_classes import Observer
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import loss_named
-from certsvm.markup.html import element, table
+from certsvm.markup import element, table
 from certsvm.matrices import exact_labels, refuse_masked
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
@@ -94,7 +94,7 @@ class Comparison:
         figure : matplotlib.figure.Figure
             To be shown or changed.
         """
-        from certsvm.report.plots import plot_comparison
+        from certsvm.plots import plot_comparison
 
         return plot_comparison(self.histories, self.dual, self.target, path)
 

@@ -31,7 +31,7 @@ def command(model: str, file: str | None, output: str | None, options: DataOptio
     certsvm report a9a.model a9a.t
     """  # noqa: D301
     from certsvm.files import witness_path
-    from certsvm.report.fit import Check, Evaluation, fit_report
+    from certsvm.report.fit import Evaluation, Fit, fit_report
     from certsvm.report.page import write_page
 
     page = output or f"{model}.html"
@@ -40,10 +40,9 @@ def command(model: str, file: str | None, output: str | None, options: DataOptio
     evaluation = None
     if file is not None:
         answers = answers_on(trained, file, options)
-        evaluation = Evaluation(answers.reading.n_rows, answers.stability, answers.accuracy)
-    check = Check(
-        shlex.join(["certsvm", "verify", model, "TRAINING-DATA"]),
-        dual_kept=Path(witness_path(model)).exists(), claimed=True,
-    )  # fmt: skip
-    write_page(page, fit_report(trained, check, evaluation=evaluation))
+        evaluation = Evaluation(answers.reading.n_rows, answers.stability, answers.confusion)
+    check = shlex.join(["certsvm", "verify", model, "TRAINING-DATA"])
+    kept = Path(witness_path(model)).exists()
+    fit = Fit(trained, check, dual_kept=kept, claimed=True, evaluation=evaluation)
+    write_page(page, fit_report(fit))
     click.echo(page)
