@@ -64,26 +64,21 @@ def svg(draw: Draw, label: str, width: float = _NARROW, kind: str = "chart") -> 
     text = re.sub(r' id="[\w.]+_\d+"', "", file.getvalue()[file.getvalue().index("<svg") :])
     for colour, shown in _ON_PAGES.items():
         text = text.replace(colour, shown)
-    box, (w, h) = axis.get_position(), 72.0 * figure.get_size_inches()
-    ends = {
-        "left": w * box.x0,
-        "right": w * box.x1,
-        "top": h - h * box.y1,
-        "bottom": h - h * box.y0,
-    }
-    described = " ".join(f'data-{name}="{end:.2f}"' for name, end in ends.items())
+    # In points, from the left and from the top.
+    ends = 72.0 * np.abs(axis.get_position().get_points() - (0, 1)) * (width, _HEIGHT)
+    (left, bottom), (right, top) = ends.round(2).tolist()
     return Html(
-        f'<svg class="{kind}" role="img" aria-label="{label}" fill="currentColor"'
-        f' style="width:100%;height:auto" {described}{text[4:]}'
+        f'<svg class="{kind}" role="img" aria-label="{label}" data-left="{left}"'
+        f' data-right="{right}" data-top="{top}" data-bottom="{bottom}" fill="currentColor"'
+        f' style="width:100%;height:auto"{text[4:]}'
     )
 
 
 def charts(**drawn: Draw) -> list[list[Html]]:
     """Charts beside each other; a single one is as wide as the page, be it wide or narrow."""
-    if len(drawn) > 1:
-        return [[svg(draw, label)] for label, draw in drawn.items()]
+    sizes = {"chart": _NARROW} if len(drawn) > 1 else {"wide": _WIDE, "narrow": _NARROW}
     return [
-        [svg(draw, label, _WIDE, "wide"), svg(draw, label, _NARROW, "narrow")]
+        [svg(draw, label, width, kind) for kind, width in sizes.items()]
         for label, draw in drawn.items()
     ]
 
@@ -105,10 +100,7 @@ def saved(figure: Any, path: str | Path | None) -> Any:
 
 
 def plot_comparison(
-    histories: Mapping[str, Any],
-    dual: float,
-    target: float,
-    path: str | Path | None = None,
+    histories: Mapping[str, Any], dual: float, target: float, path: str | Path | None = None
 ) -> Any:
     """Plot accuracy and proved gap of each solver against seconds and against passes.
 
@@ -131,37 +123,35 @@ def plot_comparison(
             proved = np.isfinite(gaps)
             axis.plot(x[proved], gaps[proved], color=colour, linestyle="--", linewidth=0.8)
         axis.axhline(target, color="grey", linewidth=0.5)
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        axis.set_xlabel(column)
+        axis.set(xscale="log", yscale="log", xlabel=column)
     axes[0].set_ylabel("relative distance to the optimum, at most")
     figure.legend(
-        *axes[1].get_legend_handles_labels(),
-        loc="outside right upper",
+        *axes[1].get_legend_handles_labels(), loc="outside right upper", fontsize="small",
         title="solid: accuracy\ndashed: proved",
-        fontsize="small",
-    )
+    )  # fmt: skip
     return saved(figure, path)
 
 
 def draw_bounds(axis: Any, label: str, x: Sequence[float], primal: Any, dual: Any) -> None:
     """J and L closing in on each other, against what has this label."""
-    primal, dual = _drawable(primal), _drawable(dual)
+    x, primal, dual = map(_drawable, (x, primal, dual))
     axis.plot(x, primal, label="J")
     axis.plot(x, dual, label="L")
     best, high = np.nanmax([0.0, *dual]), np.nanmax([0.0, *primal])
     if best > 0.0:
         high = min(high, _HIGHEST * best)
     axis.set(xlabel=label, ylabel="objective", ylim=(0.0, 1.05 * high or 1.0))
-    _from_zero(axis)
+    axis.set_xlim(left=0.0)
+    axis.locator_params(axis="x", nbins=6)
 
 
 def draw_gap(axis: Any, label: str, x: Sequence[float], gaps: Any) -> None:
     """The relative gap against what has this label."""
     shown = _drawable(np.maximum(gaps, LEAST_GAP))
-    axis.plot(x, shown)
+    axis.plot(_drawable(x), shown)
     axis.set(xlabel=label, ylabel="relative gap", yscale="log")
-    _from_zero(axis)
+    axis.set_xlim(left=0.0)
+    axis.locator_params(axis="x", nbins=6)
     powers = np.log10(shown[np.isfinite(shown)])
     if powers.size:
         # Whole powers of ten, lest ticks between them have labels of another kind.
@@ -174,9 +164,8 @@ def draw_path(
     """The proved gap over a range of C, with the fits as dots."""
     shown = _drawable(gaps)
     axis.plot(Cs, shown, label="proved for every C")
-    axis.plot(
-        fitted, shown[np.searchsorted(Cs, fitted)], "o", markersize=4, clip_on=False, label="fits"
-    )
+    at_fits = shown[np.searchsorted(Cs, fitted)]
+    axis.plot(fitted, at_fits, "o", markersize=4, clip_on=False, label="fits")
     axis.axhline(tol, color="grey", linewidth=0.8, linestyle="--", label="asked for")
     axis.set(xscale="log", xlabel="C", xlim=(Cs[0], Cs[-1]), ylabel="relative gap, proved")
     _percent_from_zero(axis)
@@ -213,11 +202,6 @@ def draw_curve(axis: Any, curve: Any) -> None:
     # The band may reach from 0 to 1 where the error was of no interest.
     top = float(np.nanmax(curve.errors))
     _percent_from_zero(axis, min(1.0, max(1.5 * top, 1e-3)) if 0.0 <= top <= 1.0 else None)
-
-
-def _from_zero(axis: Any) -> None:
-    axis.set_xlim(left=0.0)
-    axis.locator_params(axis="x", nbins=6)
 
 
 def _percent_from_zero(axis: Any, top: float | None = None) -> None:

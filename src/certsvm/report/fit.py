@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from certsvm.verification.fingerprint import Fingerprint
 
 # Weights of each class, and classes of a confusion matrix.
 _MOST_WEIGHTS, _MOST_CONFUSED = 20, 12
+_OTHER = "other labels"
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def fit_report(fit: Fit) -> str:
 
 def fit_parts(fit: Fit) -> dict[str, Any]:
     """What a page has about one model."""
-    model, evaluation = fit.model, fit.evaluation
+    model, confusion = fit.model, fit.evaluation.confusion if fit.evaluation else None
     labels = [tidy(label) for label in model.classes.tolist()]
     problems = labels[-model.n_problems :]
     gaps = [_gap_if_any(certificate) for certificate in model.certificates]
@@ -99,9 +101,7 @@ def fit_parts(fit: Fit) -> dict[str, Any]:
         "training": training,
         # One pass is no line.
         "charts": _charts(training[worst]) if len(training[worst]["passes"]) > 1 else [],
-        "answers": _answers(evaluation.confusion, labels)
-        if evaluation is not None and evaluation.confusion is not None
-        else None,
+        "answers": None if confusion is None else _answers(confusion, labels),
         "weights": _weights(model, problems),
         "parameters": {k: _shown(v) for k, v in model.parameters.items() if k not in hidden},
     }
@@ -155,23 +155,24 @@ def _charts(closing: Mapping[str, list[float]]) -> Any:
 
 
 def _answers(confusion: Mapping[tuple[str, str], float], classes: Sequence[str]) -> dict[str, Any]:
-    """A confusion matrix with its sums.
-
-    Labels that are no class of the model share a row.
-    """
-    foreign = {true for true, _ in confusion}.difference(classes)
-    place = dict.fromkeys(foreign, len(classes)) | {label: i for i, label in enumerate(classes)}
-    counts = np.zeros((len(classes) + bool(foreign), len(classes)))
-    for (true, predicted), weight in confusion.items():
-        counts[place[true], place[predicted]] += weight
-    labels = [*classes, *(["other labels"] if foreign else [])]
-    matrix = list(zip(labels, counts.tolist(), strict=True))
-    sums = zip(classes, counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0), strict=False)
+    """A confusion matrix with its sums; labels that are no class of the model share a row."""
+    known = set(classes)
+    counts: dict[tuple[str, str], float] = defaultdict(float)
+    n_true: dict[str, float] = defaultdict(float)
+    n_predicted: dict[str, float] = defaultdict(float)
+    for (label, predicted), weight in confusion.items():
+        true = label if label in known else _OTHER
+        counts[true, predicted] += weight
+        n_true[true] += weight
+        n_predicted[predicted] += weight
+    rows = [*classes, *({_OTHER} & set(n_true))]
     return {
-        "right": counts.trace(),
-        "total": counts.sum(),
-        "by_class": list(sums),
-        "matrix": matrix if len(labels) <= _MOST_CONFUSED else [],
+        "right": sum(counts[label, label] for label in classes),
+        "total": sum(n_true.values()),
+        "by_class": [(c, counts[c, c], n_true[c], n_predicted[c]) for c in classes],
+        "matrix": [(row, [counts[row, column] for column in classes]) for row in rows]
+        if len(rows) <= _MOST_CONFUSED
+        else [],
     }
 
 

@@ -5,6 +5,7 @@ A slider goes through values of C. Charts show where it is, and figures and weig
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import numpy as np
 from certsvm.certificates.certificate import percent, percentage_points
 from certsvm.plots import charts, draw_curve, draw_errors, draw_path
 from certsvm.problem.rows import Vector
-from certsvm.report.page import MOST_CLASSES, Verdict, page
+from certsvm.report.page import MOST_CLASSES, page
 
 # Weights of each class that are shown at once, and those that these are taken from.
 _MOST_WEIGHTS, _MOST_COLUMNS = 12, 100
@@ -73,14 +74,7 @@ def path_report(points: PathPoints, names: Sequence[str], tol: float, worst_gap:
     page : str
         In HTML.
     """
-    Cs, target = points.Cs, f"Target of {tol * 100:g} % {'' if worst_gap <= tol else 'not '}met."
-    says = Verdict(
-        False, f"It is not proved that every C in this range has a model near its optimum. {target}"
-    )
-    if math.isfinite(worst_gap):
-        before = "Every C in this range has a model within"
-        after = f"of its own optimum, proved. {target}"
-        says = Verdict(worst_gap <= tol, before, percent(worst_gap), after)
+    Cs = points.Cs
     drawn = {"gap": partial(draw_path, Cs=Cs, gaps=points.gaps, fitted=points.fitted, tol=tol)}
     shown = {
         "C": [f"{C:.4g}" for C in Cs],
@@ -94,17 +88,14 @@ def path_report(points: PathPoints, names: Sequence[str], tol: float, worst_gap:
         shown["error"] = [f"{100 * error:.2f} %" for error in points.errors]
     middle = len(points.fitted) // 2
     weights = [_largest(points, i, names) for i in range(min(len(points.labels), MOST_CLASSES))]
-    rows = [
-        [(name, values[middle]) for name, values in zip(*table.values(), strict=True)][
-            :_MOST_WEIGHTS
-        ]
-        for table in weights
-    ]
+    at_middle = [zip(w["names"], (v[middle] for v in w["values"]), strict=True) for w in weights]
+    rows = [list(itertools.islice(bars, _MOST_WEIGHTS)) for bars in at_middle]
     return page(
         "Linear SVMs for every C",
         f"{points.objective}; C from {Cs[0]:g} to {Cs[-1]:g}; {len(points.fitted)} fits",
         path={
-            "verdict": says,
+            "worst_gap": worst_gap,
+            "tol": tol,
             "charts": charts(**drawn),
             "weights": list(zip(points.labels, rows, strict=False)),
             "hidden_classes": len(points.labels) - len(weights),
@@ -156,33 +147,25 @@ def choice_parts(curve: Any, certify: float | None, certified: bool) -> dict[str
     parts : dict
         For ``page``.
     """
-    error = float(curve.errors[int(np.searchsorted(curve.Cs, curve.C))])
-    proved = curve.lower.size > 0
-    after = "in cross-validation. Nothing is proved about other values of C."
-    if proved:
-        after = "in cross-validation. "
-        after += f"No C in the range has an error below {100 * curve.bound:.2f} %, proved."
-    if certify is not None:
-        after += f" The choice is {'proved' if certified else 'not proved'} to be within "
-        after += f"{percentage_points(certify)} of the best."
-    before, figure = f"C = {curve.C:.4g} has an error of", f"{100 * error:.2f} %"
     parts: dict[str, Any] = {
         "choice": {
-            "verdict": Verdict(certified or certify is None, before, figure, after),
-            "C": curve.C,
-            "n_fitted": curve.Cs.size,
+            "curve": curve,
+            "error": float(curve.errors[int(np.searchsorted(curve.Cs, curve.C))]),
+            "within": None if certify is None else percentage_points(certify),
+            "certified": certified,
             "charts": charts(error=partial(draw_curve, curve=curve)),
         }
     }
-    if proved:
+    if curve.lower.size:
         # A value of C inside each piece, and both ends.
         middles = np.sqrt(curve.edges[:-1] * curve.edges[1:])
         Cs = np.concatenate([curve.edges[:1], middles, curve.edges[-1:]])
         nearest = int(np.argmin(np.abs(np.log(Cs / curve.C))))
         shown = {"C": [f"{C:.4g}" for C in Cs.tolist()]}
-        for name, bound in (("lowest error", curve.lower), ("highest error", curve.upper)):
-            at = np.concatenate([bound[:1], bound, bound[-1:]]).tolist()
-            shown[name] = [f"{100 * v:.2f} %" for v in at]
+        # Rounded outwards: they are proved.
+        low, high = np.floor(1e4 * curve.lower), np.ceil(1e4 * curve.upper)
+        for name, bound in (("lowest error", low), ("highest error", high)):
+            shown[name] = [f"{v / 100:.2f} %" for v in (bound[0], *bound, bound[-1])]
         parts["slider"] = _slider(Cs.tolist(), shown, nearest)
     return parts
 

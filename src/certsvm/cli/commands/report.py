@@ -25,7 +25,7 @@ def command(model: str, file: str | None, output: str | None, options: DataOptio
     """Write a page about MODEL, to be opened in a browser: what is proved, and what it says.
 
     The page needs nothing else, and fetches nothing. With FILE, it also has the accuracy of the
-    predictions there, and the share that more training could not flip.
+    predictions there, a confusion matrix, and the share that more training could not flip.
 
     \b
     certsvm report a9a.model a9a.t
