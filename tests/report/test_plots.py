@@ -37,13 +37,6 @@ def test_lines_are_accuracies_and_proved_gaps(tmp_path: Path) -> None:
     assert max(len(line.get_xdata()) for line in dashed) > 0
 
 
-def test_without_a_positive_bound_only_gaps_are_drawn() -> None:
-    X, y = noisy()
-    result = compare(X, y, solvers=["dcd"], max_iter=5, random_state=0)
-    figure = plot_comparison(result.histories, 0.0, 0.01)
-    assert [line.get_linestyle() for line in figure.axes[0].lines] == ["--", "-"]
-
-
 def test_a_gap_below_rounding_has_a_place_on_the_axis() -> None:
     history = History()
     for passes, (primal, gap) in enumerate([(3.0, 0.5), (2.0, 0.0)], start=1):
