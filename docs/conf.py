@@ -45,7 +45,7 @@ toc_object_entries_show_parents = "hide"
 nitpick_ignore = [("py:class", "certsvm.dask.problem.ClusterProblem")]
 
 # Markdown: every heading has an anchor, as on GitHub. Indented blocks are formulas and commands.
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 highlight_language = "none"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

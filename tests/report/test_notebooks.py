@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from sklearn.datasets import load_iris
 
 from certsvm import Certificate, LinearSVC, LinearSVCCV, compare, fit_path
 from certsvm.training.history import History
 from tests.cli.running import noisy
-from tests.markup.test_html import Found
+from tests.test_markup import Found
 
 
 def test_a_certificate() -> None:
@@ -45,7 +47,19 @@ def test_a_path() -> None:
     path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.1, 1.0), tol=0.1)
     found = Found(path._repr_html_())
     assert "worst gap" in found.text
-    assert found.tags.count("circle") == len(path)
+    assert "svg" in found.tags
+
+
+def test_without_matplotlib_there_are_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = load_iris(return_X_y=True)
+    path = fit_path(LinearSVC(random_state=0), X, y == 0, C_range=(0.1, 1.0), tol=0.1)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    found = Found(path._repr_html_())
+    assert "svg" not in found.tags
+    assert found.tags.count("tr") == len(path) + 1
+    assert "table" in Found(path[0].history_._repr_html_()).tags
+    with pytest.raises(ImportError, match=r"certsvm\[plot\]"):
+        path.report("never.html")
 
 
 def test_diagrams_lead_to_the_reference() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.metrics import confusion_matrix
 from sklearn.preprocessing import StandardScaler
 
 from certsvm import LinearSVC, LinearSVCCV, fit_path
@@ -44,6 +45,7 @@ def test_a_fit(data: tuple[Any, Any], tmp_path: Path, width: int, dark: bool) ->
     page = tmp_path / "fit.html"
     clf = LinearSVC(C=0.1, solver="working-set", random_state=0).fit(X, y)
     clf.report(page, X, y)
+    counts = confusion_matrix(y, clf.predict(X))
     with opened(page, width, dark=dark) as driver:
         assert "of the best possible value" in text_of(driver, ".verdict")
         text = text_of(driver, "body")
@@ -52,6 +54,12 @@ def test_a_fit(data: tuple[Any, Any], tmp_path: Path, width: int, dark: bool) ->
         assert "certsvm.verify(clf, X, y)" in text
         assert "L remains a claim" in text
         assert "worst texture" in driver.page_source
+        cells = driver.execute_script(
+            "return [...document.querySelectorAll('table:last-of-type td')].map((c) => c.innerText)"
+        )
+        for row, label in zip(counts, clf.classes_, strict=True):
+            at = len(cells) - 1 - cells[::-1].index(label)
+            assert cells[at + 1 : at + 3] == [str(count) for count in row]
         # Nothing sticks out of the page.
         assert driver.execute_script(
             "return document.documentElement.scrollWidth <= window.innerWidth"
@@ -65,16 +73,11 @@ def test_a_path(data: tuple[Any, Any], tmp_path: Path) -> None:
     path.report(page, X, y)
     with opened(page) as driver:
         assert "hinge loss, intercept in the penalty" in text_of(driver, "body")
+        cursor = "return document.querySelector('.cursor').getAttribute('x1')"
         seen = set()
         for position in (0, 50, 10_000):
             move(driver, position)
-            seen.add(text_of(driver, "output[data-column='C']"))
-            at = driver.execute_script(
-                "return document.querySelector('.cursor').getAttribute('x1')"
-            )
-            seen.add(at)
-            width = driver.execute_script("return document.querySelector('.bar i').style.width")
-            assert width.endswith("%")
+            seen |= {text_of(driver, "output[data-column='C']"), driver.execute_script(cursor)}
         assert len(seen) == 6
         assert text_of(driver, "output[data-column='C']") == "1"
         assert text_of(driver, "output[data-column='model']") == "fitted"
@@ -82,20 +85,25 @@ def test_a_path(data: tuple[Any, Any], tmp_path: Path) -> None:
         assert error == f"{100 * np.mean(path.model(1.0).predict(X) != y):.2f} %"
 
 
-def test_a_path_of_several_classes_shows_the_weights_of_each(tmp_path: Path) -> None:
+def test_a_path_shows_the_largest_weights_at_each_C_first(tmp_path: Path) -> None:
     X, y = load_iris(return_X_y=True)
     path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.01, 1.0))
     path.report(tmp_path / "path.html")
-    script = "return [...document.querySelectorAll('.bar b')].map((b) => Number(b.textContent))"
+    script = """return [...document.querySelectorAll('.bar')].map((bar) => [
+        bar.querySelector('span').title, Number(bar.querySelector('b').textContent),
+        bar.querySelector('i').style.left])"""
     with opened(tmp_path / "path.html") as driver:
-        move(driver, 10_000)
-        shown = np.array(driver.execute_script(script)).reshape(3, 4)
-        names = driver.execute_script(
-            "return [...document.querySelectorAll('.bar span:first-child')].map((s) => s.title)"
-        )
-    columns = np.array([int(name.split()[1]) for name in names]).reshape(3, 4)
-    expected = np.take_along_axis(path.model(1.0).coef_, columns, axis=1)
-    np.testing.assert_allclose(shown, expected, rtol=0.01)
+        for position, C in ((0, 0.01), (10_000, 1.0), (33, None)):
+            move(driver, position)
+            C = C or float(text_of(driver, "output[data-column='C']"))
+            coef = path.model(C).coef_
+            for i, bars in enumerate(np.array_split(driver.execute_script(script), 3)):
+                order = np.argsort(-np.abs(coef[i]))
+                assert [int(name.split()[1]) for name, _, _ in bars] == order.tolist()
+                values = np.array([float(value) for _, value, _ in bars])
+                np.testing.assert_allclose(values, coef[i][order], rtol=0.01)
+                # Bars point to their sign.
+                assert [left == "50%" for _, _, left in bars] == (values >= 0).tolist()
 
 
 def test_a_choice(data: tuple[Any, Any], tmp_path: Path) -> None:
@@ -112,65 +120,49 @@ def test_a_choice(data: tuple[Any, Any], tmp_path: Path) -> None:
         assert "The model of all rows" in text_of(driver, "body")
 
 
-def test_several_classes_without_rows(tmp_path: Path) -> None:
+def test_pages_without_rows_or_proofs(tmp_path: Path) -> None:
     X, y = load_iris(return_X_y=True)
-    page = tmp_path / "iris.html"
+    page = tmp_path / "page.html"
     LinearSVC(random_state=0).fit(X, y).report(page)
-    text = page.read_text()
-    assert text.count("<details") == 3
-    assert "could not flip" not in text
-    with pytest.raises(ValueError, match="y without X"):
-        LinearSVC().fit(X, y).report(page, y=y)
-
-
-def test_after_partial_fit_nothing_is_proved(tmp_path: Path) -> None:
-    X, y = load_iris(return_X_y=True)
-    page = tmp_path / "stream.html"
+    assert page.read_text().count("<details") == 3
+    assert "could not flip" not in page.read_text()
     LinearSVC().partial_fit(X, y, classes=[0, 1, 2]).report(page)
     assert "Nothing is proved" in page.read_text()
-
-
-def test_a_choice_without_a_proof(tmp_path: Path) -> None:
-    X, y = load_iris(return_X_y=True)
-    page = tmp_path / "plain.html"
     LinearSVCCV(Cs=3, refit=False).fit(X, y).report(page)
-    text = page.read_text()
-    assert "Nothing is proved about other values" in text
-    assert "<input" not in text
-
-
-def test_a_path_of_values(tmp_path: Path) -> None:
-    X, y = load_iris(return_X_y=True)
-    path = fit_path(LinearSVC(random_state=0), X, y, [0.1, 1.0])
-    path.report(tmp_path / "values.html")
-    with pytest.raises(ValueError, match="both X and y"):
-        path.report(tmp_path / "values.html", X)
+    assert "Nothing is proved about other values" in page.read_text()
+    assert "<input" not in page.read_text()
 
 
 @pytest.mark.parametrize("penalize_intercept", [True, False])
 def test_rows_that_do_not_fit_are_refused(tmp_path: Path, penalize_intercept: bool) -> None:
     X, y = load_iris(return_X_y=True)
-    clf = LinearSVC(fit_intercept=True, penalize_intercept=penalize_intercept).fit(X, y)
+    page = tmp_path / "fit.html"
+    clf = LinearSVC(penalize_intercept=penalize_intercept).fit(X, y)
+    path = fit_path(clf, X, y, [0.1, 1.0])
     with pytest.raises(ValueError, match="features"):
-        clf.report(tmp_path / "fit.html", X[:, :2])
+        clf.report(page, X[:, :2])
     with pytest.raises(ValueError, match="NaN"):
-        clf.report(tmp_path / "fit.html", np.full(X.shape, np.nan))
-    clf.report(tmp_path / "fit.html", X)
-    assert ("could not flip" in (tmp_path / "fit.html").read_text()) == penalize_intercept
-
-
-def test_labels_of_another_shape_are_refused(tmp_path: Path) -> None:
-    X, y = load_iris(return_X_y=True)
-    clf = LinearSVC(random_state=0).fit(X, y)
-    path = fit_path(LinearSVC(random_state=0), X, y, [0.1, 1.0])
+        clf.report(page, np.full(X.shape, np.nan))
+    with pytest.raises(ValueError, match="y without X"):
+        clf.report(page, y=y)
+    with pytest.raises(ValueError, match="both X and y"):
+        path.report(page, X)
     for report in (clf.report, path.report):
         for labels in (y[:1], y[:, np.newaxis]):
             with pytest.raises(ValueError, match="do not go with labels"):
-                report(tmp_path / "fit.html", X, labels)
+                report(page, X, labels)
+    assert not page.exists()
+    clf.report(page, X)
+    assert ("could not flip" in page.read_text()) == penalize_intercept
 
 
-def test_labels_of_no_class_are_never_right() -> None:
+def test_labels_of_no_class_are_never_right(tmp_path: Path) -> None:
     X = np.array([[1.0], [2.0], [-1.0], [-2.0]])
+    clf = LinearSVC().fit(X, [1, 1, 0, 0])
+    clf.report(tmp_path / "fit.html", X, [1.0, 3.0, 0.0, 0.0])
+    page = (tmp_path / "fit.html").read_text()
+    assert "75.00" in page
+    assert "<td>other labels</td><td>0</td><td>1</td>" in page
     path = fit_path(LinearSVC(), X, [2, 2, 0, 0], [0.1, 1.0])
     errors = path._points(X, [1, 1, 0, 0]).errors
     assert errors is not None
@@ -181,11 +173,12 @@ def test_one_class_that_is_not_proved_is_not_hidden_by_the_others() -> None:
     good = Certificate(primal=1.0, dual=0.999, target=0.01)
     contradiction = Certificate(primal=1.0, dual=2.0, target=0.01)
     missed = Certificate(primal=1.0, dual=0.9995, target=1e-9)
-    assert "is met" in str(verdict([good, good]))
+    assert verdict([good, good]).met
     for bad in ([contradiction, good], [good, contradiction]):
-        assert "a contradiction" in str(verdict(bad))
-        assert "is met" not in str(verdict(bad))
+        assert "a contradiction" in verdict(bad).before
+        assert not verdict(bad).met
     for bad in ([missed, good], [good, missed]):
         # The gap is that of every class, and the target that of the class that misses it.
-        assert "0.101 %" in str(verdict(bad))
-        assert "The target was 1e-07 %, and is not met" in str(verdict(bad))
+        assert verdict(bad).figure == "0.101 %"
+        assert "Target of 1e-07 % not met" in verdict(bad).after
+        assert not verdict(bad).met

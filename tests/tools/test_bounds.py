@@ -41,13 +41,13 @@ def test_a_constraint_for_every_dependency(capsys: pytest.CaptureFixture[str]) -
 def test_the_recipe_has_the_bounds_of_the_library_and_of_its_command_line() -> None:
     table = project()
     extras = table["optional-dependencies"]
-    wanted = in_conda([*table["dependencies"], *extras["cli"], *extras["arrow"]])
+    wanted = in_conda([*table["dependencies"], *extras["cli"], *extras["arrow"], *extras["plot"]])
     run = recipe()["requirements"]["run"]
     assert set(run) == wanted | {"python >=${{ python_min }}"}
     assert len(run) == len(set(run))
     built = set(recipe()["requirements"]["host"])
     assert built == in_conda(build_requirements()) | {"python ${{ python_min }}.*", "pip"}
-    optional = in_conda([*extras["plot"], *extras["dask"], *extras["torch"]])
+    optional = in_conda([*extras["dask"], *extras["torch"]])
     assert set(recipe()["requirements"]["run_constraints"]) == optional
 
 

@@ -168,19 +168,18 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         """For notebooks: the sentence, and the bounds."""
-        from certsvm.markup.html import definitions_line, element
+        from certsvm.markup import element
 
         colour = "#047857" if self.met else "#b91c1c"
         return element(
             "div",
             element("b", str(self)),
-            definitions_line(
-                {
-                    "problem": self.problem,
-                    "J, upper bound": f"{self.primal:.10g}",
-                    "L, lower bound": f"{self.dual:.10g}",
-                    "rounding, at most": f"{self.primal_rounding + self.dual_rounding:.1e}",
-                }
+            element(
+                "div",
+                f"problem {self.problem} · J, upper bound {self.primal:.10g}"
+                f" · L, lower bound {self.dual:.10g}"
+                f" · rounding, at most {self.primal_rounding + self.dual_rounding:.1e}",
+                style="opacity:0.75",
             ),
             style=f"border-left:4px solid {colour};padding:0.3em 0.8em",
         )

@@ -221,7 +221,8 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         """Write a report of the fit: one HTML page that needs nothing else.
 
         It has the certificate as a sentence, J and L closing in on each other, the largest weights
-        with intervals that contain those of the exact optimum, parameters and versions.
+        with intervals that contain those of the exact optimum, parameters and versions. Needs
+        ``certsvm[plot]``.
 
         Parameters
         ----------
@@ -231,7 +232,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
             Rows to predict: the report then has the share of predictions that more training could
             not flip.
         y : array-like or tensor of shape (n_samples,), default=None
-            Their labels, for the share of right predictions.
+            Their labels, for a confusion matrix with precision and recall of each class.
 
         Examples
         --------
@@ -251,7 +252,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         from certsvm.report.page import write_page
 
         check_is_fitted(self)
-        write_page(path, fit_report(**fit_facts(self, X, y)))
+        write_page(path, fit_report(fit_facts(self, X, y)))
 
     def _fitted(self, name: str) -> Any:
         return getattr(self, f"{name}_")

@@ -32,10 +32,9 @@ from certsvm.estimators.reporting import fit_facts
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
 from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, Fold, values_in
 from certsvm.fitting.sources import MemorySource
-from certsvm.markup.html import element
-from certsvm.report.fit import fit_sections
+from certsvm.report.fit import fit_parts
 from certsvm.report.page import page, write_page
-from certsvm.report.range import choice_sections
+from certsvm.report.range import choice_parts
 from certsvm.solvers import Solver
 from certsvm.training.result import INTERRUPTED, Result
 
@@ -365,13 +364,12 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Their labels.
         """
         check_is_fitted(self)
-        sections, columns = choice_sections(self.curve_, self.certify, self.certified_)
+        parts = choice_parts(self.curve_, self.certify, self.certified_)
         if self.refit:
-            sections.append(element("h2", "The model of all rows"))
-            sections += fit_sections(**fit_facts(self.best_estimator_, X, y))
+            parts["fit"] = fit_parts(fit_facts(self.best_estimator_, X, y))
         title = "Linear SVM: the choice of C"
         subtitle = f"cross-validation on {self.n_splits_} folds"
-        write_page(path, page(title, subtitle, *sections, columns=columns))
+        write_page(path, page(title, subtitle, **parts))
 
     @available_if(lambda clf: clf.refit)
     def decision_function(self, X: Any) -> Any:

@@ -22,11 +22,11 @@ from certsvm.files.block_sources import block_source
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.path import PathProgress, Trace, trace_path
 from certsvm.fitting.sources import Source, StreamSource
-from certsvm.markup.html import element
+from certsvm.markup import element, table
 from certsvm.matrices import dense
+from certsvm.plots import draw_path, new_figure, notebook_chart, saved
 from certsvm.report.page import write_page
-from certsvm.report.plots import plot_path
-from certsvm.report.range import ClassWeights, PathPoints, gap_chart, path_report
+from certsvm.report.range import PathPoints, path_report
 from certsvm.scalars import as_float
 from certsvm.training.result import Result
 from certsvm.training.settings import Settings
@@ -85,8 +85,10 @@ class Path(Trace, Sequence[LinearSVC]):
 
     def _repr_html_(self) -> str:
         """For notebooks: what is proved, and the gap at every C."""
-        points = self._points()
-        return element("div", element("p", repr(self)[1:-1]), gap_chart(points, self.tol))
+        chart = notebook_chart(self._drawn(), "gap at every C")
+        rows = ([f"{knot.C:.4g}", percent(knot.gap)] for knot in self.knots)
+        shown = chart or table(["C", "gap, proved"], rows)
+        return element("div", element("p", repr(self)[1:-1]), shown)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the data."""
@@ -134,9 +136,17 @@ class Path(Trace, Sequence[LinearSVC]):
         figure : matplotlib.figure.Figure
             The plot.
         """
+        figure = new_figure(7, 4)
+        axis = figure.subplots()
+        self._drawn()(axis)
+        axis.legend()
+        return saved(figure, path)
+
+    def _drawn(self) -> Callable[[Any], None]:
+        """Draws the gap at every C."""
         points = self._points()
-        fitted = [(knot.C, knot.gap) for knot in self.knots]
-        return plot_path(fitted, points.Cs, points.gaps, self.tol, path)
+        gaps, fitted = points.gaps, points.fitted
+        return lambda axis: draw_path(axis, points.Cs, gaps, fitted, self.tol)
 
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
         """Write a report of the path: one HTML page with a slider over C.
@@ -163,18 +173,15 @@ class Path(Trace, Sequence[LinearSVC]):
         n = max(4, _MOST_POINTS // max(1, fitted.size - 1))
         inner = [np.geomspace(a, b, n + 1).clip(a, b) for a, b in itertools.pairwise(fitted)]
         Cs = np.unique(np.concatenate([fitted, *inner]))
-        # What is linear between two fits is, at each C, a combination of its values at all fits.
-        shares = np.array([np.interp(Cs, fitted, unit) for unit in np.eye(fitted.size)]).T
-
-        def interpolated(values: list[Any]) -> Any:
-            return np.tensordot(shares, np.array(values), 1)
-
         models = [self.model(C) for C in fitted.tolist()]
         coefs = [np.asarray(dense(model.coef_)) for model in models]
         errors = None
         if X is not None:
             classes = models[0].classes_
-            scores = interpolated([np.asarray(model.decision_function(X)) for model in models])
+            # What is linear between two fits is, at each C, a combination of its values at all.
+            shares = np.array([np.interp(Cs, fitted, unit) for unit in np.eye(fitted.size)]).T
+            scores = np.array([np.asarray(model.decision_function(X)) for model in models])
+            scores = np.tensordot(shares, scores, 1)
             answers = scores.argmax(axis=2) if scores.ndim == 3 else (scores > 0.0).astype(int)
             # Labels are compared, since those of other classes have no place among these.
             errors = [float(np.mean(~are_right(classes[answer], y))) for answer in answers]
@@ -186,8 +193,8 @@ class Path(Trace, Sequence[LinearSVC]):
             dual=[c.dual if c else math.nan for c in certificates],
             gaps=[c.proved_gap if c else math.inf for c in certificates],
             fitted=fitted.tolist(),
-            weights=ClassWeights.largest(labels, coefs, interpolated),
-            n_classes=len(labels),
+            coefs=coefs,
+            labels=labels,
             objective=self.knots[0].results[0].certificate.objective,
             errors=errors,
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates.certificate import tidy
 from certsvm.certificates.primal import primal_bound
 from certsvm.estimators.classifier import are_tensors, on_host
 from certsvm.files.model import Model
@@ -16,7 +18,7 @@ from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import loss_named
 from certsvm.matrices import exact_labels
 from certsvm.problem.objective import Objective
-from certsvm.report.fit import Check, Evaluation
+from certsvm.report.fit import Evaluation, Fit
 from certsvm.training.history import History
 from certsvm.verification.fingerprint import Fingerprint
 from certsvm.verification.verify import verify
@@ -34,17 +36,18 @@ def are_right(answers: Any, y: Any) -> NDArray[np.bool_]:
     return right
 
 
-def fit_facts(clf: Any, X: Any, y: Any) -> dict[str, Any]:
-    """Arguments of ``fit_report``: the model, its history and what it answers on X, if given."""
+def fit_facts(clf: Any, X: Any, y: Any) -> Fit:
+    """The model, its history and what it answers on X, if given."""
     # None after partial_fit.
     histories = getattr(clf, "history_", None)
-    return {
-        "model": Model.from_estimator(clf),
-        "check": Check(_VERIFICATION, dual_kept=hasattr(clf, "dual_coef_")),
-        "evaluation": _evaluation(clf, X, y),
-        "histories": [histories] if isinstance(histories, History) else histories,
-        "n_rows": getattr(clf, "n_samples_seen_", None),
-    }
+    return Fit(
+        Model.from_estimator(clf),
+        _VERIFICATION,
+        dual_kept=hasattr(clf, "dual_coef_"),
+        evaluation=_evaluation(clf, X, y),
+        histories=[histories] if isinstance(histories, History) else histories,
+        n_rows=getattr(clf, "n_samples_seen_", None),
+    )
 
 
 def _evaluation(clf: Any, X: Any, y: Any) -> Evaluation | None:
@@ -52,15 +55,28 @@ def _evaluation(clf: Any, X: Any, y: Any) -> Evaluation | None:
         if y is not None:
             raise ValueError("y without X: give the rows to predict, too")
         return None
-    answers, accuracy, fingerprint = clf.predict(X), None, None
+    answers, confusion, fingerprint = clf.predict(X), None, None
     # A free intercept has no interval, and so no score has one.
     free = any(certificate.free_intercept for certificate in clf.certificates_ or ())
     stability = None if free else float(clf.stability(X))
     if y is not None:
-        accuracy = float(np.mean(are_right(on_host(answers), on_host(y))))
+        confusion = _confusion(clf.classes_, on_host(answers), on_host(y))
         if not are_tensors(X) and not hasattr(X, "dask"):
             fingerprint = Fingerprint.of(X, y)
-    return Evaluation(int(X.shape[0]), stability, accuracy, fingerprint)
+    return Evaluation(int(X.shape[0]), stability, confusion, fingerprint)
+
+
+def _confusion(classes: Any, answers: Any, y: Any) -> dict[tuple[str, str], float]:
+    """How many rows there are of each pair of a true and a predicted label."""
+    are_right(answers, y)
+    # Labels are found by equality, as 1.0 is the class 1; those of no class by themselves.
+    names = {label: tidy(label) for label in np.asarray(classes).tolist()}
+    counted: dict[tuple[str, str], float] = {}
+    pairs = Counter(zip(exact_labels(y).tolist(), np.asarray(answers).tolist(), strict=True))
+    for (true, answer), n in pairs.items():
+        pair = names.get(true, tidy(true)), names[answer]
+        counted[pair] = counted.get(pair, 0.0) + n
+    return counted
 
 
 def proved_model(clf: Any, X: Any, y: Any, sample_weight: Any) -> Model:

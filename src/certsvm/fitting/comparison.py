@@ -16,7 +16,7 @@ from certsvm.certificates.certificate import percent
 from certsvm.fitting.bound import certify
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import loss_named
-from certsvm.markup.html import element, table
+from certsvm.markup import element, table
 from certsvm.matrices import exact_labels, refuse_masked
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
@@ -89,7 +89,7 @@ class Comparison:
         figure : matplotlib.figure.Figure
             To be shown or changed.
         """
-        from certsvm.report.plots import plot_comparison
+        from certsvm.plots import plot_comparison
 
         return plot_comparison(self.histories, self.dual, self.target, path)
 

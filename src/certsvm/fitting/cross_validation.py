@@ -33,8 +33,8 @@ from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.path import Knot, decades, fit_settings, require_proofs, starts_at
 from certsvm.fitting.sources import MemorySource, Source
 from certsvm.kernels.objective import products_of
+from certsvm.plots import draw_curve, new_figure, saved
 from certsvm.problem.rows import Vector
-from certsvm.report.plots import plot_curve
 from certsvm.solvers import Newton
 from certsvm.training.history import History
 from certsvm.training.result import INTERRUPTED, OUT_OF_TIME, STOPPED, Result, is_true
@@ -271,7 +271,11 @@ class Curve:
             The plot: the bounds at each C, the line that nothing is below, a dot for each value
             that was fitted, and a star for the choice.
         """
-        return plot_curve(self, path)
+        figure = new_figure(7, 4.5)
+        axis = figure.subplots()
+        draw_curve(axis, self)
+        axis.legend()
+        return saved(figure, path)
 
 
 class CrossValidation:

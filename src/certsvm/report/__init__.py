@@ -1,1 +1,1 @@
-"""Plots."""
+"""Pages about fits, paths and choices of C."""

@@ -2,99 +2,67 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
-from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from certsvm._version import __version__
+from certsvm.certificates.certificate import percent
 from certsvm.files.atomic import atomic_write
-from certsvm.markup.html import Html, definitions, element
 
-# Browsers fetch nothing, whatever the page contains.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+# Classes whose weights are shown.
+MOST_CLASSES = 12
+_PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 
-def page(
-    title: str, subtitle: str, *sections: Html | None, columns: Mapping[str, Any] | None = None
-) -> str:
+class Verdict(NamedTuple):
+    """What is proved: a sentence with a figure that catches the eye."""
+
+    met: bool
+    before: str
+    figure: str = ""
+    after: str = ""
+
+
+def page(title: str, subtitle: str, **parts: object) -> str:
     """The whole page.
 
     Parameters
     ----------
     title, subtitle : str
         What it is about.
-    *sections : Html
-        Its content.
-    columns : dict, default=None
-        By name, the columns of numbers and texts that sliders go through.
+    **parts : object
+        What ``static/page.html`` shows: any of ``path``, ``choice``, ``fit`` and ``slider``.
 
     Returns
     -------
     page : str
         A document in HTML.
     """
-    script = columns and _static("report.js")
-    return "<!DOCTYPE html>\n" + element(
-        "html",
-        element(
-            "head",
-            element("meta", charset="utf-8"),
-            element("meta", name="generator", content=f"certsvm {__version__}"),
-            element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            # Instead of a request for an icon.
-            element("link", rel="icon", href="data:,"),
-            element("title", title),
-            element("style", Html(_static("report.css"))),
-        ),
-        element(
-            "body",
-            element("header", element("h1", title), element("p", subtitle)),
-            element("main", *sections),
-            element("footer", f"Made by certsvm {__version__} on {_now()}."),
-            *(
-                element("script", _json(values), type="application/json", id=name)
-                for name, values in (columns or {}).items()
-            ),
-            element("script", Html(script)) if script else None,
-        ),
-        lang="en",
-    )
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError("reports need Jinja2: pip install 'certsvm[plot]'") from error
 
-
-def section(heading: str, *children: object) -> Html:
-    """A part of the page."""
-    return element("section", element("h2", heading), *children)
-
-
-def facts(pairs: Mapping[str, object]) -> Html:
-    """A few figures that catch the eye."""
-    return element(
-        "div",
-        *(
-            element("div", element("span", name, class_="soft"), element("b", value))
-            for name, value in pairs.items()
-        ),
-        class_="facts",
-    )
-
-
-def machine() -> Html:
-    """What this machine is, and the versions of what matters."""
-    packages = [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "scikit-learn")]
-    return definitions(
-        [
-            ("system", f"{platform.system()} {platform.machine()}"),
-            ("processors", os.cpu_count() or "unknown"),
-            ("Python", platform.python_version()),
-            ("packages", ", ".join(packages)),
-            ("certsvm", __version__),
-        ]
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("certsvm.report", "static"),
+        # Labels and names come from files, and must not become markup.
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_unbroken,
+    )  # fmt: skip
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
+    environment.filters["percent"] = percent
+    machine = {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processors": os.cpu_count() or "unknown",
+        "Python": platform.python_version(),
+        "packages": ", ".join(f"{name} {version(name)}" for name in _PACKAGES),
+        "certsvm": __version__,
+    }
+    now = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    return environment.get_template("page.html").render(
+        title=title, subtitle=subtitle, version=__version__, machine=machine, now=now, **parts
     )
 
 
@@ -105,14 +73,8 @@ def write_page(path: str | os.PathLike[str], content: str) -> None:
         file.write(content.encode("utf-8", "backslashreplace"))
 
 
-def _json(values: Any) -> Html:
-    # Inside a script element, only "</" would be understood as markup.
-    return Html(json.dumps(values, allow_nan=False).replace("<", "\\u003c"))
-
-
-def _static(name: str) -> str:
-    return (files("certsvm.report") / "static" / name).read_text(encoding="utf-8")
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+def _unbroken(value: Any) -> Any:
+    """No line ends between a number and its unit."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return value.replace(" %", "\N{NO-BREAK SPACE}%")

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.certificate import LEAST_GAP
-
 
 @dataclass(frozen=True)
 class Record:
@@ -106,20 +104,18 @@ class History(list[Record]):
 
     def _repr_html_(self) -> str:
         """For notebooks: the gap against time, and the last passes."""
-        from certsvm.markup.charts import Chart, Line, axis_for
-        from certsvm.markup.html import element, table
+        from certsvm.markup import element, table
+        from certsvm.plots import draw_gap, notebook_chart
 
         if not self:
             return element("p", repr(self))
-        gaps = np.maximum(self["relative_gap"], LEAST_GAP).tolist()
-        x, y = self["seconds"].tolist(), axis_for("relative gap", gaps, logarithmic=True)
-        chart = Chart(axis_for("seconds", x, low=0.0), y, width=420.0, height=200.0)
-        svg = chart.svg([Line("gap", x, gaps)])
+        gaps, seconds = self["relative_gap"], self["seconds"]
+        chart = notebook_chart(lambda axis: draw_gap(axis, "seconds", seconds, gaps), "gap")
         rows = [
             [r.passes, f"{r.seconds:.3g}", *map(_shown, (r.primal, r.dual, r.relative_gap))]
             for r in self[-_SHOWN:]
         ]
-        return element("div", svg, table(["passes", "seconds", "J", "L, best", "gap"], rows))
+        return element("div", chart, table(["passes", "seconds", "J", "L, best", "gap"], rows))
 
     def __repr__(self) -> str:
         if not self:
@@ -207,7 +203,7 @@ class Histories(list[History]):
 
     def _repr_html_(self) -> str:
         """For notebooks: the last pass of each class."""
-        from certsvm.markup.html import table
+        from certsvm.markup import table
 
         rows = []
         for label, history in zip(self.labels, self, strict=True):

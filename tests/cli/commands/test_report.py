@@ -19,7 +19,7 @@ def test_the_page_tells_what_is_proved(tmp_path: Path) -> None:
         assert "The objective of every class is within" in text
         assert "J and L closing in on each other" in text
         assert "certsvm verify data.model" in text
-        assert "So says the file" in text
+        assert "claimed by the file" in text
         assert "L remains a claim" in text
         assert "could not flip" in text
         assert "fingerprint" in text

@@ -1,1 +1,0 @@
-"""HTML and SVG, for reports and notebooks: text is escaped, and nothing is fetched."""
