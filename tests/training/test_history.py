@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from certsvm.training.history import Histories, History, Record
+from certsvm.training.history import History, Record
 
 
 def history(n_records: int = 3) -> History:
@@ -27,12 +27,3 @@ def test_columns_and_records() -> None:
     assert repr(History()) == "<History: no pass>"
     with pytest.raises(KeyError, match="the columns are"):
         records["nonsense"]
-
-
-def test_the_histories_of_several_classes_make_one_frame() -> None:
-    histories = Histories([history(2), history(0), history(3)], ["a", "b", "c"])
-    frame = histories.to_frame()
-    assert list(frame.columns) == ["class", *History.columns]
-    assert frame["class"].tolist() == ["a"] * 2 + ["c"] * 3
-    assert frame["epochs"].tolist() == [2, 4, 2, 4, 6]
-    assert history(3).to_frame()["epochs"].tolist() == [2, 4, 6]

@@ -248,10 +248,9 @@ def test_an_interrupt_while_the_first_pass_is_recorded_is_raised_or_gives_a_resu
     assert set(passes) == {0, 1}
 
 
-@pytest.mark.parametrize("n_jobs", [2, 3])
-def test_the_same_seed_gives_the_same_bits_for_any_threads(problem: Problem, n_jobs: int) -> None:
+def test_the_same_seed_gives_the_same_bits_for_any_threads(problem: Problem) -> None:
     one = train(problem, SGDm(), tol=1e-3, seed=42)
-    many = train(problem, SGDm(), tol=1e-3, seed=42, n_jobs=n_jobs)
+    many = train(problem, SGDm(), tol=1e-3, seed=42, n_jobs=3)
     assert one.w.tobytes() == many.w.tobytes()
     assert one.certificate == many.certificate
 
