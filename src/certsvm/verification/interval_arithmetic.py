@@ -267,11 +267,12 @@ class _Side:
 
     def add(
         self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector, uncertainty: Vector,
-        *, squares: bool,
+        *, squares: bool, errors_alone: bool = False,
     ) -> None:  # fmt: skip
-        signed, used = signs * alpha, alpha != 0.0
+        point = 0.0 * alpha if errors_alone else alpha
+        signed, used = signs * point, point != 0.0
         error, none = upper_total(uncertainty[uncertainty != 0.0]), np.zeros(np.sum(used))
-        self.sum += Enclosed.sum(total(alpha[used], none), error)
+        self.sum += Enclosed.sum(total(point[used], none), error)
         self.signed_sum += Enclosed.sum(total(signed[used], none), error)
         self.vector = self.vector.plus(rows.combination(signed, uncertainty))
         if squares:
@@ -280,7 +281,7 @@ class _Side:
             quotients = a / s
             spread = UNIT_ROUNDOFF * (a * quotients) + off * ((2.0 * a + off) / s)
             spread = upper_total(spread + UNDERFLOW * (1.0 + a + off))
-            self.squares += Enclosed.sum(total(*two_product(a, quotients)), spread)
+            self.squares += Enclosed.sum(total(*two_product(point[used], quotients)), spread)
 
     def __iadd__(self, other: _Side) -> _Side:
         self.sum += other.sum
@@ -360,9 +361,10 @@ class ProblemSums:
 
     @np.errstate(all="ignore")
     def add_alpha(
-        self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector, uncertainty: Vector
-    ) -> None:
-        """Add the dual point of a block alone."""
+        self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector, uncertainty: Vector,
+        *, errors_alone: bool = False,
+    ) -> None:  # fmt: skip
+        """Add the dual point of a block, or only what the uncertainty of its alpha does."""
         box, below = two_product(np.full(weights.size, self._C), weights)
         if self._squared:
             box = np.where(weights > 0.0, _LARGEST, 0.0)
@@ -377,12 +379,13 @@ class ProblemSums:
             within = (alpha == 0.0) | ((box >= _NO_UNDERFLOW) & ((alpha < box) | (below >= 0.0)))
             moved = np.where(within, 0.0, UNIT_ROUNDOFF * alpha + UNDERFLOW)
             uncertainty = INFLATION * (uncertainty + moved)
-        if not self.claimed.free_intercept:
-            self._sides[0].add(rows, signs, weights, alpha, uncertainty, squares=self._squared)
-            return
-        for side, label in zip(self._sides, (1.0, -1.0), strict=True):
-            here = np.where(signs == label, 1.0, 0.0)
-            side.add(rows, signs, weights, here * alpha, here * uncertainty, squares=self._squared)
+        free = self.claimed.free_intercept
+        for side, label in zip(self._sides, (1.0, -1.0), strict=False):
+            here = np.where(signs == label, 1.0, 0.0) if free else 1.0
+            side.add(
+                rows, signs, weights, here * alpha, here * uncertainty,
+                squares=self._squared, errors_alone=errors_alone,
+            )  # fmt: skip
 
     @np.errstate(all="ignore")
     def __iadd__(self, other: ProblemSums) -> ProblemSums:

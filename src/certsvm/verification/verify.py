@@ -414,13 +414,16 @@ def _report(
                 if len(alpha) == 3:
                     if i not in trained:
                         trained[i] = ProblemSums(sums[i].claimed, coef[i])
-                    trained[i].add_alpha(rows, signs, weights, alpha[0], alpha[2])
+                    point = alpha[0], alpha[2]
+                    trained[i].add_alpha(rows, signs, weights, *point, errors_alone=True)
         n_before += n_rows
     report = VerificationReport()
     for i, (problem, positive) in enumerate(zip(sums, positive_classes, strict=True)):
         L = None if alpha_of is None else problem.L()
-        L_trained = trained[i].L() if i in trained else None
-        J, label = problem.J(), classes[positive]
+        J, label, L_trained = problem.J(), classes[positive], None
+        if i in trained:
+            problem += trained[i]
+            L_trained = problem.L()
         report.append(Verification(problem.claimed, J, L, problem.box_violation, label, L_trained))
     return report
 
