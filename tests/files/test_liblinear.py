@@ -168,8 +168,3 @@ def test_every_truncation_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "m").write_bytes(b"\x89CSVM")
     with pytest.raises(ModelFileError, match="no plain text"):
         load_liblinear(tmp_path / "m")
-
-
-def test_lines_that_end_as_on_windows(tmp_path: Path) -> None:
-    (tmp_path / "m").write_bytes(TWO.replace("\n", "\r\n").encode())
-    assert load_liblinear(tmp_path / "m").intercept.tolist() == [-1.5]

@@ -41,14 +41,6 @@ def test_numbers_of_columns() -> None:
     assert model.predict(np.ones((0, 2))).shape == (0,)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_, np.float64])
-def test_types_of_values(dtype: type) -> None:
-    X: Any = (np.arange(40_000).reshape(-1, 2) % 3).astype(dtype)
-    expected = X.astype(float) @ [1.0, -2.0] + 0.5
-    assert np.array_equal(small().decision_function(X), expected)
-    assert np.array_equal(small().decision_function(sp.csr_array(X)), expected)
-
-
 def test_rows_that_cannot_be_scored() -> None:
     with pytest.raises(ValueError, match="row 1 of X contains NaN"):
         small().predict([[1.0, 1.0], [np.nan, 1.0]])

@@ -32,7 +32,7 @@ def coarse_gram(rows: torch.Tensor) -> torch.Tensor:
     return (half.T @ half).double()
 
 
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("C", [0.01, 100.0])
 @pytest.mark.parametrize("corrections", [0, 4])
 def test_columns_of_very_different_scales(
     monkeypatch: pytest.MonkeyPatch, C: float, corrections: int

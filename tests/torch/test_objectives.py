@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import certsvm.torch.rows as rows_module
@@ -45,6 +45,8 @@ SOLVER = TensorNewton()
 objectives = st.sampled_from(sorted(OBJECTIVES)).map(OBJECTIVES.__getitem__)
 dtypes = st.sampled_from(sorted(DTYPES))
 seeds = st.integers(0, 2**32 - 1)
+# Each loss, and each kind of intercept.
+TWO = ["hinge, free intercept", "squared hinge"]
 
 
 def solvable(case: Case, objective: Objective) -> bool:
@@ -144,6 +146,7 @@ def test_bounds_are_true(
     assert (result.history["dual"] <= highest * (1 + 1e-9) + 1e-9).all()
 
 
+@settings(max_examples=30)
 @given(case=cases(), objective=objectives, seed=seeds, size=st.floats(0, 1e3))
 def test_any_start_is_certified_truly(
     case: Case, objective: Objective, seed: int, size: float
@@ -159,6 +162,7 @@ def test_any_start_is_certified_truly(
     require_true_bounds(case, objective, result)
 
 
+@settings(max_examples=25)
 @given(case=cases(), objective=objectives)
 def test_it_reaches_the_optimum_of_small_problems(case: Case, objective: Objective) -> None:
     case, X = in_tensors(case, "float32")
@@ -188,18 +192,7 @@ def test_the_optimum_is_that_in_memory(dtype: str, weighted: bool, name: str) ->
     assert abs(bound.value - ours.primal) <= bound.rounding + ours.primal_rounding
 
 
-def test_the_optima_differ() -> None:
-    X, y = generated(500, 8)
-    X, y = X[(y > 0) | (X[:, 0] > 0)], y[(y > 0) | (X[:, 0] > 0)]
-    case = Case(X, y, None, 0.5, 0.3, FORM)
-    values = [
-        train(tensor_problem(case, device(X), objective), SOLVER, tol=1e-7).certificate.primal
-        for objective in OBJECTIVES.values()
-    ]
-    assert np.diff(np.sort(values)).min() > 1e-4 * max(values)
-
-
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", TWO)
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e4])
 @pytest.mark.parametrize("data", degenerate())
 def test_degenerate_data(monkeypatch: pytest.MonkeyPatch, data: str, C: float, name: str) -> None:
@@ -214,7 +207,7 @@ def test_degenerate_data(monkeypatch: pytest.MonkeyPatch, data: str, C: float, n
     assert result.certificate.met, f"{result.certificate!r} after {result.passes} steps"
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", TWO)
 def test_samples_and_blocks_change_no_optimum(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(rows_module, "_BLOCKS", (2**16, 2**28))
     X, y = generated(30_000, 12)
@@ -240,7 +233,7 @@ def test_a_sample_without_one_class_is_not_begun_with(penalize_intercept: bool) 
     assert result.certificate.met
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", TWO)
 def test_a_warm_start_needs_fewer_steps(name: str) -> None:
     X, y = generated(3000, 10)
     objective = OBJECTIVES[name]
@@ -251,8 +244,8 @@ def test_a_warm_start_needs_fewer_steps(name: str) -> None:
     assert warm.passes < 0.5 * cold.passes
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
-@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("name", TWO)
+@pytest.mark.parametrize("classes", [2, 3])
 def test_classes_with_weights_along_a_path(classes: int, name: str) -> None:
     X, y = data(800, classes=classes)
     weights = torch.rand(800, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
