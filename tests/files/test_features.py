@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.files.features import Features
+from certsvm.files.columns import Features
 
 words = st.text("ab=", max_size=3)
 
@@ -35,11 +35,11 @@ def test_names_and_spans_say_it_all(columns: list[str], data: st.DataObject) -> 
 
 @pytest.mark.parametrize(
     "spans",
-    [[], 1, {"a": None}, {"a": [0]}, {"a": [0, 9]}, {"a": [1, 0]}, {"a": [-1, 1]}, {"b": [0, 1]},
-     {"a": [0, 2], "c": [1, 2]}, {"a": [True, 1]}, {"a": [0.0, 1.0]}],
+    [1, {"a": None}, {"a": [0]}, {"a": [0, 9]}, {"a": [1, 0]}, {"a": [-1, 1]}, {"b": [0, 1]},
+     {"a": [0, 2], "c": [1, 2]}, {"a": [1, 1]}, {"a": [0.0, 1.0]}],
 )  # fmt: skip
 def test_spans_from_a_file_that_make_no_sense(spans: Any) -> None:
     names = ["a=x", "a=y", "c"]
     assert Features.from_names(names, {"a": [0, 2]}).columns == ("a", "c")
-    with pytest.raises(ValueError, match=r"range|features|mapping"):
+    with pytest.raises(ValueError, match="one-hot columns"):
         Features.from_names(names, spans)

@@ -29,7 +29,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from certsvm.files.batch import Batch, csr
-from certsvm.files.features import Features
+from certsvm.files.columns import Features
 from certsvm.files.streams import DataChangedError, block_digest
 from certsvm.matrices import exact_labels, refuse_broken
 from certsvm.problem.rows import Vector

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from certsvm.files.atomic import atomic_write
 from certsvm.files.batch import Batch, csr
 from certsvm.files.block_file import BlockFileWriter, Summary
-from certsvm.files.kinds import kind_of
+from certsvm.files.compressed import kind_of
 from certsvm.files.labels import LabelCheck
 from certsvm.files.libsvm import LibsvmBlocks
 from certsvm.files.libsvm.lines import LONGEST_LINE
@@ -236,8 +236,7 @@ class _TableReader:
 
     def blocks(self) -> Iterator[Batch]:
         """Dense rows."""
-        for rows in self._table.blocks(self._block_bytes):
-            yield Batch(self._table.in_type(rows.X, self._dtype), rows.y, rows.weights)
+        return self._table.blocks(self._block_bytes, self._dtype)
 
     def expected_bytes(self) -> int:
         """Estimated size of all rows; the file may be compressed."""
