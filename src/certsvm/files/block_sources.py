@@ -55,7 +55,17 @@ def block_source(
     _refuse_lazy(data)
     roles: dict[str, Any] = {"label": label, "weight": weight, "categorical": categorical}
     if isinstance(data, str | os.PathLike):
-        return _of_file(data, roles)
+        kind = kind_of(data)
+        if kind == "table":
+            from certsvm.files.tables import Table
+
+            return Table(data, **roles)
+        _refuse(roles, os.fspath(data))
+        if kind == "blocks":
+            from certsvm.files.block_file import BlockFile
+
+            return BlockFile(os.fspath(data))
+        return _TextFile(data)
     if hasattr(data, "__arrow_c_stream__"):
         if hasattr(data, "read_next_batch") or hasattr(data, "__next__"):
             raise TypeError(
@@ -104,20 +114,6 @@ def _refuse_lazy(data: Any) -> None:
             "a LazyFrame is a plan, not data: pass frame.collect(), or, if that does not fit in "
             "memory, write it to a Parquet file with frame.sink_parquet(path) and pass the path"
         )
-
-
-def _of_file(path: str | os.PathLike[str], roles: dict[str, Any]) -> BlockSource:
-    kind = kind_of(os.fspath(path))
-    if kind == "table":
-        from certsvm.files.tables import Table
-
-        return Table(os.fspath(path), **roles)
-    _refuse(roles, os.fspath(path))
-    if kind == "blocks":
-        from certsvm.files.block_file import BlockFile
-
-        return BlockFile(os.fspath(path))
-    return _TextFile(path)
 
 
 class _TextFile:

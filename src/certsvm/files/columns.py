@@ -335,24 +335,20 @@ class Columns:
 
     def _text(self, column: pa.Array, name: str, first: int) -> pa.Array:
         """Strings, or bytes that are the UTF-8 of strings, as strings; others are an error."""
-        column = _decoded(column)
-        self._refuse_missing(column, name, first)
-        # Arrow checks bytes, but not strings.
-        column = column.cast(pa.large_binary())
-        try:
-            return column.cast(pa.large_string())
-        except pa.ArrowInvalid:
-            for row, value in enumerate(column.to_pylist()):
-                try:
-                    value.decode()
-                except UnicodeDecodeError:
-                    what = (
-                        f"holds {value[:20]!r}, which is not text in UTF-8. Decode the column "
-                        'before it is written (in pandas, df[name].str.decode("latin-1") for '
-                        "Latin-1)."
-                    )
-                    raise self._error(first + row, name, what) from None
-            raise
+        with explained(self._where, f"column {name!r} "):
+            column = _decoded(column)
+            self._refuse_missing(column, name, first)
+            # Arrow checks bytes, but not strings.
+            column = column.cast(pa.large_binary())
+            try:
+                return column.cast(pa.large_string())
+            except pa.ArrowInvalid:
+                row, value = next(_not_utf8(column))
+                what = (
+                    f"holds {value[:20]!r}, which is not text in UTF-8. Decode the column before "
+                    'it is written (in pandas, df[name].str.decode("latin-1") for Latin-1).'
+                )
+                raise self._error(first + row, name, what) from None
 
     def _refuse_missing(self, column: pa.Array, name: str, first: int) -> None:
         if column.null_count:
@@ -468,6 +464,14 @@ def _decoded(column: pa.Array) -> pa.Array:
         # Arrow cannot select from polars' views.
         values = values.cast(pa.large_string())
     return values.take(column.indices)
+
+
+def _not_utf8(column: pa.Array) -> Iterator[tuple[int, bytes]]:
+    for row, value in enumerate(column.to_pylist()):
+        try:
+            value.decode()
+        except UnicodeDecodeError:
+            yield row, value
 
 
 def _as_exact_numbers(column: pa.Array) -> pa.Array:

@@ -16,7 +16,6 @@ import stat
 import zlib
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 Readable = Any
@@ -32,17 +31,7 @@ _XZ_BYTES = 1 << 28
 
 
 class DamagedFileError(ValueError):
-    """A compressed file that cannot be decompressed to its end.
-
-    Attributes
-    ----------
-    file : str
-        Its name.
-    """
-
-    def __init__(self, file: str, what: str) -> None:
-        super().__init__(f"{file}: {what}")
-        self.file = file
+    """A compressed file that cannot be decompressed to its end; the message names it."""
 
 
 class ByteSource(Protocol):
@@ -60,9 +49,7 @@ class _Source:
 
     def __init__(self, file: Readable) -> None:
         self._file, self._unread, self.first = file, b"", b""
-        while len(self.first) < _LONGEST_MAGIC and (
-            more := self.read(_LONGEST_MAGIC - len(self.first))
-        ):
+        while more := self.read(_LONGEST_MAGIC - len(self.first)):
             self.first += more
         self._unread = self.first
 
@@ -145,9 +132,8 @@ class _Decompressed:
             if getattr(error, "errno", None) is not None:
                 raise  # The file cannot be read.
             raise DamagedFileError(
-                self._name,
-                f"the {self._compression} stream is truncated or damaged, or something else "
-                f"follows it ({error}). Copy or download the file again.",
+                f"{self._name}: the {self._compression} stream is truncated or damaged, or "
+                f"something else follows it ({error}). Copy or download the file again."
             ) from error
 
 
@@ -161,7 +147,7 @@ def compression_of(first: bytes) -> str | None:
     return next((name for magic, (name, _) in _FORMATS.items() if first.startswith(magic)), None)
 
 
-def kind_of(path: str | Path) -> str:
+def kind_of(path: str | os.PathLike[str]) -> str:
     """One of "blocks", "table" and "text"; the name tells CSV from text.
 
     Pipes are text: bytes read from them to find out would be lost.

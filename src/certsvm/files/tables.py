@@ -92,7 +92,7 @@ class Table(Columns):
 
     def __init__(
         self,
-        path: str | Path,
+        path: str | os.PathLike[str],
         *,
         header: bool | None = None,
         separator: str | None = None,
@@ -105,13 +105,13 @@ class Table(Columns):
         for name, value in (("header", header), ("separator", separator)):
             if is_parquet and value is not None:
                 raise TableError(f"{path} is a Parquet file, which has no {name}")
-        with explained(str(path)):
+        with explained(str(self.path)):
             self._reader: _Parquet | _Csv = (
                 _Parquet(self.path)
                 if is_parquet
                 else _Csv(self.path, compression_of(start), header, separator)
             )
-        super().__init__(str(path), self._reader.schema, **roles)
+        super().__init__(str(self.path), self._reader.schema, **roles)
         if self.learnt:
             self.learn(self._batches(_LEARNING_BYTES, self.strings))
 
@@ -178,8 +178,7 @@ class _Csv:
         line = "".join(start.partition("\n")[0].split('"')[::2])
         is_tsv = ".tsv" in path.name.lower() and "\t" in line
         self._separator = separator or ("\t" if is_tsv else max(_SEPARATORS, key=line.count))
-        self._row_bytes = 0
-        self.schema = self._inferred()
+        self.schema, self._least_block = self._inferred()
         if header is None:
             self._refuse_data_as_names(self.schema.names)
 
@@ -187,24 +186,22 @@ class _Csv:
         self, block_bytes: int, columns: Sequence[str], types: dict[str, Any]
     ) -> Iterator[pa.RecordBatch]:
         """Some columns of all rows, with these types."""
-        block_bytes = max(block_bytes // 2, 1 << 16, self._row_bytes)
+        block_bytes = max(block_bytes // 2, self._least_block)
         try:
             with self._opened(block_bytes, columns, types) as reader:
                 yield from reader
         except pa.ArrowInvalid as error:
             raise self._error(error, block_bytes) from None
 
-    def _inferred(self) -> Any:
-        """Names and types of the columns, as the first rows show them."""
+    def _inferred(self) -> tuple[Any, int]:
+        """Names and types of the columns, as the first block shows them, and its size."""
         for size in _FIRST_BLOCKS:
             try:
                 with self._opened(size) as reader:
                     first = next(reader, None)
                     if not first:
                         raise TableError(f"{self._path} has no rows")
-                    if size > _FIRST_BLOCKS[0]:
-                        self._row_bytes = size
-                    return reader.schema
+                    return reader.schema, size
             except pa.ArrowInvalid as error:
                 # A row, or the line of names, may be longer than the block.
                 last = error
