@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+import zstandard
 
 from certsvm import Model, Problem, Rows, verify_model
 from certsvm.certificates.certificate import SQUARED_HINGE
@@ -36,10 +37,11 @@ from tests.verification.forgeries import Case, falsehoods
 # Longest time and most memory to read a file of some kilobytes.
 SECONDS, MEMORY = 60.0, 6 * 2**30
 SOLVERS = ("sgd-s", "dcd", "ocas", "working-set")
-FORMATS = ("libsvm", "libsvm.gz", "libsvm.xz", "libsvm.bz2", "csv", "parquet", "arrow", "model",
-           "witness", "checkpoint", "liblinear")  # fmt: skip
+FORMATS = ("libsvm", "libsvm.gz", "libsvm.xz", "libsvm.bz2", "libsvm.zst", "csv", "csv.gz",
+           "parquet", "arrow", "model", "witness", "checkpoint", "liblinear")  # fmt: skip
 COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     "libsvm.gz": gzip.compress, "libsvm.xz": lzma.compress, "libsvm.bz2": bz2.compress,
+    "libsvm.zst": zstandard.ZstdCompressor(write_checksum=True).compress, "csv.gz": gzip.compress,
 }  # fmt: skip
 
 
@@ -53,13 +55,13 @@ class Mutants:
 
     def make_originals(self) -> None:
         write(self.folder / "libsvm", n_rows=15, n_columns=3, seed=1)
-        text = (self.folder / "libsvm").read_bytes()
-        for name, compress in COMPRESSED.items():
-            (self.folder / name).write_bytes(compress(text))
         dense = self.X.toarray()
         lines = ["a,b,c,label", *(",".join(map(repr, [*x.tolist(), int(v)])) for x, v in
                                   zip(dense, self.y, strict=True))]  # fmt: skip
         (self.folder / "csv").write_text("\n".join(lines) + "\n")
+        for name, compress in COMPRESSED.items():
+            text = (self.folder / name.partition(".")[0]).read_bytes()
+            (self.folder / name).write_bytes(compress(text))
         columns = {name: dense[:, j] for j, name in enumerate("abc")} | {"label": self.y}
         pa.parquet.write_table(pa.table(columns), self.folder / "parquet", row_group_size=6)
         write_blocks(self.folder / "arrow", *rows(12))
@@ -109,7 +111,7 @@ class Mutants:
             refuse_broken(X)
             assert np.isfinite(X.data).all()
             assert np.isfinite(y).all()
-        elif format in ("csv", "parquet"):
+        elif format.startswith(("csv", "parquet")):
             for batch in Table(self.path).blocks(1 << 16):
                 assert np.isfinite(batch.X).all()
         elif format == "arrow":
@@ -218,7 +220,7 @@ def one_command(mutants: Mutants, k: int, r: random.Random, tally: Tally) -> Non
     folder = mutants.folder
     format = FORMATS[k % len(FORMATS)]
     mutants.make(format, r)
-    name = "mutant.csv" if format == "csv" else "mutant"
+    name = f"mutant.{format}" if format.startswith("csv") else "mutant"
     mutants.path.replace(folder / name)
     for old in (f"{name}.witness", "out", "out.witness"):
         (folder / old).unlink(missing_ok=True)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from certsvm import LinearSVC, Model, verify_model
 from certsvm.cli.app import app
-from certsvm.files.features import Features
+from certsvm.files.columns import Features
 from certsvm.verification.interval_arithmetic import Interval
 from certsvm.verification.verify import CONFIRMED, HALF_CONFIRMED, VERDICTS, Verification
 from tests.faults.tally import Budget, Tally

@@ -163,6 +163,8 @@ def test_what_can_be_read_only_once_is_refused() -> None:
         fit(lambda: once)
     with pytest.raises(TypeError, match="Got int"):
         fit(7)
+    with pytest.raises(ValueError, match="a block must be"):
+        fit((X, y))
 
 
 @pytest.mark.parametrize("role", [{"label": "a"}, {"weight": "a"}, {"categorical": True}])
@@ -175,15 +177,9 @@ def test_roles_are_for_columns(role: Any, tmp_path: Path) -> None:
             fit(source, **role)
 
 
-def test_a_tuple_that_is_a_block_is_not_blocks() -> None:
-    with pytest.raises(ValueError, match="a block must be"):
-        fit((X, y))
-
-
 def test_a_label_for_each_row_is_refused() -> None:
-    ids = table().set_column(3, "label", pa.array(np.arange(N)))
     with pytest.raises(ValueError, match="a label of its own"):
-        fit(ids)
+        fit(table().set_column(3, "label", pa.array(np.arange(N))))
 
 
 def test_a_wide_table_is_not_parsed_in_each_pass(tmp_path: Path) -> None:

@@ -33,9 +33,9 @@ def kind_of(path: str) -> str:
     """One of "blocks", "table" and "text"; standard input ("-") is text."""
     if path == "-":
         return "text"
-    from certsvm.files import kinds
+    from certsvm.files import compressed
 
-    return kinds.kind_of(path)
+    return compressed.kind_of(path)
 
 
 def source_of(path: str) -> Any:
@@ -114,8 +114,7 @@ def blocks(path: str, options: DataOptions) -> Iterator[Batch]:
 
 def table_blocks(table: Table, options: DataOptions) -> Iterator[Batch]:
     """The rows of a table, in the type that the options ask for."""
-    for rows in table.blocks(_BLOCK_BYTES):
-        yield rows._replace(X=table.in_type(rows.X, options.dtype))
+    return table.blocks(_BLOCK_BYTES, options.dtype)
 
 
 def _text_blocks(path: str, options: DataOptions) -> Iterator[Batch]:

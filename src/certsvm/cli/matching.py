@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from certsvm.cli.options import DataOptions
     from certsvm.files import Model
     from certsvm.files.batch import Batch
-    from certsvm.files.features import Features
+    from certsvm.files.columns import Features
     from certsvm.files.tables import Table
 
 
@@ -177,7 +177,7 @@ def _of_numbered(
 
 def features_of(model: Model) -> Features | None:
     """The columns of tables for a model; None if it has no names."""
-    from certsvm.files.features import Features
+    from certsvm.files.columns import Features
 
     if model.feature_names is None:
         return None

@@ -29,7 +29,7 @@ import scipy.sparse as sp
 import xxhash
 
 from certsvm.files.batch import Batch, csr
-from certsvm.files.features import Features
+from certsvm.files.columns import Features
 from certsvm.files.streams import DataChangedError, block_digest, checked_block
 from certsvm.matrices import exact_labels
 

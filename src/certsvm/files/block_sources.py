@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from certsvm.files.batch import Batch, csr
-from certsvm.files.kinds import kind_of
+from certsvm.files.batch import Batch, csr, joined
+from certsvm.files.compressed import kind_of
 from certsvm.files.libsvm import LibsvmBlocks
 from certsvm.files.streams import BlockSource
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from certsvm.files.columns import Columns
 
 _BLOCK_BYTES = 16_000_000
@@ -57,7 +55,17 @@ def block_source(
     _refuse_lazy(data)
     roles: dict[str, Any] = {"label": label, "weight": weight, "categorical": categorical}
     if isinstance(data, str | os.PathLike):
-        return _of_file(data, roles)
+        kind = kind_of(data)
+        if kind == "table":
+            from certsvm.files.tables import Table
+
+            return Table(data, **roles)
+        _refuse(roles, os.fspath(data))
+        if kind == "blocks":
+            from certsvm.files.block_file import BlockFile
+
+            return BlockFile(os.fspath(data))
+        return _TextFile(data)
     if hasattr(data, "__arrow_c_stream__"):
         if hasattr(data, "read_next_batch") or hasattr(data, "__next__"):
             raise TypeError(
@@ -106,20 +114,6 @@ def _refuse_lazy(data: Any) -> None:
             "a LazyFrame is a plan, not data: pass frame.collect(), or, if that does not fit in "
             "memory, write it to a Parquet file with frame.sink_parquet(path) and pass the path"
         )
-
-
-def _of_file(path: str | os.PathLike[str], roles: dict[str, Any]) -> BlockSource:
-    kind = kind_of(os.fspath(path))
-    if kind == "table":
-        from certsvm.files.tables import Table
-
-        return Table(os.fspath(path), **roles)
-    _refuse(roles, os.fspath(path))
-    if kind == "blocks":
-        from certsvm.files.block_file import BlockFile
-
-        return BlockFile(os.fspath(path))
-    return _TextFile(path)
 
 
 class _TextFile:
@@ -171,67 +165,32 @@ class _Function:
         return {} if spans is None else {"one_hot": spans}
 
     def _rows(self, stream: Any) -> Iterator[Batch]:
+        """The rows in blocks of the same size, however the stream is cut."""
         import pyarrow as pa
 
-        from certsvm.files.columns import Columns, TableError, types_of
-        from certsvm.files.tables import index_columns
+        from certsvm.files.columns import Columns, TableError, explained
 
+        where = "the Arrow stream"
         reader = pa.RecordBatchReader.from_stream(stream)
-        if self._columns is None:
-            where = "the Arrow stream"
-            types = types_of(reader.schema, where)
-            columns = Columns(where, types, index=index_columns(reader.schema), **self._roles)
-            if columns.strings:
-                again = pa.RecordBatchReader.from_stream(self._function())
-                columns.learn(map(_without_views, again))
-            self._columns = columns
-        columns, first = self._columns, 0
+        columns = self._columns or Columns(where, reader.schema, **self._roles)
+        if columns.learnt and not columns.features.values:
+            columns.learn(pa.RecordBatchReader.from_stream(self._function()))
+        self._columns = columns
         missing = set(columns.used) - set(reader.schema.names)
         if missing:
-            raise TableError(f"the Arrow stream has no column {min(missing)!r} any more")
-        with columns.explained():
-            for batch in _cut(
-                map(_without_views, reader), max(1, _BLOCK_BYTES // (8 * len(columns.used)))
-            ):
-                yield columns.rows(batch, first)
-                first += len(batch)
-
-
-def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with plain strings for categories: Arrow cannot select from polars' views."""
-    import pyarrow as pa
-
-    columns = [
-        pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
-        if pa.types.is_dictionary(column.type) and str(column.type.value_type) == "string_view"
-        else column
-        for column in batch.columns
-    ]
-    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
-
-
-def _cut(reader: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:
-    """All rows, in batches of this size, however the stream is cut."""
-    held: list[pa.RecordBatch] = []
-    count = 0
-    for batch in reader:
-        start = 0
-        while start < len(batch):
-            part = batch.slice(start, n_rows - count)
-            held.append(part)
-            count += len(part)
-            start += len(part)
-            if count == n_rows:
-                yield _joined(held)
-                held, count = [], 0
-    if held:
-        yield _joined(held)
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    if len(batches) == 1:
-        return batches[0]
-    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    return table.to_batches()[0]
+            raise TableError(f"{where} has no column {min(missing)!r} any more")
+        size = max(1, _BLOCK_BYTES // (8 * len(columns.used)))
+        held: list[Batch] = []
+        n_rows = count = 0
+        with explained(where):
+            for batch in reader:
+                while len(batch):
+                    part = batch.slice(0, size - count)
+                    batch = batch.slice(len(part))
+                    held.append(columns.rows(part, n_rows))
+                    n_rows, count = n_rows + len(part), count + len(part)
+                    if count == size:
+                        yield joined(held)
+                        held, count = [], 0
+        if held:
+            yield joined(held)

@@ -1,8 +1,7 @@
-"""The bytes of a file, decompressed if it is compressed.
+"""What a file holds, by its first bytes: its kind, and its text if that is compressed.
 
-The first bytes of a file, not its name, decide how it is decompressed. Consecutive streams, as
-parallel compressors write them, form one text. A stream that ends early, a wrong checksum, and
-other data after the last stream, which may be the rest of the file, are errors.
+Consecutive streams, as parallel compressors write them, form one text. A stream that ends early, a
+wrong checksum, and other data after the last stream, which may be the rest of the file, are errors.
 
 Little is held in memory at a time, also of a hostile file that expands to many times its size.
 """
@@ -10,27 +9,29 @@ Little is held in memory at a time, also of a hostile file that expands to many 
 from __future__ import annotations
 
 import bz2
+import gzip
 import lzma
+import os
+import stat
 import zlib
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import Any, Protocol
 
 Readable = Any
 """A binary file object: anything with ``read(size) -> bytes``."""
 
+CSV_ENDINGS = tuple(
+    name + packed for name in (".csv", ".tsv") for packed in ("", ".gz", ".bz2", ".zst")
+)
+# Bytes that are read at a time, and bytes of text.
+_READ, _TEXT = 1 << 16, 1 << 15
+# Most memory for decompressing xz: four times what `xz -9` needs.
+_XZ_BYTES = 1 << 28
+
 
 class DamagedFileError(ValueError):
-    """A compressed file that cannot be decompressed to its end.
-
-    Attributes
-    ----------
-    file : str
-        Its name.
-    """
-
-    def __init__(self, file: str, what: str) -> None:
-        super().__init__(f"{file}: {what}")
-        self.file = file
+    """A compressed file that cannot be decompressed to its end; the message names it."""
 
 
 class ByteSource(Protocol):
@@ -41,171 +42,99 @@ class ByteSource(Protocol):
         ...
 
 
-class _GzipStream:
-    """zlib's decompressor with the interface of ``bz2.BZ2Decompressor``."""
+class _Source:
+    """A file of the caller's, whose first bytes are known."""
 
-    def __init__(self) -> None:
-        self._inner = zlib.decompressobj(wbits=31)
-        self._full = False
+    closed = False
 
-    @property
-    def eof(self) -> bool:
-        return self._inner.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._inner.unused_data
-
-    @property
-    def needs_input(self) -> bool:
-        # A full output may hide more, even if all input was consumed.
-        return not (self._full or self._inner.unconsumed_tail)
-
-    def decompress(self, data: bytes, most: int) -> bytes:
-        text = self._inner.decompress(self._inner.unconsumed_tail + data, most)
-        self._full = len(text) == most
-        return text
-
-
-class _ZstdStream:
-    """zstandard's decompressor with the interface of ``bz2.BZ2Decompressor``."""
-
-    needs_input = True
-
-    def __init__(self) -> None:
-        try:
-            import zstandard
-        except ImportError:
-            raise ModuleNotFoundError(
-                "this file is compressed with zstd; to read it: pip install zstandard"
-            ) from None
-        self._inner: Any = zstandard.ZstdDecompressor().decompressobj()
-        self._error: type[Exception] = zstandard.ZstdError
-
-    @property
-    def eof(self) -> bool:
-        return bool(self._inner.eof)
-
-    @property
-    def unused_data(self) -> bytes:
-        return bytes(self._inner.unused_data)
-
-    def decompress(self, data: bytes, most: int) -> bytes:
-        try:
-            return bytes(self._inner.decompress(data))
-        except self._error as error:
-            raise OSError(str(error)) from error
-
-
-class _Format(NamedTuple):
-    name: str
-    magic: bytes
-    stream: Callable[[], Any]
-    padded: bool  # Whether zeros may follow a stream.
-    expansion: int = 0  # The most bytes of text per byte, if the stream cannot limit its output.
-
-
-_FORMATS = (
-    _Format("gzip", b"\x1f\x8b", _GzipStream, padded=True),
-    _Format("bzip2", b"BZh", bz2.BZ2Decompressor, padded=False),
-    _Format("xz", b"\xfd7zXZ\x00", lzma.LZMADecompressor, padded=True),
-    # A block takes four bytes at least and has 128 KiB of text at most.
-    _Format("zstd", b"\x28\xb5\x2f\xfd", _ZstdStream, padded=False, expansion=1 << 15),
-)
-# Bytes of compressed data that are read at a time: fewer where their text could be too long, but
-# not so few that reading is slow.
-_MOST_READ, _LEAST_READ = 1 << 16, 1 << 8
-_LONGEST_MAGIC = max(len(form.magic) for form in _FORMATS)
-
-
-class _Pushback:
-    """A file whose first bytes were read already and are given once more."""
-
-    def __init__(self, file: Readable, first: bytes) -> None:
-        self._file = file
-        self._first = first
+    def __init__(self, file: Readable) -> None:
+        self._file, self._unread, self.first = file, b"", b""
+        while more := self.read(_LONGEST_MAGIC - len(self.first)):
+            self.first += more
+        self._unread = self.first
 
     def read(self, size: int) -> bytes:
-        if self._first:
-            head, self._first = self._first[:size], self._first[size:]
-            return head
-        return _read(self._file, size)
+        if self._unread:
+            data, self._unread = self._unread[:size], self._unread[size:]
+            return data
+        data = self._file.read(size)
+        if data is None:
+            raise BlockingIOError("the file has no data yet; it must be in blocking mode")
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise TypeError(
+                f"a binary file is needed, but reading gave {type(data).__name__}; "
+                'open it with mode "rb", or use sys.stdin.buffer'
+            )
+        return bytes(data)
+
+    def close(self) -> None:
+        """The caller does."""
+
+
+class _Streams:
+    """The text of consecutive streams.
+
+    The standard library's files of bzip2 and xz drop what follows the first stream, without a word,
+    if it is damaged.
+    """
+
+    def __init__(self, start: Callable[[], Any], padding: bytes, file: ByteSource) -> None:
+        self._start, self._padding, self._file = start, padding, file
+        self._stream = start()
+
+    def read1(self, size: int) -> bytes:
+        while True:
+            data = b""
+            if self._stream.eof:
+                data = self._stream.unused_data.lstrip(self._padding)
+                while not data and (more := self._file.read(_READ)):
+                    data = more.lstrip(self._padding)
+                if not data:
+                    return b""
+                self._stream = self._start()
+            elif self._stream.needs_input and not (data := self._file.read(_READ)):
+                raise EOFError("the stream ends early")
+            if text := self._stream.decompress(data, size):
+                return bytes(text)
+
+
+def _zstd(file: ByteSource) -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise ModuleNotFoundError(
+            "this file is compressed with zstd; to read it: pip install pyarrow"
+        ) from None
+    return pa.input_stream(file, compression="zstd")
+
+
+_xz = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, _XZ_BYTES)
+# By the first bytes: the name, and a file object of the text.
+_FORMATS: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
+    b"\x1f\x8b": ("gzip", partial(gzip.GzipFile, None, "rb", 9)),
+    b"BZh": ("bzip2", partial(_Streams, bz2.BZ2Decompressor, b"")),
+    b"\xfd7zXZ\x00": ("xz", partial(_Streams, _xz, b"\0")),
+    b"\x28\xb5\x2f\xfd": ("zstd", _zstd),
+}
+_LONGEST_MAGIC = max(map(len, _FORMATS))
 
 
 class _Decompressed:
-    """The text of the streams in a compressed file."""
+    """A file object of text; what goes wrong names the file."""
 
-    def __init__(self, file: ByteSource, form: _Format, name: str) -> None:
-        self._file = file
-        self._form = form
-        self._name = name
-        self._stream: Any = form.stream()
-        self._left = b""  # Decompressed text that was not asked for yet.
-        self._rest = b""  # Compressed bytes after the end of a stream.
+    def __init__(self, file: Any, name: str, compression: str) -> None:
+        self._file, self._name, self._compression = file, name, compression
 
     def read(self, size: int) -> bytes:
-        while not self._left:
-            if self._stream.eof and not self._next_stream():
-                return b""
-            data = b""
-            if self._stream.needs_input and not (data := self._compressed(size)):
-                raise DamagedFileError(
-                    self._name,
-                    f"the {self._form.name} stream ends early: the file is truncated. "
-                    "Copy or download it again.",
-                )
-            self._left = self._decompress(data, size)
-        head, self._left = self._left[:size], self._left[size:]
-        return head
-
-    def _compressed(self, size: int = 0) -> bytes:
-        """Compressed bytes, of which ``size`` bytes of text are wanted."""
-        if self._rest:
-            rest, self._rest = self._rest, b""
-            return rest
-        if not self._form.expansion:
-            return self._file.read(_MOST_READ)
-        return self._file.read(min(max(size // self._form.expansion, _LEAST_READ), _MOST_READ))
-
-    def _decompress(self, data: bytes, size: int) -> bytes:
         try:
-            return bytes(self._stream.decompress(data, size))
-        except (zlib.error, OSError, lzma.LZMAError) as error:
+            return bytes(self._file.read1(min(size, _TEXT)))
+        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+            if getattr(error, "errno", None) is not None:
+                raise  # The file cannot be read.
             raise DamagedFileError(
-                self._name, f"the {self._form.name} stream is damaged ({error})"
+                f"{self._name}: the {self._compression} stream is truncated or damaged, or "
+                f"something else follows it ({error}). Copy or download the file again."
             ) from error
-
-    def _next_stream(self) -> bool:
-        """Begin the next stream; False if there is none."""
-        rest = self._stream.unused_data
-        while True:
-            if self._form.padded:
-                rest = rest.lstrip(b"\0")
-            if len(rest) >= len(self._form.magic) or not (more := self._compressed()):
-                break
-            rest += more
-        if not rest:
-            return False
-        if not rest.startswith(self._form.magic):
-            raise DamagedFileError(
-                self._name,
-                f"something else follows the {self._form.name} stream; the file is damaged",
-            )
-        self._rest = rest
-        self._stream = self._form.stream()
-        return True
-
-
-def _read(file: Readable, size: int) -> bytes:
-    data = file.read(size)
-    if data is None:
-        raise BlockingIOError("the file has no data yet; it must be in blocking mode")
-    if not isinstance(data, bytes | bytearray | memoryview):
-        raise TypeError(
-            f"a binary file is needed, but reading gave {type(data).__name__}; "
-            'open it with mode "rb", or use sys.stdin.buffer'
-        )
-    return bytes(data)
 
 
 def compression_of(first: bytes) -> str | None:
@@ -215,10 +144,23 @@ def compression_of(first: bytes) -> str | None:
     'bzip2'
     >>> compression_of(b"+1 1:0.5")
     """
-    for form in _FORMATS:
-        if first.startswith(form.magic):
-            return form.name
-    return None
+    return next((name for magic, (name, _) in _FORMATS.items() if first.startswith(magic)), None)
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """One of "blocks", "table" and "text"; the name tells CSV from text.
+
+    Pipes are text: bytes read from them to find out would be lost.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        return "text"
+    with open(path, "rb") as file:
+        start = file.read(8)
+    if start.startswith(b"ARROW1"):
+        return "blocks"
+    if start.startswith(b"PAR1") or os.fspath(path).lower().endswith(CSV_ENDINGS):
+        return "table"
+    return "text"
 
 
 def open_source(file: Readable, name: str) -> ByteSource:
@@ -231,11 +173,8 @@ def open_source(file: Readable, name: str) -> ByteSource:
     name : str
         Name of the file in error messages.
     """
-    first = b""
-    while len(first) < _LONGEST_MAGIC and (more := _read(file, _LONGEST_MAGIC - len(first))):
-        first += more
-    source = _Pushback(file, first)
-    for form in _FORMATS:
-        if form.name == compression_of(first):
-            return _Decompressed(source, form, name)
+    source = _Source(file)
+    for magic, (compression, opened) in _FORMATS.items():
+        if source.first.startswith(magic):
+            return _Decompressed(opened(source), name, compression)
     return source

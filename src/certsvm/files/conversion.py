@@ -22,7 +22,7 @@ import pyarrow.ipc
 from certsvm.files.atomic import WriteError, atomic_write
 from certsvm.files.batch import Batch, csr, joined
 from certsvm.files.block_file import Summary, packed, unpacked, write_blocks
-from certsvm.files.kinds import kind_of
+from certsvm.files.compressed import kind_of
 from certsvm.files.labels import LabelCheck
 from certsvm.files.libsvm import LibsvmBlocks
 from certsvm.files.libsvm.errors import LONGEST_LINE
@@ -127,7 +127,7 @@ def convert(
     text: LibsvmBlocks | None = None
     if is_table:
         table = Table(source, **{name: v for name, v in for_table.items() if v is not None})
-        batches = (b._replace(X=table.in_type(b.X, dtype)) for b in table.blocks(text_bytes))
+        batches = table.blocks(text_bytes, dtype)
         # It may be compressed.
         expected *= 4
         n_columns, notes = len(table.feature_names), table.notes

@@ -2,59 +2,64 @@
 
 One column holds the labels and one may hold weights. All others are features: numbers, or strings
 that become one-hot.
+
+Arrow opens the files itself. A file of Python's would be released by one of Arrow's threads, which
+needs the interpreter for it: if that is ending just then, the process aborts.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Sequence
+import codecs
+import math
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 
 from certsvm.files.batch import Batch
-from certsvm.files.columns import Columns, TableError, open_for_arrow, types_of
-from certsvm.files.csv_file import CsvFile
-from certsvm.files.features import Features
+from certsvm.files.columns import Columns, TableError, explained
+from certsvm.files.compressed import compression_of
 
 __all__ = ["Table", "TableError"]
 
 _LEARNING_BYTES, _BLOCK_BYTES = 4_000_000, 16_000_000
+# Separators that are detected, in the order of preference.
+_SEPARATORS = (",", "\t", ";")
+# Sizes of the first block of CSV, tried in turn until one holds the names and a row. The last is
+# the most bytes that a row may have.
+_FIRST_BLOCKS = (1 << 20, 1 << 24, 1 << 28)
+_ARROW_NAMES = {"gzip": "gzip", "bzip2": "bz2", "zstd": "zstd", None: None}
 
 
-class Table:
+class Table(Columns):
     """A CSV or Parquet file, opened anew for each pass.
 
     Parameters
     ----------
     path : path
-        The file. A CSV file may be compressed.
-    label : str, default=None
-        The column of labels; by default "label", or else the last column.
-    weight : str, default=None
-        The column of weights.
+        The file. A CSV file may be compressed with gzip, bzip2 or zstd.
     header : bool, default=None
         Whether a CSV file has a line of names at the top. If not, the columns are called f0, f1,
         and so on. None means that it does, and a first line that looks like data is an error.
     separator : str, default=None
         The character between the values of a CSV file; None means the one of comma, tab and
         semicolon that is the most frequent in the first line.
+    label : str, default=None
+        The column of labels; by default "label", or else the last column.
+    weight : str, default=None
+        The column of weights.
     categorical : bool, default=False
         Whether columns of strings become one-hot, which takes a reading of their values. If not,
         they are an error.
-    features : Features or sequence of str, default=None
-        The features; None means all other columns. If they are given without a label, the labels
-        are in "label", or in the only other column, or missing.
-    n_features : int, default=None
-        How many features there must be. Without a label, a table with exactly so many columns,
-        none of them called "label", has no labels.
-    ignore : collection of str, default=()
-        Columns that are neither features nor labels.
-    complete : bool, default=False
-        Whether ``features`` must be all columns without another role. The labels are then where
-        they are without ``features``: whoever chose these has no say in it.
+    **roles
+        ``features``, ``n_features``, ``ignore`` and ``complete``, as for ``Columns``.
 
     Attributes
     ----------
@@ -72,166 +77,211 @@ class Table:
         What a model has to know of the table.
     unseen : Counter
         How many values of each one-hot column were not among those of ``features``, so far.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "t.csv")
+    >>> _ = path.write_text("age;eyes;label" + chr(10) + "3;blue;1" + chr(10) + "4;brown;0")
+    >>> table = Table(path, categorical=True)
+    >>> table.feature_names, [(batch.X.toarray().tolist(), batch.y.tolist()) for batch in table()]
+    (['age', 'eyes=blue', 'eyes=brown'], [([[3.0, 1.0, 0.0], [4.0, 0.0, 1.0]], [1, 0])])
     """
 
     is_parsed = True
 
     def __init__(
         self,
-        path: str | Path,
+        path: str | os.PathLike[str],
         *,
-        label: str | None = None,
-        weight: str | None = None,
         header: bool | None = None,
         separator: str | None = None,
-        categorical: bool = False,
-        features: Features | Sequence[str] | None = None,
-        n_features: int | None = None,
-        ignore: Collection[str] = (),
-        complete: bool = False,
+        **roles: Any,
     ) -> None:
         self.path = Path(path)
         with self.path.open("rb") as file:
-            self._parquet = file.read(8).startswith(b"PAR1")
-        if self._parquet:
-            for name, value in (("header", header), ("separator", separator)):
-                if value is not None:
-                    raise TableError(f"{self.path} is a Parquet file, which has no {name}")
-            schema = self._parquet_schema()
-            index = index_columns(schema)
-        else:
-            self._csv = CsvFile(self.path, header=header, separator=separator)
-            schema = self._csv.schema
-            # The name that pandas and R give the index of a frame.
-            index = [name for name in schema.names[:1] if name == ""]
-        if features is not None and not isinstance(features, Features):
-            features = Features(tuple(features))
-        types = types_of(schema, str(self.path))
-        self._types = types
-        self._columns = Columns(
-            str(self.path), types, label=label, weight=weight, features=features,
-            n_features=n_features, index=index, categorical=categorical, ignore=ignore,
-            complete=complete,
-        )  # fmt: skip
-        self._columns.learn(self._batches(_LEARNING_BYTES, self._columns.strings))
-        self._refuse_other_width(n_features)
-
-    @property
-    def features(self) -> Features:
-        """The features."""
-        return self._columns.features
-
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the features."""
-        return self.features.names
-
-    @property
-    def label(self) -> str | None:
-        """The column of labels, if there is one."""
-        return self._columns.label
-
-    @property
-    def weight(self) -> str | None:
-        """The column of weights, if there is one."""
-        return self._columns.weight
-
-    @property
-    def ignored(self) -> list[str]:
-        """The columns that are not read."""
-        return self._columns.ignored
-
-    @property
-    def recoded(self) -> list[str]:
-        """The columns that are one-hot although they hold no strings."""
-        return self._columns.recoded
-
-    @property
-    def unseen(self) -> Any:
-        """How many values of each one-hot column were not among its values, so far."""
-        return self._columns.unseen
-
-    @property
-    def origin(self) -> dict[str, Any]:
-        """What a model has to know of the table."""
-        spans = self.features.spans
-        return {} if spans is None else {"one_hot": spans}
-
-    @property
-    def notes(self) -> list[str]:
-        """Remarks about the columns."""
-        notes = [] if self.label is None else [f"labels are in column {self._columns.label_place}"]
-        used = self._columns.used
-        notes += [
-            f"column {name!r} is the index of a frame, and not used"
-            for name in self._columns.index
-            if name not in used
-        ]
-        return notes
+            start = file.read(8)
+        is_parquet = start.startswith(b"PAR1")
+        for name, value in (("header", header), ("separator", separator)):
+            if is_parquet and value is not None:
+                raise TableError(f"{path} is a Parquet file, which has no {name}")
+        with explained(str(self.path)):
+            self._reader: _Parquet | _Csv = (
+                _Parquet(self.path)
+                if is_parquet
+                else _Csv(self.path, compression_of(start), header, separator)
+            )
+        super().__init__(str(self.path), self._reader.schema, **roles)
+        if self.learnt:
+            self.learn(self._batches(_LEARNING_BYTES, self.strings))
 
     def __call__(self) -> Iterator[Batch]:
         """Begin a pass."""
-        return self.blocks(_BLOCK_BYTES)
+        return self.blocks()
 
-    def blocks(self, block_bytes: int) -> Iterator[Batch]:
+    def blocks(self, block_bytes: int = _BLOCK_BYTES, dtype: Any = np.float64) -> Iterator[Batch]:
         """All rows, in blocks of about this size. Missing labels are empty strings."""
         first = 0
-        for batch in self._batches(block_bytes, self._columns.used):
+        for batch in self._batches(block_bytes, self.used):
             if len(batch) == 0:
                 continue
-            yield self._columns.rows(batch, first)
+            yield self.rows(batch, first, dtype)
             first += len(batch)
-            if self._columns.learnt and self.unseen:
+            if self.learnt and self.unseen:
                 raise TableError(f"{self.path} changed while it was read")
         if first == 0:
             raise TableError(f"{self.path} has no rows")
 
-    def in_type(self, X: Any, dtype: Any) -> Any:
-        """X as another float type; overflow is an error."""
-        return self._columns.in_type(X, dtype)
+    def _batches(self, block_bytes: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        # The type of a column of CSV must not depend on how the file is cut.
+        types = dict.fromkeys(self.strings, pa.string())
+        for name in self.numbers:
+            kind = self._types[name]
+            types[name] = kind if pa.types.is_boolean(kind) else pa.float64()
+        if self.label is not None:
+            kind = self._types[self.label]
+            as_text = pa.types.is_boolean(kind) or pa.types.is_floating(kind)
+            types.setdefault(self.label, pa.string() if as_text else kind)
+        with explained(str(self.path)):
+            yield from self._reader.batches(block_bytes, columns, types)
 
-    def _refuse_other_width(self, n_features: int | None) -> None:
-        found = len(self.feature_names)
-        if n_features is not None and found != n_features:
-            label = "no labels" if self.label is None else f"labels in {self.label!r}"
+
+class _Parquet:
+    def __init__(self, path: Path) -> None:
+        self._path = os.fsencode(path)
+        with pa.OSFile(self._path) as file:
+            self.schema = pa.parquet.read_schema(file)
+
+    def batches(
+        self, block_bytes: int, columns: Sequence[str], types: dict[str, Any]
+    ) -> Iterator[pa.RecordBatch]:
+        """Some columns of all rows; the file says their types."""
+        rows = max(1, block_bytes // (8 * len(self.schema)))
+        with pa.OSFile(self._path) as opened, pa.parquet.ParquetFile(opened) as file:
+            yield from file.iter_batches(batch_size=rows, columns=list(columns))
+
+
+class _Csv:
+    def __init__(
+        self, path: Path, compression: str | None, header: bool | None, separator: str | None
+    ) -> None:
+        self._path, self._header = path, header
+        if compression not in _ARROW_NAMES:
+            raise TableError(f"{path}: CSV compressed with {compression} cannot be read")
+        self._compression = _ARROW_NAMES[compression]
+        if separator is not None and (len(separator) != 1 or separator in '\r\n"'):
+            raise TableError(f"a separator is one character, not {separator!r}")
+        start = self._checked(_FIRST_BLOCKS[0]).lstrip("\ufeff\r\n")
+        if not start:
+            raise TableError(f"{path} has no rows")
+        # What is between quotes is in a name.
+        line = "".join(start.partition("\n")[0].split('"')[::2])
+        is_tsv = ".tsv" in path.name.lower() and "\t" in line
+        self._separator = separator or ("\t" if is_tsv else max(_SEPARATORS, key=line.count))
+        self.schema, self._least_block = self._inferred()
+        if header is None:
+            self._refuse_data_as_names(self.schema.names)
+
+    def batches(
+        self, block_bytes: int, columns: Sequence[str], types: dict[str, Any]
+    ) -> Iterator[pa.RecordBatch]:
+        """Some columns of all rows, with these types."""
+        block_bytes = max(block_bytes // 2, self._least_block)
+        try:
+            with self._opened(block_bytes, columns, types) as reader:
+                yield from reader
+        except pa.ArrowInvalid as error:
+            raise self._error(error, block_bytes) from None
+
+    def _inferred(self) -> tuple[Any, int]:
+        """Names and types of the columns, as the first block shows them, and its size."""
+        for size in _FIRST_BLOCKS:
+            try:
+                with self._opened(size) as reader:
+                    first = next(reader, None)
+                    if not first:
+                        raise TableError(f"{self._path} has no rows")
+                    return reader.schema, size
+            except pa.ArrowInvalid as error:
+                # A row, or the line of names, may be longer than the block.
+                last = error
+        raise self._error(last, size)
+
+    @contextmanager
+    def _opened(
+        self, block_bytes: int, columns: Sequence[str] = (), types: dict[str, Any] | None = None
+    ) -> Iterator[Any]:
+        options = pa.csv.ReadOptions(
+            block_size=block_bytes,
+            # Threads would read further blocks ahead.
+            use_threads=False,
+            autogenerate_column_names=self._header is False,
+        )
+        parse = pa.csv.ParseOptions(delimiter=self._separator)
+        convert = pa.csv.ConvertOptions(column_types=types, include_columns=list(columns))
+        with self._stream() as stream, pa.csv.open_csv(stream, options, parse, convert) as reader:
+            yield reader
+
+    @contextmanager
+    def _stream(self) -> Iterator[Any]:
+        with (
+            pa.OSFile(os.fsencode(self._path)) as opened,
+            pa.input_stream(opened, compression=self._compression) as stream,
+        ):
+            yield stream
+
+    def _error(self, error: Exception, block_bytes: int) -> TableError:
+        text = str(error)
+        if "straddling" in text or "Empty CSV" in text:
+            return TableError(
+                f"{self._path}: a row is longer than {block_bytes / 1e6:.1f} MB, the longest that "
+                "is read here. Is it a file of lines, and not damaged?"
+            )
+        if "UTF8" in text:
+            self._checked()
+        return TableError(f"{self._path}: cannot be read: {error}")
+
+    def _checked(self, most: float = math.inf) -> str:
+        """The first text, if all of it, or its first bytes, are UTF-8; an error names the line."""
+        decoder, line, n_bytes, start = codecs.getincrementaldecoder("utf-8")(), 1, 0, ""
+        try:
+            with self._stream() as stream:
+                while n_bytes < most and (data := stream.read(_FIRST_BLOCKS[0])):
+                    text = decoder.decode(data)
+                    start = start or text
+                    line += data.count(b"\n")
+                    n_bytes += len(data)
+            decoder.decode(b"", final=n_bytes < most)
+        except UnicodeDecodeError as error:
+            bad = error.object
+            line += bad.count(b"\n", 0, error.start)
+            utf16 = line == 1 and bad.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+            name = self._path.name
             raise TableError(
-                f"{self.path} has {found} columns of features ({label}), the model {n_features}, "
-                "and no names to match them by. A table must have the model's columns in their "
-                "order, and may have labels (--label) and weights (--weight)."
+                f"{self._path}, line {line}: {bad[error.start : error.start + 1]!r} is not UTF-8. "
+                f"Convert the text, for example from {'UTF-16' if utf16 else 'Latin-1'}: iconv -f "
+                f"{'UTF-16' if utf16 else 'LATIN1'} -t UTF-8 {shlex.quote(name)} > "
+                + shlex.quote("utf8-" + name)
+                + (" (decompress it first)" if self._compression else "")
+            ) from None
+        return start
+
+    def _refuse_data_as_names(self, names: Sequence[str]) -> None:
+        """Raise if the first line holds numbers only, or one that counts nothing."""
+        numbers = [name for name in names if _is_number(name)]
+        if len(numbers) == len(names) or not all(name.isdecimal() for name in numbers):
+            shown = self._separator.join(names)
+            raise TableError(
+                f"{self._path}: the first line, {shown[:60]!r}, looks like data, not like the "
+                "names of columns. If there are no names, say --no-header (header=False): columns "
+                "are then called f0, f1, and so on. If these are the names, say --header "
+                "(header=True)."
             )
 
-    def _parquet_schema(self) -> Any:
-        try:
-            with open_for_arrow(self.path) as file:
-                return pa.parquet.read_schema(file)
-        except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{self.path}: cannot be read: {error}") from None
 
-    def _batches(self, block_bytes: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with self._columns.explained():
-            if self._parquet:
-                rows = max(1, block_bytes // (8 * len(self._types)))
-                with open_for_arrow(self.path) as opened, pa.parquet.ParquetFile(opened) as file:
-                    yield from file.iter_batches(batch_size=rows, columns=list(columns))
-                return
-            # The type of a column must not depend on how the file is cut.
-            types = dict.fromkeys((*self.features.values, *self._columns.strings), pa.string())
-            for name in self._columns.numbers:
-                kind = self._types[name]
-                types[name] = kind if pa.types.is_boolean(kind) else pa.float64()
-            if self.label is not None and self.label not in types:
-                kind = self._types[self.label]
-                as_text = pa.types.is_boolean(kind) or pa.types.is_floating(kind)
-                types[self.label] = pa.string() if as_text else kind
-            yield from self._csv.batches(block_bytes, columns, types)
-
-
-def index_columns(schema: pa.Schema) -> list[str]:
-    """The columns that are the index of the pandas frame that a schema describes."""
+def _is_number(text: str) -> bool:
     try:
-        described = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return []
-    # A range of numbers is described by an object, and has no column.
-    names = described if isinstance(described, list) else []
-    return [name for name in names if isinstance(name, str) and name in schema.names]
+        # Python takes underscores between digits, which names may have.
+        return math.isfinite(float(text)) and "_" not in text
+    except ValueError:
+        return False
