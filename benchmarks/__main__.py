@@ -15,7 +15,6 @@ from benchmarks import (
     optima,
     path,
     selection,
-    simulation,
     small,
     stability,
     startup,
@@ -39,7 +38,6 @@ BENCHMARKS = {
     "io": io,
     "streaming": streaming,
     "cluster": cluster,
-    "simulation": simulation,
 }
 RESULTS = Path(__file__).parent / "results"
 

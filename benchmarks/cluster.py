@@ -1,8 +1,7 @@
-"""A Dask cluster of 1, 2 and 4 processes of this machine, against a fit in memory and a cost model.
+"""A Dask cluster of 1, 2 and 4 processes of this machine, against a fit in memory.
 
 Fits go to a proved one per cent; the fit in memory has two threads. "Checked" includes the recheck
-of the certificate, which is the default. "Model" is the time of a round by ``certsvm.dask.costs``,
-for an assumed network of 1 GB/s with a latency of 4 ms, and 1 ms per task.
+of the certificate, which is the default.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ SETS = ["a9a", "covtype", "news20", "debian"]
 PROCESSES = (1, 2, 4)
 # Limit of a fit in seconds, and repeats.
 MAX_SECONDS, REPEATS = 10.0, 5
-# Assumed: a loopback network, and the cost of a task in Dask.
-BANDWIDTH, LATENCY, PER_TASK = 1e9, 4e-3, 1e-3
 
 
 def run(folder: Path | None) -> list[dict[str, Any]]:
@@ -71,7 +68,6 @@ def on_cluster(data: DataSet, processes: int, solver: str) -> dict[str, Any]:
     from distributed import Client, LocalCluster
 
     from certsvm.dask import LinearSVC
-    from certsvm.dask.costs import Network, Shape, cocoa_round, newton_round
 
     edges = np.linspace(0, data.X.shape[0], 2 * processes + 1).astype(int)
     spans = [slice(first, last) for first, last in itertools.pairwise(edges)]
@@ -109,9 +105,6 @@ def on_cluster(data: DataSet, processes: int, solver: str) -> dict[str, Any]:
             if min(times["plain"]) > 0.5 * MAX_SECONDS:
                 break
     local, seconds, checked = (min(times[how]) for how in ("local", "plain", "checked"))
-    shape = Shape(data.X.shape[0], data.X.nnz, data.X.shape[1], processes)
-    network = Network(BANDWIDTH, LATENCY, PER_TASK)
-    model = newton_round if solver == "smoothed-newton" else cocoa_round
     per_round = clf.history_[-1].seconds / clf.n_iter_
     return {
         "proved": f"{clf.certificate_.proved_gap:.1e}",
@@ -123,6 +116,4 @@ def on_cluster(data: DataSet, processes: int, solver: str) -> dict[str, Any]:
         "checked, seconds": round(checked, 2),
         "checked, ratio": round(checked / local, 2),
         "ms a round": round(1e3 * per_round, 1),
-        "model, ms": round(1e3 * model(shape, network), 1),
-        "KB a round and worker": round(clf.traffic_.per_round_and_worker / 1e3, 1),
     }

@@ -55,7 +55,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "kernels",
         "master",
         "selection",
-        "simulation",
     ],
 )
 def test_a_script_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

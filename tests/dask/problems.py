@@ -8,7 +8,7 @@ import numpy as np
 from distributed import Client
 
 import certsvm
-from certsvm.dask.blocks import loading, summarise
+from certsvm.dask import ClusterSource
 from certsvm.dask.cluster import Cluster
 from certsvm.dask.problem import ClusterProblem
 from certsvm.problem.objective import Objective
@@ -58,12 +58,7 @@ def cluster_problem(
     """The problem of one class, with all blocks on the workers."""
     names = [name for name in ("C", "loss", "penalize_intercept") if name in options]
     objective = Objective(**{name: options.pop(name) for name in names})
-    cluster = Cluster(client, 20.0)
-    tasks = loading(X, y, weights, options.get("intercept_scaling", 0.0)).tasks
-    futures = cluster.begin(tasks)
-    summaries = cluster.results(
-        cluster.begin([cluster.task("summary", summarise, future) for future in futures])
-    )
-    return ClusterProblem(
-        cluster, futures, summaries, np.unique(np.concatenate(y)), positive, objective, **options
-    )
+    rho = options.get("intercept_scaling", 0.0)
+    source = ClusterSource(Cluster(client, 20.0), X, y, weights, intercept_scaling=rho)
+    factors = options.get("class_factors", np.ones(source.classes.size))
+    return ClusterProblem(source._rows, positive, objective, factors)

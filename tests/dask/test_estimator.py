@@ -10,13 +10,12 @@ import dask.array as da
 import numpy as np
 import pytest
 from dask import delayed
-from distributed import Client, LocalCluster
+from distributed import Client
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
 from certsvm.dask import Cocoa, LinearSVC
-from certsvm.solvers import SmoothedNewton
 from tests.dask.problems import SOLVERS, agrees, cut, data
 
 
@@ -46,40 +45,15 @@ def test_several_classes(client: Client, solver: str) -> None:
     assert right == pytest.approx(clf.score(X, y, weights))
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("penalize", [True, False])
-def test_the_objective_is_passed_on(client: Client, loss: str, penalize: bool) -> None:
-    X, y = data()
-    X = X + 2.0
-    objective: Any = {"loss": loss, "penalize_intercept": penalize, "tol": 1e-6}
-    clf = LinearSVC(0.1, **objective, solver="newton").fit(cut(X, 300), cut(y, 300))
-    local = certsvm.LinearSVC(0.1, **objective).fit(X, y)
-    np.testing.assert_allclose(clf.coef_, local.coef_, atol=2e-2)
-    assert clf.certificate_.primal == pytest.approx(local.certificate_.primal, rel=2e-6)
-    assert clone(clf).get_params() == clf.get_params()
-    assert not {"penalty", "dual", "multi_class"} & set(clf.get_params())
-
-
 def test_auto_knows_the_objective(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """CoCoA, for many columns, penalises the intercept."""
-    monkeypatch.setattr("certsvm.dask.choice.newton_is_cheaper", lambda shape: False)
+    monkeypatch.setattr("certsvm.dask.source._FEW_COLUMNS", 5)
     X, y = data()
     for penalize, solver in ((True, "cocoa"), (False, "smoothed-newton")):
         clf = LinearSVC(0.01, tol=0.1, penalize_intercept=penalize, random_state=0)
         assert clf.fit(cut(X, 300), cut(y, 300)).solver_ == solver
     path = certsvm.fit_path(clf, cut(X, 300), cut(y, 300), Cs=[0.01, 0.1])
     assert [model.solver_ for model in path] == ["smoothed-newton"] * 2
-
-
-def test_sparse_weights(client: Client) -> None:
-    X, y = data(classes=3)
-    clf = LinearSVC(0.1, random_state=0).fit(cut(X, 300), cut(y, 300))
-    expected = clf.decision_function(X)
-    clf.sparsify()
-    x = da.from_array(X, chunks=(200, -1))
-    np.testing.assert_allclose(clf.decision_function(x).compute(), expected)
-    np.testing.assert_array_equal(clf.predict(x).compute(), clf.classes_[expected.argmax(axis=1)])
-    assert certsvm.verify(clf, X, y).ok
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -114,20 +88,6 @@ def test_without_a_client() -> None:
         LinearSVC().fit(cut(X, 300), cut(y, 300))
 
 
-def test_a_client_that_is_given(cluster: LocalCluster) -> None:
-    X, y = data()
-    with Client(cluster, set_as_default=False) as client:
-        clf = LinearSVC(0.1, solver=SmoothedNewton(), client=client).fit(cut(X, 300), cut(y, 300))
-    assert clf.certificate_.met
-
-
-def test_scores_of_labels_in_a_column(client: Client) -> None:
-    X, y = data()
-    rows, labels = da.from_array(X, chunks=(200, -1)), da.from_array(y, chunks=200)
-    clf = LinearSVC(random_state=0).fit(rows, labels)
-    assert clf.score(rows, labels[:, None]) == clf.score(X, y)
-
-
 def test_copies_of_the_estimator(client: Client) -> None:
     X, y = data()
     clf = LinearSVC(0.5, client=client, random_state=0).fit(cut(X, 300), cut(y, 300))
@@ -151,27 +111,6 @@ def test_what_came_of_each_class_is_printed(
     lines = capsys.readouterr().err.splitlines()
     for label in range(3):
         assert any(line.startswith(f"class {label}: ") and "proved" in line for line in lines)
-
-
-def test_callbacks_are_given_the_weights(client: Client) -> None:
-    pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
-    seen = []
-
-    class Recorder:
-        def setup(self, estimator: Any, context: Any) -> None: ...
-
-        def teardown(self, estimator: Any, context: Any) -> None: ...
-
-        def on_fit_task_begin(self, estimator: Any, context: Any, *, metadata: Any) -> None:
-            seen.append(metadata)
-
-        def on_fit_task_end(self, estimator: Any, context: Any) -> None: ...
-
-    X, y = data()
-    weights = cut(np.linspace(0.5, 2.0, len(y)), 300)
-    clf = LinearSVC(0.1, random_state=0).set_callbacks(Recorder())
-    clf.fit(cut(X, 300), cut(y, 300), sample_weight=weights)
-    assert seen[0] == {"sample_weight": weights}
 
 
 def test_checkpoints(client: Client, tmp_path: Path) -> None:
@@ -204,10 +143,6 @@ def test_intervals_are_lazy(client: Client, classes: int) -> None:
     assert float(share.compute()) == pytest.approx(clf.stability(X, weights))
     some = x[x[:, 0] > 1e9]
     assert clf.decision_interval(some)[0].compute().shape[0] == 0
-    (pair,) = clf.decision_interval(iter([X]))
-    np.testing.assert_array_equal(pair[0], expected[0])
-    with pytest.raises(TypeError, match="iterator over blocks"):
-        clf.support_status(x, y)
     assert clf.support_status(X, y).shape == expected[0].shape
 
 

@@ -43,8 +43,8 @@ class Mortals:
         """With all three alive."""
         if self._client is not None:
             try:
-                self._client.wait_for_workers(3, timeout=4)
-            except TimeoutError:
+                self._client.wait_for_workers(3, timeout=20)
+            except Exception:
                 self.close()
         if self._client is None:
             self._cluster = make_cluster(3)
@@ -53,8 +53,10 @@ class Mortals:
 
     def close(self) -> None:
         if self._client is not None and self._cluster is not None:
-            self._client.close(timeout=5)
-            self._cluster.close(timeout=5)
+            # A cluster of which much was killed may not answer.
+            for part in (self._client, self._cluster):
+                with contextlib.suppress(Exception):
+                    part.close(timeout=10)
         self._client = self._cluster = None
 
 
@@ -97,7 +99,7 @@ class Killer:
         self._thread.join()
 
 
-@pytest.mark.parametrize("run", range(20))
+@pytest.mark.parametrize("run", range(6))
 def test_killed_workers_cost_nothing_but_time(mortals: Client, run: int) -> None:
     X, y, parts, labels = blocks()
     solver = ("smoothed-newton", "cocoa")[run % 2]

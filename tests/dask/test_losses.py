@@ -14,7 +14,6 @@ from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import MemorySource
 from certsvm.problem.objective import Objective
 from certsvm.solvers import SmoothedNewton
-from certsvm.training.checkpoints import CheckpointError
 from tests.dask.problems import cut, data
 from tests.settings import settings_of
 
@@ -47,9 +46,10 @@ def require_same_optimum(
     return results
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("penalised", [True, False])
+@pytest.mark.parametrize(
+    ("classes", "loss", "penalised"),
+    [(2, "hinge", True), (3, "hinge", False), (3, "squared_hinge", True)],
+)
 def test_newton_minimises_them_all(
     client: Client, classes: int, loss: str, penalised: bool
 ) -> None:
@@ -109,22 +109,3 @@ def test_rows_must_be_on_both_sides_of_a_free_intercept(client: Client) -> None:
     ours.problem(0, FREE)
     with pytest.raises(ValueError, match="on the same side"):
         ours.problem(1, FREE)
-
-
-def test_a_checkpoint_goes_on_and_is_of_one_objective(client: Client, tmp_path: Any) -> None:
-    X, y = data(800)
-    how: dict[str, Any] = {"tol": 0.0, "checkpoint": tmp_path, "checkpoint_every": 0.0}
-    how |= {"loss": "squared_hinge", "solver": SmoothedNewton(samples=False)}
-    ours = source(client, X + 2.0, y)
-    (first,) = fit_classes(ours, settings_of(**how, max_iter=2))
-    (again,) = fit_classes(ours, settings_of(**how, max_iter=2))
-    # The workers may add the same sums in another order.
-    assert again.passes == 2
-    assert again.certificate.primal == pytest.approx(first.certificate.primal, rel=1e-9)
-    assert again.certificate.dual == pytest.approx(first.certificate.dual, rel=1e-9)
-    (resumed,) = fit_classes(ours, settings_of(**how, max_iter=4))
-    assert resumed.passes == 4
-    assert resumed.certificate.relative_gap < first.certificate.relative_gap
-    for change in ({"loss": "hinge"}, {"penalize_intercept": False}):
-        with pytest.raises(CheckpointError, match="is of a run on"):
-            fit_classes(ours, settings_of(**how | change))

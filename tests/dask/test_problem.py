@@ -56,16 +56,6 @@ def test_parts_come_in_order(both: tuple[ClusterProblem, Problem]) -> None:
     assert both[0].of_each(spans, 5) == [(5, 70), (75, 130), (205, 100)]
 
 
-def test_each_part_gets_its_item(both: tuple[ClusterProblem, Problem]) -> None:
-    items = [np.full(size, float(size)) for size in np.diff(both[0].firsts)]
-    assert both[0].total(_same_length, 2.0, each=items) == 2.0 * 3
-
-
-def _same_length(part: Part, team: Team, item: Any, factor: float) -> float:
-    assert item.tolist() == [float(part.rows.n_rows)] * part.rows.n_rows
-    return factor
-
-
 def test_a_sample_comes_from_all_parts(both: tuple[ClusterProblem, Problem]) -> None:
     ours, theirs = both
     sample = ours.some_rows(30)

@@ -11,12 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
 import certsvm.dask.source as source_module
-from certsvm.dask import ClusterLostError, ClusterSource, Cocoa, LinearSVC
+from certsvm.dask import ClusterLostError, ClusterSource, LinearSVC
 from certsvm.dask.cluster import Cluster
 from certsvm.estimators.sklearn_callbacks import FitTasks
 from certsvm.fitting.sources import MemorySource
 from certsvm.problem.objective import Objective
-from certsvm.solvers import SmoothedNewton
 from tests.dask.problems import blocks, cut, data
 
 
@@ -96,7 +95,7 @@ def test_a_cluster_lost_during_the_second_look(
     assert certsvm.verify(caught.value.model, X, y).ok
 
 
-@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0, 1: 1.0, 2: 0.5}])
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 2.0, 1: 1.0, 2: 0.5}])
 def test_it_is_the_source_in_memory(client: Client, class_weight: Any) -> None:
     X, y = data(300, classes=3)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 300)
@@ -109,14 +108,3 @@ def test_it_is_the_source_in_memory(client: Client, class_weight: Any) -> None:
     np.testing.assert_allclose(ours.factors, theirs.factors)
     assert ours.weight_sum(0) == pytest.approx(theirs.weight_sum(0))
     assert ours.problem(1, Objective(0.5)).m == 300
-    assert (ours.shape.rows, ours.shape.stored, ours.shape.columns) == (300, 3600, 13)
-
-
-def test_classes_at_once(client: Client) -> None:
-    X, y = data(300, columns=20, classes=20)
-    source = ClusterSource(Cluster(client, 20.0), cut(X, 100), cut(y, 100))
-    assert source.at_once(Cocoa(), 1) == 16
-    assert source.at_once(SmoothedNewton(), 1) == 16
-    source.n_columns = 3000
-    assert source.at_once(SmoothedNewton(), 1) == 1
-    assert source.solver("newton") == SmoothedNewton()

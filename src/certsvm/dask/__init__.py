@@ -5,7 +5,7 @@ from importlib.util import find_spec
 if find_spec("distributed") is None:
     raise ImportError("certsvm.dask needs Dask: pip install 'certsvm[dask]'")
 
-from certsvm.dask.cluster import ClusterLostError, Traffic
+from certsvm.dask.cluster import ClusterLostError
 from certsvm.dask.cocoa import Cocoa
 from certsvm.dask.estimator import LinearSVC
 from certsvm.dask.recheck import CertificateRefutedError
@@ -17,5 +17,4 @@ __all__ = [
     "ClusterSource",
     "Cocoa",
     "LinearSVC",
-    "Traffic",
 ]

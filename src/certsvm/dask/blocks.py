@@ -9,135 +9,72 @@ digest as before: a certificate is about one set of rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import scipy.sparse as sp
-from dask.delayed import Delayed, delayed
+from dask.delayed import delayed
 from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
 from certsvm.files.streams import DataChangedError, block_digest, checked_block
+from certsvm.fitting.sources import classes_of
 from certsvm.matrices import checked_csr, exact_labels, refuse_masked
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows, Vector, as_compiled_for
 from certsvm.problem.sizes import ClassSurvey
 
-# Up to this many labels are found without sorting.
-_FEW_LABELS = 8
+
+@dataclass
+class BlockSummary:
+    """What the client knows about a block; its classes are those that occur."""
+
+    n_rows: int = 0
+    n_columns: int = 0
+    n_stored: int = 0
+    R: float = 0.0
+    digest: bytes = b""
+    names: tuple[str, ...] | None = None
+    classes: dict[Any, ClassSurvey] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class LoadedBlock:
     """Checked rows on a worker; row k has the label ``labels[codes[k]]``."""
 
-    rows: Rows | None
-    labels: NDArray[Any]
-    codes: NDArray[np.int64]
-    weights: Vector | None
-    digest: bytes
-    names: tuple[str, ...] | None = None
+    summary: BlockSummary
+    rows: Rows | None = None
+    labels: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+    codes: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    weights: Vector | None = None
 
 
-@dataclass
-class BlockSummary:
-    """What the client knows about a block."""
-
-    n_rows: int
-    n_columns: int
-    n_stored: int
-    R: float
-    digest: bytes
-    names: tuple[str, ...] | None = None
-    classes: dict[Any, ClassSurvey] = field(default_factory=dict)
-
-
-def load(X: Any, y: Any, weights: Any, intercept_scaling: float, number: int) -> LoadedBlock:
-    """Check a block, on a worker; ``number`` is for error messages."""
+def load(block: tuple[Any, Any, Any], intercept_scaling: float, number: int) -> LoadedBlock:
+    """Check rows, labels and weights, on a worker; ``number`` is for error messages."""
+    X, y, weights = block
     try:
         names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
-        weights = None if weights is None else _as_vector(weights)
         exact_labels(y)
-        X, y, weights = checked_block((_as_rows(X), _as_vector(y), weights))
+        weights = None if weights is None else _as_vector(weights)
+        X, y, weights = checked_block((as_rows(X), _as_vector(y), weights))
         if X.shape[0] == 0:
             # Its columns do not matter: an empty partition may have none.
-            return LoadedBlock(None, y, np.empty(0, dtype=np.int64), weights, b"")
+            return LoadedBlock(BlockSummary())
         rows = Rows(X, intercept_scaling=intercept_scaling)
-        return LoadedBlock(rows, *distinct(y), weights, block_digest(X, y, weights), names)
     except (TypeError, ValueError) as error:
         raise ValueError(f"block {number + 1} of the data: {error}") from None
-
-
-def load_from_file(
-    path: str, position: int, intercept_scaling: float, number: int, n_columns: int
-) -> LoadedBlock:
-    """Load the block at a position of a file that every worker can read."""
-    from certsvm.files import BlockFile
-
-    X, y, weights = BlockFile(path).block(position)
-    return load(_widened(X, n_columns), y, weights, intercept_scaling, number)
-
-
-def _widened(X: Any, n_columns: int) -> Any:
-    """The same rows with as many columns as the widest file."""
-    if X.shape[1] == n_columns:
-        return X
-    if X.shape[1] > n_columns:
-        raise ValueError(f"a file has {X.shape[1]} columns, and had {n_columns} before")
-    X = sp.csr_matrix(X)
-    X.resize((X.shape[0], n_columns))
-    return X
-
-
-def summarise(block: LoadedBlock) -> BlockSummary:
-    """Summarise a block for the client, on the worker."""
-    if block.rows is None:
-        return BlockSummary(0, 0, 0, 0.0, block.digest)
-    rows, weights = block.rows, block.weights
+    labels, codes = classes_of(y)
     norms = rows.squared_norms if weights is None else rows.squared_norms[weights > 0]
-    summary = BlockSummary(
-        rows.n_rows,
-        rows.n_columns,
-        rows.n_stored,
-        math.sqrt(float(norms.max(initial=0.0))),
-        block.digest,
-        block.names,
-    )
-    for i, label in enumerate(block.labels.tolist()):
-        members = block.codes == i
+    R, digest = math.sqrt(float(norms.max(initial=0.0))), block_digest(X, y, weights)
+    summary = BlockSummary(rows.n_rows, rows.n_columns, rows.n_stored, R, digest, names)
+    for i, label in enumerate(labels.tolist()):
+        members = codes == i
         survey = summary.classes.setdefault(label, ClassSurvey())
         survey.add(int(members.sum()), None if weights is None else weights[members])
-    return summary
-
-
-def distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The labels in ascending order, and the position of each row's label among them.
-
-    The result of ``numpy.unique`` with ``return_inverse``, without sorting if labels are few.
-
-    Examples
-    --------
-    >>> labels, codes = distinct(np.array([3.0, -1.0, 3.0]))
-    >>> labels.tolist(), codes.tolist()
-    ([-1.0, 3.0], [1, 0, 1])
-    """
-    if y.dtype.kind in "biuf":
-        seen, codes = [y[0]], np.zeros(y.size, dtype=np.int64)
-        rest = y != y[0]
-        while rest.any() and len(seen) < _FEW_LABELS:
-            label = y[rest.argmax()]
-            members = y == label
-            codes[members] = len(seen)
-            seen.append(label)
-            rest &= ~members
-        if not rest.any():
-            labels, order = np.unique(seen, return_inverse=True)
-            return labels, order[codes]
-    labels, codes = np.unique(y, return_inverse=True)
-    return labels, codes.astype(np.int64, copy=False)
+    return LoadedBlock(summary, rows, labels, codes, weights)
 
 
 def signed_weights_of(
@@ -162,7 +99,7 @@ def part_of(block: LoadedBlock, signed_weights: Vector, digest: bytes, first: in
 
 
 def _require_unchanged(block: LoadedBlock, digest: bytes) -> None:
-    if block.digest != digest or block.rows is None:
+    if block.summary.digest != digest:
         raise DataChangedError(
             "a block of the data that was computed again, after its worker was lost, has changed: "
             "its task does not give the same rows each time. Nothing is certified."
@@ -175,83 +112,71 @@ def _size_of_block(block: LoadedBlock) -> int:
     return int(block.codes.nbytes) + (0 if block.rows is None else block.rows.nbytes)
 
 
-@dataclass(frozen=True)
-class Loading:
-    """Tasks that load the blocks, and what is known about the columns."""
+def cut_together(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
+    """Blocks ``(X, y, weights)`` of the same rows, perhaps delayed.
 
-    tasks: list[Delayed]
-    feature_names: list[str] | None = None
-    origin: dict[str, Any] = field(default_factory=dict)
-
-
-def loading(X: Any, y: Any, sample_weight: Any, intercept_scaling: float) -> Loading:
-    """Make the tasks that load X, y and the weights.
+    Labels and weights may be the names of columns if X is a data frame, and vectors in memory if it
+    is an array.
 
     Raises
     ------
     ValueError, TypeError
-        If they are not cut into the same number of blocks, or are of unsupported kinds.
+        If X, y and the weights cannot be cut alike, or are of unsupported kinds.
     """
-    if isinstance(X, str | Path):
-        if y is not None or sample_weight is not None:
-            raise ValueError(
-                "the files of a folder hold their labels and weights: pass y=None and "
-                "sample_weight=None"
-            )
-        return _from_folder(Path(X), intercept_scaling)
     if y is None:
         raise ValueError("y is missing")
-    rows = _delayed_blocks(X, "X")
-    labels = _delayed_blocks(_aligned(y, X, "y"), "y")
-    weights: Sequence[Any] = [None] * len(rows)
+    columns = [name for name in (y, sample_weight) if isinstance(name, str)]
+    if columns:
+        missing = [name for name in columns if name not in getattr(X, "columns", ())]
+        if missing:
+            raise ValueError(f"X has no column {missing[0]!r}")
+        y, sample_weight = (X[v] if isinstance(v, str) else v for v in (y, sample_weight))
+        X = X.drop(columns=columns)
+    given = {"X": X, "y": y}
     if sample_weight is not None:
-        weights = _delayed_blocks(_aligned(sample_weight, X, "sample_weight"), "sample_weight")
-    for name, blocks in (("y", labels), ("sample_weight", weights)):
-        if len(blocks) != len(rows):
-            raise ValueError(
-                f"X has {len(rows)} blocks of rows, {name} has {len(blocks)}: they must be cut "
-                "alike. Rechunk one of them, or pass lists of blocks."
-            )
-    if not rows:
+        given["sample_weight"] = sample_weight
+    if all(hasattr(value, "to_dask_array") for value in given.values()):
+        # Apart from each other, files of few columns would be read several at a time.
+        _require_alike({name: frame.npartitions for name, frame in given.items()})
+        frame = X.map_partitions(
+            _triple, y, sample_weight, meta=X._meta, enforce_metadata=False, align_dataframes=False
+        )
+        frame = frame.simplify() if hasattr(frame, "simplify") else frame
+        return list(frame.to_delayed(optimize_graph=False))
+    blocks = {name: _blocks(_aligned(value, X, name), name) for name, value in given.items()}
+    _require_alike({name: len(of_name) for name, of_name in blocks.items()})
+    if not blocks["X"]:
         raise ValueError("there are no blocks in the data")
-    make = delayed(load, pure=False)
-    triples = enumerate(zip(rows, labels, weights, strict=True))
-    return Loading([make(*triple, intercept_scaling, i) for i, triple in triples])
+    return [_triple(*block) for block in zip(*blocks.values(), strict=True)]
 
 
-def _from_folder(folder: Path, intercept_scaling: float) -> Loading:
-    from certsvm.files import BlockFile
+def _triple(X: Any, y: Any, weights: Any = None) -> tuple[Any, Any, Any]:
+    return X, y, weights
 
-    if folder.is_file():
-        files = [folder]
-    else:
-        files = sorted(path for path in folder.glob("*.arrow") if not path.name.startswith("."))
-    if not files:
-        raise ValueError(f"{folder}: no block files (*.arrow) there; certsvm convert makes them")
-    opened = [BlockFile(path) for path in files]
-    n_columns = max(file.summary.n_columns for file in opened)
-    names, origin = opened[0].feature_names, opened[0].origin
-    for file in opened[1:]:
-        if file.feature_names != names or file.origin.get("one_hot") != origin.get("one_hot"):
+
+def _require_alike(counts: dict[str, int]) -> None:
+    for name, count in counts.items():
+        if count != counts["X"]:
             raise ValueError(
-                f"{file.path} has other columns than {opened[0].path}: "
-                f"{file.feature_names}, not {names}"
+                f"X has {counts['X']} blocks of rows, {name} has {count}: they must be cut alike. "
+                "Take both from the same data frame, rechunk one of them, or pass lists of blocks."
             )
-        if file.origin != origin:
-            raise ValueError(
-                f"{file.path} and {opened[0].path} were made from text whose indices count from "
-                "zero in one and from one in the other"
-            )
-    make = delayed(load_from_file, pure=False)
-    places = [(file.path, i) for file in opened for i in range(file.n_blocks)]
-    tasks = [
-        make(str(path.absolute()), position, intercept_scaling, number, n_columns)
-        for number, (path, position) in enumerate(places)
-    ]
-    return Loading(tasks, None if names is None else list(names), origin)
 
 
-def _delayed_blocks(collection: Any, name: str) -> list[Any]:
+def _aligned(vector: Any, X: Any, name: str) -> Any:
+    """Cut a vector like X, if that is an array whose chunks are known."""
+    lazy = hasattr(vector, "rechunk")
+    if name == "X" or not hasattr(X, "rechunk") or isinstance(vector, list | tuple):
+        return vector
+    vector = vector if lazy else da.asarray(np.asarray(vector))
+    if math.isnan(vector.shape[0]) or math.isnan(X.shape[0]):
+        return vector
+    if vector.shape[0] != X.shape[0]:
+        raise ValueError(f"X has {X.shape[0]} rows, {name} has {vector.shape[0]} entries")
+    return vector.rechunk({0: X.chunks[0]})
+
+
+def _blocks(collection: Any, name: str) -> list[Any]:
     """The blocks of a collection, delayed or not."""
     if isinstance(collection, list | tuple):
         return list(collection)
@@ -271,20 +196,49 @@ def _delayed_blocks(collection: Any, name: str) -> list[Any]:
     return list(blocks)
 
 
-def _aligned(vector: Any, X: Any, name: str) -> Any:
-    """Cut a vector in memory like an array whose chunks are known."""
-    if hasattr(vector, "to_delayed") or isinstance(vector, list | tuple):
-        return vector
-    chunks = getattr(X, "chunks", None)
-    values = np.asarray(vector)
-    if chunks is None or values.ndim != 1 or any(math.isnan(size) for size in chunks[0]):
-        raise TypeError(f"{name} must come in blocks, like X, got {type(vector).__name__}")
-    if values.size != sum(chunks[0]):
-        raise ValueError(f"X has {sum(chunks[0])} rows, {name} has {values.size} entries")
-    return np.split(values, np.cumsum(chunks[0])[:-1])
+def blocks_of_folder(folder: Path) -> tuple[list[Any], list[str] | None, dict[str, Any]]:
+    """Delayed blocks of the files of a folder, which every worker can read, or of one file.
+
+    Returned with the names of their columns and their origin.
+    """
+    from certsvm.files import BlockFile
+
+    files = [folder] if folder.is_file() else sorted(folder.glob("*.arrow"))
+    opened = [BlockFile(path) for path in files if not path.name.startswith(".")]
+    if not opened:
+        raise ValueError(f"{folder}: no block files (*.arrow) there; certsvm convert makes them")
+    n_columns = max(file.summary.n_columns for file in opened)
+    names, origin = opened[0].feature_names, opened[0].origin
+    for file in opened[1:]:
+        # The origin says, among others, whether the indices of text count from zero or from one.
+        if (file.feature_names, file.origin) != (names, origin):
+            raise ValueError(
+                f"{file.path} has other columns than {opened[0].path}: {file.feature_names} "
+                f"({file.origin}), not {names} ({origin})"
+            )
+    read = delayed(_read, pure=False)
+    blocks = [
+        read(str(file.path.absolute()), i, n_columns)
+        for file in opened
+        for i in range(file.n_blocks)
+    ]
+    return blocks, None if names is None else list(names), origin
 
 
-def _as_rows(X: Any) -> Any:
+def _read(path: str, position: int, n_columns: int) -> tuple[Any, Any, Any]:
+    """The block at a position of a file, with as many columns as the widest file has."""
+    from certsvm.files import BlockFile
+
+    X, y, weights = BlockFile(path).block(position)
+    if X.shape[1] > n_columns:
+        raise ValueError(f"{path} has {X.shape[1]} columns, and had {n_columns} before")
+    if X.shape[1] < n_columns:
+        X = sp.csr_matrix(X)
+        X.resize((X.shape[0], n_columns))
+    return X, y, weights
+
+
+def as_rows(X: Any) -> Any:
     """Rows as a SciPy matrix or an array of float32 or float64."""
     if hasattr(X, "to_scipy_sparse"):
         X = X.to_scipy_sparse()
@@ -299,9 +253,7 @@ def _as_rows(X: Any) -> Any:
         values = values.astype(np.float64) if values.dtype.kind == "O" else values
     if values.dtype.kind not in "fiub":
         raise ValueError(f"values of type {values.dtype} are not numbers")
-    if values.dtype not in (np.float32, np.float64):
-        values = values.astype(np.float64)
-    return values
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 
 
 def _as_vector(values: Any) -> NDArray[Any]:

@@ -24,8 +24,10 @@ the sum over the groups, and carries no error from round to round.
 With many columns, sending w dominates the cost of a round. So groups make more passes, five to
 thirty, the longer a round takes besides their work.
 
-alpha is the only state on the workers that counts. Every few rounds, so that it costs a tenth of
-the time, it is copied to the client. When a worker is lost, all groups go on from the last copy.
+The alpha of a group is a future: the result of a task that depends on that of the round before and
+on w. When a worker is lost, Dask repeats the rounds of its groups. So that they are few, alpha is
+copied to the client every ten rounds, or as often as costs a tenth of the time, and sent back as
+the beginning of a new chain.
 
 Given:      C, s, the rows on a cluster.
 Result:     the best w of the rounds, and alpha.
@@ -41,25 +43,24 @@ import math
 import operator
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, cast
-from weakref import WeakSet
 
 import numpy as np
+from dask.delayed import Delayed
 from distributed import Future
 
 from certsvm.certificates.dual import DualPoint, RowSums, alpha_sums, dual_bound
 from certsvm.certificates.primal import LossSums, losses_of, multiply
 from certsvm.certificates.rounding import Bound, mixed_error, product_error
-from certsvm.dask.cluster import TRANSIENT, Group, WorkerGoneError, add_up
-from certsvm.dask.messages import Packed, packed, unpacked
-from certsvm.dask.problem import ClusterProblem, parts_of
+from certsvm.dask.cluster import add_up
+from certsvm.dask.problem import ClusterProblem
 from certsvm.kernels.losses import LOSS_TYPES, Loss
 from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.part import Part
-from certsvm.problem.rows import Vector, as_compiled_for
+from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 from certsvm.solvers.shared.dual_coordinates import sweep
 from certsvm.solvers.working_set import active_rows
@@ -76,10 +77,9 @@ _SMALLEST_POWER = 0.25
 _WORK_PER_OVERHEAD = 3.0
 # Points on the line from the last w through w at which J is computed, in units of the change.
 _STEPS = (-0.7, -0.5, -0.3, 0.5, 1.0, 2.0, 4.0)
-# Rounds after which the chain of states that depend on each other is cut.
-_LONGEST_CHAIN = 50
-# The share of the time that copies of alpha may take.
-_COPYING = 0.1
+# The fewest rounds that depend on each other before alpha is copied, and the share of the time that
+# copies may take.
+_CHAIN, _COPYING = 10, 0.1
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,12 @@ class Cocoa(Solver):
 class RoundSums:
     """Sums over a group's rows after a round.
 
-    ``losses`` are those at w and at the points on the line through it. The vector of ``rows`` is
-    in ``w``, packed for sending. ``change_penalty`` is the sum of ``dual_penalty`` of the changes
-    of alpha.
+    ``losses`` are those at w and at the points on the line through it. ``change_penalty`` is the
+    sum of ``dual_penalty`` of the changes of alpha.
     """
 
     losses: tuple[LossSums, ...]
     rows: RowSums
-    w: Packed
     change_penalty: float
     updates: int
     seconds: float
@@ -134,16 +132,10 @@ class RoundSums:
     def __iadd__(self, other: RoundSums) -> RoundSums:
         self.losses = _added(self.losses, other.losses)
         self.rows += other.rows
-        self.w = packed(unpacked(self.w) + unpacked(other.w))
         self.change_penalty += other.change_penalty
         self.updates += other.updates
         self.seconds = max(self.seconds, other.seconds)
         return self
-
-    @property
-    def row_sums(self) -> RowSums:
-        """The sums that L needs, with the vector unpacked."""
-        return replace(self.rows, w=unpacked(self.w))
 
 
 def _added(a: Sequence[LossSums], b: Sequence[LossSums]) -> tuple[LossSums, ...]:
@@ -152,25 +144,23 @@ def _added(a: Sequence[LossSums], b: Sequence[LossSums]) -> tuple[LossSums, ...]
 
 @dataclass(frozen=True)
 class GroupState:
-    """What a group keeps after a round: alpha and the products with w of each part."""
+    """What a group keeps after a round that began at w.
+
+    For each of its parts: alpha after the round, and the products with w. There are no sums where
+    a chain of rounds begins.
+    """
 
     alphas: tuple[Vector, ...]
     w: Vector
     products: tuple[Vector, ...]
-    sums: RoundSums
+    sums: RoundSums | None = None
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True)
 class AlphaOnWorkers:
-    """Where the alpha of a dual point is: a ``GroupState`` for each group, and a copy.
+    """Where the alpha of a dual point is: in the ``GroupState`` of each group."""
 
-    ``states`` is empty if they were lost with a worker. The copy, one array for each part, is on
-    the client and may be some rounds older; None stands for zero.
-    """
-
-    groups: list[Group]
     states: list[Future]
-    copy: list[Vector] | None
 
 
 class CocoaRun(Run):
@@ -179,27 +169,19 @@ class CocoaRun(Run):
     computes_primal = True
 
     def __init__(self, solver: Cocoa, problem: ClusterProblem, options: Options) -> None:
-        self._problem = problem
-        self._solver = solver
+        self._problem, self._solver = problem, solver
         self._keep_alpha = options.keep_alpha
         self._seed = int(options.rng.integers(2**31))
         self._w = self._last_w = np.zeros(problem.dimension)
         self._passes = solver.passes or _FEWEST_PASSES
         # The spread, and a limit for it: a smaller one has gone too far.
-        self._spread, self._least_spread = math.inf, 1.0
+        self._spread, self._least_spread = float(len(problem.groups)), 1.0
         # L without its term -|w|^2 / 2.
         self._dual_sum = 0.0
         self._rounds = 0
-        # The last copy of each part's alpha, and w with it; None is zero.
-        self._copy: list[Vector] | None = None
-        self._copied_w, self._copied_sum = self._w, 0.0
-        # The states of the last round, their groups, and the rounds since the chain was cut.
-        self._states: list[Future] | None = None
-        self._groups: list[Group] = []
-        self._chain = 0
-        # What dual points that are still in use say about where their alpha is.
-        self._alphas: WeakSet[AlphaOnWorkers] = WeakSet()
-        self._copying, self._since_copy = 0.0, 0.0
+        # The states after the last round, the rounds since the chain began, and seconds.
+        self._states = self._chain_from([None] * len(problem.groups))
+        self._chain, self._since_copy, self._copying = 0, 0.0, 0.0
         # The best w of the last round, J there, and the dual point.
         self._latest: tuple[Vector, Bound, DualPoint] | None = None
 
@@ -207,82 +189,86 @@ class CocoaRun(Run):
         """One round."""
         self._latest = None
         began = time.perf_counter()
-        sums, alpha = self._problem.cluster.insistent(self._round, self._fall_back)
+        sums = self._round()
+        point = self._point(sums.rows)
         seconds = time.perf_counter() - began
         w, J = self._best_primal(sums.losses)
-        point = self._point(sums.row_sums, alpha)
         self._latest = w, J, point
         dual_sum = point.sums.value
         self._adapt_spread(point.w - self._w, dual_sum - self._dual_sum, sums.change_penalty)
         self._last_w, self._w, self._dual_sum = self._w, point.w, dual_sum
         self._rounds += 1
         self._adapt_passes(seconds, sums.seconds)
-        self._copy_if_due(seconds)
+        self._cut_chain_if_due(seconds)
         return Epoch(
             epochs=self._rounds,
             updates=sums.updates,
             primal_estimate=max(J.value, dual_bound(point)[0].value),
         )
 
+    def _round(self) -> RoundSums:
+        """Let each group make its passes; the states stay on the workers."""
+        problem, cluster = self._problem, self._problem.cluster
+        w = cluster.argument(self._w)
+        how = problem.loss, problem.C, self._spread, self._passes
+        states = [
+            problem.task("cocoa-round", group, work, state, w, *how, (self._seed, self._rounds, i))
+            for i, (group, state) in enumerate(zip(problem.groups, self._states, strict=True))
+        ]
+        sums = cluster.summed(self._of_states("sums", states), problem.places)
+        futures = cluster.begin([*states, *sums])
+        self._states = futures[: len(states)]
+        total: RoundSums = add_up(cluster.gathered(futures[len(states) :]))
+        return total
+
+    def _of_states(self, name: str, states: Sequence[Any]) -> list[Delayed]:
+        """Tasks that return an attribute of the state of each group."""
+        cluster, places = self._problem.cluster, self._problem.places
+        return [
+            cluster.task(f"cocoa-{name}", operator.attrgetter(name), state, at=at)
+            for state, at in zip(states, places, strict=True)
+        ]
+
+    def _point(self, sums: RowSums) -> DualPoint:
+        """The dual point of a round, with alpha itself or where it is."""
+        source = "dual coordinates"
+        if self._keep_alpha:
+            return sums.point(source, np.concatenate(self._problem.in_order(self._alphas())).copy)
+        return sums.point(source, response=AlphaOnWorkers(self._states))
+
+    def _alphas(self) -> list[tuple[Vector, ...]]:
+        """The alpha of each group's parts, on the client."""
+        return self._problem.cluster.results(self._of_states("alphas", self._states))
+
+    def _chain_from(self, alphas: Sequence[tuple[Vector, ...] | None]) -> list[Future]:
+        """States with the alpha of each group, or with zero, as the beginning of a chain."""
+        problem, w = self._problem, self._problem.cluster.argument(self._last_w)
+        tasks = [
+            problem.task("cocoa-begin", group, beginning, alpha, w)
+            for group, alpha in zip(problem.groups, alphas, strict=True)
+        ]
+        return problem.cluster.begin(tasks)
+
+    def _cut_chain_if_due(self, seconds: float) -> None:
+        self._chain += 1
+        self._since_copy += seconds
+        if self._chain < _CHAIN or self._since_copy * _COPYING < self._copying:
+            return
+        began = time.perf_counter()
+        self._states = self._chain_from(self._alphas())
+        self._chain, self._since_copy = 0, 0.0
+        self._copying = time.perf_counter() - began
+
     def _best_primal(self, losses: Sequence[LossSums]) -> tuple[Vector, Bound]:
         """The w with the least J among those evaluated, and that J."""
         C = self._problem.C
         best = self._w, losses[0].primal(C, self._w, product_error(self._w))
-        for step, sums in zip(_STEPS, losses[1:], strict=False):
+        for step, sums in zip(_STEPS, losses[1:], strict=True):
             w = (1.0 + step) * self._w - step * self._last_w
             bound = sums.primal(C, w, _error_beyond(self._w, self._last_w, step))
             if bound.high < best[1].high:
                 best = w, bound
         return best
-
-    def _point(self, sums: RowSums, alpha: list[Vector] | None) -> DualPoint:
-        """The dual point of a round, with alpha itself or where it is."""
-        if alpha is not None:
-            return sums.point("dual coordinates", np.concatenate(alpha).copy)
-        assert self._states is not None
-        place = AlphaOnWorkers(self._groups, self._states, self._copy)
-        self._alphas.add(place)
-        return sums.point("dual coordinates", response=place)
-
-    def _round(self) -> tuple[RoundSums, list[Vector] | None]:
-        """Let each group make its passes; the states stay on the workers."""
-        problem, cluster = self._problem, self._problem.cluster
-        groups = self._same_groups()
-        w = cluster.send(packed(self._w), groups)
-        states, sums = [], []
-        for i, group in enumerate(groups):
-            before: Any = self._states[i] if self._states is not None else None
-            if before is None and self._copy is not None:
-                before = [self._copy[member] for member in group.members]
-            state = cluster.task(
-                "cocoa-round", work, problem.inputs(group.members), before, w,
-                problem.loss, problem.C, min(self._spread, float(len(groups))), self._passes,
-                (self._seed, self._rounds, i), at=group.worker,
-            )  # fmt: skip
-            states.append(state)
-            sums.append(cluster.task("cocoa-sums", _sums_of, state, at=group.worker))
-        cluster.count(rounds=1)
-        futures = cluster.begin([*states, *cluster.summed(sums, groups)])
-        total = add_up(cluster.results(futures[len(groups) :], groups))
-        self._states, self._groups = futures[: len(groups)], groups
-        self._chain += 1
-        return total, self._gathered() if self._keep_alpha else None
-
-    def _same_groups(self) -> list[Group]:
-        """The groups, if they are still those that the states belong to."""
-        groups = self._problem.groups()
-        if self._states is not None and groups is not self._groups:
-            raise WorkerGoneError("the blocks were put into other groups")
-        return groups
-
-    def _fall_back(self) -> None:
-        """Go on from the last copy of alpha, with the blocks where they are now."""
-        self._problem.regroup()
-        self._states, self._chain = None, 0
-        for alpha in self._alphas:
-            # Or Dask would make the lost states again, from the first round on.
-            alpha.states = []
-        self._w, self._dual_sum = self._copied_w, self._copied_sum
 
     def _adapt_spread(self, change: Vector, dual_change: float, change_penalty: float) -> None:
         """Reduce the spread if a longer step would have raised L further, or enlarge it.
@@ -294,10 +280,10 @@ class CocoaRun(Run):
         best = peak_along(self._w, change, dual_change, change_penalty)
         if best is None:
             return
-        groups = float(len(self._problem.groups()))
-        spread = min(self._spread, groups)
+        groups, spread = float(len(self._states)), self._spread
         if best < 1.0 - _TOLERATED:
-            self._spread = self._least_spread = spread * min(1.0 / max(best, 0.5), 2.0)
+            self._spread = min(groups, spread * min(1.0 / max(best, 0.5), 2.0))
+            self._least_spread = self._spread
         elif best > 1.0 + _TOLERATED:
             self._least_spread *= _LIMIT_DECAY
             self._spread = max(
@@ -316,50 +302,6 @@ class CocoaRun(Run):
             self._passes = max(1, min(more, _MOST_PASSES, most))
         elif working > 2.0 * _WORK_PER_OVERHEAD * overhead:
             self._passes = max(self._passes - 1, min(_FEWEST_PASSES, max(1, most)))
-
-    def _copy_if_due(self, seconds: float) -> None:
-        self._since_copy += seconds
-        if self._since_copy * _COPYING < self._copying:
-            return
-        began = time.perf_counter()
-        try:
-            self._copy = self._gathered()
-            self._copied_w, self._copied_sum = self._w, self._dual_sum
-            for alpha in self._alphas:
-                alpha.copy = self._copy
-            if self._chain >= _LONGEST_CHAIN:
-                self._cut_chain(self._copy)
-        except TRANSIENT:
-            # The next round will notice, and fall back to the last copy.
-            return
-        self._copying, self._since_copy = time.perf_counter() - began, 0.0
-
-    def _cut_chain(self, copy: list[Vector]) -> None:
-        """Put the copy on the workers, as the states to go on from.
-
-        Each state is a task that depends on the one before, and the scheduler remembers them all.
-        """
-        groups, cluster = self._same_groups(), self._problem.cluster
-        self._states = [
-            cluster.place(tuple(copy[member] for member in group.members), group)
-            for group in groups
-        ]
-        self._chain = 0
-
-    def _gathered(self) -> list[Vector]:
-        """The alpha of each part, on the client."""
-        assert self._states is not None
-        groups, cluster = self._same_groups(), self._problem.cluster
-        tasks = [
-            cluster.task("copy-alpha", _alphas_of, state, at=group.worker)
-            for state, group in zip(self._states, groups, strict=True)
-        ]
-        gathered = cluster.results(cluster.begin(tasks), groups)
-        alphas: list[Any] = [None] * self._problem.n_parts
-        for group, of_group in zip(groups, gathered, strict=True):
-            for member, alpha in zip(group.members, of_group, strict=True):
-                alphas[member] = alpha
-        return alphas
 
     def candidates(self) -> Iterator[Vector]:
         """The best w of the last round."""
@@ -388,67 +330,68 @@ def peak_along(
     return (dual_change + change_penalty - inner(w, change)) / curvature
 
 
+def beginning(parts: Sequence[Part], alphas: tuple[Vector, ...] | None, w: Vector) -> GroupState:
+    """The state of a group with this alpha, or with zero, after a round that began at w."""
+    if alphas is None:
+        alphas = tuple(np.zeros(part.rows.n_rows) for part in parts)
+    return GroupState(alphas, w, tuple(_products(part, w) for part in parts))
+
+
+def _products(part: Part, w: Vector) -> Vector:
+    products = np.empty(part.rows.n_rows)
+    multiply(part, w, products)
+    return products
+
+
 def work(
-    inputs: Sequence[Any],
-    before: GroupState | Sequence[Vector] | None,
-    w: Packed,
-    loss: Loss,
-    C: float,
-    spread: float,
-    passes: int,
-    seed: tuple[int, ...],
-) -> GroupState:
-    """A group's round, on a worker; ``before`` is its state or alpha, or None for zero."""
+    parts: Sequence[Part], before: GroupState, w: Vector, loss: Loss, C: float, spread: float,
+    passes: int, seed: tuple[int, ...],
+) -> GroupState:  # fmt: skip
+    """A group's round, on a worker."""
     began = time.perf_counter()
-    start = unpacked(w)
-    parts = parts_of(inputs)
-    alphas = _beginning(parts, before)
-    last = before if isinstance(before, GroupState) else None
     rng = np.random.default_rng(seed)
-    v, updates = start.copy(), 0
-    losses: list[tuple[LossSums, ...]] = []
-    all_products: list[Vector] = []
+    products = tuple(_products(part, w) for part in parts)
+    losses = [
+        _losses_around(part, loss, w, of_w, before, last)
+        for part, of_w, last in zip(parts, products, before.products, strict=True)
+    ]
+    # A task must not change the input of another.
+    alphas = tuple(alpha.copy() for alpha in before.alphas)
     actives = []
-    for i, (part, alpha) in enumerate(zip(parts, alphas, strict=True)):
-        products = np.empty(part.rows.n_rows)
-        multiply(part, start, products)
-        all_products.append(products)
-        losses.append(_losses_around(part, loss, start, products, last, i))
+    for part, of_w, alpha in zip(parts, products, alphas, strict=True):
         active = np.empty(part.active.size, dtype=np.int64)
         size, _ = active_rows(
-            loss, products, part.weights, C, _SHRINK_MARGIN, part.active, alpha, active
+            loss, of_w, part.weights, C, _SHRINK_MARGIN, part.active, alpha, active
         )
         actives.append(active[:size])
+    v, updates = w.copy(), 0
     for number in range(passes):
+        margin = _SHRINK_MARGIN if number else math.inf
         for i, (part, alpha) in enumerate(zip(parts, alphas, strict=True)):
             order = rng.permutation(actives[i])
-            margin = _SHRINK_MARGIN if number else math.inf
             kept, changed, *_ = sweep(
                 loss, part.rows.arrays, part.signed_weights, part.rows.squared_norms, C, 1.0,
                 spread, -margin, margin, order, alpha, v,
             )  # fmt: skip
             actives[i] = order[:kept]
             updates += changed
-    rows: RowSums = functools.reduce(
-        operator.add,
-        (RowSums.of(part, alpha, loss, C) for part, alpha in zip(parts, alphas, strict=True)),
-    )
+    rows = [RowSums.of(part, alpha, loss, C) for part, alpha in zip(parts, alphas, strict=True)]
     sums = RoundSums(
-        functools.reduce(_added, losses), replace(rows, w=np.zeros(0)), packed(rows.w),
-        _change_penalty(loss, parts, before, alphas, C), updates, time.perf_counter() - began,
+        functools.reduce(_added, losses), functools.reduce(operator.add, rows),
+        _change_penalty(loss, parts, before.alphas, alphas, C), updates,
+        time.perf_counter() - began,
     )  # fmt: skip
-    return GroupState(tuple(alphas), start, tuple(all_products), sums)
+    return GroupState(alphas, w, products, sums)
 
 
 def _losses_around(
-    part: Part, loss: Loss, w: Vector, products: Vector, last: GroupState | None, i: int
+    part: Part, loss: Loss, w: Vector, products: Vector, before: GroupState, last: Vector
 ) -> tuple[LossSums, ...]:
-    """The losses at w and, if the last w is known, at points on the line through both."""
+    """The losses at w and at points on the line through w and that of the last round."""
     losses = [losses_of(part, ALONE, loss, products, product_error(w))]
-    if last is not None:
-        for step in _STEPS:
-            mixed = (1.0 + step) * products - step * last.products[i]
-            losses.append(losses_of(part, ALONE, loss, mixed, _error_beyond(w, last.w, step)))
+    for step in _STEPS:
+        mixed = (1.0 + step) * products - step * last
+        losses.append(losses_of(part, ALONE, loss, mixed, _error_beyond(w, before.w, step)))
     return tuple(losses)
 
 
@@ -457,36 +400,13 @@ def _error_beyond(w: Vector, last: Vector, step: float) -> float:
     return mixed_error(1.0 + step, (product_error(w), w), -step, (product_error(last), last))
 
 
-def _beginning(parts: Sequence[Part], before: GroupState | Sequence[Vector] | None) -> list[Vector]:
-    """Copies of the alpha to begin with: a task must not change the input of another."""
-    if before is None:
-        return [np.zeros(part.rows.n_rows) for part in parts]
-    alphas = before.alphas if isinstance(before, GroupState) else before
-    if [alpha.size for alpha in alphas] != [part.rows.n_rows for part in parts]:
-        raise ValueError("alpha belongs to other rows")
-    return [as_compiled_for(alpha.copy()) for alpha in alphas]
-
-
 def _change_penalty(
-    loss: Loss,
-    parts: Sequence[Part],
-    before: GroupState | Sequence[Vector] | None,
-    alphas: Sequence[Vector],
-    C: float,
+    loss: Loss, parts: Sequence[Part], before: Sequence[Vector], after: Sequence[Vector], C: float
 ) -> float:
     """The sum of ``dual_penalty`` of the changes of alpha in a round."""
     if not loss.is_smooth:
         return 0.0
-    triples = zip(parts, _beginning(parts, before), alphas, strict=True)
     return math.fsum(
         alpha_sums(loss, np.abs(new - old), part.weights, C).penalty.value
-        for part, old, new in triples
+        for part, old, new in zip(parts, before, after, strict=True)
     )
-
-
-def _sums_of(state: GroupState) -> RoundSums:
-    return state.sums
-
-
-def _alphas_of(state: GroupState) -> tuple[Vector, ...]:
-    return state.alphas

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
 
+import dask
 import numpy as np
+from dask.delayed import delayed
 from distributed import Client, default_client
 from sklearn.base import _fit_context
 from sklearn.base import clone as clone_of
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from certsvm.dask.choice import SOLVERS
-from certsvm.dask.cluster import Cluster, ClusterLostError, Traffic
-from certsvm.dask.source import ClusterSource
+from certsvm.dask.blocks import as_rows, cut_together
+from certsvm.dask.cluster import Cluster, ClusterLostError
+from certsvm.dask.source import SOLVERS, ClusterSource
 from certsvm.estimators.classifier import rollback
 from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
 from certsvm.solvers import Solver
@@ -41,8 +44,8 @@ class LinearSVC(LocalLinearSVC):
     class_weight, max_iter, max_time, random_state, verbose : various
         As for ``certsvm.LinearSVC``. ``max_iter`` counts passes or rounds.
     solver : str or Solver, default="auto"
-        ``"smoothed-newton"`` (or ``"newton"``), ``"cocoa"``, or ``"auto"``, which chooses by
-        predicted cost (``certsvm.dask.costs``).
+        ``"smoothed-newton"`` (or ``"newton"``), ``"cocoa"``, or ``"auto"``: the former up to 500
+        columns, or if the intercept is not penalised.
     store_dual : bool, default=False
         Whether to bring ``dual_coef_``, a number for each row, to the client.
     checkpoint : path, default=None
@@ -59,8 +62,6 @@ class LinearSVC(LocalLinearSVC):
     ----------
     coef_, intercept_, classes_, certificate_, certificates_, history_, n_iter_, solver_ : various
         As for ``certsvm.LinearSVC``.
-    traffic_ : Traffic
-        Rounds, bytes moved, and bytes for each round and worker.
 
     Notes
     -----
@@ -92,12 +93,11 @@ class LinearSVC(LocalLinearSVC):
             for name, constraint in LocalLinearSVC._parameter_constraints.items()
             if name not in _NOT_HERE
         },
-        "solver": [StrOptions({"auto", "newton", *SOLVERS}), Solver],
+        "solver": [StrOptions({"auto", *SOLVERS}), Solver],
         "client": "no_validation",  # type: ignore[dict-item]
         "deadline": [Interval(Real, 0, None, closed="neither")],
         "recheck": ["boolean"],
     }
-    traffic_: Traffic
 
     def __init__(
         self, C: float = 1.0, *, loss: str = "hinge", tol: float = 0.01,
@@ -126,10 +126,10 @@ class LinearSVC(LocalLinearSVC):
         X : dask array, dask data frame, list of blocks, or path
             The rows, sparse or dense. Blocks may be delayed. A path is a file made by ``certsvm
             convert``, or a folder of such files, which the workers read themselves.
-        y : dask array, series or list of blocks
-            Labels, cut like X. None for a path.
-        sample_weight : dask array, series or list of blocks, default=None
-            Row weights >= 0, cut like X.
+        y : dask array, series, list of blocks or str
+            Labels; the name of their column if X is a data frame. None for a path.
+        sample_weight : dask array, series, list of blocks or str, default=None
+            Row weights >= 0, or the name of their column.
 
         Returns
         -------
@@ -146,39 +146,21 @@ class LinearSVC(LocalLinearSVC):
             solver = self._solver_for(source)
             given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
             results = self._fit_source(source, solver, given)
-            self.traffic_ = source.cluster.traffic
             reasons = [result.reason for result in results if result.reason.startswith(LOST)]
             if reasons:
-                raise ClusterLostError(reasons[0].removeprefix(f"{LOST}: "), self._copy())
+                raise ClusterLostError(reasons[0].removeprefix(f"{LOST}: "), copy.copy(self))
         self._warn_if_missed(results, solver)
         return self
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> ClusterSource:
         """The data, loaded on the workers."""
         source = ClusterSource(
-            Cluster(self._client(), float(self.deadline)), X, y, sample_weight,
+            Cluster(self.client or default_client(), float(self.deadline)), X, y, sample_weight,
             class_weight=self.class_weight, intercept_scaling=self._rho(), recheck=self.recheck,
         )  # fmt: skip
         if source.feature_names is not None:
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
         return source
-
-    def _copy(self) -> LinearSVC:
-        """A shallow copy with the present attributes."""
-        other = type(self)()
-        other.__dict__.update(self.__dict__)
-        return other
-
-    def _client(self) -> Client:
-        if self.client is not None:
-            return self.client
-        try:
-            return default_client()
-        except ValueError:
-            raise ValueError(
-                "there is no Dask client: create one (distributed.Client()) before fit, or pass it "
-                "as client="
-            ) from None
 
     def partial_fit(self, *_: Any, **__: Any) -> LinearSVC:
         """Not available on a cluster, as a certificate is about all rows."""
@@ -269,30 +251,6 @@ class LinearSVC(LocalLinearSVC):
             return sure.mean()
         return (sure * sample_weight).sum() / sample_weight.sum()
 
-    def support_status(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """The status of training rows in memory, or in a stream of blocks.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or iterator over blocks
-            All training rows, or blocks ``(X, y)`` of them.
-        y : array-like of shape (n_samples,), default=None
-            Their labels, unless the blocks bring them.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Their weights, if the fit had weights.
-
-        Returns
-        -------
-        status : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            As from ``certsvm.LinearSVC.support_status``.
-        """
-        if hasattr(X, "dask"):
-            raise TypeError(
-                "support_status takes rows in memory, or an iterator over blocks (X, y) of them: "
-                "pass a generator that computes a block at a time"
-            )
-        return super().support_status(X, y, sample_weight)
-
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows that are predicted rightly, by weight.
 
@@ -303,10 +261,10 @@ class LinearSVC(LocalLinearSVC):
         ----------
         X : dask array, dask data frame, or rows in memory
             The rows.
-        y : dask array or series, or labels in memory
-            Their labels, cut like X.
-        sample_weight : dask array or series, or weights in memory, default=None
-            Weights of the rows, cut like X.
+        y : dask array, series or str, or labels in memory
+            Their labels, or the name of the column.
+        sample_weight : dask array, series or str, or weights in memory, default=None
+            Weights of the rows, or the name of the column.
 
         Returns
         -------
@@ -315,14 +273,16 @@ class LinearSVC(LocalLinearSVC):
         """
         if not hasattr(X, "dask"):
             return super().score(X, y, sample_weight)
-        if getattr(y, "ndim", 1) == 2:
-            y = y[:, 0]
-        right = self.predict(X) == y
-        if sample_weight is None:
-            share = right.mean()
-        else:
-            share = (right * sample_weight).sum() / sample_weight.sum()
-        return float(share.compute(scheduler=self.client))
+        check_is_fitted(self)
+        if hasattr(X, "columns"):
+            roles = [name for name in (y, sample_weight) if isinstance(name, str)]
+            self._check_names([name for name in X.columns if name not in roles])
+        local, blocks = self._local(), cut_together(X, y, sample_weight)
+        weights = dask.compute(
+            [delayed(_weights_rightly)(local, block) for block in blocks], scheduler=self.client
+        )
+        right, total = np.sum(weights[0], axis=0)
+        return float(right / total)
 
     def _lazily(self, X: Any, method: str) -> Any:
         """What a method answers; for a collection, when it is computed."""
@@ -358,6 +318,16 @@ class LinearSVC(LocalLinearSVC):
         for name in ("coef_", "intercept_", "classes_", "n_features_in_", "certificates_"):
             setattr(local, name, getattr(self, name))
         return local
+
+
+def _weights_rightly(local: LocalLinearSVC, block: tuple[Any, Any, Any]) -> tuple[float, float]:
+    """The weight of the rows of a block that are predicted rightly, and of all its rows."""
+    X, y, weights = block
+    if len(y) == 0:
+        return 0.0, 0.0
+    weights = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64).ravel()
+    right = local.predict(as_rows(X)) == np.asarray(y).ravel()
+    return float(weights[right].sum()), float(weights.sum())
 
 
 def _apply(block: Any, local: LocalLinearSVC, method: str) -> Any:

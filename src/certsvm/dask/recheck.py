@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.dual import Response, RowSums, dual_bound, scaled_vector
-from certsvm.dask.cluster import TRANSIENT, WorkerGoneError, add_up
+from certsvm.certificates.dual import Response
+from certsvm.dask.cluster import Group
 from certsvm.dask.cocoa import AlphaOnWorkers, GroupState
-from certsvm.dask.problem import ClusterProblem, parts_of
-from certsvm.kernels.losses import Loss
-from certsvm.parallel import Team
+from certsvm.dask.problem import ClusterProblem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.training.result import Result
@@ -34,54 +32,31 @@ class CertificateRefutedError(RuntimeError):
     """A certificate is not true of the rows: the data changed, or the program is wrong."""
 
 
-def recheck(problem: ClusterProblem, result: Result) -> Result:
-    """Return the result, unless its J or L is refuted.
+def recheck(problem: ClusterProblem, result: Result) -> None:
+    """Raise ``CertificateRefutedError`` if J or L is refuted, or alpha is not in its box.
 
-    If the best alpha was lost with a worker after the last round, the certificate and the vector of
-    the dual point are replaced by those that the last copy of alpha proves.
-
-    Raises
-    ------
-    CertificateRefutedError
-        If J or L is not what the certificate says, or alpha is not in its box.
+    Each block is a task, as this takes longer than a pass of training.
     """
-    place, zeros = result.response, [np.zeros(size) for size in np.diff(problem.firsts)]
-    if isinstance(place, AlphaOnWorkers):
-        try:
-            return _confirmed(problem, result, _alphas_at(problem, place, zeros))
-        except TRANSIENT:
-            copy = place.copy or zeros
-            result, alphas = _proved_by(problem, copy, result), copy
-    elif result.alpha is not None:
-        alphas = np.split(result.alpha, problem.firsts[1:-1])
-    else:
-        alphas = zeros if place is None else [place] * problem.n_parts
-    cluster = problem.cluster
-    checked: Result = cluster.insistent(
-        lambda: _confirmed(problem, result, alphas), problem.regroup
-    )
-    return checked
-
-
-def _confirmed(problem: ClusterProblem, result: Result, alphas: Sequence[Any]) -> Result:
-    """The result, unless it is refuted, given each block's alpha or what it is a function of.
-
-    A block is a task of its own, as this takes longer than a pass of training.
-    """
-    cluster, groups, claimed = problem.cluster, problem.groups(), result.certificate
+    claimed, cluster = result.certificate, problem.cluster
     # An alpha that was kept is multiplied by the scale already.
     scaled = claimed if result.alpha is None else replace(claimed, scale=1.0)
-    w = cluster.send(result.w, groups)
-    places = {i: group for group in groups for i in group.members}
-    at = [places.get(i, groups[0]) for i in range(problem.n_parts)]
+    w, response = cluster.argument(result.w), result.response
+    # Each block counts once, whatever the groups are.
+    groups = [Group(problem.groups[0].worker, [i]) for i in range(problem.n_parts)]
+    alphas: list[tuple[Any, int]] = [(response, 0) for _ in groups]
+    for number, group in enumerate(problem.groups):
+        for place, i in enumerate(group.members):
+            groups[i] = Group(group.worker, [i])
+            if isinstance(response, AlphaOnWorkers):
+                alphas[i] = response.states[number], place
+    if result.alpha is not None:
+        alphas = [(alpha, 0) for alpha in np.split(result.alpha, problem.firsts[1:-1])]
     tasks = [
-        cluster.task(
-            "recheck", _sums_of_block, problem.inputs([i]), alpha, w, scaled, at=group.worker
-        )
-        for i, (alpha, group) in enumerate(zip(alphas, at, strict=True))
+        problem.task("recheck", group, _sums_of_block, *alpha, w, scaled)
+        for group, alpha in zip(groups, alphas, strict=True)
     ]
-    cluster.count(rounds=1)
-    sums = add_up(cluster.results(cluster.begin(cluster.summed(tasks, at)), groups))
+    places = [group.worker for group in groups]
+    sums: ProblemSums = cluster.total(tasks, places)
     checked = Verification(claimed, sums.J(), sums.L(), sums.box_violation, None)
     if checked.verdict == REFUTED:
         feasible = checked.box_violation == 0.0
@@ -90,13 +65,17 @@ def _confirmed(problem: ClusterProblem, result: Result, alphas: Sequence[Any]) -
             f"the certificate ({claimed}) is not true of the rows as they are now: its J is "
             f"{checked.J}, {dual}. The data changed during training, or the program is wrong."
         )
-    return result
 
 
 def _sums_of_block(
-    inputs: Sequence[Any], alpha: Vector | Response, w: Vector, claimed: Certificate
+    parts: Sequence[Part], alpha: Any, place: int, w: Vector, claimed: Certificate
 ) -> ProblemSums:
-    (part,) = parts_of(inputs)
+    (part,) = parts
+    if isinstance(alpha, GroupState):
+        alpha = alpha.alphas[place]
+    elif not isinstance(alpha, Response | np.ndarray):
+        # There is none, or none of this block.
+        alpha = np.zeros(part.rows.n_rows)
     return interval_sums(part, alpha, w, claimed)
 
 
@@ -129,36 +108,3 @@ def interval_sums(
             point = scaled_alpha(alpha[span], claimed.scale)
         sums.add(rows, signs, weights, *point)
     return sums
-
-
-def _alphas_at(
-    problem: ClusterProblem, alpha: AlphaOnWorkers, default: Sequence[Vector]
-) -> list[Any]:
-    """Tasks that return the alpha of each block, which the workers keep."""
-    if not alpha.states:
-        raise WorkerGoneError("the best alpha was lost with a worker")
-    tasks: list[Any] = list(default)
-    for group, state in zip(alpha.groups, alpha.states, strict=True):
-        for place, i in enumerate(group.members):
-            tasks[i] = problem.cluster.task("alpha", _alpha_at, state, place, at=group.worker)
-    return tasks
-
-
-def _alpha_at(state: GroupState, place: int) -> Vector:
-    return state.alphas[place]
-
-
-def _proved_by(problem: ClusterProblem, alphas: Sequence[Vector], result: Result) -> Result:
-    """The result with the dual bound and vector of another alpha, one array for each part."""
-    sums: RowSums = problem.total(_row_sums, problem.loss, problem.C, each=alphas)
-    point = sums.point(result.certificate.bound)
-    bound, scale = dual_bound(point)
-    certificate = replace(
-        result.certificate, dual=bound.value, dual_rounding=bound.rounding, scale=scale
-    )
-    vector = None if result.vector is None else scaled_vector(point, scale)
-    return result.certified_by(certificate, vector)
-
-
-def _row_sums(part: Part, team: Team, alpha: Vector, loss: Loss, C: float) -> RowSums:
-    return RowSums.of(part, alpha, loss, C, team)

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from distributed import Future
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from certsvm.dask.blocks import BlockSummary, loading, summarise
-from certsvm.dask.choice import make_cluster_solver
+from certsvm.dask.blocks import BlockSummary, blocks_of_folder, cut_together, load
 from certsvm.dask.cluster import Cluster, ClusterLostError
 from certsvm.dask.cocoa import AlphaOnWorkers, Cocoa
-from certsvm.dask.costs import Shape
-from certsvm.dask.problem import ClusterProblem, merged
+from certsvm.dask.problem import ClusterProblem, ClusterRows
 from certsvm.dask.recheck import recheck
 from certsvm.fitting.sources import ClassWeight, Source
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
-from certsvm.solvers import Solver
+from certsvm.solvers import SmoothedNewton, Solver
 from certsvm.training.result import LOST, Result
 
+SOLVERS: dict[str, Solver] = {
+    "cocoa": Cocoa(), "smoothed-newton": SmoothedNewton(), "newton": SmoothedNewton()
+}  # fmt: skip
+"""By name; "newton" means smoothed Newton, which keeps nothing per row."""
+
+# Up to so many columns, a few steps with a matrix each cost less than many rounds of CoCoA.
+_FEW_COLUMNS = 500
 # Limits for training at the same time: classes, and bytes of all their matrices.
 _MOST_CLASSES, _MOST_BYTES = 16, 2.0**27
 
@@ -48,41 +54,41 @@ class ClusterSource(Source):
     problem_type = ClusterProblem
 
     def __init__(
-        self,
-        cluster: Cluster,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        class_weight: ClassWeight = None,
-        intercept_scaling: float = 0.0,
-        recheck: bool = True,
-    ) -> None:
+        self, cluster: Cluster, X: Any, y: Any = None, sample_weight: Any = None, *,
+        class_weight: ClassWeight = None, intercept_scaling: float = 0.0, recheck: bool = True,
+    ) -> None:  # fmt: skip
         self.cluster, self._recheck = cluster, recheck
         self.intercept_scaling = intercept_scaling
-        tasks = loading(X, y, sample_weight, intercept_scaling)
-        self._futures, self._summaries = _load(cluster, tasks.tasks)
-        classes = _classes(self._summaries)
-        totals = [survey.weight_sum for survey in merged(self._summaries, classes)]
-        super().__init__(classes, np.array(totals), class_weight)
-        self.n_rows = sum(summary.n_rows for summary in self._summaries)
-        self.n_columns = self._summaries[0].n_columns
-        self.feature_names = tasks.feature_names or self._summaries[0].names
-        self.origin = tasks.origin
-
-    @property
-    def shape(self) -> Shape:
-        """The shape of the data for the cost model."""
-        threads = sum(int(worker.get("nthreads", 1)) for _, worker in self.cluster.workers())
-        stored = sum(summary.n_stored for summary in self._summaries)
-        groups = min(len(self._summaries), threads)
-        return Shape(self.n_rows, stored, self.dimension, groups)
+        if isinstance(X, str | Path):
+            if y is not None or sample_weight is not None:
+                raise ValueError(
+                    "the files of a folder hold their labels and weights: pass y=None and "
+                    "sample_weight=None"
+                )
+            blocks, names, self.origin = blocks_of_folder(Path(X))
+        else:
+            blocks, names = cut_together(X, y, sample_weight), None
+        self._rows = _load(cluster, blocks, intercept_scaling)
+        super().__init__(self._rows.classes, self._rows.totals, class_weight)
+        summaries = self._rows.summaries
+        self.n_rows = sum(summary.n_rows for summary in summaries)
+        self.n_columns = summaries[0].n_columns
+        self.feature_names = names or summaries[0].names
 
     def solver(self, solver: str | Solver, objective: Objective = HINGE_OBJECTIVE) -> Solver:
-        """The solver for a name; "auto" chooses by predicted cost."""
-        free_intercept = objective.frees(self.intercept_scaling)
-        shape = self.shape if solver == "auto" else None
-        return make_cluster_solver(solver, shape, free_intercept=free_intercept)
+        """The solver for a name; "auto" chooses by the number of columns and the intercept."""
+        if solver == "auto":
+            few = self.dimension <= _FEW_COLUMNS or objective.frees(self.intercept_scaling)
+            return SOLVERS["newton" if few else "cocoa"]
+        if isinstance(solver, Cocoa | SmoothedNewton):
+            return solver
+        if isinstance(solver, Solver) or solver not in SOLVERS:
+            name = repr(solver) if isinstance(solver, str) else type(solver).__name__
+            raise ValueError(
+                f"solver {name} does not run on a cluster: use 'auto', "
+                f"{', '.join(map(repr, SOLVERS))}, or an instance of Cocoa or SmoothedNewton"
+            )
+        return SOLVERS[solver]
 
     def at_once(self, solver: Solver, n_jobs: int) -> int:
         """Several: while one waits for the end of its round, others go on."""
@@ -95,17 +101,14 @@ class ClusterSource(Source):
         """The i-th problem."""
         if self.cluster.lost is not None:
             raise ClusterLostError(self.cluster.lost)
-        return ClusterProblem(
-            self.cluster, self._futures, self._summaries, self.classes, self.positive[i],
-            objective, intercept_scaling=self.intercept_scaling, class_factors=self.factors_in(i),
-        )  # fmt: skip
+        return ClusterProblem(self._rows, self.positive[i], objective, self.factors_in(i))
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
         """Check the certificate again, and release what the workers keep."""
         assert isinstance(problem, ClusterProblem)
         if self._recheck:
             try:
-                result = recheck(problem, result)
+                recheck(problem, result)
             except ClusterLostError as error:
                 # The certificate stands, but the user must know that it was not checked again.
                 result = replace(result, reason=f"{LOST}: {error}")
@@ -114,32 +117,29 @@ class ClusterSource(Source):
         return result
 
 
-def _load(cluster: Cluster, tasks: Sequence[Any]) -> tuple[list[Future], list[BlockSummary]]:
-    """The blocks on the workers that are not empty, and their summaries."""
-    cluster.workers()
-    futures = cluster.client.compute(list(tasks), optimize_graph=False)
-
-    def summarise_all() -> list[BlockSummary]:
-        made = [cluster.task("summary", summarise, future) for future in futures]
-        return cluster.results(cluster.begin(made))
-
-    summaries = cluster.insistent(summarise_all, lambda: cluster.revive(futures))
+def _load(cluster: Cluster, blocks: Sequence[Any], intercept_scaling: float) -> ClusterRows:
+    """The blocks on the workers that are not empty."""
+    loading = [
+        cluster.task("load", load, block, intercept_scaling, i) for i, block in enumerate(blocks)
+    ]
+    summing = [cluster.task("summary", operator.attrgetter("summary"), block) for block in loading]
+    futures = cluster.begin([*loading, *summing])
+    summaries = cluster.gathered(futures[len(blocks) :])
     kept = [i for i, summary in enumerate(summaries) if summary.n_rows]
     if not kept:
         raise ValueError("there are no rows in the data")
     first = summaries[kept[0]]
     for i in kept:
-        if summaries[i].n_columns != first.n_columns:
+        other = summaries[i]
+        if (other.n_columns, other.names) != (first.n_columns, first.names):
+            what = "numbers of columns" if other.n_columns != first.n_columns else "columns"
             raise ValueError(
-                f"the blocks have different numbers of columns: {first.n_columns} in block "
-                f"{kept[0] + 1}, {summaries[i].n_columns} in block {i + 1}"
+                f"the blocks have different {what}: {first.names or first.n_columns} in block "
+                f"{kept[0] + 1}, {other.names or other.n_columns} in block {i + 1}"
             )
-        if summaries[i].names != first.names:
-            raise ValueError(
-                f"the blocks have different columns: {first.names} in block {kept[0] + 1}, "
-                f"{summaries[i].names} in block {i + 1}"
-            )
-    return [futures[i] for i in kept], [summaries[i] for i in kept]
+    loaded, summaries = [futures[i] for i in kept], [summaries[i] for i in kept]
+    classes, groups = _classes(summaries), cluster.groups(loaded)
+    return ClusterRows(cluster, loaded, summaries, groups, classes, intercept_scaling)
 
 
 def _classes(summaries: Sequence[BlockSummary]) -> NDArray[Any]:
