@@ -97,7 +97,7 @@ def refuse_broken(X: Any) -> None:
         if not (lists and all(len(a) == len(b) for a, b in zip(X.rows, X.data, strict=True))):
             raise ValueError("X is a broken LIL matrix: its lists have different lengths")
     elif form == "dia" and not (X.data.ndim == 2 and X.offsets.shape == X.data.shape[:1]):
-        raise ValueError("X is a broken DIA matrix: it has not as many offsets as diagonals")
+        raise ValueError("X is a broken DIA matrix: its numbers of offsets and diagonals differ")
     # Other formats turn into lists of rows and columns.
     try:
         entries = X if form == "coo" else X.tocoo()

@@ -100,7 +100,7 @@ def proved_model(clf: Any, X: Any, y: Any, sample_weight: Any) -> Model:
         intercept_scaling=claim.intercept_scaling,
     )  # fmt: skip
     if not np.array_equal(source.classes, clf.classes_):
-        raise ValueError(f"y has not all classes of the fit, {clf.classes_.tolist()}")
+        raise ValueError(f"y lacks some of the classes of the fit, {clf.classes_.tolist()}")
     objective = Objective(claim.C, loss_named(claim.loss), claim.penalize_intercept)
     proofs = []
     for i, certificate in enumerate(clf.certificates_):
