@@ -49,7 +49,7 @@ class _Source:
 
     def __init__(self, file: Readable) -> None:
         self._file, self._unread, self.first = file, b"", b""
-        while more := self.read(_LONGEST_MAGIC - len(self.first)):
+        while (left := _LONGEST_MAGIC - len(self.first)) and (more := self.read(left)):
             self.first += more
         self._unread = self.first
 
