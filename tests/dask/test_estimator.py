@@ -84,7 +84,7 @@ def test_arguments_that_will_not_do(client: Client) -> None:
 
 def test_without_a_client() -> None:
     X, y = data()
-    with pytest.raises(ValueError, match="there is no Dask client"):
+    with pytest.raises(ValueError, match="No clients found"):
         LinearSVC().fit(cut(X, 300), cut(y, 300))
 
 
