@@ -172,7 +172,7 @@ def to_json(value: Any) -> str:
 
     Examples
     --------
-    >>> to_json({"C": 0.1, "limit": math.inf})
+    >>> to_json({"C": 0.1, "limit": float("inf")})
     '{"C":0.1,"limit":Infinity}'
     """
     try:
