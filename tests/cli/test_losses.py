@@ -5,17 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pytest
 from sklearn.svm import SVC
 from sklearn.svm import LinearSVC as LiblinearSVC
 
 from certsvm import Model
-from certsvm.cli.options import ObjectiveOptions
 from certsvm.files import load_libsvm
-from certsvm.kernels.losses import SQUARED_HINGE
-from certsvm.problem.objective import Objective
 from tests.cli.running import Ran, run, write
 
 
@@ -199,16 +195,6 @@ def test_comparing(words: Any, tmp_path: Path) -> None:
     told = run("compare", "data", *words, cwd=tmp_path).out
     assert told.startswith(f"C = 1, {'squared ' if '--loss' in words else ''}hinge loss")
     assert ("without penalty" in told) is ("--free-intercept" in words)
-
-
-def test_options_of_the_objective() -> None:
-    assert ObjectiveOptions().at(2.0) == Objective(2.0)
-    assert ObjectiveOptions(bias=-1.0).intercept_scaling == 0.0
-    free = ObjectiveOptions("squared_hinge", 2.0, free_intercept=True)
-    assert free.intercept_scaling == 1.0
-    assert free.at(2.0) == Objective(2.0, SQUARED_HINGE, penalize_intercept=False)
-    with pytest.raises(click.UsageError):
-        ObjectiveOptions(free_intercept=True)
 
 
 def test_nothing_is_proved_about_scores_with_a_free_intercept(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.cli.progress import TimeEstimate, counting, training_progress
+from certsvm.cli.progress import TimeEstimate, live_line, training_progress
 from tests.cli.running import arguments, write
 
 
@@ -37,8 +37,8 @@ def test_the_limit_bounds_the_estimate() -> None:
 
 
 def test_without_a_terminal_rows_are_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    with counting("reading", quiet=False) as count:
-        count("read", 10)
+    with live_line("reading", quiet=False) as show:
+        show("10 rows")
     with training_progress(0.01, None, 1, quiet=True):
         pass
     assert capsys.readouterr() == ("", "")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import BadInput
-from certsvm.cli.matching import FittedRows, Reading
-from certsvm.cli.options import DataOptions
+from certsvm.cli.matching import ModelRows, rows_for
+from certsvm.cli.options import Options
 
 if TYPE_CHECKING:
     from certsvm.files import Model
@@ -20,7 +20,7 @@ class Answers:
 
     Attributes
     ----------
-    reading : Reading
+    rows : ModelRows
         What was read.
     confusion : dict
         The weight of the rows of each pair of a true and a predicted label.
@@ -30,32 +30,44 @@ class Answers:
         The share of predictions that more training could not flip; None if nothing is proved.
     """
 
-    reading: Reading
+    rows: ModelRows
     confusion: dict[tuple[str, str], float] = field(default_factory=dict)
     weighted: bool = False
     stability: float | None = None
 
     @property
-    def total(self) -> float:
-        """The weight of all rows."""
-        return sum(self.confusion.values())
-
-    @property
-    def accuracy(self) -> float:
-        """The share of right predictions."""
+    def measures(self) -> dict[str, Any]:
+        """Accuracy, and precision and recall of each class; those without rows are None."""
         right = sum(weight for (true, guess), weight in self.confusion.items() if true == guess)
-        return right / self.total if self.total else 0.0
+        classes: dict[str, Any] = {}
+        for name in sorted({name for pair in self.confusion for name in pair}):
+            true, guessed = (
+                sum(weight for pair, weight in self.confusion.items() if pair[side] == name)
+                for side in (0, 1)
+            )
+            hits = self.confusion.get((name, name), 0.0)
+            classes[name] = {
+                "weight": true,
+                "precision": hits / guessed if guessed else None,
+                "recall": hits / true if true else None,
+            }
+        recalls = [c["recall"] for c in classes.values() if c["recall"] is not None]
+        return {
+            "accuracy": right / sum(self.confusion.values()) if right else 0.0,
+            "balanced_accuracy": sum(recalls) / len(recalls) if recalls else 0.0,
+            "classes": classes,
+        }
 
 
-def answers_on(model: Model, file: str, options: DataOptions) -> Answers:
+def answers_on(model: Model, file: str, options: Options) -> Answers:
     """Let a model predict the labels of a file, block by block."""
     import numpy as np
 
     from certsvm.files.model import listing
     from certsvm.verification.optimum_intervals import unflippable
 
-    rows = FittedRows(model, file, options, complete=True)
-    answers, stable = Answers(rows.reading), 0.0
+    rows = rows_for(model, file, options, complete=True)
+    answers, stable = Answers(rows), 0.0
     # About free intercepts, and so about scores, nothing is proved.
     proves = bool(model.certificates) and not any(c.free_intercept for c in model.certificates)
     for X, y, weights in rows:
@@ -76,6 +88,7 @@ def answers_on(model: Model, file: str, options: DataOptions) -> Answers:
             f"none of the labels in {file} ({listing(sorted(found))}) is one of the model's "
             f"({listing(sorted(known))}). Is it the right file, and the right column (--label)?"
         )
-    if proves and answers.total:
-        answers.stability = stable / answers.total
+    total = sum(answers.confusion.values())
+    if proves and total:
+        answers.stability = stable / total
     return answers

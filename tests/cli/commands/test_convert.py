@@ -6,7 +6,7 @@ from pathlib import Path
 
 from certsvm.files import load_libsvm
 from certsvm.files.block_file import BlockFile
-from tests.cli.running import run, write
+from tests.cli.running import run, run_process, write
 
 
 def test_a_converted_file_gives_the_same_rows_and_a_certificate(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_line_that_does_not_fit_in_the_memory_is_refused(tmp_path: Path) -> No
         for first in range(1, 8_000_000, 10_000):
             file.write(b"".join(b"%d:1 " % i for i in range(first, first + 10_000)))
         file.write(b"\n")
-    done = run("convert", "data", "data.arrow", "--memory", "500M", cwd=tmp_path)
+    done = run_process("convert", "data", "data.arrow", "--memory", "500M", cwd=tmp_path)
     assert done.code == 2
     assert "data, line 3, column 1: this line is longer than" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["data"]

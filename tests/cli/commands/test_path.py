@@ -80,7 +80,7 @@ def test_from_a_stream(tmp_path: Path) -> None:
         (["--range", 1, 0.1], "the first must be less"),
         (["--range", 1], "2 arguments"),
         (["--range", 0, 1], "0.0 is not in the range"),
-        (["--tol", 0], "not in the range"),
+        (["--tol", 0], "needs tol > 0"),
         (["--solver", "pegasos"], "a solver with a dual bound, and 'pegasos' has none"),
         (["--solver", "magic"], "magic"),
         (["--at", 1], "-o FOLDER"),
