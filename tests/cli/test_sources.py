@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from certsvm.cli.app import BadInput
 from certsvm.cli.options import Options
-from certsvm.cli.sources import _too_large, opened_source, require_memory
+from certsvm.cli.sources import _in_memory, opened_source, require_memory
 from certsvm.files import save_libsvm
 from certsvm.files.block_file import BlockFile
 from certsvm.files.conversion import convert
@@ -107,12 +107,10 @@ def test_the_advice_depends_on_what_takes_the_memory(tmp_path: Path) -> None:
 
 def test_what_may_be_too_large(tmp_path: Path) -> None:
     path = str(write(tmp_path / "data"))
-    assert not _too_large(path, 10**9, certain=True)
-    assert _too_large(path, 10**8, certain=False)
+    assert 3e8 < _in_memory(path, 0) < 1e9
     (tmp_path / "data.gz").write_bytes(gzip.compress(b"1 1:1\n"))
     for unknown in ("-", str(tmp_path / "data.gz")):
-        assert _too_large(unknown, 10**12, certain=True)
-        assert not _too_large(unknown, 10**12, certain=False)
+        assert _in_memory(unknown, 7) == 7
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,26 @@
-"""The rows to train on: from files in memory or streamed, or on a cluster."""
+"""The rows to train on, from files in memory or streamed, or on a cluster, and their classes."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import BadInput, say
-from certsvm.cli.class_weights import parse_class_weights
 from certsvm.cli.inputs import kind_of, load
 from certsvm.cli.options import Options
 from certsvm.cli.progress import live_line
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from certsvm.dask import ClusterSource
+    from certsvm.fitting.class_weights import ClassWeight
     from certsvm.fitting.cross_validation import CrossValidation
     from certsvm.fitting.sources import Source, StreamSource
     from certsvm.training.settings import Settings
@@ -41,7 +45,7 @@ def opened_source(
 ) -> Iterator[Source]:  # fmt: skip
     """The rows to train on, with the weights of their classes."""
     source: Source
-    with ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         if cluster is not None:
             options.refuse_for_data()
             source = stack.enter_context(
@@ -65,17 +69,18 @@ def _must_stream(file: str, options: Options) -> bool:
     from certsvm.files.memory import left_of
     from certsvm.problem.memory_limits import physical_memory
 
-    memory, total = options.memory, physical_memory()
-    limit = memory
-    if limit is None:
-        limit = sys.maxsize if total is None else int(_SHARE_OF_MEMORY * total)
-    if not (options.stream or _too_large(file, limit, certain=memory is not None)):
-        return False
-    if kind_of(file) == "blocks":
-        return True
+    limit, is_blocks = options.memory, kind_of(file) == "blocks"
     if options.stream:
-        raise BadInput(f"--stream needs a file made by `certsvm convert`, which {file} is not")
-    if memory is None:
+        if not is_blocks:
+            raise BadInput(f"--stream needs a file made by `certsvm convert`, which {file} is not")
+        return True
+    share = int(_SHARE_OF_MEMORY * (physical_memory() or sys.maxsize))
+    # If a limit was given, a size that is unknown is too large.
+    needed = _in_memory(file, 0 if limit is None else sys.maxsize)
+    fits = needed <= (share if limit is None else limit)
+    if fits or is_blocks:
+        return not fits
+    if limit is None:
         # The estimate is from above, and there may be swap.
         say(f"{file} may not fit in memory; `certsvm convert` makes a file that is streamed")
         return False
@@ -88,22 +93,21 @@ def _must_stream(file: str, options: Options) -> bool:
     )
 
 
-def _too_large(path: str, memory: int, *, certain: bool) -> bool:
-    """Whether training on a file in memory might need more than ``memory`` bytes.
+def _in_memory(path: str, unknown: int) -> int:
+    """Bytes that training on a file in memory might need, from above.
 
-    The size of compressed files and pipes is unknown: they count as too large if the answer must be
-    ``certain``.
+    They are ``unknown`` for compressed files and pipes.
     """
     from certsvm.files.compressed import compression_of
 
     if path == "-" or not os.path.isfile(path):
-        return certain
+        return unknown
     with open(path, "rb") as file:
         start = file.read(8)
     if start.startswith(b"PAR1") or compression_of(start) is not None:
-        return certain
+        return unknown
     factor = _PER_BYTE if kind_of(path) == "blocks" else _PER_BYTE_OF_TEXT
-    return _WITHOUT_DATA + factor * os.path.getsize(path) > memory
+    return _WITHOUT_DATA + factor * os.path.getsize(path)
 
 
 def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
@@ -145,16 +149,16 @@ def require_memory(memory: int, source: StreamSource, settings: Settings, *, wit
         needed += _PER_ROW_OF_WITNESS * stream.n_rows
     needed += matrices
     if needed > memory:
-        advice = "Give more, or make smaller blocks: certsvm convert --block-size."
+        advice = ", or make smaller blocks: certsvm convert --block-size."
         if matrices > _LARGE_MATRICES:
-            advice = "Give more, or train with --solver sgd-s, which needs no matrices."
+            advice = ", or train with --solver sgd-s, which needs no matrices."
             if objective.loss != HINGE or not objective.penalize_intercept:
-                advice = "Give more: for this objective there is Newton's method only."
+                advice = ": for this objective there is Newton's method only."
         raise BadInput(
             f"{memory / 1e6:.0f} MB of memory are not enough to train from this file: it takes "
             f"about {needed / 1e6:.0f} MB, {blocks / 1e6:.0f} of them for blocks of up to "
             f"{stream.largest_block / 1e6:.1f} MB, the others for libraries and {stream.n_columns} "
-            f"columns. {advice}"
+            f"columns. Give more{advice}"
         )
 
 
@@ -164,11 +168,25 @@ def _cluster_source(
 ) -> Iterator[ClusterSource]:
     """The rows of a block file, or of a folder of block files, that all workers can read."""
     try:
+        from distributed import Client
+
         from certsvm.dask import CertificateRefutedError, ClusterLostError, ClusterSource
         from certsvm.dask.cluster import Cluster
     except ImportError as error:
         raise BadInput(str(error)) from None
-    with _client(address, deadline) as client:
+    where: dict[str, Any] = {"address": address, "timeout": deadline}
+    kind, _, number = address.partition(":")
+    if kind == "local":
+        if not (number.isdigit() and int(number) > 0):
+            raise BadInput(f"--dask {address}: write local:N, with N processes")
+        # Any free port; without an address, a port in use is warned of.
+        where = {"n_workers": int(number), "threads_per_worker": 1, "silence_logs": 50}
+        where |= {"dashboard_address": "127.0.0.1:0", "scheduler_kwargs": {"dashboard": False}}
+    try:
+        client = Client(**where)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"--dask {address}: no scheduler answers there ({error})") from None
+    with client:
         try:
             yield ClusterSource(
                 Cluster(client, deadline), path, intercept_scaling=intercept_scaling
@@ -177,32 +195,6 @@ def _cluster_source(
             raise BadInput(f"the cluster is lost, before anything was proved: {error}") from None
         except CertificateRefutedError as error:
             raise BadInput(str(error)) from None
-
-
-@contextmanager
-def _client(address: str, deadline: float) -> Iterator[Any]:
-    from distributed import Client, LocalCluster
-
-    kind, _, number = address.partition(":")
-    if kind == "local":
-        if not (number.isdigit() and int(number) > 0):
-            raise BadInput(f"--dask {address}: write local:N, with N processes")
-        with (
-            # Any free port; without an address, a port in use is warned of.
-            LocalCluster(
-                n_workers=int(number), threads_per_worker=1, silence_logs=50,
-                dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
-            ) as cluster,
-            Client(cluster) as client,
-        ):  # fmt: skip
-            yield client
-        return
-    try:
-        client = Client(address, timeout=deadline)
-    except (OSError, ValueError) as error:
-        raise BadInput(f"--dask {address}: no scheduler answers there ({error})") from None
-    with client:
-        yield client
 
 
 def cross_validated(
@@ -223,3 +215,43 @@ def cross_validated(
     with live_line("cross-validation", quiet=quiet, elsewhere=True) as show:
         options["callback"] = lambda search: show(str(search))
         return CrossValidation(folds, settings, **options).run(Cs)
+
+
+def parse_class_weights(
+    texts: Sequence[str], classes: NDArray[Any], maybe: Sequence[str] = ()
+) -> ClassWeight:
+    """Class weights from ``LABEL=W`` each, or ``balanced``; labels get the type of the classes.
+
+    A class that is named in ``maybe`` may be absent, as in liblinear.
+    """
+    if "balanced" in texts:
+        if len(texts) + len(maybe) > 1:
+            raise BadInput("--class-weight balanced does not go with weights of single classes")
+        return "balanced"
+    factors: dict[Any, float] = {}
+    for text in (*texts, *maybe):
+        name, _, factor = text.rpartition("=")
+        try:
+            weight = float(factor)
+        except ValueError:
+            raise BadInput(f"--class-weight {text}: write LABEL=W, such as 1=5") from None
+        try:
+            factors[known_label(name, classes, f"--class-weight {text}")] = weight
+        except BadInput:
+            if text not in maybe:
+                raise
+            say(f"-w{name}: there is no class {name}, so this weight is not used")
+    return factors or None
+
+
+def known_label(name: str, classes: NDArray[Any], option: str) -> Any:
+    """The class that is written so; raises if there is none."""
+    known = {tidy(label): label for label in classes.tolist()}
+    label = tidy(name)
+    if classes.dtype.kind in "fiub":
+        with contextlib.suppress(ValueError):
+            label = tidy(float(name))
+    if label not in known:
+        shown = ", ".join(sorted(known)[:20])
+        raise BadInput(f"{option}: there is no class {name}; there are {shown}")
+    return known[label]

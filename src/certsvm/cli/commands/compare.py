@@ -5,44 +5,33 @@ from __future__ import annotations
 import click
 
 from certsvm.certificates.certificate import tidy
+from certsvm.cli import options as o
 from certsvm.cli.app import BadInput, facts, put_json
-from certsvm.cli.class_weights import known_label
 from certsvm.cli.inputs import load, name_of
 from certsvm.cli.interrupts import stoppable
-from certsvm.cli.options import (
-    AT_C,
-    JSON,
-    NOT_NEGATIVE,
-    OUTPUT_FILE,
-    PROBLEM,
-    QUIET,
-    TRAINING_DATA,
-    Options,
-    file_argument,
-    shared,
-)
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import training_progress
+from certsvm.cli.sources import known_label
 
 
 @click.command()
-@file_argument("file")
-@shared(
+@o.file_argument("file")
+@o.shared(
     click.option("--solvers", metavar="A,B,...",
                  help="Names of the solvers; by default those of auto,dcd,ocas,sgd-m that minimise "
                       "this objective."),
     click.option("--positive", metavar="LABEL",
                  help="Compare on this class against all others; needed if FILE has more than "
                       "two."),
-    AT_C, *PROBLEM,
-    click.option("--max-time", type=NOT_NEGATIVE, default=60.0, show_default=True,
+    o.AT_C, *o.PROBLEM,
+    click.option("--max-time", type=o.NOT_NEGATIVE, default=60.0, show_default=True,
                  metavar="SECONDS", help="Limit for each solver."),
-    *TRAINING_DATA,
-    click.option("--plot", type=OUTPUT_FILE, metavar="PNG", help="Plot accuracy against time."),
-    JSON, QUIET,
+    *o.TRAINING_DATA,
+    click.option("--plot", type=o.OUTPUT_FILE, metavar="PNG", help="Plot accuracy against time."),
+    o.JSON, o.QUIET,
 )  # fmt: skip
 def command(
-    options: Options, file: str, solvers: str | None, positive: str | None, plot: str | None
+    options: o.Options, file: str, solvers: str | None, positive: str | None, plot: str | None
 ) -> None:
     """Run several solvers on FILE, with two classes, or with one against all others.
 

@@ -7,41 +7,32 @@ from dataclasses import asdict
 
 import click
 
+from certsvm.cli import options as o
 from certsvm.cli.app import BadInput, put_json
 from certsvm.cli.inputs import kind_of, say_notes, source_of
 from certsvm.cli.interrupts import stop_if_asked, stoppable
-from certsvm.cli.options import (
-    JSON,
-    OUTPUT_FILE,
-    QUIET,
-    TRAINING_DATA,
-    Options,
-    file_argument,
-    shared,
-    size,
-)
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import live_line
 
 
 @click.command()
-@file_argument("file")
-@click.argument("output", type=OUTPUT_FILE)
-@shared(
-    click.option("--memory", "limit", callback=size, default="1G", show_default=True,
+@o.file_argument("file")
+@click.argument("output", type=o.OUTPUT_FILE)
+@o.shared(
+    click.option("--memory", "limit", callback=o.size, default="1G", show_default=True,
                  metavar="SIZE",
                  help="Memory that this process may use, and training from OUTPUT later."),
-    click.option("--block-size", callback=size, metavar="SIZE",
+    click.option("--block-size", callback=o.size, metavar="SIZE",
                  help="Size of a block; training holds two in memory. By default up to 16M, as "
                       "the memory allows."),
     click.option("--keep-order", is_flag=True,
                  help="Do not shuffle the rows. Training needs a random order."),
     click.option("--seed", "order", type=click.IntRange(min=0),
                  help="Seed of the order; 0 by default."),
-    *TRAINING_DATA, JSON, QUIET,
+    *o.TRAINING_DATA, o.JSON, o.QUIET,
 )  # fmt: skip
 def command(
-    options: Options, file: str, output: str, limit: int, block_size: int | None,
+    options: o.Options, file: str, output: str, limit: int, block_size: int | None,
     keep_order: bool, order: int | None,
 ) -> None:  # fmt: skip
     """Convert FILE to OUTPUT, a file to train from in bounded memory.

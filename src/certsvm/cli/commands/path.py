@@ -10,20 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from certsvm.certificates.certificate import percent
+from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, BadInput, facts, put_json
 from certsvm.cli.interrupts import stop_before_first, stoppable
-from certsvm.cli.options import (
-    FIT,
-    JSON,
-    POSITIVE,
-    QUIET,
-    RANGE,
-    STREAM,
-    TRAINING_DATA,
-    Options,
-    file_argument,
-    shared,
-)
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import live_line
 from certsvm.cli.sources import opened_source
@@ -36,21 +25,21 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@file_argument("file")
-@shared(
-    RANGE, *FIT,
+@o.file_argument("file")
+@o.shared(
+    o.RANGE, *o.FIT,
     click.option("-o", "--output", metavar="FOLDER", type=click.Path(file_okay=False),
                  help="Folder for the models at the fitted values, which is made if needed: "
                       "C=0.1.model, ..."),
-    click.option("--at", "asked", multiple=True, type=POSITIVE, metavar="C",
+    click.option("--at", "asked", multiple=True, type=o.POSITIVE, metavar="C",
                  help="Also write the model at this C, interpolated and certified. May be "
                       "repeated."),
     click.option("--max-fits", type=click.IntRange(min=2), default=200, show_default=True,
                  help="Limit on the number of fits."),
-    *STREAM, *TRAINING_DATA, JSON, QUIET,
+    *o.STREAM, *o.TRAINING_DATA, o.JSON, o.QUIET,
 )  # fmt: skip
 def command(
-    options: Options, file: str, C_range: tuple[float, float], output: str | None,
+    options: o.Options, file: str, C_range: tuple[float, float], output: str | None,
     asked: tuple[float, ...], max_fits: int,
 ) -> None:  # fmt: skip
     """Train on FILE for every C in a range, and prove how close to the optimum each model is.

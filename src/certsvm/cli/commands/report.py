@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from certsvm.cli.evaluation import answers_on
+from certsvm.cli.commands.evaluate import answers_on
 from certsvm.cli.interrupts import stoppable
 from certsvm.cli.models import load_model
 from certsvm.cli.options import DATA, IGNORE, Options, file_argument, shared

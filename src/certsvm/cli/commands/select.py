@@ -9,21 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from certsvm.certificates.certificate import percent, percentage_points
+from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, facts, put_json
 from certsvm.cli.interrupts import stop_before_first, stoppable
 from certsvm.cli.models import certificates_as_json
-from certsvm.cli.options import (
-    FIT,
-    JSON,
-    OUTPUT_FILE,
-    QUIET,
-    RANGE,
-    TRAINING_DATA,
-    FiniteFloat,
-    Options,
-    file_argument,
-    shared,
-)
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.sources import cross_validated, opened_source
 
@@ -32,10 +21,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@file_argument("file")
-@shared(
-    RANGE, *FIT,
-    click.option("--certify", type=FiniteFloat(min=0, min_open=True, max=1), metavar="EPS",
+@o.file_argument("file")
+@o.shared(
+    o.RANGE, *o.FIT,
+    click.option("--certify", type=o.FiniteFloat(min=0, min_open=True, max=1), metavar="EPS",
                  help="Prove that no C in the range, fitted or not, has a cross-validation error "
                       "lower by more than EPS (0.01 is one percentage point)."),
     click.option("--values", type=click.IntRange(min=2), metavar="N",
@@ -45,16 +34,16 @@ if TYPE_CHECKING:
                  help="Number of folds."),
     click.option("--max-fits", type=click.IntRange(min=2), metavar="N",
                  help="With --certify: limit on the number of values of C."),
-    click.option("-o", "--output", metavar="MODEL", type=OUTPUT_FILE,
+    click.option("-o", "--output", metavar="MODEL", type=o.OUTPUT_FILE,
                  help="Train on all rows with the chosen C, and write the model there."),
-    click.option("--plot", metavar="PICTURE", type=OUTPUT_FILE,
+    click.option("--plot", metavar="PICTURE", type=o.OUTPUT_FILE,
                  help="Draw the error against C, with what is proved for every C (png, svg or "
                       "pdf)."),
-    *TRAINING_DATA, JSON, QUIET,
+    *o.TRAINING_DATA, o.JSON, o.QUIET,
 )  # fmt: skip
 @click.pass_context
 def command(
-    ctx: click.Context, options: Options, file: str, C_range: tuple[float, float],
+    ctx: click.Context, options: o.Options, file: str, C_range: tuple[float, float],
     certify: float | None, values: int | None, folds: int, max_fits: int | None,
     output: str | None, plot: str | None,
 ) -> None:  # fmt: skip

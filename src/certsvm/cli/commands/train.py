@@ -13,22 +13,10 @@ import click
 from click.core import ParameterSource
 
 from certsvm.certificates.certificate import tidy
+from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, BadInput, facts, put_json, say
 from certsvm.cli.interrupts import stop_before_first, stoppable
 from certsvm.cli.models import certificates_as_json, positive_classes
-from certsvm.cli.options import (
-    AT_C,
-    FIT,
-    JSON,
-    NOT_NEGATIVE,
-    OUTPUT_FILE,
-    POSITIVE,
-    QUIET,
-    STREAM,
-    TRAINING_DATA,
-    Options,
-    shared,
-)
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import training_progress
 from certsvm.cli.sources import cross_validated, opened_source
@@ -97,11 +85,11 @@ class TrainCommand(click.Command):
 
 @click.command(cls=TrainCommand)
 @click.argument("file", type=click.Path(exists=True, allow_dash=True))
-@click.argument("model", type=OUTPUT_FILE, required=False)
-@shared(
-    click.option("-o", "--output", metavar="MODEL", type=OUTPUT_FILE,
+@click.argument("model", type=o.OUTPUT_FILE, required=False)
+@o.shared(
+    click.option("-o", "--output", metavar="MODEL", type=o.OUTPUT_FILE,
                  help="File for the model; by default FILE.model in this folder."),
-    AT_C, *FIT,
+    o.AT_C, *o.FIT,
     click.option("-s", "loss_of_type", type=click.IntRange(min=0), callback=_loss_of_type,
                  metavar="TYPE",
                  help="The loss, as in liblinear: 3 is --loss hinge, 1 and 2 are --loss "
@@ -115,23 +103,23 @@ class TrainCommand(click.Command):
                  help="Do not write a model, but print which of the C from 2^-10 to 2^10 has the "
                       "best accuracy of cross-validation (-v N: with N folds; 5 by default). "
                       "`certsvm select` can prove it."),
-    *STREAM,
+    *o.STREAM,
     click.option("--checkpoint", type=click.Path(file_okay=False), metavar="DIR",
                  help="Save the state of training there, and resume from it after a crash."),
-    click.option("--checkpoint-every", type=NOT_NEGATIVE, metavar="SECONDS",
+    click.option("--checkpoint-every", type=o.NOT_NEGATIVE, metavar="SECONDS",
                  help="With --checkpoint: least time between checkpoints; 10 by default."),
     click.option("--dask", "cluster", metavar="ADDRESS",
                  help="Train on a Dask cluster: its scheduler's address, or local:N for N "
                       "processes here. FILE is then a file made by `certsvm convert`, or a folder "
                       "of such files, that all workers can read."),
-    click.option("--deadline", type=POSITIVE, metavar="SECONDS",
+    click.option("--deadline", type=o.POSITIVE, metavar="SECONDS",
                  help="With --dask: the cluster counts as lost if no task finishes for this long; "
                       "60 by default."),
-    *TRAINING_DATA, JSON, QUIET,
+    *o.TRAINING_DATA, o.JSON, o.QUIET,
 )  # fmt: skip
 @click.pass_context
 def command(
-    ctx: click.Context, options: Options, file: str, model: str | None, output: str | None,
+    ctx: click.Context, options: o.Options, file: str, model: str | None, output: str | None,
     loss_of_type: str | None, liblinear_weights: tuple[str, ...], folds: int | None, find_C: bool,
     checkpoint: str | None, checkpoint_every: float | None, cluster: str | None,
     deadline: float | None,
@@ -238,7 +226,7 @@ def command(
 
 
 def _cross_validate(
-    source: Source, settings: Settings, folds: int, options: Options, *, find_C: bool
+    source: Source, settings: Settings, folds: int, options: o.Options, *, find_C: bool
 ) -> None:
     """Print what liblinear prints for -v and -C."""
     Cs = [2.0**k for k in range(-10, 11)] if find_C else [options.C]

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, REFUTED, UNDECIDED, facts, put_json
 from certsvm.cli.matching import rows_for
 from certsvm.cli.models import load_model
-from certsvm.cli.options import DATA, IGNORE, JSON, Options, file_argument, shared
 
 if TYPE_CHECKING:
     from certsvm.verification.verify import VerificationReport
 
 
 @click.command()
-@file_argument("model", stdin=False)
-@file_argument("file")
-@shared(*DATA, IGNORE, JSON)
-def command(options: Options, model: str, file: str) -> None:
+@o.file_argument("model", stdin=False)
+@o.file_argument("file")
+@o.shared(*o.DATA, o.IGNORE, o.JSON)
+def command(options: o.Options, model: str, file: str) -> None:
     """Recompute MODEL's certificate from FILE, the data it was trained on.
 
     J is recomputed from the weights by other code than in training, with bounds on its own rounding
