@@ -76,42 +76,21 @@ def test_a_forged_checkpoint_costs_time_not_truth(data: Path, tmp_path: Path) ->
     assert run("verify", "m", data, cwd=tmp_path).code == 0
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (("-c", "51"), "C = 51.0"),
-        (("--loss", "squared_hinge", "--solver", "dcd"), "loss = squared_hinge"),
-        (("-B", "1"), "intercept_scaling = 1.0"),
-    ],
-)
-def test_another_run_is_not_resumed(
-    change: tuple[str, ...], reason: str, data: Path, tmp_path: Path
-) -> None:
-    words = ("train", data, *SLOW, "--max-iter", 3, "-o", "m", "--checkpoint", "state")
-    assert run(*words, cwd=tmp_path).code == 3
-    (tmp_path / "m").unlink()
-    refused = run(*words, *change, cwd=tmp_path)
-    assert refused.code == 2
-    assert reason in refused.err
-    assert not (tmp_path / "m").exists()
-
-
-def test_data_of_another_shape_are_not_resumed(data: Path, tmp_path: Path) -> None:
+def test_another_run_is_not_resumed(data: Path, tmp_path: Path) -> None:
     words = (*SLOW, "--max-iter", 3, "-o", "m", "--checkpoint", "state")
-    run("train", data, *words, cwd=tmp_path)
-    for name, size, reason in (
-        ("fewer", {"n_rows": 2999, "n_columns": 40}, "2999 rows"),
-        ("narrow", {"n_rows": 3000, "n_columns": 30}, "30 columns"),
-        ("classes", {"n_rows": 3000, "n_columns": 40, "n_classes": 3}, "3 classes"),
+    assert run("train", data, *words, cwd=tmp_path).code == 3
+    (tmp_path / "m").unlink()
+    write(tmp_path / "fewer", n_rows=2999, n_columns=40)
+    for file, change, reason in (
+        (data, ("-c", "51"), "C = 51.0"),
+        (data, ("--loss", "squared_hinge", "--solver", "dcd"), "loss = squared_hinge"),
+        (data, ("-B", "1"), "intercept_scaling = 1.0"),
+        ("fewer", (), "2999 rows"),
     ):
-        write(tmp_path / name, **size)
-        refused = run("train", name, *words, cwd=tmp_path)
+        refused = run("train", file, *words, *change, cwd=tmp_path)
         assert refused.code == 2
         assert reason in refused.err
-    # Others of the same shape cost time, not truth.
-    write(tmp_path / "other", n_rows=3000, n_columns=40, seed=9)
-    assert run("train", "other", *words, "--witness", cwd=tmp_path).code == 3
-    assert run("verify", "m", "other", cwd=tmp_path).code == 0
+        assert not (tmp_path / "m").exists()
 
 
 def limited(size: int, kind: str = "RLIMIT_FSIZE"):  # type: ignore[no-untyped-def]

@@ -24,14 +24,6 @@ def test_a_converted_file_gives_the_same_rows_and_a_certificate(tmp_path: Path) 
     assert verified.json["same_data"] is False
 
 
-def test_the_output_must_not_be_the_input(tmp_path: Path) -> None:
-    before = write(tmp_path / "data").read_bytes()
-    refused = run("convert", "data", "data", cwd=tmp_path)
-    assert refused.code == 2
-    assert "would be overwritten" in refused.err
-    assert (tmp_path / "data").read_bytes() == before
-
-
 def test_a_converted_file_is_not_converted_again(tmp_path: Path) -> None:
     write(tmp_path / "data")
     assert run("convert", "data", "a.arrow", "--keep-order", "-q", cwd=tmp_path).code == 0
