@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from certsvm.dask import ClusterSource
-    from certsvm.fitting.class_weights import ClassWeight
     from certsvm.fitting.cross_validation import CrossValidation
-    from certsvm.fitting.sources import Source, StreamSource
+    from certsvm.fitting.sources import ClassWeight, Source, StreamSource
     from certsvm.training.settings import Settings
 
 # Training may use this share of the machine's memory before data are streamed by default.
@@ -74,7 +73,7 @@ def _must_stream(file: str, options: Options) -> bool:
         if not is_blocks:
             raise BadInput(f"--stream needs a file made by `certsvm convert`, which {file} is not")
         return True
-    share = int(_SHARE_OF_MEMORY * (physical_memory() or sys.maxsize))
+    share = int(_SHARE_OF_MEMORY * physical_memory())
     # If a limit was given, a size that is unknown is too large.
     needed = _in_memory(file, 0 if limit is None else sys.maxsize)
     fits = needed <= (share if limit is None else limit)
@@ -131,7 +130,7 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
 def require_memory(memory: int, source: StreamSource, settings: Settings, *, witness: bool) -> None:
     """Raise if training from blocks could need more than ``memory`` bytes."""
     from certsvm.files.memory import BLOCKS_AT_ONCE
-    from certsvm.fitting.witnesses import needs_alpha
+    from certsvm.fitting.fit_model import needs_alpha
     from certsvm.kernels.losses import HINGE
     from certsvm.solvers.second_order.directions import gram_matrices
 
@@ -205,8 +204,7 @@ def cross_validated(
 
     The weights of rows count in training and in the error, those of classes in training only.
     """
-    from certsvm.fitting.cross_validation import CrossValidation
-    from certsvm.fitting.folds import stratified_folds
+    from certsvm.fitting.cross_validation import CrossValidation, stratified_folds
     from certsvm.fitting.sources import MemorySource
 
     if not isinstance(source, MemorySource):

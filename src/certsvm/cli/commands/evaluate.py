@@ -112,7 +112,7 @@ def answers_on(model: Model, file: str, options: o.Options) -> Answers:
     """Let a model predict the labels of a file, block by block."""
     import numpy as np
 
-    from certsvm.files.checks import listing
+    from certsvm.files.model import listing
     from certsvm.verification.optimum_intervals import unflippable
 
     rows = rows_for(model, file, options, complete=True)

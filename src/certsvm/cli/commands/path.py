@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -71,7 +72,7 @@ def command(
     with opened_source(file, options, settings) as source, stoppable() as stop:
         with line as show:
             trace = trace_path(
-                source, settings, C_range, max_fits=max_fits, stop=stop,
+                source, replace(settings, stop=stop), C_range, max_fits=max_fits,
                 callback=lambda progress: show(_described(progress)),
             )  # fmt: skip
         stop_before_first([result for knot in trace.knots for result in knot.results])
@@ -125,8 +126,7 @@ def _described(progress: PathProgress) -> str:
 def _model_at(
     trace: Trace, source: Source, settings: Settings, C: float, *, witness: bool
 ) -> Model:
-    from certsvm.fitting.fit_model import model_of
-    from certsvm.fitting.witnesses import witnessed
+    from certsvm.fitting.fit_model import model_of, witnessed
 
     results = trace.at(C, source)
     if witness:

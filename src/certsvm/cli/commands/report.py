@@ -23,13 +23,13 @@ def command(options: Options, model: str, file: str | None, output: str | None) 
     """Write a page about MODEL, to be opened in a browser: what is proved, and what it says.
 
     The page needs nothing else, and fetches nothing. With FILE, it also has the accuracy of the
-    predictions there, and the share that more training could not flip.
+    predictions there, a confusion matrix, and the share that more training could not flip.
 
     \b
     certsvm report a9a.model a9a.t
     """  # noqa: D301
     from certsvm.files import witness_path
-    from certsvm.report.fit import Check, Evaluation, fit_report
+    from certsvm.report.fit import Evaluation, Fit, fit_report
     from certsvm.report.page import write_page
 
     page = output or f"{model}.html"
@@ -37,12 +37,10 @@ def command(options: Options, model: str, file: str | None, output: str | None) 
     trained, evaluation = load_model(model, file), None
     if file is not None:
         answers = answers_on(trained, file, options)
-        accuracy = answers.measures["accuracy"]
-        evaluation = Evaluation(answers.rows.n_rows, answers.stability, accuracy)
-    check = Check(
-        shlex.join(["certsvm", "verify", model, "TRAINING-DATA"]),
-        dual_kept=Path(witness_path(model)).exists(), claimed=True,
-    )  # fmt: skip
+        evaluation = Evaluation(answers.rows.n_rows, answers.stability, answers.confusion)
+    check = shlex.join(["certsvm", "verify", model, "TRAINING-DATA"])
+    kept = Path(witness_path(model)).exists()
+    fit = Fit(trained, check, dual_kept=kept, claimed=True, evaluation=evaluation)
     with stoppable():
-        write_page(page, fit_report(trained, check, evaluation=evaluation))
+        write_page(page, fit_report(fit))
     click.echo(page)

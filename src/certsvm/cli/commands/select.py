@@ -76,15 +76,16 @@ def command(
     began, fitted = time.perf_counter(), None
     settings = options.settings(C_range[0])
     with opened_source(file, options, settings) as source, stoppable() as stop:
+        settings = replace(settings, stop=stop)
         search = cross_validated(
             source, settings, values_in(C_range, values, certify=certify is not None), folds,
-            certify=certify, max_fits=max_fits, quiet=options.silent, stop=stop,
+            certify=certify, max_fits=max_fits, quiet=options.silent,
         )  # fmt: skip
         if output is not None:
             # A signal ended the search; the model takes another one.
             stop.clear()
             settings = replace(settings.at(search.best.C), max_time=None)
-            fitted = fit_model(source, settings, stop=stop)
+            fitted = fit_model(source, settings)
             stop_before_first(fitted.results)
             fitted.model.save(output)
         if plot is not None:

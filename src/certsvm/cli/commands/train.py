@@ -200,9 +200,8 @@ def command(
             options.tol, options.max_time, n_problems, quiet=options.silent
         )
         with stoppable() as stop, progress as observer:
-            fitted = fit_model(
-                source, settings, witness=options.witness, observers=[observer], stop=stop
-            )
+            settings = replace(settings, observers=[observer], stop=stop)
+            fitted = fit_model(source, settings, witness=options.witness)
             stop_before_first(fitted.results)
             fitted.model.save(output)
     if options.witness and fitted.model.witness is None and not options.as_json:
@@ -231,7 +230,8 @@ def _cross_validate(
     """Print what liblinear prints for -v and -C."""
     Cs = [2.0**k for k in range(-10, 11)] if find_C else [options.C]
     with stoppable() as stop:
-        search = cross_validated(source, settings, Cs, folds, quiet=options.silent, stop=stop)
+        settings = replace(settings, stop=stop)
+        search = cross_validated(source, settings, Cs, folds, quiet=options.silent)
     accuracy = 100.0 * (1.0 - search.best.error)
     if options.as_json:
         values = [facts(search.values[C], "C error") for C in sorted(search.values)]
