@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from click.testing import CliRunner
 
+from certsvm.cli.app import app
 from certsvm.files import save_libsvm
 
 
@@ -33,7 +37,8 @@ def arguments(*words: object) -> list[str]:
     return [sys.executable, "-m", "certsvm.cli", *map(str, words)]
 
 
-def run(*words: object, cwd: Path, stdin: bytes | None = None, preexec: Any = None) -> Ran:
+def run_process(*words: object, cwd: Path, stdin: bytes | None = None, preexec: Any = None) -> Ran:
+    """Run the command as a process of its own."""
     done = subprocess.run(
         arguments(*words), cwd=cwd, input=stdin, capture_output=True, timeout=120, check=False,
         preexec_fn=preexec,
@@ -41,6 +46,20 @@ def run(*words: object, cwd: Path, stdin: bytes | None = None, preexec: Any = No
     # Lines end as Python's do, on every system.
     out, err = (said.decode().replace(os.linesep, "\n") for said in (done.stdout, done.stderr))
     return Ran(done.returncode, out, err)
+
+
+def run(*words: object, cwd: Path, stdin: bytes | None = None) -> Ran:
+    """Run the command in this process, or in another one if it reads standard input.
+
+    An error that is not foreseen is raised.
+    """
+    if stdin is not None:
+        return run_process(*words, cwd=cwd, stdin=stdin)
+    with contextlib.chdir(cwd), warnings.catch_warnings():
+        done = CliRunner().invoke(app, list(map(str, words)))
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return Ran(done.exit_code, done.stdout, done.stderr)
 
 
 def noisy(n_rows: int = 300, n_columns: int = 20, seed: int = 0, n_classes: int = 2) -> Any:

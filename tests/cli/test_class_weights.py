@@ -10,7 +10,7 @@ import pytest
 
 from certsvm import LinearSVC, Model
 from certsvm.cli.app import BadInput
-from certsvm.cli.class_weights import parse_class_weights
+from certsvm.cli.sources import parse_class_weights
 from certsvm.files import save_libsvm
 from tests.cli.running import noisy, run
 

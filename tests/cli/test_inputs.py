@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from certsvm import Model
-from certsvm.cli.inputs import blocks, kind_of, load, too_large
-from certsvm.cli.options import DataOptions
+from certsvm.cli.inputs import blocks, kind_of, load
+from certsvm.cli.options import Options
 from certsvm.files.batch import joined
 from certsvm.files.block_file import BlockFile
 from certsvm.files.conversion import convert
@@ -68,22 +68,12 @@ def test_loading_and_batches_give_the_same_rows(kind: str, tmp_path: Path) -> No
         convert(path, tmp_path / "data.arrow", shuffle=False)
         path = tmp_path / "data.arrow"
     assert kind_of(str(path)) == kind
-    data = load(str(path), DataOptions())
-    rows = joined(list(blocks(str(path), DataOptions())))
+    data, facts = load(str(path), Options())
+    rows = joined(list(blocks(str(path), Options())))
     for matrix in (data.X, rows.X):
         dense = matrix if kind == "table" else matrix.toarray()
         np.testing.assert_array_equal(dense, X.toarray())
     np.testing.assert_array_equal(data.y, y)
     np.testing.assert_array_equal(rows.y, y)
-    assert data.origin.get("zero_based") is (None if kind == "table" else False)
-    assert data.feature_names == (list("abcd") if kind == "table" else None)
-
-
-def test_what_may_be_too_large(tmp_path: Path) -> None:
-    path = str(write(tmp_path / "data"))
-    assert not too_large(path, 10**9, certain=True)
-    assert too_large(path, 10**8, certain=False)
-    (tmp_path / "data.gz").write_bytes(gzip.compress(b"1 1:1\n"))
-    for unknown in ("-", str(tmp_path / "data.gz")):
-        assert too_large(unknown, 10**12, certain=True)
-        assert not too_large(unknown, 10**12, certain=False)
+    assert facts["origin"].get("zero_based") is (None if kind == "table" else False)
+    assert facts.get("feature_names") == (list("abcd") if kind == "table" else None)

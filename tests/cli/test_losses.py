@@ -5,18 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pytest
 from sklearn.svm import SVC
 from sklearn.svm import LinearSVC as LiblinearSVC
 
 from certsvm import Model
-from certsvm.cli.options import ObjectiveOptions
 from certsvm.files import load_libsvm
-from certsvm.kernels.losses import SQUARED_HINGE
-from certsvm.problem.objective import Objective
-from tests.cli.running import Ran, run, write
+from tests.cli.running import run, write
 
 
 def trained(folder: Path, *words: object) -> Model:
@@ -57,11 +53,6 @@ def test_types_of_liblinear(words: Any, parameters: Any, tmp_path: Path) -> None
     [
         (0, "logistic regression"),
         (4, "Crammer and Singer"),
-        (5, "the squared hinge with an L1 penalty"),
-        (6, "logistic regression with an L1 penalty"),
-        (7, "logistic regression"),
-        (11, "regression"),
-        (13, "regression"),
         (21, "a one-class SVM"),
     ],
 )
@@ -116,99 +107,6 @@ def test_an_intercept_without_penalty(tmp_path: Path) -> None:
     penalized = trained(tmp_path, "-c", 2, "-B", 1)
     assert abs(penalized.intercept - theirs.intercept_).max() > 1e-3
     assert penalized.certificates[0].penalize_intercept
-
-
-def test_info_tells_the_loss_and_the_intercept(tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    trained(tmp_path, "-s", 1, "-B", 1, "-R")
-    told = run("info", "m", cwd=tmp_path).out
-    assert "loss = squared_hinge" in told
-    assert "the intercept is not penalised" in told
-    about = run("info", "m", "--json", cwd=tmp_path).json
-    assert about["parameters"]["loss"] == about["certificates"][0]["loss"] == "squared_hinge"
-    assert about["parameters"]["penalize_intercept"] is False
-    trained(tmp_path, "-B", 1)
-    told = run("info", "m", cwd=tmp_path).out
-    assert "squared" not in told
-    assert "penalised" not in told
-
-
-def test_a_checkpoint_of_another_loss_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "data", n_rows=2000, n_columns=40)
-    words = ("train", "data", "--checkpoint", "state", "--checkpoint-every", 0, "-c", 100, "-B", 1,
-             "--solver", "dcd", "--tol", 1e-9, "--max-iter", 3)  # fmt: skip
-    assert run(*words, cwd=tmp_path).code == 3
-    for more in (("--loss", "squared_hinge"), ("--free-intercept",)):
-        done = run(*words, *more, cwd=tmp_path)
-        assert done.code == 2, done
-    assert run(*words, cwd=tmp_path).code == 3
-
-
-def test_a_path_of_the_squared_hinge(tmp_path: Path) -> None:
-    write(tmp_path / "data", n_rows=200, n_columns=8)
-    done = run("path", "data", "--loss", "squared_hinge", "--range", 0.1, 10, "-B", 1, "-e", 0.001,
-               "-o", "models", "--at", 0.5, cwd=tmp_path)  # fmt: skip
-    assert done.code == 0
-    theirs = liblinear(tmp_path, C=0.5, loss="squared_hinge")
-    model = Model.load(tmp_path / "models" / "C=0.5.model")
-    assert model.parameters["loss"] == model.certificates[0].loss == "squared_hinge"
-    np.testing.assert_allclose(model.coef, theirs.coef_, atol=0.1)
-    values = theirs.decision_function(load_libsvm(tmp_path / "data")[0])
-    signs = np.where(load_libsvm(tmp_path / "data")[1] > 0, 1.0, -1.0)
-    w = np.append(theirs.coef_, theirs.intercept_)
-    optimum = 0.5 * w @ w + 0.5 * (np.maximum(0.0, 1.0 - signs * values) ** 2).sum()
-    certificate = model.certificates[0]
-    assert certificate.met
-    assert certificate.dual <= optimum * (1 + 1e-9)
-    assert optimum <= certificate.primal * (1 + 1e-9)
-
-
-def test_choosing_c_for_the_squared_hinge(tmp_path: Path) -> None:
-    write(tmp_path / "data", n_rows=200, n_columns=8)
-    words = ("select", "data", "--range", 0.1, 10, "--values", 3, "--folds", 3, "-B", 1, "-e", 1e-9,
-             "-o", "m", "--json")  # fmt: skip
-    told: Any = run(*words, "--loss", "squared_hinge", cwd=tmp_path).json
-    model = Model.load(tmp_path / "m")
-    theirs = liblinear(tmp_path, C=told["C"], loss="squared_hinge")
-    np.testing.assert_allclose(model.coef, theirs.coef_, atol=1e-3)
-    free: Any = run(*words, "--free-intercept", cwd=tmp_path).json
-    assert Model.load(tmp_path / "m").parameters["penalize_intercept"] is False
-    assert not free["certificates"][0]["penalize_intercept"]
-
-
-def test_liblinears_cross_validation_with_its_types(tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    hinge, square = (
-        run("train", "data", "-s", s, "-v", 4, "-c", 10, "--json", cwd=tmp_path).json
-        for s in (3, 2)
-    )
-    assert hinge["accuracy"] != square["accuracy"]
-
-
-@pytest.mark.parametrize("words", [("--loss", "squared_hinge"), ("-B", 1, "--free-intercept")])
-def test_comparing(words: Any, tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    done: Ran = run("compare", "data", *words, "-e", 1e-6, "--json", cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert [row["solver"] for row in done.json["table"]] == ["auto", "dcd"]
-    model = trained(tmp_path, *words)
-    (certificate,) = model.certificates
-    for row in done.json["table"]:
-        assert row["accuracy"] <= 1e-5
-        assert row["primal"] == pytest.approx(certificate.primal, rel=1e-5)
-    told = run("compare", "data", *words, cwd=tmp_path).out
-    assert told.startswith(f"C = 1, {'squared ' if '--loss' in words else ''}hinge loss")
-    assert ("without penalty" in told) is ("--free-intercept" in words)
-
-
-def test_options_of_the_objective() -> None:
-    assert ObjectiveOptions().at(2.0) == Objective(2.0)
-    assert ObjectiveOptions(bias=-1.0).intercept_scaling == 0.0
-    free = ObjectiveOptions("squared_hinge", 2.0, free_intercept=True)
-    assert free.intercept_scaling == 1.0
-    assert free.at(2.0) == Objective(2.0, SQUARED_HINGE, penalize_intercept=False)
-    with pytest.raises(click.UsageError):
-        ObjectiveOptions(free_intercept=True)
 
 
 def test_nothing_is_proved_about_scores_with_a_free_intercept(tmp_path: Path) -> None:

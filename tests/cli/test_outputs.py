@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,10 +20,11 @@ from tests.platforms import posix
 
 
 @posix
-@pytest.mark.parametrize("path", ["data", "link", "-"])
+@pytest.mark.parametrize("path", ["data", "link", "hard", "./data", "-"])
 def test_an_output_that_is_an_input(path: str, tmp_path: Path, monkeypatch: Any) -> None:
     data = write(tmp_path / "data")
     (tmp_path / "link").symlink_to(data)
+    (tmp_path / "hard").hardlink_to(data)
     monkeypatch.chdir(tmp_path)
     with data.open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
@@ -71,6 +73,15 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         # Data that a model would replace, as in "train a9a a9a.t".
         ("train", "data", "out.witness"),
         ("convert", "data", "out.witness"),
+        # Inputs.
+        ("train", "data", "data"),
+        ("predict", "m", "data", "-o", "m"),
+        ("predict", "m", "data", "-o", "data"),
+        ("convert", "data", "data"),
+        ("export", "m", "m"),
+        ("import", "text", "text"),
+        ("report", "m", "-o", "m"),
+        ("compare", "data", "--plot", "data"),
         # One name for two outputs.
         ("select", "data", "--values", "2", "-o", "new", "--plot", "new"),
         ("select", "data", "--values", "2", "-o", "new.png", "--plot", "./new.png"),
@@ -134,3 +145,17 @@ def test_outputs_of_the_same_kind_are_replaced(prepared: Path, tmp_path: Path) -
         assert [run(*words, cwd=tmp_path).code for _ in range(2)] == [0, 0]
     assert not (tmp_path / "m.witness").exists()
     assert run("verify", "m", "data", cwd=tmp_path).code == 3
+
+
+def test_a_checkpoint_overwrites_neither_data_nor_model(prepared: Path, tmp_path: Path) -> None:
+    shutil.copy(prepared / "data", tmp_path / "class-0.checkpoint")
+    data = (tmp_path / "class-0.checkpoint").read_bytes()
+    words = ("--checkpoint", ".", "--checkpoint-every", "0")
+    done = run("train", "class-0.checkpoint", "-o", "m", *words, cwd=tmp_path)
+    assert done.code == 2
+    assert "is an input, and would be overwritten" in done.err
+    assert (tmp_path / "class-0.checkpoint").read_bytes() == data
+    shutil.copy(prepared / "data", tmp_path / "data")
+    done = run("train", "data", "-o", "class-0.checkpoint", *words, cwd=tmp_path)
+    assert done.code == 2
+    assert (tmp_path / "class-0.checkpoint").read_bytes() == data

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from certsvm.cli.progress import TimeEstimate, counting, training_progress
+from certsvm.cli.progress import TimeEstimate, live_line, training_progress
 from tests.cli.running import arguments, write
-
-
-@given(st.floats(0.05, 5.0), st.floats(1e-6, 1e-2), st.integers(4, 30))
-def test_a_steady_decrease_is_extrapolated(rate: float, target: float, n: int) -> None:
-    estimate = TimeEstimate(target, None)
-    for second in range(1, n):
-        gap = 2.0 ** (-rate * second)
-        left = estimate.seconds_left(float(second), gap)
-        if gap <= target:
-            assert left == 0.0
-            return
-    expected = max(0.0, -math.log2(target) / rate - (n - 1))
-    assert left == pytest.approx(expected, abs=0.1 + 1e-6 * expected)
 
 
 def test_the_limit_bounds_the_estimate() -> None:
@@ -37,8 +21,8 @@ def test_the_limit_bounds_the_estimate() -> None:
 
 
 def test_without_a_terminal_rows_are_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    with counting("reading", quiet=False) as count:
-        count("read", 10)
+    with live_line("reading", quiet=False) as show:
+        show("10 rows")
     with training_progress(0.01, None, 1, quiet=True):
         pass
     assert capsys.readouterr() == ("", "")

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.cli.running import Ran, run
+from tests.cli.running import Ran
+from tests.cli.running import run_process as run
 
 MET, REFUTED, REFUSED, NOT_MET, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 CODES = (MET, REFUTED, REFUSED, NOT_MET, UNDECIDED)

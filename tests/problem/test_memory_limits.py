@@ -14,7 +14,7 @@ from certsvm import LinearSVC, Problem, Rows, bound, compare, fit_stream, train
 from certsvm.problem import memory_limits
 from certsvm.problem.memory_limits import NotEnoughMemoryError, available_memory
 from certsvm.solvers import SGDs
-from tests.cli.running import run
+from tests.cli.running import run_process as run
 from tests.platforms import linux
 
 WIDEST = 2**31 - 1

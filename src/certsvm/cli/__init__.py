@@ -6,18 +6,11 @@ The command ``certsvm`` runs ``certsvm.cli.main``. Commands are imported when th
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import os
 import sys
 import traceback
 
-from certsvm.cli.interrupts import (
-    INTERRUPTED,
-    comes_from_interrupt,
-    interruptible,
-    was_interrupted,
-)
+from certsvm.cli.interrupts import catch_signals, ignore_signals
 
 FAULT = 70
 """The exit code of an error in the program itself. Python's own would be 1: refuted."""
@@ -25,21 +18,12 @@ FAULT = 70
 
 def main() -> None:
     """Run the command line."""
-    code = None
+    catch_signals()
     try:
-        with interruptible():
-            code = _run()
-    except KeyboardInterrupt:
-        # Once the command has ended, it is too late.
-        if code is None:
-            _say("interrupted")
-            code = INTERRUPTED
-    if was_interrupted():
-        # If an interrupt passed through exec, Python would end by the signal instead of the code.
-        with contextlib.suppress(Exception):
-            atexit._run_exitfuncs()
-        _flush()
-        os._exit(code)
+        code = _run()
+    finally:
+        # The interpreter would restore the system's handlers before it ends.
+        ignore_signals()
     raise SystemExit(code)
 
 
@@ -57,17 +41,13 @@ def _run() -> int:
         return 2
     try:
         return app.main(prog_name="certsvm", standalone_mode=False) or 0
-    except click.exceptions.Abort:
-        raise KeyboardInterrupt from None
     except click.ClickException as error:
         with contextlib.suppress(OSError, ValueError, AttributeError):
             error.show()
         return error.exit_code
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
-    except Exception as error:
-        if comes_from_interrupt(error):
-            raise KeyboardInterrupt from None
+    except Exception:
         _say("certsvm: this is an error in certsvm itself, not in the data or the model")
         with contextlib.suppress(OSError, ValueError, AttributeError):
             traceback.print_exc()
@@ -78,9 +58,3 @@ def _say(text: str) -> None:
     # Standard error may be closed.
     with contextlib.suppress(OSError, ValueError, AttributeError):
         print(text, file=sys.stderr)
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            stream.flush()

@@ -15,7 +15,7 @@ import click
 
 from certsvm._version import __version__
 from certsvm.certificates.certificate import printable
-from certsvm.cli.interrupts import INTERRUPTED, comes_from_interrupt
+from certsvm.cli.interrupts import INTERRUPTED
 
 REFUTED, BAD_INPUT, NOT_MET, UNDECIDED, PIPE_CLOSED = 1, 2, 3, 4, 141
 
@@ -93,18 +93,13 @@ class Commands(click.Group):
             _require_address_space()
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            # click would end a second interrupt with 1, which says that a certificate is refuted.
-            with contextlib.suppress(KeyboardInterrupt):
-                say("interrupted")
+            say("interrupted")
             raise SystemExit(INTERRUPTED) from None
         except BrokenPipeError:
             # The reader of our output closed it; shells report that as 141.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(PIPE_CLOSED) from None
         except (ValueError, OSError, ImportError, MemoryError) as error:
-            if comes_from_interrupt(error):
-                say("interrupted")
-                raise SystemExit(INTERRUPTED) from None
             raise BadInput(_message(error)) from error
 
 
@@ -167,6 +162,11 @@ def say(text: str) -> None:
     """Print to standard error, if it is open."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         click.echo(printable(text, keep="\n"), err=True)
+
+
+def facts(thing: Any, names: str) -> dict[str, Any]:
+    """Attributes of an object by their names, for JSON."""
+    return {name: getattr(thing, name) for name in names.split()}
 
 
 def put_json(content: dict[str, Any]) -> None:

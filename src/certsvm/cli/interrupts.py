@@ -1,25 +1,19 @@
-"""SIGINT and SIGTERM, from the first line of the command to the last.
+"""SIGINT and SIGTERM: what they end, and how.
 
-Both raise KeyboardInterrupt, which training turns into the result so far. Some moments need more:
-
-* While a module is imported or a kernel compiled, an exception could become another one, or be
-  ignored, or leave half an object that ends the process when it is destroyed. The signal is
-  delivered again when that is over. So it is while a file is put in its place, and a temporary
-  folder made or removed.
-* An exception in a destructor is printed and lost. An interrupt is delivered again, and what other
-  libraries' objects say that were made by half is not printed.
-* When everything is done, the interpreter restores the default, which ends the process by the
-  signal. Signals are ignored from then on.
+A command that has written nothing ends at once. Inside ``stoppable``, a signal sets an event that
+training looks at, so that the best model so far is written, and that others ask with
+``stop_if_asked`` between two batches, so that no temporary file stays behind. A second signal ends
+the process at once in any case. No exception is raised in code that does not expect it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -27,75 +21,73 @@ INTERRUPTED = 130
 """The exit code, as shells have it for Ctrl-C."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# Parts of the names of the files whose functions are not interrupted.
-_COMPLETED_FIRST = (
-    "<frozen importlib",
-    *(f"{os.sep}{name}{os.sep}" for name in ("numba", "llvmlite")),
-    *(f"{os.sep}{name}.py" for name in ("tempfile", "shutil")),
-    os.path.join("certsvm", "storage", "atomic.py"),
-)
-_SECONDS_UNTIL_AGAIN = 0.002
 
 
-class _Seen:
-    """Whether there was a signal."""
+class _Now:
+    """What a signal does now: it sets the event, if there is one, and may end a read that waits."""
 
-    signal = False
-
-
-def was_interrupted() -> bool:
-    """Whether a signal has arrived, whatever came of it."""
-    return _Seen.signal
+    stop: threading.Event | None = None
+    reading = False
 
 
-def comes_from_interrupt(error: BaseException) -> bool:
-    """Whether a library turned an interrupt into another error."""
-    seen: set[int] = set()
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, KeyboardInterrupt):
-            return True
-        # An error may be the cause of its own cause.
-        if one is not None and id(one) not in seen:
-            seen.add(id(one))
-            waiting += [one.__cause__, one.__context__]
-    return False
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Raise KeyboardInterrupt for both signals inside the block, and ignore them after it."""
+def catch_signals() -> None:
+    """Handle both signals from now on."""
     for number in _SIGNALS:
         # Shells let background jobs ignore Ctrl-C.
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _raise)
-    sys.unraisablehook = _unraisable
+            signal.signal(number, _on_signal)
+
+
+def ignore_signals() -> None:
+    """Ignore both signals: the command has ended, and its exit code is known."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _on_signal(number: int, frame: FrameType | None) -> None:
+    if _Now.stop is not None and not _Now.stop.is_set():
+        _Now.stop.set()
+        if _Now.reading:
+            raise KeyboardInterrupt
+        return
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        # A live line on a terminal hides the cursor.
+        os.write(2, b"\x1b[?25h\n" * sys.stderr.isatty() + b"interrupted\n")
+    os._exit(INTERRUPTED)
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[threading.Event]:
+    """The first signal inside sets the event."""
+    _Now.stop = threading.Event()
     try:
-        yield
+        yield _Now.stop
     finally:
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
+        _Now.stop = None
 
 
-def _raise(number: int, frame: FrameType | None) -> None:
-    _Seen.signal = True
-    while frame is not None:
-        if any(place in frame.f_code.co_filename for place in _COMPLETED_FIRST):
-            _again()
-            return
-        frame = frame.f_back
-    raise KeyboardInterrupt
+def stop_if_asked() -> None:
+    """Raise KeyboardInterrupt after a signal inside ``stoppable``."""
+    if _Now.stop is not None and _Now.stop.is_set():
+        raise KeyboardInterrupt
 
 
-def _unraisable(error: Any) -> None:
-    if issubclass(error.exc_type, KeyboardInterrupt):
-        _again()
-    elif not _Seen.signal:
-        sys.__unraisablehook__(error)
+class StandardInput:
+    """Standard input, whose reads end by KeyboardInterrupt: they may wait for ever."""
+
+    name = "<stdin>"
+
+    def read(self, size: int = -1) -> Any:
+        """Bytes."""
+        stop_if_asked()
+        _Now.reading = True
+        try:
+            return sys.stdin.buffer.read(size)
+        finally:
+            _Now.reading = False
 
 
-def _again() -> None:
-    timer = threading.Timer(_SECONDS_UNTIL_AGAIN, signal.raise_signal, (signal.SIGINT,))
-    timer.daemon = True
-    timer.start()
+def stop_before_first(results: Iterable[Any]) -> None:
+    """Raise KeyboardInterrupt if a signal came before anything completed a first pass."""
+    if not any(result.passes for result in results):
+        stop_if_asked()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +13,20 @@ from certsvm.cli.inputs import blocks, kind_of, name_of, table_blocks
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from certsvm.cli.options import DataOptions
+    from certsvm.cli.options import Options
     from certsvm.files import Model
     from certsvm.files.batch import Batch
     from certsvm.files.columns import Features
-    from certsvm.files.tables import Table
+
+# Columns of a file that have no place in the model, and among them the values of one-hot columns.
+_UNUSED, _UNSEEN = -1, -2
 
 
 @dataclass
-class Reading:
-    """What was read of a file: what is said about a model there is said about this.
+class ModelRows:
+    """Rows with the columns of a model, to be read once, and what was read of their file.
+
+    What is said about a model there is said about this.
 
     Attributes
     ----------
@@ -44,9 +49,16 @@ class Reading:
     label: str | None = None
     weight: str | None = None
     n_rows: int = 0
+    batches: Iterable[Batch] = ()
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The batches."""
+        for batch in self.batches:
+            self.n_rows += len(batch.y)
+            yield batch
 
     def as_json(self) -> dict[str, Any]:
-        """With all names."""
+        """What was read, with all names."""
         return {
             "file": name_of(self.path), "rows": self.n_rows, "label": self.label,
             "weight": self.weight, "n_columns": self.n_columns, "columns": list(self.columns),
@@ -67,8 +79,10 @@ class Reading:
         return "; ".join(facts)
 
 
-class FittedRows:
-    """The rows of a file with the columns of a model, in batches, to be read once.
+def rows_for(
+    model: Model, path: str, options: Options, *, complete: bool = False, exact: bool = False
+) -> ModelRows:
+    """The rows of a file with the columns of a model, in batches.
 
     Tables, and files converted from them, are matched with the model by name, or by the number of
     columns if the model has no names. Text is zero- or one-based as in training, unless the options
@@ -81,7 +95,7 @@ class FittedRows:
         The model.
     path : str
         The file.
-    options : DataOptions
+    options : Options
         How to read it.
     complete : bool, default=False
         Whether columns that the model does not use are an error, unless the options ignore them.
@@ -89,93 +103,56 @@ class FittedRows:
         needs this: who made the model could have left out what contradicts it.
     exact : bool, default=False
         Whether features and values that the model has not are an error.
-
-    Attributes
-    ----------
-    reading : Reading
-        What was read.
     """
+    kind = kind_of(path)
+    if kind == "table":
+        return _of_table(model, path, options, complete=complete, exact=exact)
+    rows, positions = ModelRows(path, model.n_features), None
+    if kind == "blocks":
+        rows, positions = _matched(model, path, options.ignore, complete=complete)
+    elif options.zero_based is None and model.parameters.get("zero_based") is True:
+        options = replace(options, zero_based=True)
+    base = int(not options.zero_based)
+    rows.batches = _fitted(rows, blocks(path, options), positions, base, exact=exact)
+    return rows
 
-    def __init__(
-        self,
-        model: Model,
-        path: str,
-        options: DataOptions,
-        *,
-        complete: bool = False,
-        exact: bool = False,
-    ) -> None:
-        kind = kind_of(path)
-        self._batches: Iterator[Batch]
-        if kind == "table":
-            table = self._table(model, path, options, complete=complete)
-            if exact and table.recoded:
-                raise BadInput(
-                    f"{path}: column {table.recoded[0]!r} holds numbers, and the model has made "
-                    "its values one-hot: it was trained on other data"
-                )
-            self.reading = Reading(
-                path, len(table.features.columns), table.features.columns, table.ignored,
-                table.label, table.weight,
-            )  # fmt: skip
-            self._batches = _of_table(table, options, exact=exact)
-            return
-        zero_based = model.parameters.get("zero_based")
-        if kind == "text" and options.zero_based is None and isinstance(zero_based, bool):
-            options = replace(options, zero_based=zero_based)
-        fitted = FittedColumns(
-            model, path, kind, options.ignore, first=int(not options.zero_based), complete=complete
+
+def _of_table(
+    model: Model, path: str, options: Options, *, complete: bool, exact: bool
+) -> ModelRows:
+    from certsvm.files.tables import Table
+
+    features = _features_of(model)
+    # Without names, the number of columns has to be right.
+    width = model.n_features if features is None else None
+    table = Table(
+        path, features=features, n_features=width, ignore=options.ignore, complete=complete,
+        **options.for_table(),
+    )  # fmt: skip
+    if exact and table.recoded:
+        raise BadInput(
+            f"{path}: column {table.recoded[0]!r} holds numbers, and the model has made its values "
+            "one-hot: it was trained on other data"
         )
-        self.reading = fitted.reading
-        self._batches = _of_numbered(fitted, blocks(path, options), exact=exact)
 
-    def __iter__(self) -> Iterator[Batch]:
-        """The batches."""
-        for batch in self._batches:
-            self.reading.n_rows += len(batch.y)
+    def batches() -> Iterator[Batch]:
+        for batch in table_blocks(table, options):
+            if exact and table.unseen:
+                raise BadInput(f"{unseen()}: it is not what the model was trained on")
             yield batch
+        if table.unseen:
+            say(f"{unseen()}; they count as none of its values")
 
-    @staticmethod
-    def _table(model: Model, path: str, options: DataOptions, *, complete: bool) -> Table:
-        from certsvm.files.tables import Table
+    def unseen() -> str:
+        counts = [f"{count} in column {name!r}" for name, count in table.unseen.items()]
+        return f"{path} has values that the model has not seen ({', '.join(counts)})"
 
-        features = features_of(model)
-        # Without names, the number of columns has to be right.
-        width = model.n_features if features is None else None
-        return Table(
-            path, features=features, n_features=width, ignore=options.ignore, complete=complete,
-            **options.for_table(),
-        )  # fmt: skip
+    columns = table.features.columns
+    return ModelRows(path, len(columns), columns, table.ignored, table.label, table.weight,
+                     batches=batches())  # fmt: skip
 
 
-def _of_table(table: Table, options: DataOptions, *, exact: bool) -> Iterator[Batch]:
-    for batch in table_blocks(table, options):
-        if exact and table.unseen:
-            raise BadInput(
-                f"{table.path} {_unseen(table.unseen)}: it is not what the model was trained on"
-            )
-        yield batch
-    if table.unseen:
-        say(f"{table.path} {_unseen(table.unseen)}; they count as none of its values")
-
-
-def _unseen(unseen: Mapping[str, int]) -> str:
-    counts = [f"{count} in column {name!r}" for name, count in unseen.items()]
-    return f"has values that the model has not seen ({', '.join(counts)})"
-
-
-def _of_numbered(
-    fitted: FittedColumns, batches: Iterator[Batch], *, exact: bool
-) -> Iterator[Batch]:
-    for batch in batches:
-        rows = fitted(batch)
-        if exact:
-            fitted.refuse_unseen()
-        yield rows
-    fitted.say_unseen()
-
-
-def features_of(model: Model) -> Features | None:
+def _features_of(model: Model) -> Features | None:
     """The columns of tables for a model; None if it has no names."""
     from certsvm.files.columns import Features
 
@@ -187,172 +164,114 @@ def features_of(model: Model) -> Features | None:
         raise BadInput(f"the model's features cannot be told apart: {error}") from None
 
 
-# Columns of a file that have no place in the model, and among them the values of one-hot columns.
-_UNUSED, _UNSEEN = -1, -2
+def _matched(
+    model: Model, path: str, ignore: Sequence[str], *, complete: bool
+) -> tuple[ModelRows, NDArray[Any] | None]:
+    """The columns of a converted file, and the place of each in the model; None if in order."""
+    import numpy as np
+
+    from certsvm.files.block_file import BlockFile
+    from certsvm.matrices import listed
+
+    summary = BlockFile(path).summary
+    names, features, width = summary.feature_names, _features_of(model), model.n_features
+    rows = ModelRows(path, width, names or (), label=summary.label, weight=summary.weight)
+    if names is None or features is None:
+        if ignore:
+            raise BadInput(f"columns without names cannot be ignored: {ignore[0]!r}")
+        if names is not None and summary.n_columns != width:
+            raise BadInput(_other_width(path, summary.n_columns, width))
+        return rows, None
+    if len(set(names)) < len(names):
+        raise BadInput(f"{path} has two columns of the same name")
+    places = {name: i for i, name in enumerate(features.names)}
+    one_hot = {c: names[first:last] for c, (first, last) in (summary.one_hot or {}).items()}
+    ignored = {feature for name in ignore for feature in one_hot.get(name, [name])}
+    for name in ignored:
+        if name not in names:
+            raise BadInput(f"{path} has no column {name!r} for --ignore")
+        if name in places:
+            raise BadInput(f"the model uses column {name!r}, which is to be ignored")
+    # A value of a one-hot column need not occur in both files.
+    optional = {f"{c}={value}" for c in one_hot for value in features.values.get(c, ())}
+    missing = [name for name in places if name not in names and name not in optional]
+    if missing:
+        raise BadInput(
+            f"{path} has no column {missing[0]!r} for the model, which has {width} columns, "
+            f"{len(missing)} of them not in this file. Columns are matched by name."
+        )
+    # Of a column that the model knows, other values are unseen.
+    known = (values for values in one_hot.values() if not places.keys().isdisjoint(values))
+    unseen = {name for values in known for name in values}
+    unused = [name for name in names if name not in places and name not in unseen]
+    if complete and (found := [name for name in unused if name not in ignored]):
+        raise BadInput(
+            f"{path} has columns that the model does not use: {listed(found)}. Leave them out by "
+            "name if that is meant: --ignore NAME."
+        )
+    if features.names == names:
+        return rows, None
+    others = (places.get(name, _UNSEEN if name in unseen else _UNUSED) for name in names)
+    positions = np.fromiter(others, dtype=np.int64, count=len(names))
+    return replace(rows, columns=features.names, ignored=unused), positions
 
 
-class FittedColumns:
-    """Gives batches of text, or of a converted file, the columns of a model.
+def _fitted(
+    rows: ModelRows, batches: Iterator[Batch], positions: NDArray[Any] | None, base: int, *,
+    exact: bool,
+) -> Iterator[Batch]:  # fmt: skip
+    """Batches of text, or of a converted file, with the columns of a model.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    path : str
-        The file.
-    kind : str
-        "text" or "blocks".
-    ignore : sequence of str, default=()
-        Columns of a converted file to leave out.
-    first : int, default=1
-        Number of the first feature, in messages.
-    complete : bool, default=False
-        Whether other columns of a converted file that the model does not use are an error.
-
-    Attributes
-    ----------
-    reading : Reading
-        What is read.
+    Messages count features from ``base``.
     """
+    import numpy as np
+    import scipy.sparse as sp
 
-    def __init__(
-        self, model: Model, path: str, kind: str, ignore: Sequence[str] = (), *, first: int = 1,
-        complete: bool = False,
-    ) -> None:  # fmt: skip
-        self._path, self._base = path, first
-        self._width = model.n_features
-        self.reading = Reading(path, self._width)
-        # Position in the model of each column of the file, or one of the above; None if they are
-        # the same.
-        self._positions: NDArray[Any] | None = None
-        if kind == "blocks":
-            self._match(model, ignore, complete=complete)
-        self._rows = self._values = self._seen_rows = 0
-        self._first: tuple[int, int] | None = None
+    from certsvm.files.batch import csr
 
-    def __call__(self, batch: Batch) -> Batch:
-        """A batch with the model's columns."""
-        import scipy.sparse as sp
-
+    width, left_out = rows.n_columns, Counter[str]()
+    for batch in batches:
         X = batch.X
-        if sp.issparse(X):
-            X = self._sparse(X)
-        elif self._positions is not None:
-            X = X[:, self._positions.argsort()[(self._positions < 0).sum() :]]
-        elif X.shape[1] != self._width:
-            raise BadInput(self._other_width(X.shape[1]))
-        self._seen_rows += len(batch.y)
-        return batch._replace(X=X)
-
-    def refuse_unseen(self) -> None:
-        """Raise if a row had a feature that the model has not."""
-        if self._first is not None:
-            row, feature = self._first
-            raise BadInput(
-                f"{name_of(self._path)}: row {row} has feature {feature}, and the model has "
-                f"{self._width} features: it was not trained on this file. (If only the count of "
-                "the features differs, say --zero-based or --one-based.)"
-            )
-
-    def say_unseen(self) -> None:
-        """Say how much was left out."""
-        if self._values:
-            values, rows = _counted(self._values, "value"), _counted(self._rows, "row")
-            say(
-                f"{name_of(self._path)}: {values} in {rows} are of features that the model has "
-                f"not seen (it has {self._width}), and were left out"
-            )
-
-    def _sparse(self, X: Any) -> Any:
-        import numpy as np
-
-        from certsvm.files.batch import csr
-
-        indices, shape = X.indices, (X.shape[0], self._width)
-        if self._positions is not None:
-            indices = self._positions[indices].astype(indices.dtype)
-        elif X.shape[1] <= self._width:
-            return csr(X.data, indices, X.indptr, shape)
+        if not sp.issparse(X):
+            if positions is not None:
+                X = X[:, positions.argsort()[(positions < 0).sum() :]]
+            elif X.shape[1] != width:
+                raise BadInput(_other_width(rows.path, X.shape[1], width))
+        elif positions is None and X.shape[1] <= width:
+            X = csr(X.data, X.indices, X.indptr, (X.shape[0], width))
         else:
-            indices = np.where(indices < self._width, indices, _UNSEEN)
-        self._count(X, indices == _UNSEEN)
-        kept = indices >= 0
-        indptr = np.append(0, np.cumsum(kept))[X.indptr].astype(X.indptr.dtype)
-        fitted = csr(X.data[kept], indices[kept], indptr, shape)
-        fitted.sort_indices()
-        return fitted
-
-    def _count(self, X: Any, unseen: NDArray[Any]) -> None:
-        import numpy as np
-
-        places = np.flatnonzero(unseen)
-        rows = np.unique(np.searchsorted(X.indptr, places, side="right"))
-        self._values += places.size
-        self._rows += rows.size
-        if places.size and self._first is None:
-            feature = int(X.indices[places[0]]) + self._base
-            self._first = self._seen_rows + int(rows[0]), feature
-
-    def _match(self, model: Model, ignore: Sequence[str], *, complete: bool) -> None:
-        """Compare the columns of a converted file with the model's."""
-        import numpy as np
-
-        from certsvm.files.block_file import BlockFile
-        from certsvm.matrices import listed
-
-        summary = BlockFile(self._path).summary
-        names, ours = summary.feature_names, features_of(model)
-        self.reading = Reading(
-            self._path, self._width, names or (), label=summary.label, weight=summary.weight
+            if positions is None:
+                indices = np.where(X.indices < width, X.indices, _UNSEEN)
+            else:
+                indices = positions[X.indices].astype(X.indices.dtype)
+            unseen = np.flatnonzero(indices == _UNSEEN)
+            in_rows = np.unique(np.searchsorted(X.indptr, unseen, side="right"))
+            if exact and unseen.size:
+                raise BadInput(
+                    f"{name_of(rows.path)}: row {rows.n_rows + in_rows[0]} has feature "
+                    f"{X.indices[unseen[0]] + base}, and the model has {width} features: it was "
+                    "not trained on this file. (If only the count of the features differs, say "
+                    "--zero-based or --one-based.)"
+                )
+            left_out.update(values=unseen.size, rows=in_rows.size)
+            kept = indices >= 0
+            indptr = np.append(0, np.cumsum(kept))[X.indptr].astype(X.indptr.dtype)
+            X = csr(X.data[kept], indices[kept], indptr, (X.shape[0], width))
+            X.sort_indices()
+        yield batch._replace(X=X)
+    if left_out["values"]:
+        values, in_all = _counted(left_out["values"], "value"), _counted(left_out["rows"], "row")
+        say(
+            f"{name_of(rows.path)}: {values} in {in_all} are of features that the model has not "
+            f"seen (it has {width}), and were left out"
         )
-        if names is None or ours is None:
-            if ignore:
-                raise BadInput(f"columns without names cannot be ignored: {ignore[0]!r}")
-            if names is not None and summary.n_columns != self._width:
-                raise BadInput(self._other_width(summary.n_columns))
-            return
-        if len(set(names)) < len(names):
-            raise BadInput(f"{self._path} has two columns of the same name")
-        places = {name: i for i, name in enumerate(ours.names)}
-        theirs = {c: names[first:last] for c, (first, last) in (summary.one_hot or {}).items()}
-        ignored = {}
-        for name in ignore:
-            for feature in theirs.get(name, [name]):
-                ignored[feature] = name
-                if feature not in names:
-                    raise BadInput(f"{self._path} has no column {name!r} for --ignore")
-                if feature in places:
-                    raise BadInput(f"the model uses column {name!r}, which is to be ignored")
-        # A value of a one-hot column need not occur in both files.
-        optional = {f"{c}={v}" for c in theirs for v in ours.values.get(c, ())}
-        missing = [name for name in places if name not in names and name not in optional]
-        if missing:
-            raise BadInput(
-                f"{self._path} has no column {missing[0]!r} for the model, which has "
-                f"{self._width} columns, {len(missing)} of them not in this file. Columns are "
-                "matched by name."
-            )
-        # Of a column that the model knows, other values are unseen.
-        known = [values for values in theirs.values() if not places.keys().isdisjoint(values)]
-        unseen = {name for values in known for name in values}
-        unused = [name for name in names if name not in places and name not in unseen]
-        if complete and (found := [name for name in unused if name not in ignored]):
-            raise BadInput(
-                f"{self._path} has columns that the model does not use: {listed(found)}. Leave "
-                "them out by name if that is meant: --ignore NAME."
-            )
-        self.reading = replace(self.reading, columns=ours.names, ignored=unused)
-        if ours.names != names:
-            self._positions = np.array(
-                [places.get(name, _UNSEEN if name in unseen else _UNUSED) for name in names],
-                dtype=np.int64,
-            )
 
-    def _other_width(self, n_columns: int) -> str:
-        return (
-            f"{self._path} has {n_columns} columns, the model {self._width}, and there are no "
-            "names to match them by. Convert a file with the model's columns, in their order."
-        )
+
+def _other_width(path: str, n_columns: int, width: int) -> str:
+    return (
+        f"{path} has {n_columns} columns, the model {width}, and there are no names to match them "
+        "by. Convert a file with the model's columns, in their order."
+    )
 
 
 def _counted(number: int, what: str) -> str:

@@ -6,13 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certsvm.cli.app import BadInput
+from certsvm.cli.app import BadInput, facts
 
 if TYPE_CHECKING:
     from certsvm.files import Model
-
-
-_LIBLINEAR = b"solver_type"
 
 
 def load_model(path: str, data: str | None = None, *, with_witness: bool = False) -> Model:
@@ -21,22 +18,25 @@ def load_model(path: str, data: str | None = None, *, with_witness: bool = False
     ``data`` is the other file of the command, in case that the two were swapped.
     """
     from certsvm.files import Model, load_liblinear, witness_path
+
+    if not is_model(path):
+        swapped = data is not None and data != "-" and is_model(data)
+        what = f", and {data} is one:" if swapped else ". `certsvm train` makes one."
+        raise BadInput(f"{path} is not a model{what} MODEL comes first, then FILE.")
+    if _is_text(path):
+        return load_liblinear(path)
+    return Model.load(path, witness=with_witness and Path(witness_path(path)).exists())
+
+
+def is_model(path: str) -> bool:
+    """Whether a file is a model of certsvm or liblinear, by its first bytes."""
     from certsvm.files.container import is_container
 
-    start = _start(path)
-    if start.startswith(_LIBLINEAR):
-        return load_liblinear(path)
-    if not is_container(start):
-        if data not in (None, "-"):
-            other = _start(data)
-            if is_container(other) or other.startswith(_LIBLINEAR):
-                raise BadInput(
-                    f"{path} is not a model, and {data} is one: MODEL comes first, then FILE"
-                )
-        raise BadInput(
-            f"{path} is not a model. `certsvm train` makes one. MODEL comes first, then FILE."
-        )
-    return Model.load(path, witness=with_witness and Path(witness_path(path)).exists())
+    return _is_text(path) or is_container(_start(path))
+
+
+def _is_text(path: str) -> bool:
+    return _start(path).startswith(b"solver_type")
 
 
 def _start(path: str) -> bytes:
@@ -46,14 +46,13 @@ def _start(path: str) -> bytes:
 
 def certificates_as_json(model: Model) -> list[dict[str, Any]]:
     """The certificate of each problem, as a dict."""
-    positive = model.classes[1:] if model.n_problems == 1 else model.classes
     return [
-        {
-            "class": label,
-            **asdict(certificate),
-            "relative_gap": certificate.relative_gap,
-            "proved_gap": certificate.proved_gap,
-            "met": certificate.met,
-        }
-        for label, certificate in zip(positive.tolist(), model.certificates, strict=False)
+        {"class": label, **asdict(certificate)} | facts(certificate, "relative_gap proved_gap met")
+        for label, certificate in zip(positive_classes(model), model.certificates, strict=False)
     ]
+
+
+def positive_classes(model: Model) -> list[Any]:
+    """The class on the positive side of each problem."""
+    classes: list[Any] = model.classes.tolist()
+    return classes[1:] if model.n_problems == 1 else classes

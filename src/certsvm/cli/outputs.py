@@ -20,51 +20,42 @@ _BEGINNINGS = {b"solver_type": _TEXT_MODEL, b"<!DOCTYPE html>": _PAGE, b"ARROW1"
 _WITHOUT_FORMAT = ("predictions", "picture")
 
 
-def require_outputs(
-    inputs: Iterable[str],
-    *,
-    model: str | None = None,
-    text_model: str | None = None,
-    blocks: str | None = None,
-    page: str | None = None,
-    predictions: str | None = None,
-    picture: str | None = None,
-    checkpoint: str | None = None,
-) -> None:
-    """Raise unless the outputs, each of its kind, may be written.
+def require_outputs(inputs: Iterable[str | None], **kinds: str | None) -> None:
+    """Raise unless the outputs, each given by its kind, may be written.
 
-    An input may be a folder, whose files are inputs, or "-", standard input. Predictions may go to
-    "-", standard output, to a device or to a pipe.
+    Kinds are model, text_model, converted_file, page, predictions, picture and checkpoint. An input
+    may be a folder, whose files are inputs, or "-", standard input. Predictions may go to "-",
+    standard output, to a device or to a pipe.
     """
     from certsvm.files import witness_path
 
-    kinds = {"model": model, _TEXT_MODEL: text_model, _BLOCKS: blocks, _PAGE: page,
-             "predictions": predictions, "picture": picture,
-             "checkpoint": checkpoint}  # fmt: skip
-    if model is not None:
-        kinds["witness"] = witness_path(model)
-    outputs = {path: kind for kind, path in kinds.items() if path is not None}
-    if len({*map(os.path.realpath, outputs)}) < sum(path is not None for path in kinds.values()):
+    paths = {kind.replace("_", " "): path for kind, path in kinds.items() if path is not None}
+    if "model" in paths:
+        paths["witness"] = witness_path(paths["model"])
+    if len({*map(os.path.realpath, paths.values())}) < len(paths):
         raise BadInput("two outputs have the same name")
-    inputs = list(inputs)
-    inputs += [witness_path(path) for path in inputs if path != "-" and not os.path.isdir(path)]
-    # With ">>", predictions would be read as rows, without an end.
-    out = "/dev/stdout"
-    if predictions == "-" and os.path.isfile(out) and any(_is_input(out, path) for path in inputs):
-        raise BadInput("standard output is an input, and would be appended to")
-    for path, kind in outputs.items():
-        if kind == "predictions" and (
-            path == "-" or (os.path.exists(path) and not os.path.isfile(path))
-        ):
+    known = [path for path in inputs if path is not None]
+    known += [witness_path(path) for path in known if path != "-" and not os.path.isdir(path)]
+    for kind, path in paths.items():
+        special = path == "-" or (os.path.exists(path) and not os.path.isfile(path))
+        if special and kind == "predictions":
+            # With ">>", predictions would be read as rows, without an end.
+            out = "/dev/stdout"
+            if path == "-" and os.path.isfile(out) and any(_is_input(out, i) for i in known):
+                raise BadInput("standard output is an input, and would be appended to")
             continue
-        if kind != "witness":
-            _require_writable(path, kind)
+        if special:
+            raise BadInput(f"a {kind} cannot be written to {path}: it needs a file")
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):
+            raise BadInput(f"there is no folder {folder} to write {os.path.basename(path)} to")
+        if not os.access(folder, os.W_OK):
+            raise BadInput(f"the folder {folder} cannot be written to: {path} has no place there")
         if not os.path.exists(path):
             continue
-        for other in inputs:
-            if _is_input(path, other):
-                raise BadInput(f"{path} is an input, and would be overwritten")
-        for other in outputs:
+        if any(_is_input(path, other) for other in known):
+            raise BadInput(f"{path} is an input, and would be overwritten")
+        for other in paths.values():
             if other != path and os.path.exists(other) and os.path.samefile(path, other):
                 raise BadInput(f"{path} and {other} are the same file, and both would be written")
         found = _kind_at(path)
@@ -87,8 +78,6 @@ def _kind_at(path: str) -> str | None:
     """The kind of a file; "" if it is empty, None if it is none of ours."""
     from certsvm.files.container import kind_of_container
 
-    if not os.path.isfile(path):
-        return None
     with open(path, "rb") as file:
         start = file.read(4096)
     known = (kind for beginning, kind in _BEGINNINGS.items() if start.startswith(beginning))
@@ -96,13 +85,3 @@ def _kind_at(path: str) -> str | None:
     # Ours name their maker.
     foreign = kind in (_PAGE, _BLOCKS) and b"certsvm" not in start
     return f"{kind} of another program" if foreign else kind
-
-
-def _require_writable(path: str, kind: str) -> None:
-    if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
-        raise BadInput(f"a {kind} cannot be written to {path}: it needs a file")
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise BadInput(f"there is no folder {folder} to write {os.path.basename(path)} to")
-    if not os.access(folder, os.W_OK):
-        raise BadInput(f"the folder {folder} cannot be written to: {path} has no place there")

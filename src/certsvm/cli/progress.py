@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from certsvm.certificates.certificate import tidy
+from certsvm.certificates.certificate import percent, tidy
 
 if TYPE_CHECKING:
     from certsvm.problem.base import BaseProblem
@@ -36,8 +36,7 @@ class TimeEstimate:
     """
 
     def __init__(self, target: float, max_time: float | None) -> None:
-        self._target = target
-        self._max_time = max_time
+        self._target, self._max_time = target, max_time
         self._seen: list[tuple[float, float]] = []
 
     def seconds_left(self, seconds: float, gap: float) -> float | None:
@@ -68,71 +67,48 @@ def training_progress(
 
     if quiet:
         yield Observer()
-    elif sys.stderr is not None and sys.stderr.isatty():
-        from rich.progress import SpinnerColumn, TextColumn
-
-        columns = (
-            SpinnerColumn(), TextColumn("{task.description}"),
-            TextColumn("pass {task.completed:.0f}"), TextColumn("primal {task.fields[primal]}"),
-            TextColumn("dual {task.fields[dual]}"), TextColumn("gap [bold]{task.fields[gap]}"),
-            TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[left]}"),
-        )  # fmt: skip
-        with _bar(*columns) as bar:
+    elif not _on_terminal():
+        yield PrintedProgress(n_problems, _SECONDS_BETWEEN_LINES, summary=False)
+    else:
+        with _live_lines() as bar:
 
             class LiveProgress(Observer):
                 def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
                     title = f"class {tidy(label)}" if n_problems > 1 else "training"
-                    return [_LiveLine(bar, title, TimeEstimate(target, max_time))]
+                    line, estimate = bar.add_task(title), TimeEstimate(target, max_time)
+
+                    def after_pass(progress: Progress) -> None:
+                        bar.update(line, description=f"{title}  {_described(progress, estimate)}")
+
+                    return [after_pass]
 
             yield LiveProgress()
-    else:
-        yield PrintedProgress(n_problems, _SECONDS_BETWEEN_LINES, summary=False)
 
 
-def _bar(*columns: Any) -> Any:
-    from rich.console import Console
-    from rich.progress import Progress
-
-    return Progress(*columns, console=Console(stderr=True), transient=True)
-
-
-class _LiveLine:
-    """A callback that updates one line on the terminal."""
-
-    def __init__(self, bar: Any, title: str, estimate: TimeEstimate) -> None:
-        unknown = dict.fromkeys(("primal", "dual", "gap"), "...")
-        self._bar = bar
-        self._estimate = estimate
-        self._task = bar.add_task(title, total=None, rate="", left="", **unknown)
-
-    def __call__(self, progress: Progress) -> None:
-        """Show a pass."""
-        from certsvm.certificates.certificate import percent
-
-        r = progress.record
-        left = self._estimate.seconds_left(r.seconds, r.relative_gap)
-        self._bar.update(
-            self._task,
-            completed=r.passes,
-            primal=f"{r.dual + r.gap:.6g}" if math.isfinite(r.gap) else "...",
-            dual=f"{r.dual:.6g}",
-            gap=percent(r.relative_gap) if math.isfinite(r.relative_gap) else "...",
-            rate=f"{r.passes / max(r.seconds, 1e-9):.3g} passes/s",
-            left="" if left is None else f"about {left:.0f} s left",
-        )
+def _described(progress: Progress, estimate: TimeEstimate) -> str:
+    """A pass in a few words."""
+    r = progress.record
+    primal = f"{r.dual + r.gap:.6g}" if math.isfinite(r.gap) else "..."
+    gap = percent(r.relative_gap) if math.isfinite(r.relative_gap) else "..."
+    left = estimate.seconds_left(r.seconds, r.relative_gap)
+    return (
+        f"pass {r.passes} primal {primal} dual {r.dual:.6g} gap [bold]{gap}[/bold] "
+        f"{r.passes / max(r.seconds, 1e-9):.3g} passes/s"
+        + ("" if left is None else f" about {left:.0f} s left")
+    )
 
 
 @contextmanager
-def lines_of(title: str, *, quiet: bool) -> Iterator[Any]:
-    """A function that shows a text: a live line on a terminal, a line now and then elsewhere."""
-    if quiet or sys.stderr is None:
+def live_line(
+    title: str, *, quiet: bool, elsewhere: bool = False
+) -> Iterator[Callable[[str], Any]]:
+    """A function that shows a text on a terminal, or ``elsewhere`` as a line now and then."""
+    if quiet or sys.stderr is None or not (elsewhere or _on_terminal()):
         yield lambda text: None
-    elif sys.stderr.isatty():
-        from rich.progress import SpinnerColumn, TextColumn
-
-        with _bar(SpinnerColumn(), TextColumn("{task.description}")) as bar:
-            task = bar.add_task(title, total=None)
-            yield lambda text: bar.update(task, description=f"{title}: {text}")
+    elif _on_terminal():
+        with _live_lines() as bar:
+            line = bar.add_task(title)
+            yield lambda text: bar.update(line, description=f"{title}: {text}")
     else:
         last = time.perf_counter()
 
@@ -145,14 +121,13 @@ def lines_of(title: str, *, quiet: bool) -> Iterator[Any]:
         yield show
 
 
-@contextmanager
-def counting(title: str, *, quiet: bool) -> Iterator[Any]:
-    """A function ``(what, rows)`` that shows a number of rows on a terminal."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
-        yield lambda what, rows: None
-        return
-    from rich.progress import SpinnerColumn, TextColumn
+def _on_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
 
-    with _bar(SpinnerColumn(), TextColumn("{task.description}")) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda what, rows: bar.update(task, description=f"{title}: {rows:,} rows {what}")
+
+def _live_lines() -> Any:
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}")
+    return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +127,7 @@ def compare(
     intercept_scaling: float = 1.0, penalize_intercept: bool = True,
     sample_weight: ArrayLike | None = None, max_iter: int = 1000, max_time: float | None = None,
     random_state: int | None = 0, observers: Sequence[Observer] = (),
+    stop: threading.Event | None = None,
 ) -> Comparison:  # fmt: skip
     """Train several solvers on the same binary problem.
 
@@ -162,6 +164,8 @@ def compare(
         Of the order of the rows, the same for all solvers.
     observers : sequence of Observer, default=()
         Told when solvers begin and end, with callbacks for their passes.
+    stop : threading.Event, default=None
+        Ends the comparison when it is set, as Ctrl-C does.
 
     Returns
     -------
@@ -181,7 +185,7 @@ def compare(
     True
     """
     objective = Objective(C, loss_named(loss), penalize_intercept)
-    settings = Settings(objective, tol=tol, max_iter=max_iter, max_time=max_time)
+    settings = Settings(objective, tol=tol, max_iter=max_iter, max_time=max_time, stop=stop)
     tol = settings.tol
     if solvers is None:
         solvers = [
@@ -215,7 +219,7 @@ def compare(
     C_few = problem.C * problem.m / trial.size
     few = Problem(source.rows.take(trial), problem.labels[trial], **objective.at(C_few).keywords)
     for solver in made.values():
-        if train(few, solver, tol=tol, max_iter=3, seed=seed).reason == INTERRUPTED:
+        if train(few, solver, tol=tol, max_iter=3, seed=seed, stop=stop).reason == INTERRUPTED:
             raise KeyboardInterrupt
     results: dict[str, Result] = {}
     for i, (name, solver) in enumerate(made.items()):

@@ -335,7 +335,7 @@ class CrossValidation:
         self._n_jobs, self._score, self._callback = settings.n_jobs, score, callback
         most = math.inf if settings.max_time is None else settings.max_time
         self._deadline = time.monotonic() + most
-        self._stop = threading.Event()
+        self._stop = settings.stop or threading.Event()
         self._settings = replace(
             fit_settings(settings, self.solver, settings.tol),
             n_jobs=1, keep_vector=certify is not None, stop=self._stop,
@@ -603,7 +603,7 @@ class CrossValidation:
                 self._end(INTERRUPTED)
             elif not (ends and OUT_OF_TIME in reasons):
                 return self._measured(fold, C, results)
-        self.reason = self.reason or OUT_OF_TIME
+        self.reason = self.reason or (INTERRUPTED if self._stop.is_set() else OUT_OF_TIME)
         raise _NotFitted
 
     def _measured(self, fold: Fold, C: float, results: list[Result]) -> FoldFit:

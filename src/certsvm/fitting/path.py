@@ -300,7 +300,8 @@ def trace_path(
     if in_range:
         require_proofs(solver, tol)
     one_fit = fit_settings(settings, solver, _SHARE_OF_FITS * tol if in_range else tol)
-    one_fit = replace(one_fit, stop=(stop := threading.Event()))
+    stop = settings.stop or threading.Event()
+    one_fit = replace(one_fit, stop=stop)
     values = _first_values(*C_range) if Cs is None else sorted(set(Cs))
     fit = fit or partial(fit_classes, source)
     trace = Trace(source, settings, C_range)

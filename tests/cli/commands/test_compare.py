@@ -14,17 +14,6 @@ def test_comparing(tmp_path: Path) -> None:
     assert [row["solver"] for row in table] == ["auto", "dcd", "pegasos"]
 
 
-def test_what_cannot_be_compared(tmp_path: Path) -> None:
-    before = write(tmp_path / "data").read_bytes()
-    twice = run("compare", "data", "--solvers", "auto,auto", cwd=tmp_path)
-    assert twice.code == 2
-    assert "named twice" in twice.err
-    refused = run("compare", "data", "--plot", "data", cwd=tmp_path)
-    assert refused.code == 2
-    assert "would be overwritten" in refused.err
-    assert (tmp_path / "data").read_bytes() == before
-
-
 def test_more_than_two_classes(tmp_path: Path) -> None:
     write(tmp_path / "data", n_classes=3)
     words = ("compare", "data", "--solvers", "dcd", "--json")

@@ -21,13 +21,3 @@ def test_liblinear_models(tmp_path: Path) -> None:
     refused = run("verify", "back", "data", cwd=tmp_path)
     assert refused.code == 2
     assert "no certificate" in refused.err
-
-
-def test_a_model_is_not_overwritten(tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    run("train", "data", "-q", cwd=tmp_path)
-    before = (tmp_path / "data.model").read_bytes()
-    refused = run("export", "data.model", "data.model", cwd=tmp_path)
-    assert refused.code == 2
-    assert "would be overwritten" in refused.err
-    assert (tmp_path / "data.model").read_bytes() == before

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from certsvm import Model
 from tests.cli.running import run
 
@@ -29,14 +27,3 @@ def test_an_imported_model_has_the_weights_and_no_certificate(tmp_path: Path) ->
     assert model.coef.tolist() == [[0.5, -0.25]]
     assert model.classes.tolist() == [-1, 1]
     assert not model.certificates
-
-
-@pytest.mark.parametrize(("text", "output"), [("text", "text"), ("model.witness", "model")])
-def test_the_text_is_neither_overwritten_nor_removed(
-    text: str, output: str, tmp_path: Path
-) -> None:
-    (tmp_path / text).write_text(TEXT)
-    refused = run("import", text, output, cwd=tmp_path)
-    assert refused.code == 2
-    assert "would be overwritten" in refused.err
-    assert (tmp_path / text).read_text() == TEXT

@@ -9,7 +9,6 @@ import pytest
 
 from certsvm import Certificate, Model
 from certsvm.files import save_libsvm
-from certsvm.files.container import read_container, write_container
 from tests.cli.running import noisy, run, write
 
 
@@ -34,18 +33,6 @@ def test_data(tmp_path: Path) -> None:
         assert about["kind"] == "libsvm text" + (", zero-based" if zero_based else "")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("--label", "y"), ("--weight", "w"), ("--features", 9), ("--one-based",), ("--float32",)],
-)
-def test_a_model_is_no_data(words: tuple[object, ...], tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    run("train", "data", "-q", cwd=tmp_path)
-    refused = run("info", "data.model", *words, cwd=tmp_path)
-    assert refused.code == 2
-    assert "is for data files" in refused.err
-
-
 @pytest.mark.parametrize("zero_based", [False, True])
 def test_the_number_of_columns_of_text_can_be_given(zero_based: bool, tmp_path: Path) -> None:
     X, y = noisy()
@@ -68,36 +55,3 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
         assert all(c.isprintable() or c == "\n" for c in done.out + done.err), words
         assert "\nclass x: proved" not in done.out
     assert "spam\\x1b[2K" in run("info", "m", cwd=tmp_path).out
-
-
-@pytest.mark.parametrize("where", ["content", "arrays"])
-def test_a_model_with_more_in_it_is_refused(where: str, tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    run("train", "data", "-o", "m", "-q", cwd=tmp_path)
-    container = read_container(tmp_path / "m", "model")
-    content, arrays = container.content, container.arrays
-    if where == "content":
-        content = content | {"more": 1}
-    else:
-        arrays = arrays | {"more": np.zeros(1)}
-    write_container(tmp_path / "m", "model", content, arrays)
-    for words in (("info", "m"), ("predict", "m", "data")):
-        done = run(*words, cwd=tmp_path)
-        assert done.code == 2
-        assert "'more'" in done.err
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize("name", ["coef", "intercept"])
-def test_a_model_with_weights_that_are_not_finite_is_refused(
-    name: str, value: float, tmp_path: Path
-) -> None:
-    write(tmp_path / "data")
-    run("train", "data", "-o", "m", "-q", cwd=tmp_path)
-    container = read_container(tmp_path / "m", "model")
-    container.arrays[name].ravel()[0] = value
-    write_container(tmp_path / "m", "model", container.content, container.arrays)
-    for words in (("info", "m"), ("predict", "m", "data"), ("evaluate", "m", "data")):
-        done = run(*words, cwd=tmp_path)
-        assert done.code == 2
-        assert f"{name} contains NaN or infinity" in done.err

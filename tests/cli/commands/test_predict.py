@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from certsvm import Model
 from tests.cli.running import noisy, run, write
 
 
@@ -44,17 +43,6 @@ def test_the_accuracy_says_which_column_it_is_about(tmp_path: Path) -> None:
     run("train", "t.csv", "--label", "sex", "-q", "-o", "m", cwd=tmp_path)
     said = run("predict", "m", "t.csv", cwd=tmp_path).err
     assert said == "accuracy 100.0000% (40 of 40); labels are in column 'sex'\n"
-
-
-def test_inputs_are_not_overwritten(tmp_path: Path) -> None:
-    before = write(tmp_path / "data").read_bytes()
-    run("train", "data", "-q", cwd=tmp_path)
-    for output in ("data", "data.model"):
-        refused = run("predict", "data.model", "data", "-o", output, cwd=tmp_path)
-        assert refused.code == 2
-        assert "would be overwritten" in refused.err
-    assert (tmp_path / "data").read_bytes() == before
-    Model.load(tmp_path / "data.model")
 
 
 def test_features_that_the_model_has_not_seen_are_left_out(tmp_path: Path) -> None:

@@ -43,13 +43,3 @@ def test_with_a_witness_the_page_promises_more(tmp_path: Path) -> None:
     assert "remains a claim" not in page
     # As in the file, which counts from one.
     assert "feature 1<" in page
-
-
-def test_the_page_does_not_replace_the_model(tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    run("train", "data", "-q", cwd=tmp_path)
-    before = (tmp_path / "data.model").read_bytes()
-    refused = run("report", "data.model", "-o", "data.model", cwd=tmp_path)
-    assert refused.code == 2
-    assert (tmp_path / "data.model").read_bytes() == before
-    assert run("report", "data", cwd=tmp_path).code == 2

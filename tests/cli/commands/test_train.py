@@ -71,18 +71,6 @@ def test_streaming_is_certified_like_memory(tmp_path: Path) -> None:
         assert run("verify", "data.arrow.model", "data.arrow", cwd=tmp_path).code == 0
 
 
-def test_several_classes(tmp_path: Path) -> None:
-    write(tmp_path / "data", n_classes=3)
-    trained = run("train", "data", "--witness", "--json", cwd=tmp_path)
-    assert trained.code == 0
-    assert [c["class"] for c in trained.json["certificates"]] == [0, 1, 2]
-    assert run("verify", "data.model", "data", cwd=tmp_path).code == 0
-    scored = run("predict", "data.model", "data", "--scores", cwd=tmp_path)
-    X, _ = load_libsvm(tmp_path / "data")
-    scores = np.array([line.split()[1:] for line in scored.out.splitlines()], dtype=float)
-    np.testing.assert_array_equal(scores, Model.load(tmp_path / "data.model").decision_function(X))
-
-
 def test_a_target_that_is_not_reached(tmp_path: Path) -> None:
     write(tmp_path / "data", n_rows=3000, n_columns=50)
     ended = run(
@@ -93,24 +81,6 @@ def test_a_target_that_is_not_reached(tmp_path: Path) -> None:
     assert "not met" in ended.out
     assert "max_iter reached after 2 passes" in ended.out
     assert not Model.load(tmp_path / "data.model").certificates[0].met
-
-
-def test_tables(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, 3))
-    names = np.where(X[:, 0] + 0.3 * rng.standard_normal(200) > 0, "spam", "ham")
-    lines = [",".join([*map(repr, row.tolist()), name]) for row, name in zip(X, names, strict=True)]
-    (tmp_path / "t.csv").write_text("\n".join(["a,b,c,kind", *lines]) + "\n")
-    assert run("train", "t.csv", "-B", 1, "--witness", "-q", cwd=tmp_path).code == 0
-    model = Model.load(tmp_path / "t.csv.model")
-    assert model.feature_names == ("a", "b", "c")
-    assert model.classes.tolist() == ["ham", "spam"]
-    assert run("verify", "t.csv.model", "t.csv", cwd=tmp_path).code == 0
-    out = run("predict", "t.csv.model", "t.csv", cwd=tmp_path)
-    assert out.out.splitlines() == model.predict(X).tolist()
-    wrong = run("train", "t.csv", "--label", "a", cwd=tmp_path)
-    assert wrong.code == 2
-    assert "'kind' holds string" in wrong.err
 
 
 def test_letters_of_liblinear(tmp_path: Path) -> None:
@@ -193,20 +163,6 @@ def test_csv_without_names(tmp_path: Path) -> None:
     assert converted.json["n_rows"] == 4
     (tmp_path / "text").write_text("1 1:1\n-1 2:1\n")
     assert "--header is for CSV" in run("train", "text", "--no-header", cwd=tmp_path).err
-
-
-def test_the_index_of_a_pandas_frame_is_not_used(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    data = pd.DataFrame(rng.standard_normal((40, 2)), columns=["a", "b"])
-    data["kind"] = np.where(data["a"] > 0, "yes", "no")
-    data.sample(frac=1, random_state=0).to_parquet(tmp_path / "t.parquet")
-    done = run("train", "t.parquet", "-o", "m", cwd=tmp_path)
-    assert done.code == 0
-    assert "t.parquet: labels are in column 'kind'" in done.err
-    assert "'__index_level_0__' is the index of a frame, and not used" in done.err
-    model = Model.load(tmp_path / "m")
-    assert model.feature_names == ("a", "b")
-    assert model.classes.tolist() == ["no", "yes"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "text", "parquet"])

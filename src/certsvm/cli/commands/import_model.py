@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
+from certsvm.cli.interrupts import stoppable
+from certsvm.cli.options import OUTPUT_FILE, file_argument
 from certsvm.cli.outputs import require_outputs
 
 
 @click.command()
-@click.argument("text", type=click.Path(exists=True, dir_okay=False))
-@click.argument("output", type=click.Path(dir_okay=False))
+@file_argument("text", stdin=False)
+@click.argument("output", type=OUTPUT_FILE)
 def command(text: str, output: str) -> None:
     """Write liblinear's text model TEXT as a certsvm model to OUTPUT.
 
@@ -19,5 +21,6 @@ def command(text: str, output: str) -> None:
 
     require_outputs([text], model=output)
     model = load_liblinear(text)
-    model.save(output)
+    with stoppable():
+        model.save(output)
     click.echo(str(model))

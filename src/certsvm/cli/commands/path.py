@@ -5,26 +5,18 @@ from __future__ import annotations
 import glob
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
 from certsvm.certificates.certificate import percent
-from certsvm.cli.app import NOT_MET, BadInput, put_json
-from certsvm.cli.class_weights import parse_class_weights
-from certsvm.cli.options import (
-    DataOptions,
-    FiniteFloat,
-    ObjectiveOptions,
-    as_json_option,
-    categorical_option,
-    data_options,
-    range_options,
-    size,
-)
+from certsvm.cli import options as o
+from certsvm.cli.app import NOT_MET, BadInput, facts, put_json
+from certsvm.cli.interrupts import stop_before_first, stoppable
 from certsvm.cli.outputs import require_outputs
-from certsvm.cli.progress import lines_of
-from certsvm.cli.training_data import opened_source
+from certsvm.cli.progress import live_line
+from certsvm.cli.sources import opened_source
 
 if TYPE_CHECKING:
     from certsvm.files import Model
@@ -34,51 +26,22 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@range_options("Limit in seconds, for each class of each fit.")
-@click.option(
-    "-o",
-    "--output",
-    metavar="FOLDER",
-    type=click.Path(file_okay=False),
-    help="Folder for the models at the fitted values, which is made if needed: C=0.1.model, ...",
-)
-@click.option(
-    "--at",
-    "asked",
-    multiple=True,
-    type=FiniteFloat(min=0, min_open=True),
-    metavar="C",
-    help="Also write the model at this C, interpolated and certified. May be repeated.",
-)
-@click.option(
-    "--max-fits",
-    type=click.IntRange(min=2),
-    default=200,
-    show_default=True,
-    help="Limit on the number of fits.",
-)
-@click.option(
-    "--witness",
-    is_flag=True,
-    help="Write witnesses beside the models, from which `certsvm verify` recomputes dual bounds.",
-)
-@click.option(
-    "--memory",
-    callback=size,
-    metavar="SIZE",
-    help="Memory that this process may use, such as 500M; see `certsvm train --help`.",
-)
-@click.option("--stream", is_flag=True, help="Stream a converted file even if it fits in memory.")
-@data_options
-@categorical_option
-@as_json_option
-@click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
+@o.file_argument("file")
+@o.shared(
+    o.RANGE, *o.FIT,
+    click.option("-o", "--output", metavar="FOLDER", type=click.Path(file_okay=False),
+                 help="Folder for the models at the fitted values, which is made if needed: "
+                      "C=0.1.model, ..."),
+    click.option("--at", "asked", multiple=True, type=o.POSITIVE, metavar="C",
+                 help="Also write the model at this C, interpolated and certified. May be "
+                      "repeated."),
+    click.option("--max-fits", type=click.IntRange(min=2), default=200, show_default=True,
+                 help="Limit on the number of fits."),
+    *o.STREAM, *o.TRAINING_DATA, o.JSON, o.QUIET,
+)  # fmt: skip
 def command(
-    file: str, C_range: tuple[float, float], tol: float, objective: ObjectiveOptions,
-    weights: tuple[str, ...], solver: str, max_iter: int, max_time: float | None, seed: int,
-    n_jobs: int | None, output: str | None, asked: tuple[float, ...], max_fits: int, witness: bool,
-    memory: int | None, stream: bool, options: DataOptions, as_json: bool, quiet: bool,
+    options: o.Options, file: str, C_range: tuple[float, float], output: str | None,
+    asked: tuple[float, ...], max_fits: int,
 ) -> None:  # fmt: skip
     """Train on FILE for every C in a range, and prove how close to the optimum each model is.
 
@@ -93,45 +56,51 @@ def command(
     usage or input.
     """  # noqa: D301
     from certsvm.fitting.path import require_proofs, trace_path
-    from certsvm.parallel import available_processors
     from certsvm.solvers import make_solver
-    from certsvm.training.settings import Settings
 
-    require_proofs(make_solver(solver), tol)
-    if (asked or witness) and output is None:
+    require_proofs(make_solver(options.solver), options.tol)
+    if (asked or options.witness) and output is None:
         raise click.UsageError("--at and --witness need a folder for the models: -o FOLDER")
     for C in asked:
         if not C_range[0] <= C <= C_range[1]:
             raise click.UsageError(f"--at {C:g} is outside the range")
     if output is not None:
         _prepare(output, file)
-    began = time.perf_counter()
-    settings = Settings(
-        objective.at(C_range[0]), tol=tol, solver=solver, max_iter=max_iter, max_time=max_time,
-        seed=seed, n_jobs=n_jobs or available_processors(), keep_alpha=witness,
-    )  # fmt: skip
-    silent = quiet or as_json
-    with opened_source(
-        file, options, settings, objective.intercept_scaling,
-        memory=memory, stream=stream, witness=witness, quiet=silent,
-    ) as source:  # fmt: skip
-        source.set_class_weight(parse_class_weights(weights, source.classes))
-        with lines_of("path", quiet=silent) as show:
+    began, written = time.perf_counter(), []
+    settings = options.settings(C_range[0], keep_alpha=options.witness)
+    line = live_line("path", quiet=options.silent, elsewhere=True)
+    with opened_source(file, options, settings) as source, stoppable() as stop:
+        with line as show:
             trace = trace_path(
-                source, settings, C_range,
-                max_fits=max_fits, callback=lambda p: show(_described(p)),
+                source, replace(settings, stop=stop), C_range, max_fits=max_fits,
+                callback=lambda progress: show(_described(progress)),
             )  # fmt: skip
-        written = []
+        stop_before_first([result for knot in trace.knots for result in knot.results])
         if output is not None:
             fitted = {C for C in asked if trace.Cs[0] <= C <= trace.Cs[-1]}
             for C in sorted({*trace.Cs, *fitted}):
                 written.append(os.path.join(output, f"C={C!r}.model"))
-                _model_at(trace, source, settings, C, witness=witness).save(written[-1])
+                _model_at(trace, source, settings, C, witness=options.witness).save(written[-1])
     seconds = time.perf_counter() - began
-    met = trace.worst_gap <= tol
-    if as_json:
-        put_json(_as_json(trace, written, seconds, met=met))
-    elif not quiet:
+    met = trace.worst_gap <= options.tol
+    if options.as_json:
+        put_json({
+            "met": met,
+            **facts(trace, "tol proved_up_to worst_gap"),
+            "range": list(trace.C_range),
+            "fits": [
+                {
+                    "C": knot.C,
+                    "proved_gap": knot.gap,
+                    "gap_up_to_next": gap,
+                    "passes": max(result.passes for result in knot.results),
+                }
+                for knot, gap in zip(trace.knots, [*trace.gaps, None], strict=True)
+            ],
+            "models": written,
+            "seconds": seconds,
+        })  # fmt: skip
+    elif not options.quiet:
         _summarise(trace, written, seconds, met=met)
     if not met:
         raise SystemExit(NOT_MET)
@@ -157,15 +126,12 @@ def _described(progress: PathProgress) -> str:
 def _model_at(
     trace: Trace, source: Source, settings: Settings, C: float, *, witness: bool
 ) -> Model:
-
     from certsvm.fitting.fit_model import model_of, witnessed
 
     results = trace.at(C, source)
     if witness:
         objective = settings.objective.at(C)
-        results = [
-            witnessed(i, source.problem(i, objective), result) for i, result in enumerate(results)
-        ]
+        results = [witnessed(i, source.problem(i, objective), r) for i, r in enumerate(results)]
     return model_of(source, settings.at(C), results)
 
 
@@ -177,40 +143,16 @@ def _summarise(trace: Trace, written: list[str], seconds: float, *, met: bool) -
             f"{knot.C:12.6g}  {worst.primal:12.6g}  {worst.dual:12.6g}  "
             f"{percent(worst.proved_gap):>10}  {between}"
         )
-    low, high = trace.C_range
+    (low, high), end, fits = trace.C_range, trace.proved_up_to, f"{len(trace.knots)} fits"
     if met:
         click.echo(
             f"every C from {low:g} to {high:g} has a model within {percent(trace.worst_gap)} of "
-            f"its optimum, proved by {len(trace.knots)} fits in {seconds:.1f} s"
+            f"its optimum, proved by {fits} in {seconds:.1f} s"
         )
     else:
-        end = trace.proved_up_to
         proved = f"is proved from C = {low:g} up to C = {end:g}, not up to {high:g},"
         if end < low:
             proved = f"is not proved for every C from {low:g} to {high:g}, nor at C = {low:g},"
-        click.echo(
-            f"{percent(trace.tol)} {proved} after {len(trace.knots)} fits in {seconds:.1f} s"
-        )
+        click.echo(f"{percent(trace.tol)} {proved} after {fits} in {seconds:.1f} s")
     if written:
         click.echo(f"{len(written)} models in {os.path.dirname(written[0])}")
-
-
-def _as_json(trace: Trace, written: list[str], seconds: float, *, met: bool) -> dict[str, Any]:
-    return {
-        "met": met,
-        "tol": trace.tol,
-        "range": list(trace.C_range),
-        "proved_up_to": trace.proved_up_to,
-        "worst_gap": trace.worst_gap,
-        "fits": [
-            {
-                "C": knot.C,
-                "proved_gap": knot.gap,
-                "gap_up_to_next": gap,
-                "passes": max(result.passes for result in knot.results),
-            }
-            for knot, gap in zip(trace.knots, [*trace.gaps, None], strict=True)
-        ],
-        "models": written,
-        "seconds": seconds,
-    }

@@ -7,21 +7,19 @@ from pathlib import Path
 
 import click
 
-from certsvm.cli.evaluation import answers_on
+from certsvm.cli.commands.evaluate import answers_on
+from certsvm.cli.interrupts import stoppable
 from certsvm.cli.models import load_model
-from certsvm.cli.options import DataOptions, data_options, ignore_option
+from certsvm.cli.options import DATA, IGNORE, Options, file_argument, shared
 from certsvm.cli.outputs import require_outputs
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.argument(
-    "file", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True)
-)
+@file_argument("model", stdin=False)
+@file_argument("file", required=False)
 @click.option("-o", "--output", metavar="PAGE", help="The page to write [default: MODEL.html].")
-@data_options
-@ignore_option
-def command(model: str, file: str | None, output: str | None, options: DataOptions) -> None:
+@shared(*DATA, IGNORE)
+def command(options: Options, model: str, file: str | None, output: str | None) -> None:
     """Write a page about MODEL, to be opened in a browser: what is proved, and what it says.
 
     The page needs nothing else, and fetches nothing. With FILE, it also has the accuracy of the
@@ -35,14 +33,14 @@ def command(model: str, file: str | None, output: str | None, options: DataOptio
     from certsvm.report.page import write_page
 
     page = output or f"{model}.html"
-    require_outputs([model, *([] if file is None else [file])], page=page)
-    trained = load_model(model, file)
-    evaluation = None
+    require_outputs([model, file], page=page)
+    trained, evaluation = load_model(model, file), None
     if file is not None:
         answers = answers_on(trained, file, options)
-        evaluation = Evaluation(answers.reading.n_rows, answers.stability, answers.confusion)
+        evaluation = Evaluation(answers.rows.n_rows, answers.stability, answers.confusion)
     check = shlex.join(["certsvm", "verify", model, "TRAINING-DATA"])
     kept = Path(witness_path(model)).exists()
     fit = Fit(trained, check, dual_kept=kept, claimed=True, evaluation=evaluation)
-    write_page(page, fit_report(fit))
+    with stoppable():
+        write_page(page, fit_report(fit))
     click.echo(page)

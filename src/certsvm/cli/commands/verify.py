@@ -6,23 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from certsvm.cli.app import NOT_MET, REFUTED, UNDECIDED, put_json
-from certsvm.cli.matching import FittedRows
+from certsvm.cli import options as o
+from certsvm.cli.app import NOT_MET, REFUTED, UNDECIDED, facts, put_json
+from certsvm.cli.matching import rows_for
 from certsvm.cli.models import load_model
-from certsvm.cli.options import DataOptions, as_json_option, data_options, ignore_option
 
 if TYPE_CHECKING:
-    from certsvm.files import Model
     from certsvm.verification.verify import VerificationReport
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@data_options
-@ignore_option
-@as_json_option
-def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
+@o.file_argument("model", stdin=False)
+@o.file_argument("file")
+@o.shared(*o.DATA, o.IGNORE, o.JSON)
+def command(options: o.Options, model: str, file: str) -> None:
     """Recompute MODEL's certificate from FILE, the data it was trained on.
 
     J is recomputed from the weights by other code than in training, with bounds on its own rounding
@@ -42,9 +39,9 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
     from certsvm.verification import verify as v
 
     trained = load_model(model, file, with_witness=True)
-    rows = FittedRows(trained, file, options, complete=True, exact=True)
+    rows = rows_for(trained, file, options, complete=True, exact=True)
     report = v.verify_model(trained, rows)
-    meanings = {
+    code, meaning = {
         v.CONFIRMED: (0, "confirmed: both halves were recomputed from the data"),
         v.HALF_CONFIRMED: (
             NOT_MET,
@@ -54,43 +51,31 @@ def command(model: str, file: str, options: DataOptions, as_json: bool) -> None:
             UNDECIDED, "undecided: double precision neither confirms nor refutes the certificate"
         ),
         v.REFUTED: (REFUTED, "REFUTED: the certificate is not true of these data"),
-    }  # fmt: skip
-    code, meaning = meanings[report.verdict]
-    if as_json:
-        put_json({"problem": _problem(trained), "data": rows.reading.as_json(), **_as_json(report)})
+    }[report.verdict]  # fmt: skip
+    problem = str(trained.certificates[0].problem)
+    if not (trained.class_weight == 1.0).all():
+        # Whoever wrote the file has chosen these.
+        weights = ", ".join(f"{weight:g}" for weight in trained.class_weight)
+        problem += f", weights of classes {weights}"
+    if options.as_json:
+        put_json({"problem": problem, "data": rows.as_json(), **_as_json(report)})
     else:
-        click.echo(f"{_problem(trained)}\n{rows.reading}\n{report}\n{meaning}")
+        click.echo(f"{problem}\n{rows}\n{report}\n{meaning}")
     raise SystemExit(code)
 
 
-def _problem(model: Model) -> str:
-    """What the certificates are about, which whoever wrote the file has chosen."""
-    weights = "" if (model.class_weight == 1.0).all() else ", weights of classes "
-    if weights:
-        weights += ", ".join(f"{weight:g}" for weight in model.class_weight)
-    return f"{model.certificates[0].problem}{weights}"
-
-
 def _as_json(report: VerificationReport) -> dict[str, Any]:
-    return {
-        "verdict": report.verdict,
-        "ok": report.ok,
-        "dual_verified": report.dual_verified,
-        "same_data": report.same_data,
+    return facts(report, "verdict ok dual_verified same_data") | {
         "problems": [
             {
                 "class": str(v.label),
-                "verdict": v.verdict,
-                "ok": v.ok,
-                "primal": v.primal,
-                "dual": v.dual,
+                **facts(v, "verdict ok primal dual"),
                 "primal_interval": list(v.J),
                 "dual_interval": None if v.L is None else list(v.L),
                 "claimed_primal": v.claimed.primal,
                 "claimed_dual": v.claimed.dual,
-                "relative_gap": v.relative_gap,
-                "box_violation": v.box_violation,
+                **facts(v, "relative_gap box_violation"),
             }
             for v in report
-        ],
+        ]
     }

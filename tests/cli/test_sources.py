@@ -1,0 +1,125 @@
+"""Where the rows to train on come from, and in how much memory."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from certsvm.cli.app import BadInput
+from certsvm.cli.options import Options
+from certsvm.cli.sources import _in_memory, opened_source, require_memory
+from certsvm.files import save_libsvm
+from certsvm.files.block_file import BlockFile
+from certsvm.files.conversion import convert
+from certsvm.files.streams import BlockStream
+from certsvm.fitting.sources import StreamSource
+from tests.cli.running import run, run_process, write
+from tests.platforms import linux
+from tests.settings import settings_of
+
+
+def test_too_little_memory(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    text = run_process("train", "data", "--memory", "260M", cwd=tmp_path)
+    assert text.code == 2
+    assert "certsvm convert data data.arrow" in text.err
+    few = run("convert", "data", "data.arrow", "--memory", "50M", cwd=tmp_path)
+    assert few.code == 2
+    assert "Give at least" in few.err
+    convert(tmp_path / "data", tmp_path / "data.arrow")
+    blocks = run("train", "data.arrow", "--memory", "100M", cwd=tmp_path)
+    assert blocks.code == 2
+    assert "are not enough" in blocks.err
+
+
+# The kernel's own count of the most memory that this process, and not its parent, had.
+PEAK = """
+import re, sys
+from certsvm.cli import main
+try:
+    main()
+except SystemExit as end:
+    assert end.code in (0, 3), end.code
+print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read()).group(1))
+"""
+
+
+def peak_of(*words: object, cwd: Path) -> int:
+    done = subprocess.run([sys.executable, "-c", PEAK, *map(str, words)], cwd=cwd,
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    return 1024 * int(done.stdout)
+
+
+@linux
+@pytest.mark.parametrize(
+    ("shape", "options", "memory"),
+    [((4000, 60), [], "365M"), ((4000, 1200), ["--n-jobs", "2"], "420M"),
+     ((2000, 200_000), ["--solver", "sgd-s", "-c", "0.01"], "365M")],
+)  # fmt: skip
+def test_what_is_accepted_is_enough(
+    shape: tuple[int, int], options: list[str], memory: str, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    X = sp.random(*shape, density=min(1.0, 30 / shape[1]), format="csr", random_state=rng)
+    y = np.where(X @ rng.standard_normal(shape[1]) + rng.standard_normal(shape[0]) > 0, 1, -1)
+    save_libsvm(tmp_path / "data", X, y)
+    convert(tmp_path / "data", tmp_path / "data.arrow")
+    words = ("train", "data.arrow", "--stream", "--memory", memory, *options, "-q")
+    assert peak_of(*words, cwd=tmp_path) <= float(memory[:-1]) * 1e6
+
+
+@linux
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    write(tmp_path / "one", n_rows=20_000, n_columns=60)
+    peaks = []
+    for copies in (2, 8):
+        (tmp_path / "data").write_bytes(copies * (tmp_path / "one").read_bytes())
+        convert(tmp_path / "data", tmp_path / "a.arrow", block_bytes=10**6)
+        words = ("train", "a.arrow", "--memory", "400M", "--stream", "-o", "m", "-q", "--max-iter",
+                 5, "--n-jobs", 1)  # fmt: skip
+        peaks.append(peak_of(*words, cwd=tmp_path))
+    size = (tmp_path / "a.arrow").stat().st_size
+    assert size > 40e6
+    assert max(peaks) < 400e6
+    assert peaks[1] - peaks[0] < 0.2 * size
+
+
+def test_the_advice_depends_on_what_takes_the_memory(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=200, n_columns=1800)
+    convert(tmp_path / "data", tmp_path / "data.arrow")
+    source = StreamSource(BlockStream(BlockFile(tmp_path / "data.arrow"), intercept_scaling=1.0))
+    for changes, advice in (
+        ({"solver": "newton"}, "--solver sgd-s"),
+        ({"solver": "sgd-s"}, "certsvm convert --block-size"),
+        ({"loss": "squared_hinge"}, "there is Newton's method only"),
+        ({"penalize_intercept": False}, "there is Newton's method only"),
+    ):
+        with pytest.raises(BadInput, match=advice):
+            require_memory(10**6, source, settings_of(**changes), witness=True)
+        require_memory(10**9, source, settings_of(**changes), witness=True)
+
+
+def test_what_may_be_too_large(tmp_path: Path) -> None:
+    path = str(write(tmp_path / "data"))
+    assert 3e8 < _in_memory(path, 0) < 1e9
+    (tmp_path / "data.gz").write_bytes(gzip.compress(b"1 1:1\n"))
+    for unknown in ("-", str(tmp_path / "data.gz")):
+        assert _in_memory(unknown, 7) == 7
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [("local:none", "write local:N"), ("local:0", "write local:N"),
+     ("tcp://127.0.0.1:1", "no scheduler answers there")],
+)  # fmt: skip
+def test_clusters_that_are_not_there(address: str, message: str, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    opened = opened_source(str(tmp_path), Options(), settings_of(), cluster=address, deadline=0.5)
+    with pytest.raises(BadInput, match=message), opened:
+        pass
