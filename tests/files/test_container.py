@@ -110,20 +110,20 @@ def test_what_files_do_not_hold(
     assert os.listdir(tmp_path) == []
 
 
-GOOD = b'{"digest":"' + b"0" * 32 + b'","format":1,"kind":"example","content":{}}'
+GOOD = b'{"crc32":"' + b"0" * 8 + b'","format":1,"kind":"example","content":{}}'
 TENSOR = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
 BODY = struct.pack("<2d", 1.5, -2.0)
 
 
 def _forge(path: Path, text: bytes = GOOD, tensors: Any = None, body: bytes = b"") -> Path:
-    """A file whose length and digest are right, and the rest as asked."""
+    """A file whose length and checksum are right, and the rest as asked."""
     header = json.dumps({"__metadata__": {"certsvm": text.decode()}}, separators=(",", ":"))
     if tensors:
         more = tensors if isinstance(tensors, str) else json.dumps(tensors)[1:-1]
         header = f"{header[:-1]},{more}}}"
     data = bytearray(len(header.encode()).to_bytes(8, "little") + header.encode() + body)
     if len(data) >= container._DIGITS.stop:
-        data[container._DIGITS] = container._digest(bytes(data))
+        data[container._DIGITS] = container._checksum(bytes(data))
     path.write_bytes(data)
     return path
 

@@ -8,6 +8,7 @@ import math
 import struct
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,10 @@ def read_by_the_document(path: Path) -> tuple[str, dict[str, Any], dict[str, Any
     (n,) = struct.unpack_from("<Q", data)
     header = json.loads(data[8 : 8 + n])
     document = json.loads(header.pop("__metadata__")["certsvm"])
-    assert list(document) == ["digest", "format", "kind", "content"]
+    assert list(document) == ["crc32", "format", "kind", "content"]
     assert document["format"] == 1
-    end = data.index(document["digest"].encode()) + 32
-    assert hashlib.blake2b(data[end:], digest_size=16).hexdigest() == document["digest"]
+    end = data.index(document["crc32"].encode()) + 8
+    assert f"{zlib.crc32(data[end:]):08x}" == document["crc32"]
     arrays = {}
     for name, entry in header.items():
         first, last = entry["data_offsets"]

@@ -9,10 +9,10 @@ executed, and no stated size is allocated before it is compared with the size of
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
+import zlib
 from collections.abc import Mapping
 from typing import IO, Any, NamedTuple
 
@@ -25,8 +25,8 @@ from certsvm.files.atomic import atomic_write
 
 FORMAT_VERSION = 1
 
-_BEGINNING = rb'{"__metadata__":{"certsvm":"{\"digest\":\"'
-_DIGITS = slice(8 + len(_BEGINNING), 8 + len(_BEGINNING) + 32)
+_BEGINNING = rb'{"__metadata__":{"certsvm":"{\"crc32\":\"'
+_DIGITS = slice(8 + len(_BEGINNING), 8 + len(_BEGINNING) + 8)
 _KIND = re.compile(rb'\\",\\"format\\":\d+,\\"kind\\":\\"(\w+)\\"')
 # What readers of safetensors accept.
 _LONGEST_HEADER = 100_000_000
@@ -89,7 +89,7 @@ def container_parts(
     kind: str, content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> list[bytes | memoryview]:
     """What ``write_container`` writes, in consecutive parts."""
-    document = {"digest": "0" * 32, "format": FORMAT_VERSION, "kind": kind, "content": content}
+    document = {"crc32": "0" * 8, "format": FORMAT_VERSION, "kind": kind, "content": content}
     stored = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     try:
         data = memoryview(save(stored, {"certsvm": to_json(document)}))
@@ -98,13 +98,12 @@ def container_parts(
     # safetensors before 0.7 writes headers that it does not read.
     if (length := int.from_bytes(data[:8], "little")) > _LONGEST_HEADER:
         raise ValueError(f"names and parameters are too long for safetensors: {length} bytes")
-    return [data[: _DIGITS.start], _digest(data), data[_DIGITS.stop :]]
+    return [data[: _DIGITS.start], _checksum(data), data[_DIGITS.stop :]]
 
 
-def _digest(data: bytes | memoryview) -> bytes:
-    """The digest of a file: of all bytes after the place of its digits."""
-    rest = memoryview(data)[_DIGITS.stop :]
-    return hashlib.blake2b(rest, digest_size=16).hexdigest().encode()
+def _checksum(data: bytes | memoryview) -> bytes:
+    """The checksum of a file: of all bytes after the place of its digits."""
+    return b"%08x" % zlib.crc32(memoryview(data)[_DIGITS.stop :])
 
 
 def read_container(path: str | os.PathLike[str], kind: str) -> Container:
@@ -148,9 +147,9 @@ def _document_and_arrays(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, NDA
         raise ValueError(f"it has {size} bytes, and its header speaks of {stated}")
     file.seek(0)
     data = file.read(size)
-    if _digest(data) != data[_DIGITS]:
-        raise ValueError("its digest is not that of its content")
-    if document.keys() != {"digest", "format", "kind", "content"}:
+    if _checksum(data) != data[_DIGITS]:
+        raise ValueError("its checksum is not that of its content")
+    if document.keys() != {"crc32", "format", "kind", "content"}:
         raise ValueError(f"its metadata has {', '.join(document)}")
     if not isinstance(document["content"], dict):
         raise ValueError("its content is not an object")

@@ -277,7 +277,7 @@ class Model(OptimumMixin):
                 f"{proof} is not a witness, and would be overwritten by one: save the model under "
                 "another name, or move that file"
             )
-        outdated = self.witness is None and _is_outdated(path, self.digest)
+        outdated = self.witness is None and _is_outdated(path, self)
         content = {
             "certsvm_version": self.certsvm_version,
             "classes": self.classes.tolist(),
@@ -425,11 +425,11 @@ def witness_path(path: str | os.PathLike[str]) -> str:
     return os.fspath(path) + ".witness"
 
 
-def _is_outdated(path: str | os.PathLike[str], digest: str) -> bool:
+def _is_outdated(path: str | os.PathLike[str], new: Model) -> bool:
     """Whether the witness beside a model is its own, and not of the one that will replace it."""
     try:
         _, about = load_witness(witness_path(path))
-        return about != digest and about == Model.load(path).digest
+        return about != new.digest and about == Model.load(path).digest
     except (OSError, ValueError):
         return False
 

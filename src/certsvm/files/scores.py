@@ -17,7 +17,7 @@ from certsvm.verification.optimum_intervals import (
     RowSizes,
     status_of,
     unflippable,
-)  # fmt: skip
+)
 
 _ROWS_AT_ONCE = 8192
 
