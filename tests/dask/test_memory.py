@@ -13,8 +13,8 @@ from certsvm.dask import LinearSVC
 from tests.dask.conftest import make_cluster
 from tests.platforms import linux
 
-BLOCKS, ROWS, COLUMNS = 40, 20_000, 130
-TOTAL = BLOCKS * ROWS * COLUMNS * 4  # 416 MB, in single precision
+BLOCKS, ROWS, COLUMNS = 24, 20_000, 130
+TOTAL = BLOCKS * ROWS * COLUMNS * 4  # 250 MB, in single precision
 # Beyond this share of its limit, Dask kills a worker.
 KILLED = 0.95
 
