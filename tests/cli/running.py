@@ -55,6 +55,9 @@ def run(*words: object, cwd: Path, stdin: bytes | None = None) -> Ran:
     """
     if stdin is not None:
         return run_process(*words, cwd=cwd, stdin=stdin)
+    if words[0] == "convert" and "--memory" not in words:
+        # This process holds more than a command: what all tests before have loaded.
+        words = (*words, "--memory", "8G")
     with contextlib.chdir(cwd), warnings.catch_warnings():
         done = CliRunner().invoke(app, list(map(str, words)))
     if done.exception is not None and not isinstance(done.exception, SystemExit):

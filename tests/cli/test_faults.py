@@ -72,7 +72,7 @@ def test_a_forged_checkpoint_costs_time_not_truth(data: Path, tmp_path: Path) ->
     assert forged.code == 3
     assert forged.json["passes"] == [8]
     assert run("verify", "m", data, cwd=tmp_path).code == 0
-    assert run(*words, "--max-iter", 3000, cwd=tmp_path).code in (0, 3)
+    assert run(*words, "--max-iter", 20_000, cwd=tmp_path).code == 0
     assert run("verify", "m", data, cwd=tmp_path).code == 0
 
 

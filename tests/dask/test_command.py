@@ -31,7 +31,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "blocks").mkdir()
     for i, part in enumerate((slice(0, 250), slice(250, 600))):
         table[part].to_parquet(folder / f"{i}.parquet")
-        made = command("convert", folder / f"{i}.parquet", folder / "blocks" / f"{i}.arrow")
+        files = folder / f"{i}.parquet", folder / "blocks" / f"{i}.arrow"
+        # This process holds more than a command.
+        made = command("convert", *files, "--memory", "8G")
         assert made.exit_code == 0, made.output
     return folder
 

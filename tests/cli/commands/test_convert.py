@@ -11,7 +11,8 @@ from tests.cli.running import run, run_process, write
 
 def test_a_converted_file_gives_the_same_rows_and_a_certificate(tmp_path: Path) -> None:
     write(tmp_path / "data", n_rows=400)
-    assert run("convert", "data", "data.arrow", "--memory", "600M", cwd=tmp_path).code == 0
+    done = run_process("convert", "data", "data.arrow", "--memory", "600M", cwd=tmp_path)
+    assert done.code == 0, done.err
     X, _ = load_libsvm(tmp_path / "data")
     summary = BlockFile(tmp_path / "data.arrow").summary
     assert (summary.n_rows, summary.n_columns, summary.n_values) == (*X.shape, X.nnz)
