@@ -240,7 +240,8 @@ def one_command(mutants: Mutants, k: int, r: random.Random, tally: Tally) -> Non
         words = ("train", "libsvm", "--checkpoint", "state", "-o", "out", "-q")
     else:
         words = r.choice([("train", name, "-o", "out", "-q", "--max-iter", 50), ("info", name),
-                          ("convert", name, "out", "-q"), ("evaluate", "model", name),
+                          ("convert", name, "out", "-q", "--memory", "8G"),
+                          ("evaluate", "model", name),
                           ("predict", "model", name, "-q")])  # fmt: skip
     ran = attempt(*words, cwd=folder)
     wrong = complaint(ran)

@@ -236,7 +236,16 @@ def judge(model: Model, table: Owned, door: str, folder: Path) -> tuple[str, lis
         roles = [word for word in words if word not in ("--ignore", *table.ignored)]
         out = folder / "t.arrow"
         code, _ = certsvm(
-            "convert", path, out, *roles, "--categorical", "--keep-order", "--json", "-q"
+            "convert",
+            path,
+            out,
+            *roles,
+            "--categorical",
+            "--keep-order",
+            "--json",
+            "-q",
+            "--memory",
+            "8G",
         )
         if code:
             return "not converted", []
