@@ -25,7 +25,6 @@ PUBLIC = (
     "certsvm",
     "certsvm.files",
     "certsvm.dask",
-    "certsvm.files",
     "certsvm.solvers",
     "certsvm.torch",
 )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from certsvm.kernels.losses import (
     HINGE,
-    SQUARED_HINGE,
+    LOSSES,
     Loss,
     box_end,
     coordinate_step,
@@ -26,7 +26,7 @@ from certsvm.problem.rows import Rows
 margins = st.one_of(st.sampled_from([-1.0, 0.0, 1.0]), st.floats(-20, 20))
 sizes = st.sampled_from([0.01, 0.5, 1.0, 3.0, 40.0])
 shares = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1))
-losses = st.sampled_from([HINGE, SQUARED_HINGE])
+losses = st.sampled_from(list(LOSSES.values()))
 
 
 def dual_value(loss: Loss, alpha: float, C: float, weight: float) -> float:

@@ -91,6 +91,8 @@ def train(
     >>> result.reason, result.certificate.relative_gap <= 0.01
     ('target met', True)
     """
+    if "objective" in changes:
+        raise TypeError("the objective is that of the problem: Problem(rows, labels, C=...)")
     began, solver = time.perf_counter(), make_solver(solver)
     settings = replace(settings, **changes)
     _require_trainable(problem, solver)
