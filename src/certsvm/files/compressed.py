@@ -98,14 +98,20 @@ class _Streams:
                 return bytes(text)
 
 
-def _zstd(file: ByteSource) -> Any:
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise ModuleNotFoundError(
-            "this file is compressed with zstd; to read it: pip install pyarrow"
-        ) from None
-    return pa.input_stream(file, compression="zstd")
+class _Zstd:
+    """The text of zstd, by Arrow, whose ``read`` leaks its buffer if the stream is damaged."""
+
+    def __init__(self, file: ByteSource) -> None:
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise ModuleNotFoundError(
+                "this file is compressed with zstd; to read it: pip install pyarrow"
+            ) from None
+        self._stream = pa.input_stream(file, compression="zstd")
+
+    def read1(self, size: int) -> bytes:
+        return bytes(self._stream.read_buffer(size))
 
 
 _xz = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, _XZ_BYTES)
@@ -114,7 +120,7 @@ _FORMATS: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
     b"\x1f\x8b": ("gzip", partial(gzip.GzipFile, None, "rb", 9)),
     b"BZh": ("bzip2", partial(_Streams, bz2.BZ2Decompressor, b"")),
     b"\xfd7zXZ\x00": ("xz", partial(_Streams, _xz, b"\0")),
-    b"\x28\xb5\x2f\xfd": ("zstd", _zstd),
+    b"\x28\xb5\x2f\xfd": ("zstd", _Zstd),
 }
 _LONGEST_MAGIC = max(map(len, _FORMATS))
 

@@ -246,7 +246,10 @@ class _Csv:
         decoder, line, n_bytes, start = codecs.getincrementaldecoder("utf-8")(), 1, 0, ""
         try:
             with self._stream() as stream:
-                while n_bytes < most and (data := stream.read(_FIRST_BLOCKS[0])):
+                # Arrow's read would leak its buffer if the stream is damaged.
+                while n_bytes < most and (
+                    data := stream.read_buffer(_FIRST_BLOCKS[0]).to_pybytes()
+                ):
                     text = decoder.decode(data)
                     start = start or text
                     line += data.count(b"\n")
