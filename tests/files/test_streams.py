@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.files.batch import Batch
 from certsvm.files.block_file import BlockFile, Summary, write_blocks
-from certsvm.files.streams import BlockStream, DataChangedError, one_ahead
+from certsvm.files.read_ahead import Reader
+from certsvm.files.streams import BlockStream, DataChangedError
 from certsvm.problem.objective import Objective
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import make_solver
@@ -79,7 +79,7 @@ def no_thread_is_left() -> bool:
 
 
 def _idle(frame: Any) -> bool:
-    return bool(frame.f_code.co_name == "_worker")
+    return bool(frame.f_code.co_name == "_run_all")
 
 
 @few
@@ -367,7 +367,7 @@ def threads():
     time.sleep(0.05)
     frames = sys._current_frames()
     others = [t for t in threading.enumerate() if t is not threading.main_thread()]
-    return [t.name for t in others if frames[t.ident].f_code.co_name != "_worker"]
+    return [t.name for t in others if frames[t.ident].f_code.co_name != "_run_all"]
 """
 
 IN_A_PASS = """
@@ -538,17 +538,17 @@ def test_one_item_ahead_and_no_further() -> None:
         finally:
             closed_in.append(threading.current_thread())
 
-    with ThreadPoolExecutor(1, thread_name_prefix="reader") as reader:
-        ahead = one_ahead(reader, items())
-        assert [next(ahead), next(ahead)] == [0, 1]
-        # Item 2 is read while item 1 is in use, and item 3 is not.
-        assert third.wait(10)
-        time.sleep(0.02)
-        assert read == [0, 1, 2]
-        ahead.close()
-        assert [thread.name for thread in closed_in] == ["reader_0"]
-        two = one_ahead(reader, (i for i in range(3))), one_ahead(reader, (c for c in "abc"))
-        assert list(zip(*two, strict=True)) == [(0, "a"), (1, "b"), (2, "c")]
+    reader = Reader()
+    ahead = reader.one_ahead(items())
+    assert [next(ahead), next(ahead)] == [0, 1]
+    # Item 2 is read while item 1 is in use, and item 3 is not.
+    assert third.wait(10)
+    time.sleep(0.02)
+    assert read == [0, 1, 2]
+    ahead.close()
+    assert [thread.name for thread in closed_in] == ["certsvm-read"]
+    two = reader.one_ahead(i for i in range(3)), reader.one_ahead(c for c in "abc")
+    assert list(zip(*two, strict=True)) == [(0, "a"), (1, "b"), (2, "c")]
 
 
 def test_the_thread_ends_with_its_stream_and_with_the_process() -> None:

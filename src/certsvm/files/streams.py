@@ -11,9 +11,7 @@ block is computed a second time after its use.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -23,6 +21,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from certsvm.files.batch import Batch
+from certsvm.files.read_ahead import Reader
 from certsvm.matrices import checked_csr, exact_labels, refuse_masked
 from certsvm.problem.rows import Rows, Vector
 from certsvm.problem.sizes import ClassSurvey
@@ -102,12 +101,7 @@ class BlockStream:
                 f"blocks themselves: they are read many times. Got {type(source).__name__}."
             )
         self.source = source
-        self._reader: ThreadPoolExecutor | None = None
-        if read_ahead:
-            # One thread for all passes, started now: an interrupt during a start would leave a
-            # thread that neither runs nor has ended. It ends with the stream.
-            self._reader = ThreadPoolExecutor(1, thread_name_prefix="certsvm-read")
-            self._reader.submit(int).result()
+        self._reader = Reader() if read_ahead else None
         self.intercept_scaling = float(intercept_scaling)
         self.n_rows = self.n_columns = self.n_stored = self.n_blocks = self.largest_block = 0
         self.R = 0.0
@@ -199,7 +193,7 @@ class BlockStream:
                     blocks.close()
 
         read = checked()
-        with closing(read if self._reader is None else one_ahead(self._reader, read)) as batches:
+        with closing(read if self._reader is None else self._reader.one_ahead(read)) as batches:
             for batch, digest in batches:
                 yield batch, digest
                 if block_digest(*batch) != digest:
@@ -210,26 +204,6 @@ class BlockStream:
                     )
                 # Keep no reference while the next one is read.
                 del batch
-
-
-def one_ahead(
-    reader: ThreadPoolExecutor, items: Generator[T, None, None]
-) -> Generator[T, None, None]:
-    """The same items; the reader's only thread reads the next one while one is in use.
-
-    Only that thread touches ``items``: it also closes them if the caller stops early, be it by
-    Ctrl-C.
-    """
-    try:
-        following = reader.submit(next, items, None)
-        while (item := following.result()) is not None:
-            following = reader.submit(next, items, None)
-            yield item
-            del item
-    finally:
-        # When the interpreter exits, there are no threads any more.
-        if not sys.is_finalizing():
-            reader.submit(items.close).result()
 
 
 def checked_block(block: Any) -> Batch:
