@@ -20,7 +20,7 @@ SEED ?= 0
 KIND ?=
 
 .PHONY: help demo test faults test-rounding test-torch test-oldest test-newest coverage lint check \
-  docs docs-links dist bench peers paper clean
+  docs docs-links dist bench bench-check peers paper clean
 
 help:
 	@echo "make demo           train on a text-like problem, verify the certificate, compare"
@@ -37,6 +37,7 @@ help:
 	@echo "make docs-links     check that the links of the site to other sites lead somewhere"
 	@echo "make dist           build sdist and wheel reproducibly, and try them outside of the checkout"
 	@echo "make bench          run the benchmarks; DATA=folder names a folder of libsvm files"
+	@echo "make bench-check    five small fits against recorded ratios: did a change make us slower?"
 	@echo "make peers          compare with other solvers; needs DATA=folder, takes hours"
 	@echo "make paper          the paper's tables; DATA=folder, or QUICK=1 for generated data, ten minutes"
 	@echo "make clean          remove the environment and all caches"
@@ -132,6 +133,9 @@ docs-links: docs
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA))
+
+bench-check: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.continuous
 
 peers: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.peers --install --environments .benchmark-cache/environments \
