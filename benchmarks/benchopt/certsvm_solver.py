@@ -65,6 +65,8 @@ class Solver(BaseSolver):  # type: ignore[misc]
     """One of certsvm's solvers, by name."""
 
     name = "certsvm"
+    install_cmd = "conda"
+    requirements: ClassVar[list[str]] = ["pip::certsvm"]
     parameters: ClassVar[dict[str, list[str]]] = {
         "solver": ["auto", "working-set", "newton", "dcd", "sgd-s", "sgd-m"],
     }
