@@ -53,12 +53,9 @@ def agrees(clf: Any, X: Any, y: Any, weights: Any = None) -> None:
 
 
 def cluster_problem(
-    client: Client, X: Any, y: Any, weights: Any = None, *, positive: int = 1, **options: Any
+    client: Client, X: Any, y: Any, weights: Any = None, *, i: int = 0, **options: Any
 ) -> ClusterProblem:
     """The problem of one class, with all blocks on the workers."""
     names = [name for name in ("C", "loss", "penalize_intercept") if name in options]
     objective = Objective(**{name: options.pop(name) for name in names})
-    rho = options.get("intercept_scaling", 0.0)
-    source = ClusterSource(Cluster(client, 20.0), X, y, weights, intercept_scaling=rho)
-    factors = options.get("class_factors", np.ones(source.classes.size))
-    return ClusterProblem(source._rows, positive, objective, factors)
+    return ClusterSource(Cluster(client, 20.0), X, y, weights, **options).problem(i, objective)

@@ -103,16 +103,6 @@ def test_copies_of_the_estimator(client: Client) -> None:
         clf.predict([delayed(X)])
 
 
-def test_what_came_of_each_class_is_printed(
-    client: Client, capsys: pytest.CaptureFixture[str]
-) -> None:
-    X, y = data(classes=3)
-    LinearSVC(0.1, random_state=0, verbose=1).fit(cut(X, 300), cut(y, 300))
-    lines = capsys.readouterr().err.splitlines()
-    for label in range(3):
-        assert any(line.startswith(f"class {label}: ") and "proved" in line for line in lines)
-
-
 def test_checkpoints(client: Client, tmp_path: Path) -> None:
     X, y = data()
     how: dict[str, Any] = {"C": 0.1, "random_state": 0, "tol": 1e-6, "checkpoint": tmp_path}

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from certsvm.files.streams import DataChangedError, block_digest, checked_block
 from certsvm.fitting.sources import classes_of
-from certsvm.matrices import checked_csr, exact_labels, refuse_masked
+from certsvm.matrices import checked_matrix, exact_labels
 from certsvm.problem.part import Part
-from certsvm.problem.rows import Rows, Vector, as_compiled_for
+from certsvm.problem.rows import Rows, Vector
 from certsvm.problem.sizes import ClassSurvey
 
 
@@ -57,9 +57,8 @@ def load(block: tuple[Any, Any, Any], intercept_scaling: float, number: int) -> 
     X, y, weights = block
     try:
         names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
-        exact_labels(y)
-        weights = None if weights is None else _as_vector(weights)
-        X, y, weights = checked_block((as_rows(X), _as_vector(y), weights))
+        weights = None if weights is None else _flat(np.asarray(weights))
+        X, y, weights = checked_block((as_rows(X), _flat(exact_labels(y)), weights))
         if X.shape[0] == 0:
             # Its columns do not matter: an empty partition may have none.
             return LoadedBlock(BlockSummary())
@@ -77,33 +76,39 @@ def load(block: tuple[Any, Any, Any], intercept_scaling: float, number: int) -> 
     return LoadedBlock(summary, rows, labels, codes, weights)
 
 
-def signed_weights_of(
-    block: LoadedBlock, digest: bytes, classes: NDArray[Any], class_weights: Vector
-) -> Vector:
-    """label_k * s_k of a block's rows, given the signed weight of each class."""
-    _require_unchanged(block, digest)
-    # NumPy compares labels of different types in a third, which may have neither.
-    labels = block.labels.astype(classes.dtype)
-    where = np.searchsorted(classes, labels)
-    if not (where < classes.size).all() or not (classes[where] == labels).all():
-        raise ValueError("a block of the data has labels that the others cannot be compared with")
-    signed: Vector = class_weights[where][block.codes]
-    return signed if block.weights is None else signed * block.weights
+def part_of(block: LoadedBlock, digest: bytes, class_weights: dict[Any, float], first: int) -> Part:
+    """A block as a part of one class's problem.
 
+    Parameters
+    ----------
+    block : LoadedBlock
+        The block, perhaps computed again.
+    digest : bytes
+        Its digest when it was first loaded.
+    class_weights : dict
+        The weight of each label's rows, negative on the negative side.
+    first : int
+        The number of rows in the blocks before it.
 
-def part_of(block: LoadedBlock, signed_weights: Vector, digest: bytes, first: int) -> Part:
-    """A block as a part of one class's problem; ``first`` counts the rows before it."""
-    _require_unchanged(block, digest)
-    assert block.rows is not None
-    return Part(block.rows, as_compiled_for(signed_weights), first)
-
-
-def _require_unchanged(block: LoadedBlock, digest: bytes) -> None:
+    Returns
+    -------
+    part : Part
+        With the signed weight of each row.
+    """
     if block.summary.digest != digest:
         raise DataChangedError(
             "a block of the data that was computed again, after its worker was lost, has changed: "
             "its task does not give the same rows each time. Nothing is certified."
         )
+    assert block.rows is not None
+    signed = np.array([class_weights[label] for label in block.labels.tolist()])[block.codes]
+    return Part(block.rows, signed if block.weights is None else signed * block.weights, first)
+
+
+@sizeof.register(Part)
+def _size_of_part(part: Part) -> int:
+    """The size without the rows, which are those of a block on the same worker."""
+    return int(part.signed_weights.nbytes)
 
 
 @sizeof.register(LoadedBlock)
@@ -239,23 +244,12 @@ def _read(path: str, position: int, n_columns: int) -> tuple[Any, Any, Any]:
 
 
 def as_rows(X: Any) -> Any:
-    """Rows as a SciPy matrix or an array of float32 or float64."""
+    """Rows as a CSR matrix or an array of numbers."""
     if hasattr(X, "to_scipy_sparse"):
         X = X.to_scipy_sparse()
-    elif hasattr(X, "tocsr") and not sp.issparse(X):
-        X = X.tocsr()
-    if sp.issparse(X):
-        return checked_csr(X)
-    refuse_masked(X=X)
-    values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
-    if len(values) == 0 or {kind.kind for kind in getattr(X, "dtypes", ())} <= set("fiub"):
-        # An empty frame, or columns of numbers without a common type.
-        values = values.astype(np.float64) if values.dtype.kind == "O" else values
-    if values.dtype.kind not in "fiub":
-        raise ValueError(f"values of type {values.dtype} are not numbers")
-    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+    return checked_matrix(X.to_numpy() if hasattr(X, "to_numpy") else X)
 
 
-def _as_vector(values: Any) -> NDArray[Any]:
-    array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+def _flat(array: NDArray[Any]) -> NDArray[Any]:
+    """A vector, which may be the only column of a matrix."""
     return array.ravel() if array.ndim == 2 and array.shape[1] == 1 else array
