@@ -26,7 +26,6 @@ def test_rounds_do_not_pile_up_on_the_scheduler(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cocoa_module, "_CHAIN", 3)
-    monkeypatch.setattr(cocoa_module, "_COPYING", 1e9)
     epoch, counts = CocoaRun.epoch, []
 
     def count(dask_scheduler: Any) -> int:

@@ -26,7 +26,7 @@ from tests.dask.problems import blocks, cut, data
         ([[np.ones((2, 3)), np.ones((2, 3))]], [["a", "b"], [1, 2]], "text in some blocks"),
         ([[np.ones((2, 3))]], [["a", "b", "a"]], "a label for each row"),
         ([[np.ones((0, 3))]], [[]], "no rows"),
-        ([[]], [], "no blocks"),
+        ([[]], [], "no rows"),
         ([[np.array([["x", "y"]])]], [["a"]], "must hold real numbers"),
     ],
 )

@@ -9,7 +9,7 @@ digest as before: a certificate is about one set of rows.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +28,17 @@ from certsvm.problem.rows import Rows, Vector
 from certsvm.problem.sizes import ClassSurvey
 
 
-@dataclass
+@dataclass(frozen=True)
 class BlockSummary:
     """What the client knows about a block; its classes are those that occur."""
 
-    n_rows: int = 0
-    n_columns: int = 0
-    n_stored: int = 0
-    R: float = 0.0
-    digest: bytes = b""
-    names: tuple[str, ...] | None = None
-    classes: dict[Any, ClassSurvey] = field(default_factory=dict)
+    n_rows: int
+    n_columns: int
+    n_stored: int
+    R: float
+    digest: bytes
+    names: tuple[str, ...] | None
+    classes: dict[Any, ClassSurvey]
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class LoadedBlock:
     """Checked rows on a worker; row k has the label ``labels[codes[k]]``."""
 
     summary: BlockSummary
-    rows: Rows | None = None
-    labels: NDArray[Any] = field(default_factory=lambda: np.empty(0))
-    codes: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    weights: Vector | None = None
+    rows: Rows
+    labels: NDArray[Any]
+    codes: NDArray[np.intp]
+    weights: Vector | None
 
 
 def load(block: tuple[Any, Any, Any], intercept_scaling: float, number: int) -> LoadedBlock:
@@ -59,20 +59,17 @@ def load(block: tuple[Any, Any, Any], intercept_scaling: float, number: int) -> 
         names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
         weights = None if weights is None else _flat(np.asarray(weights))
         X, y, weights = checked_block((as_rows(X), _flat(exact_labels(y)), weights))
-        if X.shape[0] == 0:
-            # Its columns do not matter: an empty partition may have none.
-            return LoadedBlock(BlockSummary())
         rows = Rows(X, intercept_scaling=intercept_scaling)
     except (TypeError, ValueError) as error:
         raise ValueError(f"block {number + 1} of the data: {error}") from None
     labels, codes = classes_of(y)
+    surveys = {label: ClassSurvey() for label in labels.tolist()}
+    for i, survey in enumerate(surveys.values()):
+        members = codes == i
+        survey.add(int(members.sum()), None if weights is None else weights[members])
     norms = rows.squared_norms if weights is None else rows.squared_norms[weights > 0]
     R, digest = math.sqrt(float(norms.max(initial=0.0))), block_digest(X, y, weights)
-    summary = BlockSummary(rows.n_rows, rows.n_columns, rows.n_stored, R, digest, names)
-    for i, label in enumerate(labels.tolist()):
-        members = codes == i
-        survey = summary.classes.setdefault(label, ClassSurvey())
-        survey.add(int(members.sum()), None if weights is None else weights[members])
+    summary = BlockSummary(rows.n_rows, rows.n_columns, rows.n_stored, R, digest, names, surveys)
     return LoadedBlock(summary, rows, labels, codes, weights)
 
 
@@ -100,21 +97,14 @@ def part_of(block: LoadedBlock, digest: bytes, class_weights: dict[Any, float], 
             "a block of the data that was computed again, after its worker was lost, has changed: "
             "its task does not give the same rows each time. Nothing is certified."
         )
-    assert block.rows is not None
     signed = np.array([class_weights[label] for label in block.labels.tolist()])[block.codes]
     return Part(block.rows, signed if block.weights is None else signed * block.weights, first)
-
-
-@sizeof.register(Part)
-def _size_of_part(part: Part) -> int:
-    """The size without the rows, which are those of a block on the same worker."""
-    return int(part.signed_weights.nbytes)
 
 
 @sizeof.register(LoadedBlock)
 def _size_of_block(block: LoadedBlock) -> int:
     """The size in bytes, for Dask's supervision of memory."""
-    return int(block.codes.nbytes) + (0 if block.rows is None else block.rows.nbytes)
+    return int(block.codes.nbytes + block.rows.nbytes)
 
 
 def cut_together(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
@@ -137,35 +127,30 @@ def cut_together(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
             raise ValueError(f"X has no column {missing[0]!r}")
         y, sample_weight = (X[v] if isinstance(v, str) else v for v in (y, sample_weight))
         X = X.drop(columns=columns)
-    given = {"X": X, "y": y}
-    if sample_weight is not None:
-        given["sample_weight"] = sample_weight
-    if all(hasattr(value, "to_dask_array") for value in given.values()):
-        # Apart from each other, files of few columns would be read several at a time.
-        _require_alike({name: frame.npartitions for name, frame in given.items()})
-        frame = X.map_partitions(
-            _triple, y, sample_weight, meta=X._meta, enforce_metadata=False, align_dataframes=False
-        )
-        frame = frame.simplify() if hasattr(frame, "simplify") else frame
-        return list(frame.to_delayed(optimize_graph=False))
-    blocks = {name: _blocks(_aligned(value, X, name), name) for name, value in given.items()}
-    _require_alike({name: len(of_name) for name, of_name in blocks.items()})
-    if not blocks["X"]:
-        raise ValueError("there are no blocks in the data")
-    return [_triple(*block) for block in zip(*blocks.values(), strict=True)]
-
-
-def _triple(X: Any, y: Any, weights: Any = None) -> tuple[Any, Any, Any]:
-    return X, y, weights
-
-
-def _require_alike(counts: dict[str, int]) -> None:
+    given = {"X": X, "y": y, "sample_weight": sample_weight}
+    given = {name: value for name, value in given.items() if value is not None}
+    frames = all(hasattr(value, "to_dask_array") for value in given.values())
+    if not frames:
+        given = {name: _blocks(_aligned(value, X, name), name) for name, value in given.items()}
+    counts = {name: v.npartitions if frames else len(v) for name, v in given.items()}
     for name, count in counts.items():
         if count != counts["X"]:
             raise ValueError(
                 f"X has {counts['X']} blocks of rows, {name} has {count}: they must be cut alike. "
                 "Take both from the same data frame, rechunk one of them, or pass lists of blocks."
             )
+    if not frames:
+        return [_triple(*block) for block in zip(*given.values(), strict=True)]
+    # Apart from each other, files of few columns would be read several at a time.
+    frame = X.map_partitions(
+        _triple, y, sample_weight, meta=X._meta, enforce_metadata=False, align_dataframes=False
+    )
+    frame = frame.simplify() if hasattr(frame, "simplify") else frame
+    return list(frame.to_delayed(optimize_graph=False))
+
+
+def _triple(X: Any, y: Any, weights: Any = None) -> tuple[Any, Any, Any]:
+    return X, y, weights
 
 
 def _aligned(vector: Any, X: Any, name: str) -> Any:

@@ -24,8 +24,8 @@ thirty, the longer a round takes besides their work.
 
 The alpha of a group is a future: the result of a task that depends on that of the round before and
 on w. When a worker is lost, Dask repeats the rounds of its groups. So that they are few, alpha is
-copied to the client every ten rounds, or as often as costs a tenth of the time, and sent back with
-the tasks of the next round.
+copied to the client every ten rounds, and sent back with the tasks of the next one. A copy has a
+number for each row, and is small beside fifty passes or more over their values.
 
 Given:      C, s, the rows on a cluster.
 Result:     w, and alpha.
@@ -72,9 +72,8 @@ _LARGEST_FALL, _LIMIT_DECAY = 1.3, 0.98
 _SMALLEST_POWER = 0.25
 # Seconds of work that a round should have for each second of overhead.
 _WORK_PER_OVERHEAD = 3.0
-# The fewest rounds that depend on each other before alpha is copied, and the share of the time that
-# copies may take.
-_CHAIN, _COPYING = 10, 0.1
+# Rounds that depend on each other before alpha is copied.
+_CHAIN = 10
 
 
 @dataclass(frozen=True)
@@ -163,12 +162,11 @@ class CocoaRun(Run):
         # L without its term -|w|^2 / 2.
         self._dual_sum = 0.0
         self._rounds = 0
-        # The states after the last round, the rounds since the chain began, and seconds.
+        # The states after the last round.
         self._states: Sequence[Any] = [
             GroupState([np.zeros(problem.firsts[i + 1] - problem.firsts[i]) for i in group.members])
             for group in problem.groups
         ]
-        self._chain, self._since_copy, self._copying = 0, 0.0, 0.0
         # The w with which the last round began, J there, and the dual point after it.
         self._latest: tuple[Vector, Bound, DualPoint] | None = None
 
@@ -186,7 +184,8 @@ class CocoaRun(Run):
         self._w, self._dual_sum = point.w, dual_sum
         self._rounds += 1
         self._adapt_passes(seconds, sums.seconds)
-        self._cut_chain_if_due(seconds)
+        if self._rounds % _CHAIN == 0:
+            self._states = [GroupState(alphas) for alphas in self._alphas()]
         return Epoch(
             epochs=self._rounds,
             updates=sums.updates,
@@ -227,16 +226,6 @@ class CocoaRun(Run):
         """The alpha of each group's parts, on the client."""
         return self._problem.cluster.results(self._of_states("alphas", self._states))
 
-    def _cut_chain_if_due(self, seconds: float) -> None:
-        self._chain += 1
-        self._since_copy += seconds
-        if self._chain < _CHAIN or self._since_copy * _COPYING < self._copying:
-            return
-        began = time.perf_counter()
-        self._states = [GroupState(alphas) for alphas in self._alphas()]
-        self._chain, self._since_copy = 0, 0.0
-        self._copying = time.perf_counter() - began
-
     def _adapt_spread(self, change: Vector, dual_change: float, change_penalty: float) -> None:
         """Reduce the spread if a longer step would have raised L further, or enlarge it.
 
@@ -244,9 +233,11 @@ class CocoaRun(Run):
         of the changes of alpha. A spread that is too small costs a round, so the limit that it sets
         decays slowly.
         """
-        best = peak_along(self._w, change, dual_change, change_penalty)
-        if best is None:
+        # L is a parabola whose quadratic term is minus half of this.
+        curvature = inner(change, change) + 2.0 * change_penalty
+        if not curvature > 0.0:
             return
+        best = (dual_change + change_penalty - inner(self._w, change)) / curvature
         groups, spread = float(len(self._states)), self._spread
         if best < 1.0 - _TOLERATED:
             self._spread = min(groups, spread * min(1.0 / max(best, 0.5), 2.0))
@@ -281,20 +272,6 @@ class CocoaRun(Run):
     def dual(self) -> DualPoint | None:
         """Alpha after the last round."""
         return None if self._latest is None else self._latest[2]
-
-
-def peak_along(
-    w: Vector, change: Vector, dual_change: float, change_penalty: float
-) -> float | None:
-    """Where L is largest along a change of alpha, which ends at one; None if it changes nothing.
-
-    The change moves w by ``change``, and the sum of D_k(alpha_k) by ``dual_change``. The latter is
-    a parabola whose quadratic term is minus ``change_penalty``, the ``dual_penalty`` of the change.
-    """
-    curvature = inner(change, change) + 2.0 * change_penalty
-    if not curvature > 0.0:
-        return None
-    return (dual_change + change_penalty - inner(w, change)) / curvature
 
 
 def work(

@@ -89,7 +89,7 @@ class ClusterSource(Source):
         loading = [task("load", load, b, self.intercept_scaling, i) for i, b in enumerate(blocks)]
         summing = [task("summary", operator.attrgetter("summary"), block) for block in loading]
         futures = self.cluster.begin([*loading, *summing])
-        summaries = self.cluster.gathered(futures[len(blocks) :])
+        summaries = self.cluster.gathered(futures[len(blocks) :]) if futures else []
         kept = [i for i, summary in enumerate(summaries) if summary.n_rows]
         if not kept:
             raise ValueError("there are no rows in the data")
