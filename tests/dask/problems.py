@@ -40,7 +40,8 @@ def agrees(clf: Any, X: Any, y: Any, weights: Any = None) -> None:
     assert clf.certificate_.met
     local = certsvm.LinearSVC(
         clf.C, tol=1e-6, fit_intercept=clf.fit_intercept, class_weight=clf.class_weight,
-        intercept_scaling=clf.intercept_scaling, random_state=0,
+        intercept_scaling=clf.intercept_scaling, loss=clf.loss,
+        penalize_intercept=clf.penalize_intercept, random_state=0,
     ).fit(X, y, weights)  # fmt: skip
     np.testing.assert_array_equal(clf.classes_, local.classes_)
     np.testing.assert_allclose(clf.class_weight_, local.class_weight_)

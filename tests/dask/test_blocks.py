@@ -33,8 +33,9 @@ def test_dense_arrays(client: Client, solver: str, intercept: bool) -> None:
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_sparse_chunks_and_many_columns(client: Client, solver: str) -> None:
-    X = sp.random(400, 900, density=0.02, format="csr", random_state=0)
-    y = np.where(X @ np.random.default_rng(1).standard_normal(900) > 0, 1, -1)
+    # Vectors as long as a row do not travel with each task.
+    X = sp.random(400, 2500, density=0.01, format="csr", random_state=0)
+    y = np.where(X @ np.random.default_rng(1).standard_normal(2500) > 0, 1, -1)
     blocks = [da.from_delayed(delayed(b), b.shape, X.dtype) for b in cut(X, 90, 220)]
     labels = da.from_array(y, chunks=((90, 130, 180),))
     clf = LinearSVC(1.0, solver=solver, fit_intercept=False, random_state=0, tol=1e-3)
