@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from distributed import Client
-from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
 import certsvm.dask.source as source_module
-from certsvm.dask import ClusterLostError, ClusterSource, LinearSVC
-from certsvm.estimators.sklearn_callbacks import FitTasks
+from certsvm.dask import ClusterLostError, LinearSVC
 from tests.dask.problems import blocks, cut, data
 
 
@@ -57,25 +55,6 @@ def test_labels_that_a_common_type_would_merge(client: Client) -> None:
     parts = np.where(X[100:, 0] > 0, 2.0**53, 0.0)
     with pytest.raises(ValueError, match="cannot be told apart"):
         LinearSVC().fit(cut(X, 100), [whole, parts])
-
-
-def test_an_interrupt_keeps_the_classes_before(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X, y = data(classes=3)
-
-    def begin(self: Any, i: int, label: Any, problem: Any) -> Any:
-        if i == 1:
-            raise KeyboardInterrupt
-        return ()
-
-    monkeypatch.setattr(ClusterSource, "at_once", lambda *_: 1)
-    monkeypatch.setattr(FitTasks, "begin", begin)
-    with pytest.warns(ConvergenceWarning, match="2 of 3 classes"):
-        clf = LinearSVC(0.1, random_state=0).fit(cut(X, 300), cut(y, 300))
-    assert clf.coef_[0].any()
-    assert not clf.coef_[1:].any()
-    assert certsvm.verify(clf, X, y).ok
 
 
 def test_a_cluster_lost_during_the_second_look(

@@ -36,7 +36,6 @@ in Distributed Primal-Dual Optimization, ICML 2015.
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 import time
@@ -312,7 +311,6 @@ def work(
             for part, change in zip(parts, changes, strict=True)
         )
     sums = RoundSums(
-        functools.reduce(operator.add, losses), functools.reduce(operator.add, rows), penalty,
-        updates, time.perf_counter() - began,
+        add_up(losses), add_up(rows), penalty, updates, time.perf_counter() - began
     )  # fmt: skip
     return GroupState(alphas, sums)
