@@ -47,11 +47,6 @@ def arguments(folder: Path, *options: str) -> list[str]:
     return [str(text) for option in named.items() for text in option] + list(options)
 
 
-def results(folder: Path) -> dict[str, Any]:
-    written: dict[str, Any] = json.loads((folder / "out" / "peers.json").read_text())
-    return written
-
-
 def test_the_command(folder: Path) -> None:
     asked = arguments(folder, "--C", "1", "--peers", "sklearn-SGD", "snapml")
     said = subprocess.run(
@@ -59,7 +54,7 @@ def test_the_command(folder: Path) -> None:
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stderr  # fmt: skip
     assert "snapml is skipped" in said
-    first = results(folder)
+    first = json.loads((folder / "out" / "peers.json").read_text())
     assert list(first["skipped"]) == ["snapml"]
     assert "processor" in first["machine"]
     (cell,) = first["cells"]

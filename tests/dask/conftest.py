@@ -15,6 +15,11 @@ import dask
 from distributed import Client, LocalCluster
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Only tests that expect a refuted certificate may see one."""
+    config.addinivalue_line("filterwarnings", "error::certsvm.dask.CertificateRefutedWarning")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def patience(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Workers' files out of the way; dead processes noticed soon."""

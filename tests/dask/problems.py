@@ -40,7 +40,8 @@ def agrees(clf: Any, X: Any, y: Any, weights: Any = None) -> None:
     assert clf.certificate_.met
     local = certsvm.LinearSVC(
         clf.C, tol=1e-6, fit_intercept=clf.fit_intercept, class_weight=clf.class_weight,
-        intercept_scaling=clf.intercept_scaling, random_state=0,
+        intercept_scaling=clf.intercept_scaling, loss=clf.loss,
+        penalize_intercept=clf.penalize_intercept, random_state=0,
     ).fit(X, y, weights)  # fmt: skip
     np.testing.assert_array_equal(clf.classes_, local.classes_)
     np.testing.assert_allclose(clf.class_weight_, local.class_weight_)
@@ -53,12 +54,9 @@ def agrees(clf: Any, X: Any, y: Any, weights: Any = None) -> None:
 
 
 def cluster_problem(
-    client: Client, X: Any, y: Any, weights: Any = None, *, positive: int = 1, **options: Any
+    client: Client, X: Any, y: Any, weights: Any = None, *, i: int = 0, **options: Any
 ) -> ClusterProblem:
     """The problem of one class, with all blocks on the workers."""
     names = [name for name in ("C", "loss", "penalize_intercept") if name in options]
     objective = Objective(**{name: options.pop(name) for name in names})
-    rho = options.get("intercept_scaling", 0.0)
-    source = ClusterSource(Cluster(client, 20.0), X, y, weights, intercept_scaling=rho)
-    factors = options.get("class_factors", np.ones(source.classes.size))
-    return ClusterProblem(source._rows, positive, objective, factors)
+    return ClusterSource(Cluster(client, 20.0), X, y, weights, **options).problem(i, objective)

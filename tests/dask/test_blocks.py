@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from pathlib import Path
-from typing import Any
 
 import dask.array as da
 import dask.dataframe as dd
@@ -17,9 +16,7 @@ from dask import delayed
 from distributed import Client
 
 from certsvm.dask import LinearSVC
-from certsvm.dask.blocks import load, part_of, signed_weights_of
 from certsvm.files.conversion import convert
-from certsvm.files.streams import DataChangedError
 from tests.dask.problems import SOLVERS, agrees, cut, data
 
 
@@ -36,8 +33,9 @@ def test_dense_arrays(client: Client, solver: str, intercept: bool) -> None:
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_sparse_chunks_and_many_columns(client: Client, solver: str) -> None:
-    X = sp.random(400, 900, density=0.02, format="csr", random_state=0)
-    y = np.where(X @ np.random.default_rng(1).standard_normal(900) > 0, 1, -1)
+    # Vectors as long as a row do not travel with each task.
+    X = sp.random(400, 2500, density=0.01, format="csr", random_state=0)
+    y = np.where(X @ np.random.default_rng(1).standard_normal(2500) > 0, 1, -1)
     blocks = [da.from_delayed(delayed(b), b.shape, X.dtype) for b in cut(X, 90, 220)]
     labels = da.from_array(y, chunks=((90, 130, 180),))
     clf = LinearSVC(1.0, solver=solver, fit_intercept=False, random_state=0, tol=1e-3)
@@ -164,41 +162,6 @@ def test_frames_of_several_types_and_none(client: Client) -> None:
     clf = LinearSVC(0.1, random_state=0, tol=1e-3)
     clf.fit([X[:100], empty, X[100:]], [y[:100], y[:0], y[100:]])
     agrees(clf, X.astype(float), y)
-
-
-def loaded(scale: float = 1.0) -> Any:
-    X = scale * np.arange(1.0, 9.0).reshape(4, 2)
-    return load((X, np.array(["b", "a", "b", "b"]), np.array([1.0, 2.0, 0.0, 3.0])), 2.0, 0)
-
-
-def test_a_summary_counts_rows_and_weights() -> None:
-    summary = loaded().summary
-    assert (summary.n_rows, summary.n_columns, summary.n_stored) == (4, 2, 8)
-    # The largest norm with the intercept's column, of a row of positive weight.
-    assert pytest.approx(math.sqrt(7.0**2 + 8.0**2 + 2.0**2)) == summary.R
-    assert summary.classes["b"].n_rows == 3
-    assert summary.classes["b"].n_active == 2
-    assert summary.classes["b"].weight_sum == 4.0
-    assert summary.classes["a"].weight_sum == 2.0
-
-
-def test_signed_weights_and_parts() -> None:
-    block = loaded()
-    classes, weights = np.array(["a", "b", "c"]), np.array([-0.5, 2.0, -1.0])
-    signed = signed_weights_of(block, block.summary.digest, classes, weights)
-    assert signed.tolist() == [2.0, -1.0, 0.0, 6.0]
-    part = part_of(block, signed, block.summary.digest, 10)
-    assert part.span == slice(10, 14)
-    with pytest.raises(ValueError, match="cannot be compared"):
-        signed_weights_of(block, block.summary.digest, np.array(["a", "c"]), weights)
-
-
-def test_a_block_that_has_changed_is_refused() -> None:
-    digest, changed = loaded().summary.digest, loaded(scale=2.0)
-    with pytest.raises(DataChangedError, match="has changed"):
-        signed_weights_of(changed, digest, np.array(["a", "b"]), np.ones(2))
-    with pytest.raises(DataChangedError, match="has changed"):
-        part_of(changed, np.ones(4), digest, 0)
 
 
 def test_labels_that_end_in_nul_are_refused(client: Client) -> None:

@@ -23,14 +23,13 @@ def both(client: Client, request: pytest.FixtureRequest) -> tuple[ClusterProblem
     X, y = data(300, columns=6, classes=3)
     weights = np.random.default_rng(1).integers(0, 3, 300).astype(float)
     X = sp.csr_matrix(X) if request.param == "sparse" else X
-    factors = np.array([1.0, 2.0, 0.5])
     on_cluster = cluster_problem(
-        client, cut(X, 70, 200), cut(y, 70, 200), cut(weights, 70, 200), positive=1,
-        C=0.3, intercept_scaling=0.5, class_factors=factors,
+        client, cut(X, 70, 200), cut(y, 70, 200), cut(weights, 70, 200), i=1,
+        C=0.3, intercept_scaling=0.5, class_weight={1: 2.0},
     )  # fmt: skip
     in_memory = Problem(
         Rows(X, intercept_scaling=0.5), np.where(y == 1, 1.0, -1.0), C=0.3,
-        weights=weights * factors[y],
+        weights=weights * np.where(y == 1, 2.0, 1.0),
     )  # fmt: skip
     return on_cluster, in_memory
 

@@ -12,10 +12,12 @@ import scipy.sparse as sp
 from distributed import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 
+import certsvm
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import Response
-from certsvm.dask import CertificateRefutedError, Cocoa, LinearSVC
+from certsvm.dask import CertificateRefutedWarning, Cocoa, LinearSVC
 from certsvm.dask.cluster import Cluster
 from certsvm.dask.recheck import interval_sums, recheck
 from certsvm.kernels.losses import HINGE, SQUARED_HINGE
@@ -30,11 +32,11 @@ from tests.problems import Case, exact, exact_dual, exact_objective, exactly_bal
 
 
 @pytest.mark.parametrize("solver", [SmoothedNewton(samples=False), "cocoa"], ids=str)
-def test_a_wrong_certificate_is_refuted(
+def test_a_wrong_certificate_is_replaced(
     client: Client, monkeypatch: pytest.MonkeyPatch, solver: Any
 ) -> None:
     """Whatever goes wrong on the way: here, blocks that are counted twice, or not at all."""
-    _, _, parts, labels = blocks()
+    X, y, parts, labels = blocks()
     groups = Cluster.groups
     for members in (lambda m: m + m[:1], lambda m: m[1:]):
 
@@ -43,8 +45,13 @@ def test_a_wrong_certificate_is_refuted(
             return [replace(first, members=members(first.members)), *others]
 
         monkeypatch.setattr(Cluster, "groups", wrong)
-        with pytest.raises(CertificateRefutedError, match="not true of the rows"):
-            LinearSVC(0.1, solver=solver, random_state=0, client=client).fit(parts, labels)
+        clf = LinearSVC(0.1, solver=solver, random_state=0, client=client)
+        with pytest.warns(CertificateRefutedWarning), pytest.warns(ConvergenceWarning):
+            clf.fit(parts, labels)
+        assert not clf.certificate_.met
+        optimum = certsvm.LinearSVC(0.1, tol=1e-6, random_state=0).fit(X, y).certificate_
+        assert 0.0 < clf.certificate_.dual <= optimum.primal
+        assert certsvm.verify(clf, X, y).ok
 
 
 def in_memory(seed: int, rho: float = 0.5, **objective: Any) -> tuple[Problem, Any]:
@@ -145,7 +152,7 @@ def test_a_dual_point_outside_the_box(value: float) -> None:
 @pytest.mark.parametrize("keep_alpha", [False, True])
 @pytest.mark.parametrize("loss", [HINGE, SQUARED_HINGE], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("penalised", [True, False])
-def test_a_certificate_that_claims_more_is_refuted(
+def test_a_certificate_that_claims_more_is_replaced(
     client: Client, solver: Any, keep_alpha: bool, loss: Any, penalised: bool
 ) -> None:
     if isinstance(solver, Cocoa) and not penalised:
@@ -156,9 +163,13 @@ def test_a_certificate_that_claims_more_is_refuted(
         penalize_intercept=penalised,
     )  # fmt: skip
     result = train(problem, solver, tol=1e-2, keep_alpha=keep_alpha, seed=0)
-    recheck(problem, result)
-    certificate = result.certificate
+    certificate = recheck(problem, result).certificate
+    assert certificate == result.certificate
     for name, value in (("primal", 0.99), ("dual", 1.01)):
         false = replace(certificate, **{name: value * getattr(certificate, name)})
-        with pytest.raises(CertificateRefutedError, match="not true of the rows"):
-            recheck(problem, replace(result, certificate=false))
+        with pytest.warns(CertificateRefutedWarning):
+            proved = recheck(problem, replace(result, certificate=false)).certificate
+        # What is proved instead is the certificate as it was, up to rounding.
+        assert proved.met
+        assert proved.primal == pytest.approx(certificate.primal, rel=1e-9)
+        assert proved.dual == pytest.approx(certificate.dual, rel=1e-9)

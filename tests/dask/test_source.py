@@ -7,15 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from distributed import Client
-from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
 import certsvm.dask.source as source_module
-from certsvm.dask import ClusterLostError, ClusterSource, LinearSVC
-from certsvm.dask.cluster import Cluster
-from certsvm.estimators.sklearn_callbacks import FitTasks
-from certsvm.fitting.sources import MemorySource
-from certsvm.problem.objective import Objective
+from certsvm.dask import ClusterLostError, LinearSVC
 from tests.dask.problems import blocks, cut, data
 
 
@@ -29,8 +24,8 @@ from tests.dask.problems import blocks, cut, data
         ([[np.ones((2, 3)), np.ones((2, 3))]], [["a", "b"], [1, 2]], "text in some blocks"),
         ([[np.ones((2, 3))]], [["a", "b", "a"]], "a label for each row"),
         ([[np.ones((0, 3))]], [[]], "no rows"),
-        ([[]], [], "no blocks"),
-        ([[np.array([["x", "y"]])]], [["a"]], "not numbers"),
+        ([[]], [], "no rows"),
+        ([[np.array([["x", "y"]])]], [["a"]], "must hold real numbers"),
     ],
 )
 def test_data_that_will_not_do(client: Client, X: Any, y: Any, message: str) -> None:
@@ -62,25 +57,6 @@ def test_labels_that_a_common_type_would_merge(client: Client) -> None:
         LinearSVC().fit(cut(X, 100), [whole, parts])
 
 
-def test_an_interrupt_keeps_the_classes_before(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X, y = data(classes=3)
-
-    def begin(self: Any, i: int, label: Any, problem: Any) -> Any:
-        if i == 1:
-            raise KeyboardInterrupt
-        return ()
-
-    monkeypatch.setattr(ClusterSource, "at_once", lambda *_: 1)
-    monkeypatch.setattr(FitTasks, "begin", begin)
-    with pytest.warns(ConvergenceWarning, match="2 of 3 classes"):
-        clf = LinearSVC(0.1, random_state=0).fit(cut(X, 300), cut(y, 300))
-    assert clf.coef_[0].any()
-    assert not clf.coef_[1:].any()
-    assert certsvm.verify(clf, X, y).ok
-
-
 def test_a_cluster_lost_during_the_second_look(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,18 +69,3 @@ def test_a_cluster_lost_during_the_second_look(
     with pytest.raises(ClusterLostError, match="gone") as caught:
         LinearSVC(0.1, random_state=0, client=client).fit(parts, labels)
     assert certsvm.verify(caught.value.model, X, y).ok
-
-
-@pytest.mark.parametrize("class_weight", ["balanced", {0: 2.0, 1: 1.0, 2: 0.5}])
-def test_it_is_the_source_in_memory(client: Client, class_weight: Any) -> None:
-    X, y = data(300, classes=3)
-    weights = np.random.default_rng(0).uniform(0.5, 2.0, 300)
-    ours = ClusterSource(
-        Cluster(client, 20.0), cut(X, 80, 200), cut(y, 80, 200), cut(weights, 80, 200),
-        class_weight=class_weight, intercept_scaling=1.0,
-    )  # fmt: skip
-    theirs = MemorySource(X, y, weights, class_weight=class_weight, intercept_scaling=1.0)
-    assert (ours.n_rows, ours.n_columns, ours.labels) == (300, 12, theirs.labels)
-    np.testing.assert_allclose(ours.factors, theirs.factors)
-    assert ours.weight_sum(0) == pytest.approx(theirs.weight_sum(0))
-    assert ours.problem(1, Objective(0.5)).m == 300

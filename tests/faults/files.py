@@ -20,7 +20,6 @@ import pyarrow.parquet
 import zstandard
 
 from certsvm import Model, Problem, Rows, verify_model
-from certsvm.certificates.certificate import SQUARED_HINGE
 from certsvm.files import BlockFile, load_liblinear, load_libsvm, load_witness
 from certsvm.files.tables import Table
 from certsvm.matrices import refuse_broken
@@ -29,10 +28,10 @@ from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.loop import train
 from tests.cli.running import noisy, write
 from tests.faults import mutations
+from tests.faults.proofs import false_verdicts
 from tests.faults.tally import HANG, Budget, Tally, attempt, complaint
 from tests.faults.writers import must
 from tests.files.hostile import rows, write_blocks
-from tests.verification.forgeries import Case, falsehoods
 
 # Longest time and most memory to read a file of some kilobytes.
 SECONDS, MEMORY = 60.0, 6 * 2**30
@@ -136,14 +135,8 @@ class Mutants:
         # Model.load compares the digests, which keeps most mutants from being judged.
         object.__setattr__(model, "witness", witness)
         report = verify_model(model, [(self.X, self.y, None)])
-        claims = list(model.certificates)
-        case = Case(
-            self.X.toarray(), (self.y == model.classes[-1]).astype(np.int64), None,
-            model.class_weight, claims[0].C, claims[0].intercept_scaling, model.coef,
-            model.intercept, witness=witness, scale=claims[0].scale, claims=claims, form="csr",
-            squared=claims[0].loss == SQUARED_HINGE, free=not claims[0].penalize_intercept,
-        )  # fmt: skip
-        found = [text for i, v in enumerate(report) for text in falsehoods(case, i, v)]
+        labels = (self.y == model.classes[-1]).astype(np.int64)
+        found = false_verdicts(model, self.X.toarray(), labels, None, list(report))
         if found:
             raise AssertionError(f"false verdict: {found}")
         return report.verdict

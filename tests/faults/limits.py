@@ -10,8 +10,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.cli.running import Ran, arguments
-from tests.faults.tally import REFUSED, Budget, Tally, attempt, complaint, contents
+from tests.cli.running import Ran
+from tests.faults.tally import REFUSED, Budget, Tally, attempt, begin, complaint, contents, ended
 from tests.faults.writers import PASSES, Writer, prepared
 
 
@@ -102,17 +102,10 @@ def two_writers(writer: Writer, r: random.Random, folder: Path, tally: Tally) ->
     """Two runs with other C write to the same file: that of one of them remains."""
     writer.clear(folder)
     words = ("train", "data", *PASSES, "-q", "-o", "out")
-    both = [
-        subprocess.Popen(
-            arguments(*words, "-c", c), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        for c in (20, 30)
-    ]
+    both = [begin(*words, "-c", c, cwd=folder) for c in (20, 30)]
     wrong = None
     for process in both:
-        out, err = process.communicate(timeout=120)
-        ran = Ran(process.returncode, out.decode(), err.decode())
-        wrong = wrong or complaint(ran, (0, 3))
+        wrong = wrong or complaint(ended(process, 120), (0, 3))
     found = contents(folder, "out")
     if wrong is None and not (
         found.keys() == {"out"} and Writer("", words, "data").verified(folder)

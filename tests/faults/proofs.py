@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from certsvm import Model
+from certsvm.certificates.certificate import SQUARED_HINGE
+from certsvm.verification.verify import Verification
 from tests.faults.tally import Budget, Tally
-from tests.verification.forgeries import KINDS, judge
+from tests.verification.forgeries import KINDS, Case, falsehoods, judge
+
+
+def false_verdicts(
+    model: Model, X: Any, labels: Any, weights: Any, found: Sequence[Verification]
+) -> list[str]:
+    """What is wrong with verdicts about a model; labels are positions among its classes."""
+    claims = list(model.certificates)
+    claim = claims[0]
+    case = Case(
+        X, labels, weights, model.class_weight, claim.C, claim.intercept_scaling, model.coef,
+        model.intercept, witness=model.witness, scale=claim.scale, claims=claims,
+        squared=claim.loss == SQUARED_HINGE, free=not claim.penalize_intercept,
+    )  # fmt: skip
+    return [text for i, v in enumerate(found) for text in falsehoods(case, i, v)]
 
 
 def campaign(seed: int, budget: Budget, folder: Path) -> Tally:

@@ -9,8 +9,18 @@ import time
 from pathlib import Path
 
 import certsvm
-from tests.cli.running import Ran, arguments
-from tests.faults.tally import HANG, INTERRUPTED, Budget, Tally, attempt, complaint, contents
+from tests.cli.running import Ran
+from tests.faults.tally import (
+    HANG,
+    INTERRUPTED,
+    Budget,
+    Tally,
+    attempt,
+    begin,
+    complaint,
+    contents,
+    ended,
+)
 from tests.faults.writers import Writer, prepared
 
 LIBRARY = str(Path(certsvm.__file__).parent)
@@ -33,20 +43,14 @@ def one_signal(
 ) -> None:
     writer.clear(folder)
     old = writer.put_old(folder, r)
-    process = subprocess.Popen(
-        arguments(*writer.words), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    process = begin(*writer.words, cwd=folder)
     wait(process, r, writer, folder)
     ready = catches(process.pid, signal.SIGTERM)
     process.send_signal(number)
-    try:
-        out, err = process.communicate(timeout=60)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
+    ran = ended(process, 60)
+    if ran is None:
         tally.add(writer.name, HANG, f"goes on for a minute after {number.name}")
         return
-    ran = Ran(process.returncode, out.decode(), err.decode())
     if ran.code == -signal.SIGINT and ran.err == "interrupted\n":
         # Python ends so if the interrupt came in an ``exec``, which dataclasses use, although it
         # was handled. Shells report 130 either way.

@@ -9,7 +9,6 @@ what ``evaluate`` measures has to be that of the owner's rows.
 from __future__ import annotations
 
 import csv
-import json
 import random
 import warnings
 from dataclasses import dataclass, replace
@@ -18,16 +17,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from certsvm import LinearSVC, Model, verify_model
-from certsvm.cli.app import app
 from certsvm.files.columns import Features
 from certsvm.verification.interval_arithmetic import Interval
 from certsvm.verification.verify import CONFIRMED, HALF_CONFIRMED, VERDICTS, Verification
-from tests.faults.tally import Budget, Tally
-from tests.verification.forgeries import Case, falsehoods
+from tests.cli.running import run
+from tests.faults.proofs import false_verdicts
+from tests.faults.tally import REFUSED, Budget, Tally
 
 NAMES = ("age", "b", "eyes", "id", "label", "sex", "w", "y", "eyes=1")
 DOORS = ("csv", "parquet", "arrow", "frame")
@@ -181,14 +179,6 @@ def write(table: Owned, door: str, folder: Path) -> str:
     return "t.parquet"
 
 
-def certsvm(*words: object) -> tuple[int, str]:
-    ran = CliRunner().invoke(app, list(map(str, words)))
-    if ran.exception is not None and not isinstance(ran.exception, SystemExit):
-        raise ran.exception
-    # Old versions of click put notes before the result.
-    return ran.exit_code, ran.stdout[max(0, ran.stdout.find("{")) :]
-
-
 def contradictions(
     model: Model, table: Owned, verdict: str, found: list[Verification]
 ) -> list[str]:
@@ -200,14 +190,8 @@ def contradictions(
     if coef is None:
         return [f"{verdict}, but the model has {model.feature_names}, the data {features.names}"]
     weights = None if table.weight is None else np.array(table.columns[table.weight], dtype=float)
-    claim = model.certificates[0]
-    case = Case(
-        X=X, labels=np.searchsorted(model.classes, table.columns[table.label]), weights=weights,
-        class_weight=model.class_weight, C=claim.C, rho=claim.intercept_scaling, coef=coef,
-        intercept=model.intercept, witness=model.witness, squared=claim.loss == "squared_hinge",
-        free=not claim.penalize_intercept, claims=list(model.certificates), scale=claim.scale,
-    )  # fmt: skip
-    return [text for i, v in enumerate(found) for text in falsehoods(case, i, v)]
+    labels = np.searchsorted(model.classes, table.columns[table.label])
+    return false_verdicts(replace(model, coef=coef), X, labels, weights, found)
 
 
 def coefficients(model: Model, features: Features) -> NDArray[np.float64] | None:
@@ -230,31 +214,19 @@ def judge(model: Model, table: Owned, door: str, folder: Path) -> tuple[str, lis
         except ValueError:
             return "refused", []
         return report.verdict, contradictions(model, table, report.verdict, list(report))
-    path: Any = folder / write(table, door, folder)
+    path = write(table, door, folder)
     words = table.words()
     if door == "arrow":
         roles = [word for word in words if word not in ("--ignore", *table.ignored)]
-        out = folder / "t.arrow"
-        code, _ = certsvm(
-            "convert",
-            path,
-            out,
-            *roles,
-            "--categorical",
-            "--keep-order",
-            "--json",
-            "-q",
-            "--memory",
-            "8G",
-        )
-        if code:
+        how = "--categorical", "--keep-order", "-q"
+        if run("convert", path, "t.arrow", *roles, *how, cwd=folder).code:
             return "not converted", []
-        path, words = out, table.words(converted=True)
+        path, words = "t.arrow", table.words(converted=True)
     model.save(folder / "model")
-    code, out_text = certsvm("verify", folder / "model", path, *words, "--json")
+    ran = run("verify", "model", path, *words, "--json", cwd=folder)
     verdict, wrong = "refused", []
-    if code != 2:
-        said = json.loads(out_text)
+    if ran.code != REFUSED:
+        said = ran.json
         verdict = said["verdict"]
         found = [
             Verification(
@@ -265,8 +237,8 @@ def judge(model: Model, table: Owned, door: str, folder: Path) -> tuple[str, lis
             for claim, problem in zip(model.certificates, said["problems"], strict=True)
         ]  # fmt: skip
         wrong = contradictions(model, table, verdict, found)
-    code, out_text = certsvm("evaluate", folder / "model", path, *words, "--json")
-    return verdict, wrong + ([] if code else mismeasured(model, table, json.loads(out_text)))
+    ran = run("evaluate", "model", path, *words, "--json", cwd=folder)
+    return verdict, wrong + ([] if ran.code else mismeasured(model, table, ran.json))
 
 
 def mismeasured(model: Model, table: Owned, said: dict[str, Any]) -> list[str]:

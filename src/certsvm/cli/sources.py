@@ -169,7 +169,7 @@ def _cluster_source(
     try:
         from distributed import Client
 
-        from certsvm.dask import CertificateRefutedError, ClusterLostError, ClusterSource
+        from certsvm.dask import ClusterLostError, ClusterSource
         from certsvm.dask.cluster import Cluster
     except ImportError as error:
         raise BadInput(str(error)) from None
@@ -192,8 +192,6 @@ def _cluster_source(
             )
         except ClusterLostError as error:
             raise BadInput(f"the cluster is lost, before anything was proved: {error}") from None
-        except CertificateRefutedError as error:
-            raise BadInput(str(error)) from None
 
 
 def cross_validated(

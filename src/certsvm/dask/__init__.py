@@ -8,11 +8,11 @@ if find_spec("distributed") is None:
 from certsvm.dask.cluster import ClusterLostError
 from certsvm.dask.cocoa import Cocoa
 from certsvm.dask.estimator import LinearSVC
-from certsvm.dask.recheck import CertificateRefutedError
+from certsvm.dask.recheck import CertificateRefutedWarning
 from certsvm.dask.source import ClusterSource
 
 __all__ = [
-    "CertificateRefutedError",
+    "CertificateRefutedWarning",
     "ClusterLostError",
     "ClusterSource",
     "Cocoa",

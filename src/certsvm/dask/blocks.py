@@ -9,7 +9,7 @@ digest as before: a certificate is about one set of rows.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +22,23 @@ from numpy.typing import NDArray
 
 from certsvm.files.streams import DataChangedError, block_digest, checked_block
 from certsvm.fitting.sources import classes_of
-from certsvm.matrices import checked_csr, exact_labels, refuse_masked
+from certsvm.matrices import checked_matrix, exact_labels
 from certsvm.problem.part import Part
-from certsvm.problem.rows import Rows, Vector, as_compiled_for
+from certsvm.problem.rows import Rows, Vector
 from certsvm.problem.sizes import ClassSurvey
 
 
-@dataclass
+@dataclass(frozen=True)
 class BlockSummary:
     """What the client knows about a block; its classes are those that occur."""
 
-    n_rows: int = 0
-    n_columns: int = 0
-    n_stored: int = 0
-    R: float = 0.0
-    digest: bytes = b""
-    names: tuple[str, ...] | None = None
-    classes: dict[Any, ClassSurvey] = field(default_factory=dict)
+    n_rows: int
+    n_columns: int
+    n_stored: int
+    R: float
+    digest: bytes
+    names: tuple[str, ...] | None
+    classes: dict[Any, ClassSurvey]
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class LoadedBlock:
     """Checked rows on a worker; row k has the label ``labels[codes[k]]``."""
 
     summary: BlockSummary
-    rows: Rows | None = None
-    labels: NDArray[Any] = field(default_factory=lambda: np.empty(0))
-    codes: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    weights: Vector | None = None
+    rows: Rows
+    labels: NDArray[Any]
+    codes: NDArray[np.intp]
+    weights: Vector | None
 
 
 def load(block: tuple[Any, Any, Any], intercept_scaling: float, number: int) -> LoadedBlock:
@@ -57,59 +57,54 @@ def load(block: tuple[Any, Any, Any], intercept_scaling: float, number: int) -> 
     X, y, weights = block
     try:
         names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
-        exact_labels(y)
-        weights = None if weights is None else _as_vector(weights)
-        X, y, weights = checked_block((as_rows(X), _as_vector(y), weights))
-        if X.shape[0] == 0:
-            # Its columns do not matter: an empty partition may have none.
-            return LoadedBlock(BlockSummary())
+        weights = None if weights is None else _flat(np.asarray(weights))
+        X, y, weights = checked_block((as_rows(X), _flat(exact_labels(y)), weights))
         rows = Rows(X, intercept_scaling=intercept_scaling)
     except (TypeError, ValueError) as error:
         raise ValueError(f"block {number + 1} of the data: {error}") from None
     labels, codes = classes_of(y)
+    surveys = {label: ClassSurvey() for label in labels.tolist()}
+    for i, survey in enumerate(surveys.values()):
+        members = codes == i
+        survey.add(int(members.sum()), None if weights is None else weights[members])
     norms = rows.squared_norms if weights is None else rows.squared_norms[weights > 0]
     R, digest = math.sqrt(float(norms.max(initial=0.0))), block_digest(X, y, weights)
-    summary = BlockSummary(rows.n_rows, rows.n_columns, rows.n_stored, R, digest, names)
-    for i, label in enumerate(labels.tolist()):
-        members = codes == i
-        survey = summary.classes.setdefault(label, ClassSurvey())
-        survey.add(int(members.sum()), None if weights is None else weights[members])
+    summary = BlockSummary(rows.n_rows, rows.n_columns, rows.n_stored, R, digest, names, surveys)
     return LoadedBlock(summary, rows, labels, codes, weights)
 
 
-def signed_weights_of(
-    block: LoadedBlock, digest: bytes, classes: NDArray[Any], class_weights: Vector
-) -> Vector:
-    """label_k * s_k of a block's rows, given the signed weight of each class."""
-    _require_unchanged(block, digest)
-    # NumPy compares labels of different types in a third, which may have neither.
-    labels = block.labels.astype(classes.dtype)
-    where = np.searchsorted(classes, labels)
-    if not (where < classes.size).all() or not (classes[where] == labels).all():
-        raise ValueError("a block of the data has labels that the others cannot be compared with")
-    signed: Vector = class_weights[where][block.codes]
-    return signed if block.weights is None else signed * block.weights
+def part_of(block: LoadedBlock, digest: bytes, class_weights: dict[Any, float], first: int) -> Part:
+    """A block as a part of one class's problem.
 
+    Parameters
+    ----------
+    block : LoadedBlock
+        The block, perhaps computed again.
+    digest : bytes
+        Its digest when it was first loaded.
+    class_weights : dict
+        The weight of each label's rows, negative on the negative side.
+    first : int
+        The number of rows in the blocks before it.
 
-def part_of(block: LoadedBlock, signed_weights: Vector, digest: bytes, first: int) -> Part:
-    """A block as a part of one class's problem; ``first`` counts the rows before it."""
-    _require_unchanged(block, digest)
-    assert block.rows is not None
-    return Part(block.rows, as_compiled_for(signed_weights), first)
-
-
-def _require_unchanged(block: LoadedBlock, digest: bytes) -> None:
+    Returns
+    -------
+    part : Part
+        With the signed weight of each row.
+    """
     if block.summary.digest != digest:
         raise DataChangedError(
             "a block of the data that was computed again, after its worker was lost, has changed: "
             "its task does not give the same rows each time. Nothing is certified."
         )
+    signed = np.array([class_weights[label] for label in block.labels.tolist()])[block.codes]
+    return Part(block.rows, signed if block.weights is None else signed * block.weights, first)
 
 
 @sizeof.register(LoadedBlock)
 def _size_of_block(block: LoadedBlock) -> int:
     """The size in bytes, for Dask's supervision of memory."""
-    return int(block.codes.nbytes) + (0 if block.rows is None else block.rows.nbytes)
+    return int(block.codes.nbytes + block.rows.nbytes)
 
 
 def cut_together(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
@@ -132,35 +127,30 @@ def cut_together(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
             raise ValueError(f"X has no column {missing[0]!r}")
         y, sample_weight = (X[v] if isinstance(v, str) else v for v in (y, sample_weight))
         X = X.drop(columns=columns)
-    given = {"X": X, "y": y}
-    if sample_weight is not None:
-        given["sample_weight"] = sample_weight
-    if all(hasattr(value, "to_dask_array") for value in given.values()):
-        # Apart from each other, files of few columns would be read several at a time.
-        _require_alike({name: frame.npartitions for name, frame in given.items()})
-        frame = X.map_partitions(
-            _triple, y, sample_weight, meta=X._meta, enforce_metadata=False, align_dataframes=False
-        )
-        frame = frame.simplify() if hasattr(frame, "simplify") else frame
-        return list(frame.to_delayed(optimize_graph=False))
-    blocks = {name: _blocks(_aligned(value, X, name), name) for name, value in given.items()}
-    _require_alike({name: len(of_name) for name, of_name in blocks.items()})
-    if not blocks["X"]:
-        raise ValueError("there are no blocks in the data")
-    return [_triple(*block) for block in zip(*blocks.values(), strict=True)]
-
-
-def _triple(X: Any, y: Any, weights: Any = None) -> tuple[Any, Any, Any]:
-    return X, y, weights
-
-
-def _require_alike(counts: dict[str, int]) -> None:
+    given = {"X": X, "y": y, "sample_weight": sample_weight}
+    given = {name: value for name, value in given.items() if value is not None}
+    frames = all(hasattr(value, "to_dask_array") for value in given.values())
+    if not frames:
+        given = {name: _blocks(_aligned(value, X, name), name) for name, value in given.items()}
+    counts = {name: v.npartitions if frames else len(v) for name, v in given.items()}
     for name, count in counts.items():
         if count != counts["X"]:
             raise ValueError(
                 f"X has {counts['X']} blocks of rows, {name} has {count}: they must be cut alike. "
                 "Take both from the same data frame, rechunk one of them, or pass lists of blocks."
             )
+    if not frames:
+        return [_triple(*block) for block in zip(*given.values(), strict=True)]
+    # Apart from each other, files of few columns would be read several at a time.
+    frame = X.map_partitions(
+        _triple, y, sample_weight, meta=X._meta, enforce_metadata=False, align_dataframes=False
+    )
+    frame = frame.simplify() if hasattr(frame, "simplify") else frame
+    return list(frame.to_delayed(optimize_graph=False))
+
+
+def _triple(X: Any, y: Any, weights: Any = None) -> tuple[Any, Any, Any]:
+    return X, y, weights
 
 
 def _aligned(vector: Any, X: Any, name: str) -> Any:
@@ -239,23 +229,12 @@ def _read(path: str, position: int, n_columns: int) -> tuple[Any, Any, Any]:
 
 
 def as_rows(X: Any) -> Any:
-    """Rows as a SciPy matrix or an array of float32 or float64."""
+    """Rows as a CSR matrix or an array of numbers."""
     if hasattr(X, "to_scipy_sparse"):
         X = X.to_scipy_sparse()
-    elif hasattr(X, "tocsr") and not sp.issparse(X):
-        X = X.tocsr()
-    if sp.issparse(X):
-        return checked_csr(X)
-    refuse_masked(X=X)
-    values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
-    if len(values) == 0 or {kind.kind for kind in getattr(X, "dtypes", ())} <= set("fiub"):
-        # An empty frame, or columns of numbers without a common type.
-        values = values.astype(np.float64) if values.dtype.kind == "O" else values
-    if values.dtype.kind not in "fiub":
-        raise ValueError(f"values of type {values.dtype} are not numbers")
-    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+    return checked_matrix(X.to_numpy() if hasattr(X, "to_numpy") else X)
 
 
-def _as_vector(values: Any) -> NDArray[Any]:
-    array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+def _flat(array: NDArray[Any]) -> NDArray[Any]:
+    """A vector, which may be the only column of a matrix."""
     return array.ravel() if array.ndim == 2 and array.shape[1] == 1 else array

@@ -16,7 +16,7 @@ import threading
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from typing import Any
@@ -95,8 +95,10 @@ class Cluster:
         """Begin tasks, all in one message, as Dask waits between messages."""
         # Dask warns of large vectors in a graph; here they are what makes them recoverable.
         quiet = {"distributed.admin.large-graph-warning-threshold": "1TiB"}
-        with self._answering(), self._lock, dask.config.set(quiet):
-            futures: list[Future] = self.client.compute(list(tasks), optimize_graph=False)
+        with self._lock, dask.config.set(quiet):
+            futures: list[Future] = self._call(
+                self.client.compute, list(tasks), optimize_graph=False
+            )
         return futures
 
     def results(self, tasks: Sequence[Delayed]) -> list[Any]:
@@ -107,9 +109,9 @@ class Cluster:
         """The results of tasks that have begun."""
         while True:
             self.wait(futures)
-            with self._answering(), contextlib.suppress(TimeoutError):
-                gathered: list[Any] = self.client.sync(
-                    self.client._gather, futures, callback_timeout=self.deadline
+            with contextlib.suppress(TimeoutError):
+                gathered: list[Any] = self._call(
+                    self.client.sync, self.client._gather, futures, callback_timeout=self.deadline
                 )
                 return gathered
             # A worker may have been lost with a result, which another one computes again.
@@ -132,8 +134,8 @@ class Cluster:
         """Wait until all tasks have finished; raises the error of one that has failed."""
         unfinished, progressed = -1, time.monotonic()
         while True:
-            with self._answering(), contextlib.suppress(TimeoutError):
-                distributed.wait(futures, timeout=self.deadline / _QUERIES)
+            with contextlib.suppress(TimeoutError):
+                self._call(distributed.wait, futures, timeout=self.deadline / _QUERIES)
             self._raise_failed(futures)
             if all(future.status == "finished" for future in futures):
                 return
@@ -161,13 +163,10 @@ class Cluster:
         ]
 
     def _raise_failed(self, futures: Sequence[Future]) -> None:
-        for future in futures:
-            if future.status in ("cancelled", "lost"):
-                raise self._lost("a result is lost, and so is what it was computed from")
-            if future.status != "error":
-                continue
-            with self._answering():
-                error = future.exception(timeout=self.deadline)
+        if any(future.status in ("cancelled", "lost") for future in futures):
+            raise self._lost("a result is lost, and so is what it was computed from")
+        for future in (future for future in futures if future.status == "error"):
+            error = self._call(future.exception, timeout=self.deadline)
             if isinstance(error, KilledWorker):
                 raise self._lost(
                     f"workers were lost again and again at the same work: {error}. Have they "
@@ -184,23 +183,24 @@ class Cluster:
 
     def _ask(self, method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """What the scheduler answers."""
-        with self._answering(), contextlib.suppress(TimeoutError):
-            return self.client.sync(method, *arguments, callback_timeout=self.deadline, **options)
+        with contextlib.suppress(TimeoutError):
+            return self._call(
+                self.client.sync, method, *arguments, callback_timeout=self.deadline, **options
+            )
         raise self._lost(f"the scheduler has not answered for {self.deadline:g} s")
 
     def _lost(self, message: str) -> ClusterLostError:
         self.lost = self.lost or message
         return ClusterLostError(self.lost)
 
-    @contextlib.contextmanager
-    def _answering(self) -> Iterator[None]:
-        """Errors inside mean that the scheduler is gone; only a TimeoutError passes."""
+    def _call(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """What a call returns; any error of the connection but a TimeoutError loses the cluster."""
         if self.lost is None and self.client.status != "running":
             self._lost(f"the scheduler does not answer (the client is {self.client.status})")
         if self.lost is not None:
             raise ClusterLostError(self.lost)
         try:
-            yield
+            return call(*arguments, **options)
         except TimeoutError:
             raise
         except (OSError, CancelledError) as error:

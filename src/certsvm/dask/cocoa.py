@@ -16,21 +16,19 @@ the position of its maximum shows by how much. So q (the spread) is adapted betw
 round that went too far is lost, but does no harm, as the best L counts.
 
 Before its passes a group computes the losses of its rows at w, so that J(w) is known after each
-round. Without another product it also computes them at some points on the line from the last w
-through w: L may be near the optimum long before J(w) is, while w oscillates or keeps moving in
-one direction. After its passes it computes the sum of its alpha_k y_k from scratch. The new w is
-the sum over the groups, and carries no error from round to round.
+round. After its passes it computes the sum of its alpha_k y_k from scratch. The new w is the sum
+over the groups, and carries no error from round to round.
 
 With many columns, sending w dominates the cost of a round. So groups make more passes, five to
 thirty, the longer a round takes besides their work.
 
 The alpha of a group is a future: the result of a task that depends on that of the round before and
 on w. When a worker is lost, Dask repeats the rounds of its groups. So that they are few, alpha is
-copied to the client every ten rounds, or as often as costs a tenth of the time, and sent back as
-the beginning of a new chain.
+copied to the client every ten rounds, and sent back with the tasks of the next one. A copy has a
+number for each row, and is small beside fifty passes or more over their values.
 
 Given:      C, s, the rows on a cluster.
-Result:     the best w of the rounds, and alpha.
+Result:     w, and alpha.
 
 Reference: C. Ma, V. Smith, M. Jaggi, M. I. Jordan, P. Richtarik and M. Takac, Adding vs. Averaging
 in Distributed Primal-Dual Optimization, ICML 2015.
@@ -38,7 +36,6 @@ in Distributed Primal-Dual Optimization, ICML 2015.
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 import time
@@ -48,11 +45,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from dask.delayed import Delayed
-from distributed import Future
 
 from certsvm.certificates.dual import DualPoint, RowSums, alpha_sums, dual_bound
 from certsvm.certificates.primal import LossSums, losses_of, multiply
-from certsvm.certificates.rounding import Bound, mixed_error, product_error
+from certsvm.certificates.rounding import Bound, product_error
 from certsvm.dask.cluster import add_up
 from certsvm.dask.problem import ClusterProblem
 from certsvm.kernels.losses import LOSS_TYPES, Loss
@@ -75,11 +71,8 @@ _LARGEST_FALL, _LIMIT_DECAY = 1.3, 0.98
 _SMALLEST_POWER = 0.25
 # Seconds of work that a round should have for each second of overhead.
 _WORK_PER_OVERHEAD = 3.0
-# Points on the line from the last w through w at which J is computed, in units of the change.
-_STEPS = (-0.7, -0.5, -0.3, 0.5, 1.0, 2.0, 4.0)
-# The fewest rounds that depend on each other before alpha is copied, and the share of the time that
-# copies may take.
-_CHAIN, _COPYING = 10, 0.1
+# Rounds that depend on each other before alpha is copied.
+_CHAIN = 10
 
 
 @dataclass(frozen=True)
@@ -117,20 +110,19 @@ class Cocoa(Solver):
 
 @dataclass
 class RoundSums:
-    """Sums over a group's rows after a round.
+    """Sums over a group's rows: of the losses before a round, and of alpha after it.
 
-    ``losses`` are those at w and at the points on the line through it. ``change_penalty`` is the
-    sum of ``dual_penalty`` of the changes of alpha.
+    ``change_penalty`` is the sum of ``dual_penalty`` of the changes of alpha.
     """
 
-    losses: tuple[LossSums, ...]
+    losses: LossSums
     rows: RowSums
     change_penalty: float
     updates: int
     seconds: float
 
     def __iadd__(self, other: RoundSums) -> RoundSums:
-        self.losses = _added(self.losses, other.losses)
+        self.losses = self.losses + other.losses
         self.rows += other.rows
         self.change_penalty += other.change_penalty
         self.updates += other.updates
@@ -138,21 +130,11 @@ class RoundSums:
         return self
 
 
-def _added(a: Sequence[LossSums], b: Sequence[LossSums]) -> tuple[LossSums, ...]:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
-
-
 @dataclass(frozen=True)
 class GroupState:
-    """What a group keeps after a round that began at w.
+    """The alpha of each part of a group after a round; no sums where a chain of rounds begins."""
 
-    For each of its parts: alpha after the round, and the products with w. There are no sums where
-    a chain of rounds begins.
-    """
-
-    alphas: tuple[Vector, ...]
-    w: Vector
-    products: tuple[Vector, ...]
+    alphas: Sequence[Vector]
     sums: RoundSums | None = None
 
 
@@ -160,7 +142,7 @@ class GroupState:
 class AlphaOnWorkers:
     """Where the alpha of a dual point is: in the ``GroupState`` of each group."""
 
-    states: list[Future]
+    states: Sequence[Any]
 
 
 class CocoaRun(Run):
@@ -172,17 +154,19 @@ class CocoaRun(Run):
         self._problem, self._solver = problem, solver
         self._keep_alpha = options.keep_alpha
         self._seed = int(options.rng.integers(2**31))
-        self._w = self._last_w = np.zeros(problem.dimension)
+        self._w = np.zeros(problem.dimension)
         self._passes = solver.passes or _FEWEST_PASSES
         # The spread, and a limit for it: a smaller one has gone too far.
         self._spread, self._least_spread = float(len(problem.groups)), 1.0
         # L without its term -|w|^2 / 2.
         self._dual_sum = 0.0
         self._rounds = 0
-        # The states after the last round, the rounds since the chain began, and seconds.
-        self._states = self._chain_from([None] * len(problem.groups))
-        self._chain, self._since_copy, self._copying = 0, 0.0, 0.0
-        # The best w of the last round, J there, and the dual point.
+        # The states after the last round.
+        self._states: Sequence[Any] = [
+            GroupState([np.zeros(problem.firsts[i + 1] - problem.firsts[i]) for i in group.members])
+            for group in problem.groups
+        ]
+        # The w with which the last round began, J there, and the dual point after it.
         self._latest: tuple[Vector, Bound, DualPoint] | None = None
 
     def epoch(self) -> Epoch:
@@ -192,14 +176,15 @@ class CocoaRun(Run):
         sums = self._round()
         point = self._point(sums.rows)
         seconds = time.perf_counter() - began
-        w, J = self._best_primal(sums.losses)
-        self._latest = w, J, point
+        J = sums.losses.primal(self._problem.C, self._w, product_error(self._w))
+        self._latest = self._w, J, point
         dual_sum = point.sums.value
         self._adapt_spread(point.w - self._w, dual_sum - self._dual_sum, sums.change_penalty)
-        self._last_w, self._w, self._dual_sum = self._w, point.w, dual_sum
+        self._w, self._dual_sum = point.w, dual_sum
         self._rounds += 1
         self._adapt_passes(seconds, sums.seconds)
-        self._cut_chain_if_due(seconds)
+        if self._rounds % _CHAIN == 0:
+            self._states = [GroupState(alphas) for alphas in self._alphas()]
         return Epoch(
             epochs=self._rounds,
             updates=sums.updates,
@@ -236,39 +221,9 @@ class CocoaRun(Run):
             return sums.point(source, np.concatenate(self._problem.in_order(self._alphas())).copy)
         return sums.point(source, response=AlphaOnWorkers(self._states))
 
-    def _alphas(self) -> list[tuple[Vector, ...]]:
+    def _alphas(self) -> list[Sequence[Vector]]:
         """The alpha of each group's parts, on the client."""
         return self._problem.cluster.results(self._of_states("alphas", self._states))
-
-    def _chain_from(self, alphas: Sequence[tuple[Vector, ...] | None]) -> list[Future]:
-        """States with the alpha of each group, or with zero, as the beginning of a chain."""
-        problem, w = self._problem, self._problem.cluster.argument(self._last_w)
-        tasks = [
-            problem.task("cocoa-begin", group, beginning, alpha, w)
-            for group, alpha in zip(problem.groups, alphas, strict=True)
-        ]
-        return problem.cluster.begin(tasks)
-
-    def _cut_chain_if_due(self, seconds: float) -> None:
-        self._chain += 1
-        self._since_copy += seconds
-        if self._chain < _CHAIN or self._since_copy * _COPYING < self._copying:
-            return
-        began = time.perf_counter()
-        self._states = self._chain_from(self._alphas())
-        self._chain, self._since_copy = 0, 0.0
-        self._copying = time.perf_counter() - began
-
-    def _best_primal(self, losses: Sequence[LossSums]) -> tuple[Vector, Bound]:
-        """The w with the least J among those evaluated, and that J."""
-        C = self._problem.C
-        best = self._w, losses[0].primal(C, self._w, product_error(self._w))
-        for step, sums in zip(_STEPS, losses[1:], strict=True):
-            w = (1.0 + step) * self._w - step * self._last_w
-            bound = sums.primal(C, w, _error_beyond(self._w, self._last_w, step))
-            if bound.high < best[1].high:
-                best = w, bound
-        return best
 
     def _adapt_spread(self, change: Vector, dual_change: float, change_penalty: float) -> None:
         """Reduce the spread if a longer step would have raised L further, or enlarge it.
@@ -277,9 +232,11 @@ class CocoaRun(Run):
         of the changes of alpha. A spread that is too small costs a round, so the limit that it sets
         decays slowly.
         """
-        best = peak_along(self._w, change, dual_change, change_penalty)
-        if best is None:
+        # L is a parabola whose quadratic term is minus half of this.
+        curvature = inner(change, change) + 2.0 * change_penalty
+        if not curvature > 0.0:
             return
+        best = (dual_change + change_penalty - inner(self._w, change)) / curvature
         groups, spread = float(len(self._states)), self._spread
         if best < 1.0 - _TOLERATED:
             self._spread = min(groups, spread * min(1.0 / max(best, 0.5), 2.0))
@@ -304,43 +261,16 @@ class CocoaRun(Run):
             self._passes = max(self._passes - 1, min(_FEWEST_PASSES, max(1, most)))
 
     def candidates(self) -> Iterator[Vector]:
-        """The best w of the last round."""
+        """The w with which the last round began."""
         yield self._w if self._latest is None else self._latest[0]
 
     def primal(self) -> tuple[Vector, Bound] | None:
-        """The best w of the last round, and J there."""
+        """The w with which the last round began, and J there."""
         return None if self._latest is None else self._latest[:2]
 
     def dual(self) -> DualPoint | None:
         """Alpha after the last round."""
         return None if self._latest is None else self._latest[2]
-
-
-def peak_along(
-    w: Vector, change: Vector, dual_change: float, change_penalty: float
-) -> float | None:
-    """Where L is largest along a change of alpha, which ends at one; None if it changes nothing.
-
-    The change moves w by ``change``, and the sum of D_k(alpha_k) by ``dual_change``. The latter is
-    a parabola whose quadratic term is minus ``change_penalty``, the ``dual_penalty`` of the change.
-    """
-    curvature = inner(change, change) + 2.0 * change_penalty
-    if not curvature > 0.0:
-        return None
-    return (dual_change + change_penalty - inner(w, change)) / curvature
-
-
-def beginning(parts: Sequence[Part], alphas: tuple[Vector, ...] | None, w: Vector) -> GroupState:
-    """The state of a group with this alpha, or with zero, after a round that began at w."""
-    if alphas is None:
-        alphas = tuple(np.zeros(part.rows.n_rows) for part in parts)
-    return GroupState(alphas, w, tuple(_products(part, w) for part in parts))
-
-
-def _products(part: Part, w: Vector) -> Vector:
-    products = np.empty(part.rows.n_rows)
-    multiply(part, w, products)
-    return products
 
 
 def work(
@@ -350,18 +280,15 @@ def work(
     """A group's round, on a worker."""
     began = time.perf_counter()
     rng = np.random.default_rng(seed)
-    products = tuple(_products(part, w) for part in parts)
-    losses = [
-        _losses_around(part, loss, w, of_w, before, last)
-        for part, of_w, last in zip(parts, products, before.products, strict=True)
-    ]
     # A task must not change the input of another.
-    alphas = tuple(alpha.copy() for alpha in before.alphas)
-    actives = []
-    for part, of_w, alpha in zip(parts, products, alphas, strict=True):
-        active = np.empty(part.active.size, dtype=np.int64)
+    alphas = [alpha.copy() for alpha in before.alphas]
+    losses, actives = [], []
+    for part, alpha in zip(parts, alphas, strict=True):
+        products, active = np.empty(part.rows.n_rows), np.empty(part.active.size, dtype=np.int64)
+        multiply(part, w, products)
+        losses.append(losses_of(part, ALONE, loss, products, product_error(w)))
         size, _ = active_rows(
-            loss, of_w, part.weights, C, _SHRINK_MARGIN, part.active, alpha, active
+            loss, products, part.weights, C, _SHRINK_MARGIN, part.active, alpha, active
         )
         actives.append(active[:size])
     v, updates = w.copy(), 0
@@ -376,37 +303,14 @@ def work(
             actives[i] = order[:kept]
             updates += changed
     rows = [RowSums.of(part, alpha, loss, C) for part, alpha in zip(parts, alphas, strict=True)]
+    penalty = 0.0
+    if loss.is_smooth:
+        changes = (abs(new - old) for new, old in zip(alphas, before.alphas, strict=True))
+        penalty = math.fsum(
+            alpha_sums(loss, change, part.weights, C).penalty.value
+            for part, change in zip(parts, changes, strict=True)
+        )
     sums = RoundSums(
-        functools.reduce(_added, losses), functools.reduce(operator.add, rows),
-        _change_penalty(loss, parts, before.alphas, alphas, C), updates,
-        time.perf_counter() - began,
+        add_up(losses), add_up(rows), penalty, updates, time.perf_counter() - began
     )  # fmt: skip
-    return GroupState(alphas, w, products, sums)
-
-
-def _losses_around(
-    part: Part, loss: Loss, w: Vector, products: Vector, before: GroupState, last: Vector
-) -> tuple[LossSums, ...]:
-    """The losses at w and at points on the line through w and that of the last round."""
-    losses = [losses_of(part, ALONE, loss, products, product_error(w))]
-    for step in _STEPS:
-        mixed = (1.0 + step) * products - step * last
-        losses.append(losses_of(part, ALONE, loss, mixed, _error_beyond(w, before.w, step)))
-    return tuple(losses)
-
-
-def _error_beyond(w: Vector, last: Vector, step: float) -> float:
-    """The error of products with w + step (w - last) that are mixed from those of both."""
-    return mixed_error(1.0 + step, (product_error(w), w), -step, (product_error(last), last))
-
-
-def _change_penalty(
-    loss: Loss, parts: Sequence[Part], before: Sequence[Vector], after: Sequence[Vector], C: float
-) -> float:
-    """The sum of ``dual_penalty`` of the changes of alpha in a round."""
-    if not loss.is_smooth:
-        return 0.0
-    return math.fsum(
-        alpha_sums(loss, np.abs(new - old), part.weights, C).penalty.value
-        for part, old, new in zip(parts, before, after, strict=True)
-    )
+    return GroupState(alphas, sums)

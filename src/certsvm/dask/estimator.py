@@ -323,10 +323,8 @@ class LinearSVC(LocalLinearSVC):
 def _weights_rightly(local: LocalLinearSVC, block: tuple[Any, Any, Any]) -> tuple[float, float]:
     """The weight of the rows of a block that are predicted rightly, and of all its rows."""
     X, y, weights = block
-    if len(y) == 0:
-        return 0.0, 0.0
+    right = _apply(as_rows(X), local, "predict") == np.asarray(y).ravel()
     weights = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64).ravel()
-    right = local.predict(as_rows(X)) == np.asarray(y).ravel()
     return float(weights[right].sum()), float(weights.sum())
 
 

@@ -2,101 +2,60 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import Delayed
-from distributed import Future
-from numpy.typing import NDArray
 
-from certsvm.dask.blocks import BlockSummary, part_of, signed_weights_of
-from certsvm.dask.cluster import Cluster, Group
+from certsvm.dask.blocks import part_of
+from certsvm.dask.cluster import Group
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.objective import Objective
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows, Vector, as_compiled_for
-from certsvm.problem.sizes import (
-    ClassSurvey,
-    Sizes,
-    one_against_rest,
-    require_both_classes,
-    sizes_of_classes,
-)
+from certsvm.problem.sizes import one_against_rest, require_both_classes, sizes_of_classes
+
+if TYPE_CHECKING:
+    from certsvm.dask.source import ClusterSource
 
 # Bytes of sampled rows that the client must be able to hold.
 _LARGEST_SAMPLE = 2.0**27
 
 
-@dataclass(frozen=True)
-class ClusterRows:
-    """Labelled rows on a cluster, in blocks that are not empty, each of them in one group."""
-
-    cluster: Cluster
-    blocks: Sequence[Future]
-    summaries: Sequence[BlockSummary]
-    groups: Sequence[Group]
-    classes: NDArray[Any]
-    """The labels, ascending."""
-    intercept_scaling: float
-
-    @cached_property
-    def surveys(self) -> list[ClassSurvey]:
-        """A survey of each class over all blocks."""
-        surveys = {label: ClassSurvey() for label in self.classes.tolist()}
-        for summary in self.summaries:
-            for label, survey in summary.classes.items():
-                surveys[label] += survey
-        return list(surveys.values())
-
-    @cached_property
-    def totals(self) -> Vector:
-        """The total weight of each class's rows."""
-        return np.array([survey.weight_sum for survey in self.surveys])
-
-    def sizes(self, class_factors: Vector) -> Sizes:
-        """The sizes of a problem, given factors for the weights of each class's rows."""
-        R, n_columns = max(s.R for s in self.summaries), self.summaries[0].n_columns
-        return sizes_of_classes(self.surveys, class_factors, n_columns, self.intercept_scaling, R)
-
-
 class ClusterProblem(SummableProblem):
-    """One class against all others, on a cluster.
-
-    ``positive`` is the position of the positive class; ``class_factors`` multiply the weights of
-    each class's rows.
-    """
+    """The i-th problem of a source: one class against all others, on a cluster."""
 
     where = "rows on a cluster"
     for_many_columns = "Use 'cocoa' (with penalize_intercept=True)"
 
-    def __init__(
-        self, rows: ClusterRows, positive: int, objective: Objective, class_factors: Vector
-    ) -> None:
-        super().__init__(rows.sizes(class_factors), objective)
-        signed = one_against_rest(class_factors, positive)
+    def __init__(self, source: ClusterSource, i: int, objective: Objective) -> None:
+        summaries, factors = source.summaries, source.factors_in(i)
+        sizes = sizes_of_classes(
+            source.surveys, factors, source.n_columns, source.intercept_scaling,
+            R=max(summary.R for summary in summaries),
+        )  # fmt: skip
+        super().__init__(sizes, objective)
+        signed = one_against_rest(factors, source.positive[i])
         if self.free_intercept:
-            require_both_classes(signed * rows.totals)
-        self.cluster, self.groups, self.n_parts = rows.cluster, rows.groups, len(rows.blocks)
-        self.places = [group.worker for group in rows.groups]
-        n_rows = [summary.n_rows for summary in rows.summaries]
-        self.firsts = np.concatenate([[0], np.cumsum(n_rows)])
-        n_stored = sum(summary.n_stored for summary in rows.summaries)
+            require_both_classes(signed * source.totals)
+        self.cluster, self.groups, self.n_parts = source.cluster, source.groups, len(summaries)
+        self.places = [group.worker for group in source.groups]
+        self.firsts = np.cumsum([0, *(summary.n_rows for summary in summaries)])
+        n_stored = sum(summary.n_stored for summary in summaries)
         self._bytes_per_row = 12.0 * n_stored / self.n_rows
-        # Of each block: its rows, their signed weights, their digest, and the rows before them.
-        digests, firsts = [s.digest for s in rows.summaries], self.firsts[:-1].tolist()
-        weighing = [
-            self.cluster.task("labels", signed_weights_of, *block, rows.classes, signed)
-            for block in zip(rows.blocks, digests, strict=True)
+        class_weights = dict(zip(source.classes.tolist(), signed.tolist(), strict=True))
+        making = [
+            self.cluster.task("part", part_of, block, summary.digest, class_weights, int(first))
+            for block, summary, first in zip(source.blocks, summaries, self.firsts, strict=False)
         ]
-        signed_weights = self.cluster.begin(weighing)
-        self._inputs = list(zip(rows.blocks, signed_weights, digests, firsts, strict=True))
+        self._parts = self.cluster.begin(making)
 
     @cached_property
     def weights(self) -> Vector:
@@ -117,8 +76,8 @@ class ClusterProblem(SummableProblem):
         self, name: str, group: Group, function: Callable[..., Any], *arguments: Any
     ) -> Delayed:
         """A task that calls ``function(parts, *arguments)`` with the parts of a group."""
-        inputs = [self._inputs[i] for i in group.members]
-        return self.cluster.task(name, _on_parts, function, inputs, *arguments, at=group.worker)
+        parts = [self._parts[i] for i in group.members]
+        return self.cluster.task(name, _on_parts, function, parts, *arguments, at=group.worker)
 
     def total(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> Any:
         """The sum of ``task(part, ALONE, *arguments)`` over all parts, added up on the workers."""
@@ -142,8 +101,9 @@ class ClusterProblem(SummableProblem):
         return [self.task(name, group, function, *sent) for group in self.groups]
 
 
-def _on_parts(function: Callable[..., Any], inputs: Sequence[Any], *arguments: Any) -> Any:
-    return function([part_of(*of_block) for of_block in inputs], *map(as_compiled_for, arguments))
+def _on_parts(function: Callable[..., Any], parts: Sequence[Part], *arguments: Any) -> Any:
+    # What a part computes and keeps goes with its copy, at the end of the task.
+    return function(list(map(copy.copy, parts)), *map(as_compiled_for, arguments))
 
 
 def _sum(parts: Sequence[Part], task: Callable[..., Any], *arguments: Any) -> Any:

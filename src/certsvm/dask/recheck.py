@@ -2,13 +2,16 @@
 
 Intervals that contain J of the answer and L of the dual point are computed from the rows as they
 are now, by the arithmetic of verification, which shares nothing with training but the rows. Each
-block has sums of its own, and they add up (docs/verification.md). A certificate that contradicts an
-interval is refuted. An interval that is too wide to tell, as float64 can be too coarse, refutes
-nothing.
+block has sums of its own, and they add up (docs/verification.md). An interval that is too wide to
+tell, as float64 can be too coarse, refutes nothing. A certificate that contradicts an interval is
+refuted: for example, a task that is repeated on another kind of processor rounds differently, and
+alpha is no longer what the sums were taken of. The intervals are proofs themselves, so their ends
+then replace it.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,43 +31,48 @@ from certsvm.verification.verify import REFUTED, Verification, row_blocks
 from certsvm.verification.witness import WeightsWitness
 
 
-class CertificateRefutedError(RuntimeError):
-    """A certificate is not true of the rows: the data changed, or the program is wrong."""
+class CertificateRefutedWarning(UserWarning):
+    """A certificate was not true of the rows, and the one that is computed again replaces it."""
 
 
-def recheck(problem: ClusterProblem, result: Result) -> None:
-    """Raise ``CertificateRefutedError`` if J or L is refuted, or alpha is not in its box.
+def recheck(problem: ClusterProblem, result: Result) -> Result:
+    """The result, with the recomputed bounds if J or L is refuted.
 
-    Each block is a task, as this takes longer than a pass of training.
+    Each block is a task, as this takes longer than a pass of training. It counts once, whatever the
+    groups are.
     """
-    claimed, cluster = result.certificate, problem.cluster
-    # An alpha that was kept is multiplied by the scale already.
-    scaled = claimed if result.alpha is None else replace(claimed, scale=1.0)
-    w, response = cluster.argument(result.w), result.response
-    # Each block counts once, whatever the groups are.
-    groups = [Group(problem.groups[0].worker, [i]) for i in range(problem.n_parts)]
-    alphas: list[tuple[Any, int]] = [(response, 0) for _ in groups]
+    claimed, response = result.certificate, result.response
+    alphas: list[tuple[Any, int]] = [(response, 0)] * problem.n_parts
+    places = [problem.places[0]] * problem.n_parts
     for number, group in enumerate(problem.groups):
         for place, i in enumerate(group.members):
-            groups[i] = Group(group.worker, [i])
+            places[i] = group.worker
             if isinstance(response, AlphaOnWorkers):
                 alphas[i] = response.states[number], place
+    scaled = claimed
     if result.alpha is not None:
+        # It is multiplied by the scale already.
+        scaled = replace(claimed, scale=1.0)
         alphas = [(alpha, 0) for alpha in np.split(result.alpha, problem.firsts[1:-1])]
+    w = problem.cluster.argument(result.w)
     tasks = [
-        problem.task("recheck", group, _sums_of_block, *alpha, w, scaled)
-        for group, alpha in zip(groups, alphas, strict=True)
+        problem.task("recheck", Group(place, [i]), _sums_of_block, *alphas[i], w, scaled)
+        for i, place in enumerate(places)
     ]
-    places = [group.worker for group in groups]
-    sums: ProblemSums = cluster.total(tasks, places)
+    sums: ProblemSums = problem.cluster.total(tasks, places)
     checked = Verification(claimed, sums.J(), sums.L(), sums.box_violation, None)
-    if checked.verdict == REFUTED:
-        feasible = checked.box_violation == 0.0
-        dual = f"its L is {checked.L}" if feasible else "its dual point is not feasible"
-        raise CertificateRefutedError(
-            f"the certificate ({claimed}) is not true of the rows as they are now: its J is "
-            f"{checked.J}, {dual}. The data changed during training, or the program is wrong."
-        )
+    if checked.verdict != REFUTED:
+        return result
+    proved = result.certified_by(checked.recomputed, vector=None)
+    warnings.warn(
+        f"the certificate ({claimed}) is not true of the rows: computed again, its J is "
+        f"{checked.J}, and its L {checked.L}. It is replaced by what these intervals prove "
+        f"({proved.certificate}). A worker on another kind of processor may have repeated the work "
+        "of a lost one; or else the program is wrong.",
+        CertificateRefutedWarning,
+        stacklevel=2,
+    )
+    return proved
 
 
 def _sums_of_block(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from certsvm.dask.blocks import BlockSummary, blocks_of_folder, cut_together, load
+from certsvm.dask.blocks import blocks_of_folder, cut_together, load
 from certsvm.dask.cluster import Cluster, ClusterLostError
 from certsvm.dask.cocoa import AlphaOnWorkers, Cocoa
-from certsvm.dask.problem import ClusterProblem, ClusterRows
+from certsvm.dask.problem import ClusterProblem
 from certsvm.dask.recheck import recheck
 from certsvm.fitting.sources import ClassWeight, Source
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
+from certsvm.problem.sizes import ClassSurvey
 from certsvm.solvers import SmoothedNewton, Solver
 from certsvm.training.result import LOST, Result
 
@@ -68,12 +70,40 @@ class ClusterSource(Source):
             blocks, names, self.origin = blocks_of_folder(Path(X))
         else:
             blocks, names = cut_together(X, y, sample_weight), None
-        self._rows = _load(cluster, blocks, intercept_scaling)
-        super().__init__(self._rows.classes, self._rows.totals, class_weight)
-        summaries = self._rows.summaries
-        self.n_rows = sum(summary.n_rows for summary in summaries)
-        self.n_columns = summaries[0].n_columns
-        self.feature_names = names or summaries[0].names
+        self._load(blocks)
+        first = self.summaries[0]
+        self.n_rows = sum(summary.n_rows for summary in self.summaries)
+        self.n_columns, self.feature_names = first.n_columns, names or first.names
+        surveys: dict[Any, ClassSurvey] = defaultdict(ClassSurvey)
+        for summary in self.summaries:
+            for label, survey in summary.classes.items():
+                surveys[label] += survey
+        classes = _classes(set(surveys))
+        self.surveys = [surveys[label] for label in classes.tolist()]
+        totals = np.array([survey.weight_sum for survey in self.surveys])
+        super().__init__(classes, totals, class_weight)
+
+    def _load(self, blocks: Sequence[Any]) -> None:
+        """Let the workers check the blocks, and keep those that are not empty."""
+        task = self.cluster.task
+        loading = [task("load", load, b, self.intercept_scaling, i) for i, b in enumerate(blocks)]
+        summing = [task("summary", operator.attrgetter("summary"), block) for block in loading]
+        futures = self.cluster.begin([*loading, *summing])
+        summaries = self.cluster.gathered(futures[len(blocks) :]) if futures else []
+        kept = [i for i, summary in enumerate(summaries) if summary.n_rows]
+        if not kept:
+            raise ValueError("there are no rows in the data")
+        first = summaries[kept[0]]
+        for i in kept:
+            other = summaries[i]
+            if (other.n_columns, other.names) != (first.n_columns, first.names):
+                what = "numbers of columns" if other.n_columns != first.n_columns else "columns"
+                raise ValueError(
+                    f"the blocks have different {what}: {first.names or first.n_columns} in block "
+                    f"{kept[0] + 1}, {other.names or other.n_columns} in block {i + 1}"
+                )
+        self.blocks, self.summaries = [futures[i] for i in kept], [summaries[i] for i in kept]
+        self.groups = self.cluster.groups(self.blocks)
 
     def solver(self, solver: str | Solver, objective: Objective = HINGE_OBJECTIVE) -> Solver:
         """The solver for a name; "auto" chooses by the number of columns and the intercept."""
@@ -101,14 +131,14 @@ class ClusterSource(Source):
         """The i-th problem."""
         if self.cluster.lost is not None:
             raise ClusterLostError(self.cluster.lost)
-        return ClusterProblem(self._rows, self.positive[i], objective, self.factors_in(i))
+        return ClusterProblem(self, i, objective)
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
         """Check the certificate again, and release what the workers keep."""
         assert isinstance(problem, ClusterProblem)
         if self._recheck:
             try:
-                recheck(problem, result)
+                result = recheck(problem, result)
             except ClusterLostError as error:
                 # The certificate stands, but the user must know that it was not checked again.
                 result = replace(result, reason=f"{LOST}: {error}")
@@ -117,33 +147,7 @@ class ClusterSource(Source):
         return result
 
 
-def _load(cluster: Cluster, blocks: Sequence[Any], intercept_scaling: float) -> ClusterRows:
-    """The blocks on the workers that are not empty."""
-    loading = [
-        cluster.task("load", load, block, intercept_scaling, i) for i, block in enumerate(blocks)
-    ]
-    summing = [cluster.task("summary", operator.attrgetter("summary"), block) for block in loading]
-    futures = cluster.begin([*loading, *summing])
-    summaries = cluster.gathered(futures[len(blocks) :])
-    kept = [i for i, summary in enumerate(summaries) if summary.n_rows]
-    if not kept:
-        raise ValueError("there are no rows in the data")
-    first = summaries[kept[0]]
-    for i in kept:
-        other = summaries[i]
-        if (other.n_columns, other.names) != (first.n_columns, first.names):
-            what = "numbers of columns" if other.n_columns != first.n_columns else "columns"
-            raise ValueError(
-                f"the blocks have different {what}: {first.names or first.n_columns} in block "
-                f"{kept[0] + 1}, {other.names or other.n_columns} in block {i + 1}"
-            )
-    loaded, summaries = [futures[i] for i in kept], [summaries[i] for i in kept]
-    classes, groups = _classes(summaries), cluster.groups(loaded)
-    return ClusterRows(cluster, loaded, summaries, groups, classes, intercept_scaling)
-
-
-def _classes(summaries: Sequence[BlockSummary]) -> NDArray[Any]:
-    labels = {label for summary in summaries for label in summary.classes}
+def _classes(labels: set[Any]) -> NDArray[Any]:
     if len({isinstance(label, str) for label in labels}) > 1:
         raise ValueError("labels are text in some blocks and numbers in others")
     classes = np.array(sorted(labels))
