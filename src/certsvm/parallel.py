@@ -8,6 +8,7 @@ of threads, but not on their timing.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,9 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from certsvm.pass_limits import require_time
+
+# So few operations are not worth sharing.
+_LEAST_SHARED = 2_000_000
 
 
 def available_processors() -> int:
@@ -59,10 +63,15 @@ class Team:
             self._executor.shutdown()
             self._executor = None
 
-    def share(self, task: Callable[[int, int], Any], pieces: int) -> list[Any]:
-        """Call ``task(first, last)`` for one range of pieces per thread; return the results."""
+    def share(
+        self, task: Callable[[int, int], Any], pieces: int, work: float = math.inf
+    ) -> list[Any]:
+        """Call ``task(first, last)`` for one range of pieces per thread; return the results.
+
+        ``work`` is the number of operations, about; with few of them there is one range.
+        """
         require_time()
-        if self._executor is None or pieces <= 1:
+        if self._executor is None or pieces <= 1 or work < _LEAST_SHARED:
             return [task(0, pieces)]
         n_ranges = min(self.n_jobs, pieces)
         edges = [pieces * i // n_ranges for i in range(n_ranges + 1)]

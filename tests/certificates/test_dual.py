@@ -19,7 +19,6 @@ from certsvm.certificates.dual import (
     dual_bound,
     dual_point,
     dual_sum,
-    largest_multiple,
     mixed_point,
     moved_point,
     point_of,
@@ -61,7 +60,7 @@ def test_the_best_multiple_of_a_dual_point(case: Case, seed: int) -> None:
     share = np.random.default_rng(seed).random(problem.rows.n_rows)
     alpha = case.C * case.row_weights() * share
     penalty = dual_sum(problem, alpha).penalty
-    most = largest_multiple(problem.loss)
+    most = problem.loss.largest_multiple
     point = DualPoint(
         AlphaSums(Bound(float(alpha.sum()), 0.0), penalty), case.patterns().T @ alpha, "a test",
         most=most, w_rounding=1e-9,

@@ -20,7 +20,7 @@ import pyarrow.parquet
 import zstandard
 
 from certsvm import Model, Problem, Rows, verify_model
-from certsvm.certificates.certificate import SQUARED_HINGE
+from certsvm.certificates.certificate import SQUARED_HINGE_NAME
 from certsvm.files import BlockFile, load_liblinear, load_libsvm, load_witness
 from certsvm.files.tables import Table
 from certsvm.matrices import refuse_broken
@@ -141,7 +141,7 @@ class Mutants:
             self.X.toarray(), (self.y == model.classes[-1]).astype(np.int64), None,
             model.class_weight, claims[0].C, claims[0].intercept_scaling, model.coef,
             model.intercept, witness=witness, scale=claims[0].scale, claims=claims, form="csr",
-            squared=claims[0].loss == SQUARED_HINGE, free=not claims[0].penalize_intercept,
+            squared=claims[0].loss == SQUARED_HINGE_NAME, free=not claims[0].penalize_intercept,
         )  # fmt: skip
         found = [text for i, v in enumerate(report) for text in falsehoods(case, i, v)]
         if found:

@@ -197,7 +197,7 @@ def test_values_stored_twice_are_the_same_in_training_and_here(form: str, dtype:
 def test_a_claim_that_is_no_float64_number(fitted: Any, name: str, value: Any) -> None:
     clf, X, y = fitted
     clf.certificates_[0] = replace(clf.certificates_[0], **{name: value})
-    with pytest.raises(ValueError, match=f"the {name} of a certificate is no float64 number"):
+    with pytest.raises(ValueError, match=f"the {name} of a certificate is "):
         verify(clf, X, y)
 
 

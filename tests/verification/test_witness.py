@@ -66,8 +66,8 @@ def test_alphas_from_weights_stay_in_the_box(
     Y, weights = case.patterns(), case.row_weights()
     v = data.draw(hnp.arrays(np.float64, Y.shape[1], elements=st.floats(-1, 1))) * size
     witness = WeightsWitness(v[np.newaxis], np.array([sigma]))
-    box = case.C * weights
-    alpha = witness.alpha(0, box, weights, Y @ v)
+    box, signs = case.C * weights, np.ones(weights.size)
+    alpha, _, _ = witness.alpha_of(0, claim(C=case.C), block_of(Y), signs, weights, 0)
     assert ((alpha >= 0) & (alpha <= box)).all()
 
 
@@ -150,9 +150,10 @@ def test_an_alpha_beyond_the_largest_number() -> None:
     with pytest.raises(ValueError, match="beyond the largest number"):
         Witness(codes, np.array([10.0])).alpha(0, huge, "squared_hinge")
     with pytest.raises(ValueError, match="beyond the largest number"):
-        WeightsWitness(np.ones((1, 1)), np.ones(1)).alpha(
-            0, huge, huge, np.array([-9.0]), "squared_hinge"
-        )
+        WeightsWitness(np.ones((1, 1)), np.ones(1)).alpha_of(
+            0, replace(claim(), loss="squared_hinge"), block_of(np.array([[-9.0]])), np.ones(1),
+            huge, 0,
+        )  # fmt: skip
     for alpha, box in (([[1.0]], [0.0]), ([[np.inf]], [1.0]), ([[-1.0]], [1.0])):
         with pytest.raises(ValueError, match="leaves its box"):
             Witness.quantise(alpha, box, loss="squared_hinge")

@@ -404,7 +404,7 @@ def _change_penalty(
     loss: Loss, parts: Sequence[Part], before: Sequence[Vector], after: Sequence[Vector], C: float
 ) -> float:
     """The sum of ``dual_penalty`` of the changes of alpha in a round."""
-    if not loss.is_smooth:
+    if not loss.has_penalty:
         return 0.0
     return math.fsum(
         alpha_sums(loss, np.abs(new - old), part.weights, C).penalty.value
