@@ -17,7 +17,6 @@ an error (docs/verification.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -278,20 +277,20 @@ class WeightsWitness:
         margins, *errors = enclosed_margins(rows, signs, v, claimed.intercept_scaling)
         if not np.isfinite(margins).all():
             raise ValueError("the products of the witness with the rows are not finite")
-        box = _checked_box(claimed.C * weights)
+        box, slope = _checked_box(claimed.C * weights), float(self.sigma[i])
+        centre, end = 0.5 * box, box
+        if claimed.squared:
+            slope, centre, end = 2.0 * claimed.C, 0.0 * box, np.full(box.size, np.inf)
         with np.errstate(over="ignore", invalid="ignore"):
-            if claimed.squared:
-                off = partial(squared_response_uncertainty, box, weights, scale, margins)
-                alpha = _finite(scale * _finite(2.0 * box * np.maximum(0.0, 1.0 - margins)))
-            else:
-                sigma = float(self.sigma[i])
-                off = partial(response_uncertainty, box, weights, sigma, scale, margins)
-                shift = sigma * (weights * (1.0 - margins))
-                # 0 * inf is nan: a sigma of zero shifts nothing.
-                shift[np.isnan(shift)] = 0.0
-                alpha = np.minimum(scale * np.clip(0.5 * box + shift, 0.0, box), box)
-        own, trained = map(off, errors)
-        return alpha, own, trained
+            shift = slope * (weights * (1.0 - margins))
+            # 0 * inf is nan: a slope of zero shifts nothing.
+            shift[np.isnan(shift)] = 0.0
+            alpha = np.minimum(scale * np.clip(centre + shift, 0.0, end), end)
+        own, trained = (
+            response_uncertainty(centre, end, slope, weights, scale, margins, error)
+            for error in errors
+        )
+        return _finite(alpha) if claimed.squared else alpha, own, trained
 
 
 @np.errstate(all="ignore")
@@ -317,44 +316,30 @@ def enclosed_margins(
 
 @np.errstate(all="ignore")
 def response_uncertainty(
-    box: Vector, weights: Vector, sigma: float, scale: float, margins: Vector, error: Vector
-) -> Vector:
+    centre: Vector, end: Vector, slope: float, weights: Vector, scale: float, margins: Vector,
+    error: Vector,
+) -> Vector:  # fmt: skip
     """A bound on the distance of two evaluations of scale * alpha in float64, from such margins.
 
-    In each, the shift sigma s_k (1 - v.y_k) goes through three roundings, the sum and the box
-    through one each, and so does the product with the scale. A row that is beyond an end of the box
-    by more than that is at this end, which is zero or the rounded C s_k.
-    """
-    shift = sigma * (weights * (1.0 - margins))
-    roundings = 8.0 * np.abs(shift) + 2.0 * sigma * weights + 8.0 * box
-    uncertainty = sigma * (weights * error) + UNIT_ROUNDOFF * roundings
-    uncertainty = INFLATION * uncertainty + UNDERFLOW * (1.0 + sigma)
-    unclipped = 0.5 * box + shift
-    # A box of a weight of zero is a point.
-    uncertainty[(unclipped + uncertainty < 0.0) | (weights == 0.0)] = 0.0
-    beyond = (unclipped - uncertainty > box) & (weights > 0.0)
-    uncertainty[beyond] = 8.0 * UNIT_ROUNDOFF * box[beyond] + UNDERFLOW
-    moved = (uncertainty != 0.0) & (scale != 0.0)
-    return np.where(moved, scale * uncertainty + UNDERFLOW, 0.0)
-
-
-@np.errstate(all="ignore")
-def squared_response_uncertainty(
-    box: Vector, weights: Vector, scale: float, margins: Vector, error: Vector
-) -> Vector:
-    """The same for the squared hinge.
-
-    C s_k, the difference, their product and that with the scale round once each, in either
-    evaluation. A row that is beyond the margin by more than the error has no alpha.
+    alpha_k = clip(centre_k + slope s_k (1 - v.y_k), 0, end_k). In each evaluation, the shift
+    slope s_k (1 - v.y_k) goes through at most four roundings, one of which may be that of C s_k and
+    underflow; the sum and the box go through one each, and so does the product with the scale. A
+    row that is beyond an end of the box by more than that is at this end, which is zero or the
+    rounded C s_k.
     """
     distance = 1.0 - margins
-    rounded = UNIT_ROUNDOFF * np.abs(distance)
-    none = distance + INFLATION * (error + 2.0 * rounded) < 0.0
-    moved = 2.0 * error * (1.0 + UNIT_ROUNDOFF) + 16.0 * rounded
-    # C s_k may have underflowed.
-    uncertainty = INFLATION * (box * moved + UNDERFLOW * (1.0 + np.abs(distance) + error))
-    none |= (weights == 0.0) | (scale == 0.0)
-    return np.where(none, 0.0, scale * uncertainty + UNDERFLOW)
+    shift = slope * (weights * distance)
+    roundings = 8.0 * np.abs(shift) + 16.0 * centre + 2.0 * slope * weights
+    uncertainty = slope * (weights * error) + UNIT_ROUNDOFF * roundings
+    underflow = UNDERFLOW * (1.0 + slope) * (1.0 + np.abs(distance) + error)
+    uncertainty = INFLATION * (uncertainty + underflow)
+    unclipped = centre + shift
+    # A box of a weight of zero is a point.
+    uncertainty[(unclipped + uncertainty < 0.0) | (weights == 0.0)] = 0.0
+    beyond = (unclipped - uncertainty > end) & (weights > 0.0)
+    uncertainty[beyond] = 8.0 * UNIT_ROUNDOFF * end[beyond] + UNDERFLOW
+    moved = (uncertainty != 0.0) & (scale != 0.0)
+    return np.where(moved, scale * uncertainty + UNDERFLOW, 0.0)
 
 
 def _finite(alpha: Vector) -> Vector:
