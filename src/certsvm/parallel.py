@@ -7,7 +7,6 @@ of threads, but not on their timing.
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import threading
@@ -75,8 +74,7 @@ class Team:
             return [task(0, pieces)]
         n_ranges = min(self.n_jobs, pieces)
         edges = [pieces * i // n_ranges for i in range(n_ranges + 1)]
-        futures = [self._executor.submit(task, a, b) for a, b in itertools.pairwise(edges)]
-        return [future.result() for future in futures]
+        return self.map(task, edges[:-1], edges[1:])
 
     def map(self, task: Callable[..., Any], *pieces: Sequence[Any]) -> list[Any]:
         """Results of ``task`` for every piece, in order; of several errors the first is raised."""

@@ -339,11 +339,8 @@ class ProblemSums:
         With a dual point, it takes the rows' alpha and by how much that may differ from what is
         meant.
         """
-        self._add_losses(rows, signs, weights)
         if alpha is not None and uncertainty is not None:
             self.add_alpha(rows, signs, weights, alpha, uncertainty)
-
-    def _add_losses(self, rows: RowBlock, signs: Vector, weights: Vector) -> None:
         products, error = rows.products(self._coef, self._intercept)
         distance = 1.0 - signs * products
         error = INFLATION * (error + UNIT_ROUNDOFF * np.abs(distance))

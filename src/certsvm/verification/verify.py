@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from numbers import Real
 from typing import Any, TypeAlias
@@ -69,10 +69,7 @@ between alpha and what it would be without rounding; a third, if there is one, a
 alpha and what training computed."""
 
 _VALUES_AT_ONCE = 1 << 17
-_NUMBERS = (
-    "primal", "dual", "target", "scale", "primal_rounding", "dual_rounding", "C",
-    "intercept_scaling",
-)  # fmt: skip
+_NUMBERS = [field.name for field in fields(Certificate) if field.type == "float"]
 
 
 class Judged:
