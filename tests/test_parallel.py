@@ -111,19 +111,3 @@ def test_blas_has_one_thread_in_fits_of_all_threads(
     assert set(blas()) == {2}
     in_thread(lambda: seen.append(("after", blas())))
     assert seen[-1] == ("after", blas())
-
-
-@pytest.mark.parametrize("n_jobs", [1, 3])
-def test_results_of_a_map_are_in_order(n_jobs: int) -> None:
-    with Team(n_jobs) as team:
-        assert team.map(lambda a, b: a + b, "abc", "xyz") == ["ax", "by", "cz"]
-        assert team.map(str, []) == []
-
-
-@pytest.mark.parametrize("n_jobs", [1, 3])
-def test_of_several_errors_the_first_is_raised(n_jobs: int) -> None:
-    def fail(name: str) -> None:
-        raise ValueError(name)
-
-    with Team(n_jobs) as team, pytest.raises(ValueError, match="first"):
-        team.map(fail, ["first", "second", "third"])

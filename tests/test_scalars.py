@@ -16,7 +16,6 @@ from certsvm import (
     Problem,
     Rows,
     bound,
-    compare,
     fit_path,
     fit_stream,
     train,
@@ -53,14 +52,6 @@ def _trained(number: Number) -> list[Certificate]:
     return [result.certificate]
 
 
-def _compared(number: Number) -> list[Certificate]:
-    comparison = compare(
-        X, Y, solvers=["dcd", SGDs(f=number(1.3))], C=number(0.3), tol=number(0.03),
-        fit_intercept=True, intercept_scaling=number(0.7), max_time=number(99.3),
-    )  # fmt: skip
-    return [result.certificate for result in comparison.results.values()]
-
-
 def _searched(number: Number) -> list[Certificate]:
     search = LinearSVCCV(
         C_range=(number(0.013), number(1.7)), certify=number(0.3), tol=number(0.03), cv=2,
@@ -79,35 +70,19 @@ def _at_ranges(number: Number) -> list[Certificate]:
     return [path.certificate(C) for C in (path.Cs[0], 0.7, path.Cs[-1])]
 
 
-def _online(number: Number) -> list[Certificate]:
-    clf = LinearSVC(number(0.3), intercept_scaling=number(0.7))
-    clf.partial_fit(X, Y, classes=[-1, 1], sample_weight=number(WEIGHTS))
-    return _bounds(bound(clf.coef_, X, Y, C=1.0, intercept=float(clf.intercept_[0])))
-
-
 DOORS: dict[str, Callable[[Number], list[Certificate]]] = {
     "path.certificate": lambda number: [PATH.certificate(number(0.0113))],
-    "path.certificates": lambda number: PATH.certificates(number(3.3)),
-    "path.model": lambda number: PATH.model(number(0.7)).certificates_ or [],
     "fit_path": _at_ranges,
-    "fit_path at values": lambda number: [
-        model.certificate_
-        for model in fit_path(LinearSVC(random_state=0), X, Y, [number(0.013), number(1.7)])
-        if model.certificate_ is not None
-    ],
     "LinearSVC": lambda number: _fitted(
         C=number(0.3), tol=number(0.03), intercept_scaling=number(0.7), max_time=number(99.3)
     ),
-    "class_weight": lambda number: _fitted(class_weight={-1: number(0.3), 1: number(0.7)}),
     "LinearSVCCV": _searched,
-    "partial_fit": _online,
     "bound": lambda number: _bounds(
         bound(
             number(np.array([0.3, 0.1, -0.2])), X, Y, C=number(0.3), intercept=number(0.1),
             intercept_scaling=number(0.7), tol=number(0.03), sample_weight=number(WEIGHTS),
         )  # type: ignore[arg-type]
     ),
-    "compare": _compared,
     "train": _trained,
     "fit_stream": lambda number: _streamed(
         number, C=number(0.3), tol=number(0.03), intercept_scaling=number(0.7),

@@ -7,7 +7,7 @@ of threads, but not on their timing.
 
 from __future__ import annotations
 
-import itertools
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +19,9 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from certsvm.pass_limits import require_time
+
+# So few operations are not worth sharing.
+_LEAST_SHARED = 2_000_000
 
 
 def available_processors() -> int:
@@ -59,15 +62,19 @@ class Team:
             self._executor.shutdown()
             self._executor = None
 
-    def share(self, task: Callable[[int, int], Any], pieces: int) -> list[Any]:
-        """Call ``task(first, last)`` for one range of pieces per thread; return the results."""
+    def share(
+        self, task: Callable[[int, int], Any], pieces: int, work: float = math.inf
+    ) -> list[Any]:
+        """Call ``task(first, last)`` for one range of pieces per thread; return the results.
+
+        ``work`` is the number of operations, about; with few of them there is one range.
+        """
         require_time()
-        if self._executor is None or pieces <= 1:
+        if self._executor is None or pieces <= 1 or work < _LEAST_SHARED:
             return [task(0, pieces)]
         n_ranges = min(self.n_jobs, pieces)
         edges = [pieces * i // n_ranges for i in range(n_ranges + 1)]
-        futures = [self._executor.submit(task, a, b) for a, b in itertools.pairwise(edges)]
-        return [future.result() for future in futures]
+        return self.map(task, edges[:-1], edges[1:])
 
     def map(self, task: Callable[..., Any], *pieces: Sequence[Any]) -> list[Any]:
         """Results of ``task`` for every piece, in order; of several errors the first is raised."""

@@ -32,14 +32,6 @@ def test_j_at_zero_is_within_its_allowance(case: Case) -> None:
     assert not best.w.any()
 
 
-def test_j_at_zero_with_weights_that_are_absorbed() -> None:
-    weights = np.append(1.0, np.full(6, 2.0**-53))
-    problem = Problem(Rows(np.eye(7)), np.ones(7), weights=weights)
-    best = BestBounds(problem, 0.1)
-    best.offer_zero()
-    assert exact_sum(weights) <= exact(best.primal.value) + exact(best.primal.rounding)
-
-
 def test_the_kept_alpha_is_the_multiple_that_was_bounded() -> None:
     problem = Problem(Rows(np.eye(2)), [1, -1], C=0.5, loss=loss_named("squared_hinge"))
     best = BestBounds(problem, 0.1, keep_vector=True)

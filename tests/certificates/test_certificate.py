@@ -6,13 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.certificate import (
-    HINGE,
-    SQUARED_HINGE,
+    HINGE_NAME,
+    SQUARED_HINGE_NAME,
     Certificate,
     largest_scale,
     percent,
 )
-from certsvm.certificates.dual import largest_multiple
 from certsvm.kernels.losses import LOSSES
 
 
@@ -97,6 +96,6 @@ def test_percentages_are_never_rounded_down(fraction: float) -> None:
 
 
 def test_the_losses_are_those_of_training() -> None:
-    assert {HINGE, SQUARED_HINGE} == set(LOSSES)
-    assert largest_scale(HINGE) == largest_multiple(LOSSES[HINGE])
-    assert largest_scale(SQUARED_HINGE) < largest_multiple(LOSSES[SQUARED_HINGE])
+    assert {HINGE_NAME, SQUARED_HINGE_NAME} == set(LOSSES)
+    assert largest_scale(HINGE_NAME) == LOSSES[HINGE_NAME].largest_multiple
+    assert largest_scale(SQUARED_HINGE_NAME) < LOSSES[SQUARED_HINGE_NAME].largest_multiple

@@ -62,27 +62,6 @@ def test_the_optimum_between_two_fits_is_in_the_ball(
     assert np.linalg.norm(exact.w - centre) <= radius + slack
 
 
-def test_a_piece_has_the_largest_radius_on_it() -> None:
-    first = OptimumBall(1.0, np.array([1.0]), 0.0, 0.3, Bound(2.0, 0.0))
-    last = OptimumBall(3.0, np.array([1.5]), 0.0, 0.1, Bound(1.0, 0.0))
-    chord = ChordBalls(first, last)
-    for low, high in ((0.0, 0.2), (0.3, 0.9), (0.6, 1.0), (0.0, 1.0)):
-        inside = np.linspace(low, high, 50)
-        largest = chord.radii(inside, inside).max()
-        piece = chord.radii(np.array([low]), np.array([high]))[0]
-        assert largest <= piece <= largest * 1.001
-
-
-def test_without_a_dual_point_there_is_still_a_ball() -> None:
-    """One row y = 1 at C = 1/2, where 1/2 is optimal; L belongs to an alpha that is not known."""
-    w = np.array([1.2])
-    ball = OptimumBall.of(Certificate(0.72, 0.375, target=0.1, C=0.5), w, None)
-    assert abs(ball.centre[0] - 0.5) <= math.sqrt(ball.square)
-    # The ball of alpha = 0.
-    assert ball.centre[0] == pytest.approx(0.6)
-    assert ball.square == pytest.approx(0.36)
-
-
 def test_a_contradiction_proves_nothing() -> None:
     w = np.ones(2)
     ball = OptimumBall.of(Certificate(1.0, 2.0, target=0.1), w, DualVector(w, 0.0))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import DualVector, dual_bound, dual_point, scaled_vector
-from certsvm.certificates.path_bounds import Chord, ChordEnd, squared_distance
+from certsvm.certificates.path_bounds import Chord, ChordEnd
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import LOSSES
@@ -212,19 +212,3 @@ def test_nothing_is_proved_without_a_dual_bound() -> None:
     assert chord.worst_gap == math.inf
     infinite = replace(ends[0], certificate=Certificate(math.inf, 0.5, 0.01, C=1.0))
     assert Chord(infinite, ends[1], weight_sum=1.0, R=1.0).worst_gap == math.inf
-
-
-@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=6), st.floats(0, 1), seeds)
-def test_the_distance_of_vectors_with_errors(values: list[float], error: float, seed: int) -> None:
-    a = np.array(values)
-    rng = np.random.default_rng(seed)
-    b = rng.standard_normal(a.size)
-    shift = rng.standard_normal(a.size)
-    shift *= 0.999 * error / max(float(np.linalg.norm(shift)), 1e-300)
-    bound = squared_distance(a, b, error)
-    moved = sum(
-        ((exact(x) + exact(d) - exact(z)) ** 2 for x, d, z in zip(a, shift, b, strict=True)),
-        Fraction(0),
-    )
-    assert exact(bound.value) - exact(bound.rounding) <= moved
-    assert moved <= exact(bound.value) + exact(bound.rounding)

@@ -17,7 +17,6 @@ from certsvm.kernels.losses import (
     dual_penalty,
     loss_value,
     response,
-    smoothing_centre,
     steepness,
 )
 from certsvm.problem.memory import Problem
@@ -124,21 +123,6 @@ def test_the_response_is_the_gradient_of_the_smoothed_loss(
     # The smoothed loss lies above its tangent, whose slope is minus the response.
     smoothed_m, smoothed_n = value(alpha, m), value(alpha_at(n), n)
     assert smoothed_n >= smoothed_m - alpha * (n - m) - 1e-12 * scale
-
-
-@given(losses, margins, sizes, sizes, sizes, sizes)
-def test_responses_centre_and_box_are_proportional_to_the_weight(
-    loss: Loss, m: float, sigma: float, C: float, s: float, t: float
-) -> None:
-    assert box_end(loss, C, t * s) == pytest.approx(t * box_end(loss, C, s))
-    centre = smoothing_centre(loss, C, s)
-    assert 0.0 <= centre <= box_end(loss, C, s)
-    assert smoothing_centre(loss, C, t * s) == pytest.approx(t * centre)
-    once = response(loss, m, centre, sigma, C, s)
-    scale = t * s * (C + 21.0 * sigma)
-    assert response(loss, m, t * centre, sigma, C, t * s) == pytest.approx(
-        t * once, abs=1e-12 * scale
-    )
 
 
 def test_a_problem_has_a_loss_and_takes_no_other() -> None:

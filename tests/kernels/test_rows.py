@@ -1,43 +1,14 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.rows import CsrRows, RowArrays, Vector, add, dot
-from tests.problems import Case, cases
+from certsvm.kernels.rows import CsrRows, RowArrays, Vector, dot
 
 
 @kernel
 def all_dots(rows: RowArrays, v: Vector, out: Vector) -> None:
     for k in range(out.size):
         out[k] = dot(rows, k, v)
-
-
-@kernel
-def all_adds(rows: RowArrays, steps: Vector, v: Vector) -> None:
-    for k in range(steps.size):
-        add(rows, k, steps[k], v)
-
-
-@given(cases(), st.integers(0, 2**32 - 1))
-def test_compiled_rows_agree_with_matrix_products(case: Case, seed: int) -> None:
-    problem = case.problem()
-    arrays = problem.rows.arrays
-    rng = np.random.default_rng(seed)
-    v = rng.standard_normal(problem.rows.dimension)
-    steps = rng.standard_normal(problem.rows.n_rows)
-    patterns = case.patterns() * case.labels[:, None]
-
-    dots = np.empty(problem.rows.n_rows)
-    all_dots(arrays, v, dots)
-    np.testing.assert_allclose(dots, patterns @ v, rtol=1e-12, atol=1e-12)
-
-    total = v.copy()
-    all_adds(arrays, steps, total)
-    np.testing.assert_allclose(total, v + patterns.T @ steps, rtol=1e-12, atol=1e-12)
-
-    np.testing.assert_allclose(problem.rows.squared_norms, (patterns**2).sum(axis=1), rtol=1e-12)
 
 
 def test_float32_is_accumulated_in_float64() -> None:

@@ -12,14 +12,6 @@ from tests.problems import Case, cases
 ROWS = Rows(np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 2.0]]))
 
 
-def test_quantities() -> None:
-    problem = Problem(ROWS, [1, -1, 1], C=0.5)
-    assert problem.m == 3
-    assert problem.lambda_ == pytest.approx(2 / 3)
-    assert problem.R == 5.0
-    assert problem.signed_weights.tolist() == [1, -1, 1]
-
-
 def test_rows_without_weight_count_as_absent() -> None:
     problem = Problem(ROWS, [1, -1, 1], C=0.5, weights=[0.0, 2.0, 3.0])
     assert problem.m == 2

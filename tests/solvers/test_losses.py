@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC as Liblinear
 
@@ -23,11 +22,10 @@ from certsvm.solvers import (
     WorkingSet,
 )
 from certsvm.training.loop import train
-from tests.problems import Array, Case, objective, streamed
+from tests.problems import Case, objective, streamed
 
 LOSSES = ("hinge", "squared_hinge")
 GENERAL: list[Solver] = [Auto(), WorkingSet(), DCD(), Newton(), SmoothedNewton()]
-general = pytest.mark.parametrize("solver", GENERAL, ids=lambda solver: solver.label)
 both_losses = pytest.mark.parametrize("loss", LOSSES)
 both_intercepts = pytest.mark.parametrize("penalize_intercept", [True, False])
 
@@ -68,43 +66,6 @@ def test_liblinear_agrees_on_the_squared_hinge(dual: bool) -> None:
         assert best_value(case, solver) == pytest.approx(value, rel=1e-6)
 
 
-def quadratic_program(case: Case) -> float:
-    """The optimum, by sequential quadratic programming in w and the slacks of the margins."""
-    Y, s = case.patterns(), case.row_weights()
-    n, d = Y.shape
-    penalised = np.ones(d)
-    penalised[-1] = float(not case.free_intercept)
-    power = 1 if case.loss == "hinge" else 2
-
-    def value(z: Array) -> float:
-        return float(0.5 * penalised @ z[:d] ** 2 + case.C * s @ z[d:] ** power)
-
-    def slope(z: Array) -> Array:
-        slacks = np.ones(n) if power == 1 else 2.0 * z[d:]
-        return np.concatenate([penalised * z[:d], case.C * s * slacks])
-
-    margins = {
-        "type": "ineq",
-        "fun": lambda z: Y @ z[:d] - 1.0 + z[d:],
-        "jac": lambda z: np.hstack([Y, np.eye(n)]),
-    }
-    solution = minimize(
-        value, np.append(np.zeros(d), np.ones(n)), jac=slope, constraints=[margins],
-        bounds=[(None, None)] * d + [(0.0, None)] * n, method="SLSQP",
-        options={"ftol": 1e-13, "maxiter": 1000},
-    )  # fmt: skip
-    return objective(case, solution.x[:d])
-
-
-@both_losses
-@both_intercepts
-def test_a_quadratic_program_agrees(loss: str, penalize_intercept: bool) -> None:
-    case = random_case((14, 2), loss=loss, penalize_intercept=penalize_intercept, C=0.5)
-    value = quadratic_program(case)
-    for solver in GENERAL:
-        assert best_value(case, solver, 1e-6) == pytest.approx(value, rel=1e-5)
-
-
 @both_losses
 @both_intercepts
 @pytest.mark.parametrize("form", ["dense-float64-int32", "csr-float32-int32"])
@@ -137,21 +98,6 @@ def test_a_warm_start_is_at_the_optimum(loss: str, penalize_intercept: bool) -> 
         start = Start(cold.w, 1)
         warm = train(problem, solver, tol=1e-2, max_iter=20, seed=0, start=start)
         assert warm.certificate.met
-
-
-@general
-@both_intercepts
-def test_alpha_of_rows_without_weight_is_not_taken_over(
-    solver: Solver, penalize_intercept: bool
-) -> None:
-    case = random_case(penalize_intercept=penalize_intercept)
-    start = Start(np.zeros(5), 1, np.full(60, 0.1))
-    result = train(
-        case.problem(), solver, tol=1e-4, max_iter=2000, seed=0, start=start, keep_alpha=True
-    )
-    assert result.certificate.met
-    assert result.alpha is not None
-    assert not result.alpha[case.row_weights() == 0.0].any()
 
 
 @both_losses

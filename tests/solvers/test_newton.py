@@ -8,17 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
-from hypothesis import strategies as st
 
-from certsvm.certificates.best import BestValues
-from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
-from certsvm.kernels.losses import HINGE
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import Newton, Options
-from certsvm.solvers.second_order.schedule import Move
-from certsvm.solvers.second_order.smoothing import smoothed_alpha
+from certsvm.solvers import Newton
 from certsvm.training.loop import train
 from certsvm.training.result import SOLVER_FINISHED
 from tests.problems import Case, cases, optimum
@@ -52,28 +46,6 @@ def test_degenerate_data(name: str, C: float) -> None:
     X, y = degenerate()[name]
     result = train(Problem(Rows(X), y, C=C), Newton(), tol=1e-8, max_iter=300, seed=0)
     assert result.certificate.met, f"{result.certificate!r} after {result.passes} steps"
-
-
-@given(case=cases(), sigma=st.floats(1e-3, 1e3), seed=st.integers(0, 2**32 - 1))
-def test_what_the_gap_is_made_of(case: Case, sigma: float, seed: int) -> None:
-    """docs/theory.md: the gradient's part, the rows' parts, and how large these can be."""
-    rng = np.random.default_rng(seed)
-    Y, s, C = case.patterns(), case.row_weights(), case.C
-    w = rng.standard_normal(size=(Y.shape[1],))
-    short = 1.0 - Y @ w
-    unclipped, alpha, change = np.empty((3, s.size))
-    free = np.empty(s.size, dtype=np.int64)
-    smoothed_alpha(HINGE, Y @ w, s, 0.5 * C * s, sigma * C, C, unclipped, alpha, change, free)
-    assert ((alpha >= 0.0) & (alpha <= C * s)).all()
-    w_alpha = alpha @ Y
-    J = 0.5 * (w @ w) + C * (s @ np.maximum(0.0, short))
-    L = alpha.sum() - 0.5 * (w_alpha @ w_alpha)
-    parts = C * s * np.maximum(0.0, short) - alpha * short
-    scale = abs(J) + abs(L) + w_alpha @ w_alpha + C * (s @ np.abs(short))
-    assert pytest.approx(0.5 * np.sum((w - w_alpha) ** 2) + parts.sum(), abs=1e-10 * scale) == J - L
-    assert (parts >= -1e-12 * scale).all()
-    half_width = 1.0 / (2.0 * sigma)
-    assert parts.sum() <= C * half_width / 8.0 * s.sum() + 1e-10 * scale
 
 
 def test_an_alpha_found_between_two_steps_is_not_lost() -> None:
@@ -134,22 +106,6 @@ def test_threads_give_the_same_bits_each_time_and_a_true_certificate() -> None:
     assert fresh.low <= first.certificate.primal + first.certificate.primal_rounding
 
 
-def test_alpha_that_was_kept_is_not_overwritten() -> None:
-    problem = many_rows()
-    result = train(problem, Newton(), tol=1e-6, seed=0, keep_alpha=True)
-    assert result.alpha is not None
-    point = dual_point(problem, result.alpha, "a test")
-    bound, _ = dual_bound(point)
-    assert bound.value == pytest.approx(result.certificate.dual, rel=1e-12)
-    run = Newton().start(problem, Options(np.random.default_rng(0), keep_alpha=True))
-    alpha = run.dual().alpha
-    assert alpha is not None
-    kept = alpha()
-    before = kept.copy()
-    run.epoch()
-    np.testing.assert_array_equal(kept, before)
-
-
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e2, 1e4])
 def test_a_bad_sample_is_got_over(C: float) -> None:
     """Few positive rows, rare columns: what a sample says of them is far off at large C."""
@@ -172,22 +128,3 @@ def test_at_the_limit_of_precision_the_run_ends() -> None:
     assert result.certificate.relative_gap <= result.certificate.proved_gap / 1.9
     assert not result.certificate.met
     assert train(problem, Newton(), tol=1e-6, seed=0).certificate.met
-
-
-def test_a_point_from_between_two_steps_is_balanced() -> None:
-    """It is kept while the next step overwrites alpha."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 3)) + 1.0
-    labels = np.where(X[:, 0] + rng.standard_normal(60) > 1.5, 1.0, -1.0)
-    problem = Problem(Rows(X, intercept_scaling=1.0), labels, C=3.0, penalize_intercept=False)
-    run = Newton().start(problem, Options(rng, target=0.0, keep_alpha=True))
-    run.epoch()
-    run.best = BestValues()
-    run._begin_problem(Move.MULTIPLIERS)
-    point = run._between
-    assert point is not None
-    assert point.alpha is not None
-    run._alpha[:] = 7.0
-    alpha = point.alpha()
-    assert alpha.sum() == pytest.approx(point.alpha_sum)
-    assert labels @ alpha == pytest.approx(0.0, abs=1e-12 * alpha.sum())

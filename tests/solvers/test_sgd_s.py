@@ -1,4 +1,4 @@
-"""SGD-s and SGD-m: the published sequence, and what weights mean."""
+"""SGD-s and SGD-m: the published sequence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from certsvm.certificates.dual import dual_bound
 from certsvm.solvers import Options, SGDm, SGDs
-from certsvm.training.loop import train
 from tests.problems import Case, cases
 
 seeds = st.integers(0, 2**32 - 1)
@@ -59,21 +58,3 @@ def test_the_published_sequence(solver: type[SGDs], case: Case, seed: int) -> No
         np.testing.assert_allclose(
             dual_bound(point, scaled=False)[0].value, L, rtol=1e-9, atol=1e-9
         )
-
-
-@given(case=cases(weighted=False), seed=seeds, data=st.data())
-def test_integer_weights_are_repeated_rows(case: Case, seed: int, data: st.DataObject) -> None:
-    """Their certified intervals overlap: both contain the optimum."""
-    n = len(case.labels)
-    times = np.array(data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)))
-    weighted = case._replace(weights=times.astype(float))
-    repeated = case._replace(
-        X=np.repeat(case.X, times, axis=0), labels=np.repeat(case.labels, times)
-    )
-    a, b = (
-        train(c.problem(), SGDs(), tol=0.02, seed=seed, max_iter=200).certificate
-        for c in (weighted, repeated)
-    )
-    slack = 1e-9 * (a.primal + b.primal)
-    assert a.dual <= b.primal + slack
-    assert b.dual <= a.primal + slack

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given
 
-from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
@@ -52,17 +51,6 @@ def test_j_comes_from_the_solver_and_is_true() -> None:
         assert fresh.low <= bound.high
         assert bound.rounding < 1e-9 * bound.value
     assert seen >= 3
-
-
-def test_w_belongs_to_alpha() -> None:
-    problem = text(C=10.0)
-    run = run_on(problem, target=1e-6)
-    for _ in range(30):
-        run.epoch()
-    exact = dual_point(problem, run._alpha, "a test")
-    assert np.linalg.norm(run._w - exact.w) <= run._rounding + exact.w_rounding
-    assert (run._alpha >= 0).all()
-    assert (run._alpha <= problem.C * problem.weights).all()
 
 
 def test_a_free_intercept_has_a_dual_point_at_the_end() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,19 +16,12 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.files import WeightsWitness, Witness, load_witness, save_witness
-from certsvm.files.container import ModelFileError, read_container, write_container
-from certsvm.verification.fingerprint import Fingerprint
 from certsvm.verification.interval_arithmetic import RowBlock
-from certsvm.verification.witness import squared_response_uncertainty
 from tests.problems import Case, cases, exact, exact_dot
 
 BITS = st.sampled_from([8, 16, 32])
 sizes = st.just(0.0) | st.floats(5e-324, 1e300)
 fractions = st.sampled_from([0.0, 1.0]) | st.floats(0, 1)
-
-
-def fingerprint(n_rows: int, n_columns: int = 2) -> Fingerprint:
-    return Fingerprint(n_rows, n_columns, 0, "0" * 32)
 
 
 @given(st.lists(st.tuples(sizes, fractions), max_size=8), BITS, st.floats(5e-324, 1.0))
@@ -52,13 +44,6 @@ def test_quantised_alphas_stay_in_the_box(
     assert scale < 1e-290 or np.allclose(scaled, scale * found, rtol=1e-15, atol=1e-323)
 
 
-@given(BITS, st.integers(0, 2**32 - 1), st.floats(0, 1e300), st.floats(5e-324, 1.0))
-def test_no_code_leaves_the_box(bits: int, code: int, box: float, scale: float) -> None:
-    codes = np.array([[code % 2**bits]], dtype=f"u{bits // 8}")
-    (alpha,) = Witness(codes, np.array([scale])).alpha(0, np.array([box]))
-    assert 0 <= alpha <= box
-
-
 @given(cases(), st.floats(0, 1e308), st.floats(-1e150, 1e150), st.data())
 def test_alphas_from_weights_stay_in_the_box(
     case: Case, sigma: float, size: float, data: st.DataObject
@@ -66,8 +51,8 @@ def test_alphas_from_weights_stay_in_the_box(
     Y, weights = case.patterns(), case.row_weights()
     v = data.draw(hnp.arrays(np.float64, Y.shape[1], elements=st.floats(-1, 1))) * size
     witness = WeightsWitness(v[np.newaxis], np.array([sigma]))
-    box = case.C * weights
-    alpha = witness.alpha(0, box, weights, Y @ v)
+    box, signs = case.C * weights, np.ones(weights.size)
+    alpha, _, _ = witness.alpha_of(0, claim(C=case.C), block_of(Y), signs, weights, 0)
     assert ((alpha >= 0) & (alpha <= box)).all()
 
 
@@ -134,69 +119,43 @@ def test_the_uncertainty_of_alphas_of_the_squared_hinge(
         assert uncertainty[k] <= 1e-9 * (1 + C) * (1 + abs(margin) + (X[k] @ X[k]) * (v @ v))
 
 
-def test_uncertain_margins_make_uncertain_alphas() -> None:
-    box, margins = np.array([1.0, 1.0, 1.0, 0.0]), np.array([0.0, 1.05, 1.2, 0.0])
-    weights, error = np.array([1.0, 1.0, 1.0, 0.0]), np.full(4, 0.1)
-    off = squared_response_uncertainty(box, weights, 3.0, margins, error)
-    # With a margin of -0.1 or 0.95, alpha is 6.6 or 0.3 instead of 6 or 0.
-    assert 0.6 <= off[0] < 0.62
-    assert 0.3 <= off[1] < 0.62
-    assert off[2:].tolist() == [0.0, 0.0]
-
-
 def test_an_alpha_beyond_the_largest_number() -> None:
     huge = np.array([1e308])
     codes = np.full((1, 1), 255, np.uint8)
     with pytest.raises(ValueError, match="beyond the largest number"):
         Witness(codes, np.array([10.0])).alpha(0, huge, "squared_hinge")
     with pytest.raises(ValueError, match="beyond the largest number"):
-        WeightsWitness(np.ones((1, 1)), np.ones(1)).alpha(
-            0, huge, huge, np.array([-9.0]), "squared_hinge"
-        )
+        WeightsWitness(np.ones((1, 1)), np.ones(1)).alpha_of(
+            0, replace(claim(), loss="squared_hinge"), block_of(np.array([[-9.0]])), np.ones(1),
+            huge, 0,
+        )  # fmt: skip
     for alpha, box in (([[1.0]], [0.0]), ([[np.inf]], [1.0]), ([[-1.0]], [1.0])):
         with pytest.raises(ValueError, match="leaves its box"):
             Witness.quantise(alpha, box, loss="squared_hinge")
 
 
-@given(
-    BITS.flatmap(
-        lambda bits: hnp.arrays(f"u{bits // 8}", st.tuples(st.just(2), st.integers(0, 5)))
-    ),
-    hnp.arrays(np.float64, 2, elements=st.floats(5e-324, 1e300)),
+@pytest.mark.parametrize(
+    "witness",
+    [
+        Witness(np.array([[0, 9], [3, 2**16 - 1]], np.uint16), np.array([1.0, 0.3])),
+        WeightsWitness(np.arange(6.0).reshape(2, 3) / 3, np.array([0.1, 0.0])),
+    ],
 )
-def test_quantised_round_trip(codes: Any, scale: Any) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "witness"
-        save_witness(path, Witness(codes, scale), "0" * 32)
-        found, about = load_witness(path)
-        assert isinstance(found, Witness)
-        assert about == "0" * 32
-        assert found.codes.dtype == codes.dtype
-        assert np.array_equal(found.codes, codes)
-        assert np.array_equal(found.scale, scale)
-
-
-@pytest.mark.parametrize("dimension", [2, 3])
-def test_weights_round_trip(tmp_path: Path, dimension: int) -> None:
-    vectors = np.arange(2.0 * dimension).reshape(2, dimension) / 3
-    save_witness(tmp_path / "w", WeightsWitness(vectors, np.array([0.1, 0.0])), "1" * 32)
-    found, about = load_witness(tmp_path / "w")
-    assert isinstance(found, WeightsWitness)
-    assert np.array_equal(found.vectors, vectors)
-    assert found.sigma.tolist() == [0.1, 0.0]
-    assert about == "1" * 32
+def test_round_trip(tmp_path: Path, witness: Witness | WeightsWitness) -> None:
+    save_witness(tmp_path / "witness", witness, "1" * 32)
+    found, about = load_witness(tmp_path / "witness")
+    assert (type(found), about) == (type(witness), "1" * 32)
+    for name, values in vars(witness).items():
+        np.testing.assert_array_equal(getattr(found, name), values, strict=True)
 
 
 @pytest.mark.parametrize(
     ("codes", "scale"),
     [
         (np.zeros((1, 2)), np.ones(1)),
-        (np.zeros((1, 2), np.int8), np.ones(1)),
-        (np.zeros((1, 2), np.uint64), np.ones(1)),
         (np.zeros(2, np.uint8), np.ones(1)),
         (np.zeros((1, 2), np.uint8), np.ones(2)),
         (np.zeros((1, 2), np.uint8), np.zeros(1)),
-        (np.zeros((1, 2), np.uint8), np.array([np.inf])),
         (np.zeros((1, 2), np.uint8), np.array([np.nan])),
     ],
 )
@@ -211,7 +170,6 @@ def test_witnesses_that_cannot_be(codes: Any, scale: Any) -> None:
         (np.ones(2), np.ones(1)),
         (np.ones((2, 2)), np.ones(1)),
         (np.array([[np.nan]]), np.ones(1)),
-        (np.ones((1, 2)), np.array([np.inf])),
         (np.ones((1, 2)), np.array([-1.0])),
     ],
 )
@@ -224,8 +182,6 @@ def test_weights_witnesses_that_cannot_be(vectors: Any, sigma: Any) -> None:
     ("alpha", "box", "bits"),
     [
         ([[1.1]], [1.0], 8),
-        ([[-0.1]], [1.0], 8),
-        ([[np.nan]], [1.0], 8),
         ([[1.0]], [np.inf], 8),
         ([[1.0]], [1.0], 12),
         ([1.0], [1.0], 8),
@@ -234,24 +190,3 @@ def test_weights_witnesses_that_cannot_be(vectors: Any, sigma: Any) -> None:
 def test_what_cannot_be_quantised(alpha: Any, box: Any, bits: int) -> None:
     with pytest.raises(ValueError, match=r"box|bits|matrix"):
         Witness.quantise(alpha, box, bits)
-
-
-@pytest.mark.parametrize(
-    ("content", "arrays"),
-    [
-        ({"form": "other"}, {}),
-        ({"form": ["quantised"]}, {}),
-        ({"form": "weights"}, {}),
-        ({}, {"scale": np.zeros(1)}),
-        ({}, {"codes": np.zeros((1, 2), np.int64)}),
-    ],
-)
-def test_right_digest_wrong_content(
-    tmp_path: Path, content: dict[str, Any], arrays: dict[str, Any]
-) -> None:
-    path = tmp_path / "w"
-    save_witness(path, Witness(np.zeros((1, 2), np.uint8), np.ones(1)), "")
-    found = read_container(path, "witness")
-    write_container(path, "witness", found.content | content, found.arrays | arrays)
-    with pytest.raises(ModelFileError, match="holds no valid witness"):
-        load_witness(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -50,13 +49,6 @@ class BestValues:
         return relative_gap(self.primal, self.dual)
 
 
-class PrimalPoint(NamedTuple):
-    """A weight vector, and J there."""
-
-    w: Vector | None = None
-    bound: Bound = Bound(math.inf, 0.0)
-
-
 class BestBounds:
     """The bounds of one training run, and the certificate that follows from them.
 
@@ -66,8 +58,8 @@ class BestBounds:
 
     def __init__(self, problem: BaseProblem, target: float, *, keep_vector: bool = False) -> None:
         self.target = target
-        # One object, so that an interrupt cannot fall between w and its J.
-        self._best = PrimalPoint()
+        # One pair, so that an interrupt cannot fall between w and its J.
+        self._best: tuple[Vector | None, Bound] = None, Bound(math.inf, 0.0)
         self.dual: DualBound = DualBound(Bound(0.0, 0.0), 1.0, PRIMAL_ONLY)
         self._problem = problem
         self._keep_vector = keep_vector
@@ -75,17 +67,17 @@ class BestBounds:
     @property
     def w(self) -> Vector | None:
         """The certified weight vector."""
-        return self._best.w
+        return self._best[0]
 
     @property
     def primal(self) -> Bound:
         """J at the certified weight vector."""
-        return self._best.bound
+        return self._best[1]
 
     def offer_primal(self, w: Vector, bound: Bound) -> None:
         """Note J at ``w``."""
         if math.isfinite(bound.high) and bound.high < self.primal.high:
-            self._best = PrimalPoint(w.copy(), bound)
+            self._best = w.copy(), bound
 
     def offer_zero(self) -> None:
         """Note J at w = 0."""

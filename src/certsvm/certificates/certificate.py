@@ -31,8 +31,8 @@ PRIMAL_ONLY = "primal only"
 LEAST_GAP = 2.0**-52
 """The least relative gap that float64 tells from zero, which has no place on logarithmic axes."""
 
-HINGE, SQUARED_HINGE = "hinge", "squared_hinge"
-"""The losses that certificates are about."""
+HINGE_NAME, SQUARED_HINGE_NAME = LOSS_NAMES = "hinge", "squared_hinge"
+"""The names of the losses that certificates are about."""
 
 # Control characters, and what else begins a line.
 _CONTROLS = {"Cc", "Zl", "Zp"}
@@ -82,7 +82,7 @@ class Certificate:
     dual_rounding: float = 0.0
     C: float = 1.0
     intercept_scaling: float = 0.0
-    loss: str = HINGE
+    loss: str = HINGE_NAME
     penalize_intercept: bool = True
 
     def __post_init__(self) -> None:
@@ -92,6 +92,11 @@ class Certificate:
     def free_intercept(self) -> bool:
         """Whether there is an intercept, and the regulariser does not contain it."""
         return self.intercept_scaling > 0.0 and not self.penalize_intercept
+
+    @property
+    def squared(self) -> bool:
+        """Whether the loss is the squared hinge."""
+        return self.loss == SQUARED_HINGE_NAME
 
     @property
     def problem(self) -> str:
@@ -206,7 +211,7 @@ def largest_scale(loss: str) -> float:
     >>> largest_scale("hinge"), largest_scale("squared_hinge")
     (1.0, 1.7976931348623157e+308)
     """
-    return sys.float_info.max if loss == SQUARED_HINGE else 1.0
+    return sys.float_info.max if loss == SQUARED_HINGE_NAME else 1.0
 
 
 def tidy(label: object) -> str:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.primal import worth_sharing
 from certsvm.certificates.rounding import (
     NOTHING,
     SLACK,
@@ -118,7 +117,7 @@ def alpha_sums(loss: Loss, alpha: Vector, weights: Vector, C: float) -> AlphaSum
 
     A penalty is two quotients and a product; C s_k is another.
     """
-    if not loss.is_smooth:
+    if not loss.has_penalty:
         return AlphaSums(total(alpha))
     penalties = np.empty(alpha.size)
     dual_penalties(loss, alpha, weights, C, penalties)
@@ -139,11 +138,6 @@ def dual_sum(problem: Problem, alpha: Vector) -> AlphaSums:
     return alpha_sums(problem.loss, alpha, problem.weights, problem.C)
 
 
-def largest_multiple(loss: Loss) -> float:
-    """The largest multiple of a feasible alpha that is feasible, too, whatever alpha is."""
-    return math.inf if loss.is_smooth else 1.0
-
-
 def sum_of_part(part: Part, alpha: Vector, team: Team = ALONE) -> tuple[Vector, int]:
     """sum_k alpha_k y_k over a part, and the largest number of additions behind an entry."""
     rows = part.rows
@@ -159,7 +153,7 @@ def sum_of_part(part: Part, alpha: Vector, team: Team = ALONE) -> tuple[Vector, 
         weighted_sum(rows.arrays, part.signed_weights, alpha, begin, end, chunk, partial, out)
         return out
 
-    sums = worth_sharing(part, team).share(add_up, chunks)
+    sums = team.share(add_up, chunks, rows.n_stored)
     out = sums[0]
     for other in sums[1:]:
         out += other
@@ -187,7 +181,7 @@ class RowSums:
         w, additions = sum_of_part(part, alpha, team)
         sums = alpha_sums(loss, alpha, part.weights, C)
         path = inner(alpha, part.rows.norms)
-        return cls(w, (sums,), path, additions, largest_multiple(loss))
+        return cls(w, (sums,), path, additions, loss.largest_multiple)
 
     def __add__(self, other: RowSums) -> RowSums:
         return RowSums(
@@ -300,21 +294,16 @@ def dual_point(
 
     If the intercept is free, it is the point of the balanced alpha.
     """
-    return dual_sums(problem, alpha, team).point(source, balancing(problem, alpha))
+    sums = dual_sums(problem, alpha, team, balanced=problem.free_intercept)
+    return sums.point(source, balancing(problem, alpha))
 
 
-def dual_sums(problem: SummableProblem, alpha: Vector, team: Team = ALONE) -> RowSums | ClassSums:
-    """The sums over all rows, in one pass; those of either label if the intercept is free."""
-    if not problem.free_intercept:
-        return row_sums(problem, alpha, team)
-    arguments = ClassSums, alpha, problem.loss, problem.C
-    sums: ClassSums = problem.total(_sums_of_span, *arguments, team=team)
-    return sums
-
-
-def row_sums(problem: SummableProblem, alpha: Vector, team: Team = ALONE) -> RowSums:
-    """The sums over all rows, in one pass, as if the intercept were penalised."""
-    sums: RowSums = problem.total(_sums_of_span, RowSums, alpha, problem.loss, problem.C, team=team)
+def dual_sums(
+    problem: SummableProblem, alpha: Vector, team: Team = ALONE, *, balanced: bool
+) -> RowSums | ClassSums:
+    """The sums over all rows, in one pass; those of either label if alpha is to be ``balanced``."""
+    arguments = ClassSums if balanced else RowSums, alpha, problem.loss, problem.C
+    sums: RowSums | ClassSums = problem.total(_sums_of_span, *arguments, team=team)
     return sums
 
 
@@ -376,7 +365,7 @@ def point_of(
     problem: Problem, alpha: Vector, w: Vector, w_rounding: float, source: str, *, keep_alpha: bool
 ) -> DualPoint:
     """The dual point of an alpha whose w was kept up to date, with an error of ``w_rounding``."""
-    sums, most = dual_sum(problem, alpha), largest_multiple(problem.loss)
+    sums, most = dual_sum(problem, alpha), problem.loss.largest_multiple
     return DualPoint(sums, w, source, w_rounding, most, alpha.copy if keep_alpha else None)
 
 

@@ -114,6 +114,7 @@ class Chord:
 
     def __init__(self, first: ChordEnd, last: ChordEnd, *, weight_sum: float, R: float) -> None:
         self.first, self.last = first, last
+        self._loss = loss_named(first.certificate.loss)
         self._largest = max(length(first.w), length(last.w))
         # Upper bounds on J at the ends, and on the coefficient of t (1 - t).
         self._primals = [
@@ -134,19 +135,12 @@ class Chord:
     def _storing(self, C: float, weight_sum: float, R: float) -> float:
         """What storing w(t) in floats may add to J.
 
-        Three roundings of the shares, a product and a sum move w by at most delta, and the distance
-        of a row to the margin by at most R delta. The weighted sum of these distances grows by S R
-        delta, where S is the sum of the weights; that of their squares, which is l, by at most
-        2 R delta sqrt(S l) + S (R delta)^2, by the inequality of Cauchy and Schwarz. l is largest
-        at an end.
+        Three roundings of the shares, a product and a sum move w by at most delta, and the margin
+        of a row by at most R delta. The loss is largest at an end.
         """
         delta = units(8, self._largest)
-        moved = R * delta
-        if loss_named(self.first.certificate.loss).is_smooth:
-            most = max(0.0, self.first.loss.high, self.last.loss.high)
-            added = moved * (2.0 * math.sqrt(weight_sum) * math.sqrt(most) + weight_sum * moved)
-        else:
-            added = weight_sum * moved
+        most = max(self.first.loss.high, self.last.loss.high)
+        added = self._loss.growth(most, weight_sum, R * delta)
         return SLACK * (delta * (self._largest + delta) + C * added)
 
     def shares(self, C: float) -> tuple[float, float]:
@@ -176,7 +170,7 @@ class Chord:
         more than the allowance of L per sum of alpha.
         """
         bound = self.dual(C)
-        if not loss_named(self.first.certificate.loss).is_smooth:
+        if not self._loss.has_penalty:
             return bound
         s, t = self.shares(C)
         used = weights > 0.0

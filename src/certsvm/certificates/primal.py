@@ -33,9 +33,6 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 
-# A pass over fewer stored values is not worth sharing among threads.
-_LEAST_SHARED = 2_000_000
-
 
 def primal_bound(problem: SummableProblem, w: Vector, team: Team = ALONE) -> Bound:
     """J(w), in one pass over all rows.
@@ -76,7 +73,7 @@ def losses_of(part: Part, team: Team, loss: Loss, products: Vector, error: float
     def sum_chunks(first: int, last: int) -> None:
         loss_sums(loss, products, weights, starts, first, last, slack, roundings, sums, masses)
 
-    worth_sharing(part, team).share(sum_chunks, starts.size - 1)
+    team.share(sum_chunks, starts.size - 1, part.rows.n_stored)
     return LossSums((sum_of_parts(sums),), (sum_of_parts(masses),), part.rows.longest_chunk)
 
 
@@ -100,7 +97,7 @@ def _share_rows(part: Part, team: Team, kernel: Callable[..., None], *results: V
     def multiply_chunks(first: int, last: int) -> None:
         kernel(starts[first], starts[last], *results)
 
-    worth_sharing(part, team).share(multiply_chunks, starts.size - 1)
+    team.share(multiply_chunks, starts.size - 1, part.rows.n_stored)
 
 
 class Products:
@@ -144,7 +141,7 @@ class Products:
         def mix_rows(first: int, last: int) -> None:
             mix(a, self.values[first:last], b, other.values[first:last])
 
-        team.share(mix_rows, self.values.size)
+        team.share(mix_rows, self.values.size, 10 * self.values.size)
         if self._problem.m < self.values.size:
             self.values[self._problem.signed_weights == 0.0] = 1.0
         self.error = error
@@ -194,8 +191,3 @@ class LossSums:
             + (1.0 + C) * UNDERFLOW
         )
         return Bound(0.5 * squared_norm + loss, rounding)
-
-
-def worth_sharing(part: Part, team: Team) -> Team:
-    """The team, unless the part is too small for threads to pay off."""
-    return team if part.rows.n_stored >= _LEAST_SHARED else ALONE

@@ -304,7 +304,7 @@ def work(
             updates += changed
     rows = [RowSums.of(part, alpha, loss, C) for part, alpha in zip(parts, alphas, strict=True)]
     penalty = 0.0
-    if loss.is_smooth:
+    if loss.has_penalty:
         changes = (abs(new - old) for new, old in zip(alphas, before.alphas, strict=True))
         penalty = math.fsum(
             alpha_sums(loss, change, part.weights, C).penalty.value

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.certificate import HINGE, SQUARED_HINGE
+from certsvm.certificates.certificate import HINGE_NAME, SQUARED_HINGE_NAME
 from certsvm.files.atomic import atomic_write
 from certsvm.files.container import ModelFileError
 from certsvm.files.model import Model, listing
@@ -39,9 +39,9 @@ _LINES_AT_ONCE = 8192
 _ONE_PROBLEM_PER_CLASS = "MCSVM_CS"
 # Those of the problems that certsvm solves.
 _LOSSES = {
-    "L2R_L1LOSS_SVC_DUAL": HINGE,
-    "L2R_L2LOSS_SVC_DUAL": SQUARED_HINGE,
-    "L2R_L2LOSS_SVC": SQUARED_HINGE,
+    "L2R_L1LOSS_SVC_DUAL": HINGE_NAME,
+    "L2R_L2LOSS_SVC_DUAL": SQUARED_HINGE_NAME,
+    "L2R_L2LOSS_SVC": SQUARED_HINGE_NAME,
 }
 _OTHERS = {_ONE_PROBLEM_PER_CLASS, "L2R_LR", "L1R_L2LOSS_SVC", "L1R_LR", "L2R_LR_DUAL"}
 

@@ -20,7 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm._version import __version__
-from certsvm.certificates.certificate import HINGE, SQUARED_HINGE, Certificate, printable, tidy
+from certsvm.certificates.certificate import (
+    HINGE_NAME,
+    SQUARED_HINGE_NAME,
+    Certificate,
+    printable,
+    tidy,
+)
 from certsvm.files.atomic import atomic_write
 from certsvm.files.container import (
     ModelFileError,
@@ -391,7 +397,7 @@ class Model(OptimumMixin):
     @property
     def loss(self) -> str:
         """The loss that was minimised: "hinge", also if it is unknown, or "squared_hinge"."""
-        return str(self.parameters.get("loss", HINGE))
+        return str(self.parameters.get("loss", HINGE_NAME))
 
     @property
     def intercept_scaling(self) -> float:
@@ -403,7 +409,7 @@ class Model(OptimumMixin):
         facts = [f"{self.classes.size} classes: {listing(self.classes.tolist())}"]
         facts.append(f"{self.n_features} features")
         facts += [f"{name} = {known[name]}" for name in ("C", "intercept_scaling") if name in known]
-        if self.loss != HINGE:
+        if self.loss != HINGE_NAME:
             facts.append(f"loss = {self.loss}")
         if self.intercept_scaling > 0 and not known.get("penalize_intercept", True):
             facts.append("the intercept is not penalised")
@@ -511,8 +517,8 @@ def _check_certificate(claim: Certificate) -> None:
     """Raise ValueError unless the values of a certificate are of their types, and in range."""
     values = asdict(claim)
     loss, bound, penalised = (values.pop(name) for name in ("loss", "bound", "penalize_intercept"))
-    if loss not in (HINGE, SQUARED_HINGE):
-        raise ValueError(f"loss must be {HINGE!r} or {SQUARED_HINGE!r}, got {loss!r:.60}")
+    if loss not in (HINGE_NAME, SQUARED_HINGE_NAME):
+        raise ValueError(f"loss must be {HINGE_NAME!r} or {SQUARED_HINGE_NAME!r}, got {loss!r:.60}")
     if type(penalised) is not bool or not isinstance(bound, str):
         raise ValueError("penalize_intercept must be true or false, and bound a string")
     for name, value in values.items():

@@ -3,7 +3,8 @@
 A number is read as ``m * 10**q`` with up to 19 digits in m. If m and 10**|q| are doubles, one
 product or quotient is the nearest double (Clinger). Otherwise the product of m with the leading 128
 bits of 10**q is bounded from both sides (Eisel and Lemire); nearly always both bounds round to the
-same double. If not, the number is reported as unsettled, and the caller uses Python's ``float``.
+same double. If not, or if there are more than 19 digits, the number is reported as unsettled, and
+the caller uses Python's ``float``.
 
 Text is read eight bytes at a time. Functions that read ``text`` from position i stop at a byte
 that is no digit, and read at most eight bytes from there: a line feed followed by seven more bytes
@@ -133,30 +134,6 @@ def _more_digits(
 
 
 @kernel
-def _significant(text: NDArray[np.uint8], i: int) -> tuple[np.uint64, int, bool]:
-    """Read more than 19 digits from i on as m * 10**q, with up to 19 significant digits in m.
-
-    The third result, ``cut``, says whether digits other than zero were left out.
-    """
-    m, q, kept, cut, after_point = _U(0), 0, 0, False, False
-    while True:
-        c = byte_at(text, i)
-        if c == 46 and not after_point:
-            after_point = True
-        elif 48 <= c <= 57:
-            if kept < 19:
-                m = m * _U(10) + _U(c - 48)
-                kept += m != _U(0)
-                q -= after_point
-            else:
-                cut = cut or c != 48
-                q += not after_point
-        else:
-            return m, q, cut
-        i += 1
-
-
-@kernel
 def _exponent(text: NDArray[np.uint8], i: int) -> tuple[int, int]:
     """The exponent after the e at i, and its end; -1 if it has no digits.
 
@@ -216,9 +193,9 @@ def _round_product(m: np.uint64, q: int, powers: NDArray[np.uint64]) -> tuple[np
 
 
 @kernel
-def nearest_double(m: np.uint64, q: int, cut: bool, tables: DecimalTables) -> tuple[float, int]:
-    """The double nearest to m * 10**q, or to slightly more if ``cut``, and its status."""
-    if m <= _MOST_EXACT and -22 <= q <= 22 and not cut:
+def nearest_double(m: np.uint64, q: int, tables: DecimalTables) -> tuple[float, int]:
+    """The double nearest to m * 10**q, and its status."""
+    if m <= _MOST_EXACT and -22 <= q <= 22:
         if q < 0:
             return np.float64(m) / tables.tens[-q], SETTLED
         return np.float64(m) * tables.tens[q], SETTLED
@@ -228,11 +205,6 @@ def nearest_double(m: np.uint64, q: int, cut: bool, tables: DecimalTables) -> tu
     if q > _LARGEST_POWER:
         return 0.0, TOO_LARGE
     bits, status = _round_product(m, q, tables.powers)
-    if cut:
-        # The number lies between m and m + 1; it is settled if both round to the same double.
-        above, status_above = _round_product(m + _U(1), q, tables.powers)
-        if bits != above or status != status_above:
-            status = UNSETTLED
     return viewer(bits, np.float64), status
 
 
@@ -256,15 +228,21 @@ def read_number(text: NDArray[np.uint8], i: int, tables: DecimalTables) -> tuple
         digits -= q
     if digits == 0:
         return 0.0, i, MALFORMED
-    cut = False
     if digits > 19:
-        m, q, cut = _significant(text, first)
+        # Zeros at the start do not count.
+        j = first
+        while byte_at(text, j) == 48 or byte_at(text, j) == 46:
+            digits -= byte_at(text, j) == 48
+            j += 1
     if byte_at(text, i) | 32 == 101:
         e, i = _exponent(text, i)
         if i < 0:
             return 0.0, i, MALFORMED
         q += e
-    value, status = nearest_double(m, q, cut, tables)
+    if digits > 19:
+        # m has overflowed. Such numbers are rare.
+        return 0.0, i, UNSETTLED
+    value, status = nearest_double(m, q, tables)
     return -value if negative else value, i, status
 
 

@@ -38,6 +38,20 @@ class Hinge(NamedTuple):
         """The name in scikit-learn."""
         return "hinge"
 
+    @property
+    def largest_multiple(self) -> float:
+        """The largest multiple of a feasible alpha that is feasible, whatever alpha is."""
+        return 1.0
+
+    @property
+    def has_penalty(self) -> bool:
+        """Whether ``dual_penalty`` is not zero."""
+        return False
+
+    def growth(self, total: float, weight_sum: float, moved: float) -> float:
+        """The most that a weighted sum ``total`` of losses grows if margins fall by ``moved``."""
+        return weight_sum * moved
+
     def loss_value(self, margin: float) -> float:
         """max(0, 1 - m)."""
         # Written so that the loss of a NaN margin is NaN.
@@ -93,6 +107,21 @@ class SquaredHinge(NamedTuple):
     def name(self) -> str:
         """The name in scikit-learn."""
         return "squared_hinge"
+
+    @property
+    def largest_multiple(self) -> float:
+        """Infinity, as the box has no end."""
+        return math.inf
+
+    @property
+    def has_penalty(self) -> bool:
+        """Whether ``dual_penalty`` is not zero."""
+        return True
+
+    def growth(self, total: float, weight_sum: float, moved: float) -> float:
+        """The same for the square, by the inequality of Cauchy and Schwarz."""
+        root = math.sqrt(max(0.0, total))
+        return moved * (2.0 * math.sqrt(weight_sum) * root + weight_sum * moved)
 
     def loss_value(self, margin: float) -> float:
         """max(0, 1 - m)^2."""

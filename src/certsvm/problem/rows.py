@@ -153,13 +153,8 @@ class Rows:
         return self.arrays.values
 
     def take(self, which: NDArray[np.int64]) -> Rows:
-        """A copy of the rows ``which``, without another validation."""
-        taken = object.__new__(Rows)
-        taken.intercept_scaling = self.intercept_scaling
-        taken.n_rows, taken.n_columns = which.size, self.n_columns
-        taken.squared_norms = self.squared_norms[which]
-        taken.arrays = _arrays_of(self.matrix[which], self.intercept_scaling)
-        return taken
+        """A copy of the rows ``which``."""
+        return Rows(self.matrix[which], intercept_scaling=self.intercept_scaling)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Unpickle, with read-only row arrays and all others writeable, as before."""

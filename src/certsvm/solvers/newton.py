@@ -44,7 +44,6 @@ from certsvm.certificates.rounding import Bound, length
 from certsvm.kernels.losses import LOSS_TYPES, response_slope, smoothing_centre
 from certsvm.kernels.rows import Vector
 from certsvm.kernels.vectors import inner
-from certsvm.parallel import ALONE
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
@@ -74,8 +73,8 @@ from certsvm.solvers.smoothed_newton import SmoothedNewton
 
 # If alpha changed on at most this share of the rows, sum_k alpha_k y_k is updated, not recomputed.
 _FEW_CHANGES = 0.3
-# Fewer rows are not worth sharing among threads.
-_LEAST_SHARED = 200_000
+# Operations per row of what is shared among threads.
+_PER_ROW = 10
 # The run ends if the gap is closed but for rounding and has not halved in so many steps.
 _MOST_IDLE = 30
 
@@ -124,8 +123,6 @@ class NewtonRun(Run):
 
     def __init__(self, problem: Problem, options: Options, *, samples: bool = True) -> None:
         self._problem, self._options, self._team = problem, options, options.team
-        # For work in proportion to the number of rows alone.
-        self._row_team = options.team if problem.n_rows >= _LEAST_SHARED else ALONE
         self.best = BestValues()
         self._steps = 0
         # The gap when it last halved, and the number of steps since.
@@ -199,7 +196,7 @@ class NewtonRun(Run):
         """
         problem, keep_alpha = self._problem, self._options.keep_alpha
         if problem.free_intercept:
-            sums = dual_sums(problem, self._alpha, self._team)
+            sums = dual_sums(problem, self._alpha, self._team, balanced=True)
             balanced = balancing(problem, self._alpha)
             self._point = sums.point("multipliers", balanced if keep_alpha else None)
             self._gradient = gradient_at(problem, self.w, sums.w)
@@ -236,7 +233,7 @@ class NewtonRun(Run):
         if problem.m < self._along.values.size:
             self._along.values[problem.signed_weights == 0.0] = 0.0
         step = self._step_along(direction)
-        self._products.mix(1.0, step, self._along, self._row_team)
+        self._products.mix(1.0, step, self._along, self._team)
         self._schedule.note_step(step)
         self._evaluate()
         self._complete = True
@@ -270,12 +267,13 @@ class NewtonRun(Run):
             self._between = replace(self._point, alpha=None if alpha is None else alpha().copy)
 
     def _share(self, task: Callable[[int, int], Any]) -> list[Any]:
-        """Share a task on rows among threads if there are many rows.
+        """Share a task on rows among threads.
 
         Tasks pass slices to kernels: a loop over a whole array is vectorised, a loop from a given
         first to a given last element is not.
         """
-        return self._row_team.share(task, self._problem.rows.n_rows)
+        n_rows = self._problem.n_rows
+        return self._team.share(task, n_rows, _PER_ROW * n_rows)
 
     def _step_along(self, direction: Vector) -> float:
         """The length of the step, given the products of the rows with the direction."""

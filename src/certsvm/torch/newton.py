@@ -38,7 +38,6 @@ from certsvm.certificates.dual import (
     RowSums,
     balanced_point,
     dual_bound,
-    largest_multiple,
     moved_sum_point,
     sums_in_any_order,
 )
@@ -417,7 +416,7 @@ class Descent:
         # The sum was weighted by (n_k + 2) |y_k|.
         path /= problem.dimension + 2.0
         if n_changed is None:
-            most = largest_multiple(problem.loss)
+            most = problem.loss.largest_multiple
             return RowSums(v, (sums,), path, problem.rows.additions, most).point("multipliers")
         return moved_sum_point(self._points[i], v, sums, 2 * n_changed, path)
 

@@ -24,7 +24,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.certificate import SQUARED_HINGE, Certificate
+from certsvm.certificates.certificate import Certificate
 
 Vector: TypeAlias = NDArray[np.float64]
 
@@ -325,7 +325,7 @@ class ProblemSums:
         self.claimed, self.box_violation = claimed, 0.0
         self._coef, self._intercept = np.ascontiguousarray(coef, dtype=np.float64), intercept
         self._C, self._rho = float(claimed.C), float(claimed.intercept_scaling)
-        self._squared, self._losses = claimed.loss == SQUARED_HINGE, _ZERO
+        self._squared, self._losses = claimed.squared, _ZERO
         n_sides = (2 if claimed.free_intercept else 1) if dual else 0
         self._sides = [_Side(self._coef.size) for _ in range(n_sides)]
 
@@ -339,11 +339,8 @@ class ProblemSums:
         With a dual point, it takes the rows' alpha and by how much that may differ from what is
         meant.
         """
-        self._add_losses(rows, signs, weights)
         if alpha is not None and uncertainty is not None:
             self.add_alpha(rows, signs, weights, alpha, uncertainty)
-
-    def _add_losses(self, rows: RowBlock, signs: Vector, weights: Vector) -> None:
         products, error = rows.products(self._coef, self._intercept)
         distance = 1.0 - signs * products
         error = INFLATION * (error + UNIT_ROUNDOFF * np.abs(distance))

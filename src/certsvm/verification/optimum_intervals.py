@@ -31,7 +31,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from certsvm.certificates.certificate import HINGE, Certificate
+from certsvm.certificates.certificate import Certificate
 from certsvm.matrices import dense
 from certsvm.verification.interval_arithmetic import (
     INFLATION,
@@ -282,7 +282,7 @@ class OptimumIntervals:
             return 0.0
         distances = np.maximum(0.0, 1.0 - margins)
         with np.errstate(all="ignore"):
-            return float(weights @ (distances**2 if certificate.loss != HINGE else distances))
+            return float(weights @ (distances**2 if certificate.squared else distances))
 
     def require_training_data(self, losses: Vector) -> None:
         """Raise a ValueError if the loss of some rows exceeds what a certificate says of all."""

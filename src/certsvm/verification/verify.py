@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from numbers import Real
 from typing import Any, TypeAlias
@@ -27,15 +27,15 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.certificate import (
-    HINGE,
+    LOSS_NAMES,
     PRIMAL_ONLY,
-    SQUARED_HINGE,
     Certificate,
     largest_scale,
     percent,
     tidy,
 )
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, refuse_masked
+from certsvm.scalars import as_float
 from certsvm.verification.fingerprint import FingerprintBuilder
 from certsvm.verification.interval_arithmetic import (
     UNDERFLOW,
@@ -69,14 +69,37 @@ between alpha and what it would be without rounding; a third, if there is one, a
 alpha and what training computed."""
 
 _VALUES_AT_ONCE = 1 << 17
-_NUMBERS = (
-    "primal", "dual", "target", "scale", "primal_rounding", "dual_rounding", "C",
-    "intercept_scaling",
-)  # fmt: skip
+_NUMBERS = [field.name for field in fields(Certificate) if field.type == "float"]
+
+
+class Judged:
+    """What has a verdict.
+
+    Attributes
+    ----------
+    verdict : str
+        One of ``VERDICTS``.
+    """
+
+    verdict: Any
+
+    @property
+    def ok(self) -> bool:
+        """Whether all that could be recomputed is confirmed.
+
+        This says nothing about a dual bound that could not be recomputed (``dual_verified``), nor
+        about the target.
+        """
+        return self.verdict in (CONFIRMED, HALF_CONFIRMED)
+
+    @property
+    def dual_verified(self) -> bool:
+        """Whether every J and L is confirmed, the latter from a feasible alpha."""
+        return bool(self.verdict == CONFIRMED)
 
 
 @dataclass(frozen=True)
-class Verification:
+class Verification(Judged):
     """A certificate beside its recomputed values.
 
     Attributes
@@ -154,20 +177,6 @@ class Verification:
         return max(verdict, of_dual, key=VERDICTS.index)
 
     @property
-    def ok(self) -> bool:
-        """Whether all that could be recomputed is confirmed.
-
-        This says nothing about a dual bound that could not be recomputed (``dual_verified``), nor
-        about the target.
-        """
-        return self.verdict in (CONFIRMED, HALF_CONFIRMED)
-
-    @property
-    def dual_verified(self) -> bool:
-        """Whether both J and L are confirmed, the latter from a feasible alpha."""
-        return self.verdict == CONFIRMED
-
-    @property
     def relative_gap(self) -> float:
         """The recomputed J / L - 1, an upper bound; with the claimed L if there is no alpha."""
         if self.L is not None:
@@ -217,7 +226,7 @@ def _compared(value: Interval, claimed: Fraction, allowance: Fraction, excuse: F
     return UNDECIDED
 
 
-class VerificationReport(list[Verification]):
+class VerificationReport(Judged, list[Verification]):
     """One ``Verification`` for each binary problem.
 
     Attributes
@@ -232,16 +241,6 @@ class VerificationReport(list[Verification]):
     def verdict(self) -> str:
         """The worst verdict about a certificate, one of ``VERDICTS``."""
         return max((v.verdict for v in self), key=VERDICTS.index, default=UNDECIDED)
-
-    @property
-    def ok(self) -> bool:
-        """Whether all that could be recomputed is confirmed."""
-        return self.verdict in (CONFIRMED, HALF_CONFIRMED)
-
-    @property
-    def dual_verified(self) -> bool:
-        """Whether every J and L is confirmed, the latter from a feasible alpha."""
-        return self.verdict == CONFIRMED
 
     def __str__(self) -> str:
         lines = [str(v) for v in self]
@@ -430,7 +429,7 @@ def _report(
 
 def _as_floats(claim: Certificate) -> Certificate:
     """The certificate with all its numbers as float64; raises a ValueError if one is not."""
-    if claim.loss not in (HINGE, SQUARED_HINGE):
+    if claim.loss not in LOSS_NAMES:
         raise ValueError(f"the loss of a certificate is unknown: {claim.loss!r:.60}")
     penalised = claim.penalize_intercept
     if not isinstance(penalised, bool | np.bool_):
@@ -440,14 +439,9 @@ def _as_floats(claim: Certificate) -> Certificate:
     numbers: dict[str, Any] = {}
     for name in _NUMBERS:
         value = getattr(claim, name)
-        try:
-            if not isinstance(value, Real):
-                raise TypeError
-            numbers[name] = float(value)
-        except (OverflowError, TypeError):
-            raise ValueError(
-                f"the {name} of a certificate is no float64 number: {value!r:.60}"
-            ) from None
+        if not isinstance(value, Real):
+            raise ValueError(f"the {name} of a certificate is not a number: {value!r:.60}")
+        numbers[name] = as_float(value, f"the {name} of a certificate")
     return replace(claim, **numbers)
 
 

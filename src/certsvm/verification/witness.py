@@ -22,7 +22,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certsvm.certificates.certificate import HINGE, SQUARED_HINGE, Certificate, largest_scale
+from certsvm.certificates.certificate import (
+    HINGE_NAME,
+    SQUARED_HINGE_NAME,
+    Certificate,
+    largest_scale,
+)
 from certsvm.matrices import read_only
 from certsvm.verification.interval_arithmetic import (
     INFLATION,
@@ -82,7 +87,7 @@ class Witness:
 
     @classmethod
     def quantise(
-        cls, alphas: ArrayLike, boxes: ArrayLike, bits: int = 8, *, loss: str = HINGE
+        cls, alphas: ArrayLike, boxes: ArrayLike, bits: int = 8, *, loss: str = HINGE_NAME
     ) -> Witness:
         """Round each alpha_k to the nearest of 2**bits levels.
 
@@ -111,7 +116,7 @@ class Witness:
         if alpha.ndim != 2:
             raise ValueError(f"alphas must be a matrix, one row per problem; got {alpha.shape}")
         box = np.broadcast_to(np.asarray(boxes, dtype=np.float64), alpha.shape)
-        end = np.where(box > 0, np.inf, 0.0) if loss == SQUARED_HINGE else box
+        end = np.where(box > 0, np.inf, 0.0) if loss == SQUARED_HINGE_NAME else box
         finite = np.isfinite(box).all() and np.isfinite(alpha).all()
         if not (finite and ((alpha >= 0) & (alpha <= end)).all()):
             raise ValueError("alpha leaves its box, or C s_k is infinite")
@@ -120,7 +125,7 @@ class Witness:
             fraction = np.zeros(alpha.shape[1])
             with np.errstate(over="ignore"):
                 np.divide(alpha[i], box[i], out=fraction, where=box[i] > 0)
-            if loss == SQUARED_HINGE and (largest := float(fraction.max(initial=0.0))) > 0.0:
+            if loss == SQUARED_HINGE_NAME and (largest := float(fraction.max(initial=0.0))) > 0.0:
                 scale[i] = largest
                 fraction /= largest
             codes[i] = np.rint(fraction * (2**bits - 1))
@@ -141,7 +146,7 @@ class Witness:
         """Bits for each alpha_k."""
         return 8 * self.codes.dtype.itemsize
 
-    def alpha(self, i: int, box: Vector, loss: str = HINGE) -> Vector:
+    def alpha(self, i: int, box: Vector, loss: str = HINGE_NAME) -> Vector:
         """The i-th problem's alpha.
 
         Parameters
@@ -168,7 +173,7 @@ class Witness:
         fraction = self.codes[i] / float(2**self.bits - 1)
         with np.errstate(over="ignore"):
             alpha: Vector = box * (self.scale[i] * fraction)
-        return _finite(alpha) if loss == SQUARED_HINGE else np.minimum(alpha, box)
+        return _finite(alpha) if loss == SQUARED_HINGE_NAME else np.minimum(alpha, box)
 
     def alpha_of(
         self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
@@ -223,8 +228,9 @@ class WeightsWitness:
     Examples
     --------
     >>> witness = WeightsWitness(np.array([[1.0]]), np.array([2.0]))
-    >>> ones = np.ones(3)
-    >>> witness.alpha(0, ones, ones, margins=np.array([0.0, 0.9, 3.0])).round(3).tolist()
+    >>> rows = RowBlock(np.array([0.0, 0.9, 3.0]), np.arange(3), np.zeros(3, np.intp), 3, 1)
+    >>> claimed, ones = Certificate(1.0, 0.5, target=0.01), np.ones(3)
+    >>> witness.alpha_of(0, claimed, rows, ones, ones, first=0)[0].round(3).tolist()
     [1.0, 0.7, 0.0]
     """
 
@@ -255,48 +261,6 @@ class WeightsWitness:
         """None: alpha follows for any number of rows."""
         return None
 
-    def alpha(
-        self, i: int, box: Vector, weights: Vector, margins: Vector, loss: str = HINGE
-    ) -> Vector:
-        """The i-th problem's alpha, of all rows or of some.
-
-        Parameters
-        ----------
-        i : int
-            Index of the problem.
-        box : ndarray of shape (n_rows,)
-            C s_k.
-        weights : ndarray of shape (n_rows,)
-            s_k.
-        margins : ndarray of shape (n_rows,)
-            v.y_k. Rounding in them moves alpha, but never out of the box.
-        loss : {"hinge", "squared_hinge"}, default="hinge"
-            The loss, which says which function of v it is.
-
-        Returns
-        -------
-        alpha : ndarray of shape (n_rows,)
-            In the box, without exception.
-        """
-        box = _checked_box(box)
-        weights, margins = np.asarray(weights, np.float64), np.asarray(margins, np.float64)
-        if not weights.shape == margins.shape == box.shape:
-            raise ValueError(
-                f"box, weights and margins have shapes {box.shape}, {weights.shape} and "
-                f"{margins.shape}; they need one entry per row"
-            )
-        if not (np.isfinite(margins).all() and np.isfinite(weights).all()):
-            raise ValueError("weights and margins must be finite")
-        if loss == SQUARED_HINGE:
-            with np.errstate(over="ignore"):
-                return _finite(2.0 * box * np.maximum(0.0, 1.0 - margins))
-        with np.errstate(over="ignore", invalid="ignore"):
-            shift = self.sigma[i] * (weights * (1.0 - margins))
-        # 0 * inf is nan: a sigma of zero shifts nothing.
-        shift[np.isnan(shift)] = 0.0
-        alpha: Vector = np.clip(0.5 * box + shift, 0.0, box)
-        return alpha
-
     def alpha_of(
         self, i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector,
         first: int,
@@ -307,24 +271,26 @@ class WeightsWitness:
         It is uncertain by the rounding of v.y_k, except well beyond an end of the box. The third
         array counts the rounding of training, too.
         """
-        v, n = self.vectors[i], rows.n_columns
+        v, n, scale = self.vectors[i], rows.n_columns, claimed.scale
         if v.size not in (n, n + 1):
             raise ValueError(f"the witness has {v.size} weights, the data {n} columns")
         margins, *errors = enclosed_margins(rows, signs, v, claimed.intercept_scaling)
-        box, scale = _checked_box(claimed.C * weights), claimed.scale
-        with np.errstate(over="ignore"):
-            alpha = scale * self.alpha(i, box, weights, margins, claimed.loss)
-        if claimed.loss == SQUARED_HINGE:
-            own, trained = (
-                squared_response_uncertainty(box, weights, scale, margins, error)
-                for error in errors
-            )
-            return _finite(alpha), own, trained
-        sigma = float(self.sigma[i])
+        if not np.isfinite(margins).all():
+            raise ValueError("the products of the witness with the rows are not finite")
+        box, slope = _checked_box(claimed.C * weights), float(self.sigma[i])
+        centre, end = 0.5 * box, box
+        if claimed.squared:
+            slope, centre, end = 2.0 * claimed.C, 0.0 * box, np.full(box.size, np.inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            shift = slope * (weights * (1.0 - margins))
+            # 0 * inf is nan: a slope of zero shifts nothing.
+            shift[np.isnan(shift)] = 0.0
+            alpha = np.minimum(scale * np.clip(centre + shift, 0.0, end), end)
         own, trained = (
-            response_uncertainty(box, weights, sigma, scale, margins, error) for error in errors
+            response_uncertainty(centre, end, slope, weights, scale, margins, error)
+            for error in errors
         )
-        return np.minimum(alpha, box), own, trained
+        return _finite(alpha) if claimed.squared else alpha, own, trained
 
 
 @np.errstate(all="ignore")
@@ -350,44 +316,30 @@ def enclosed_margins(
 
 @np.errstate(all="ignore")
 def response_uncertainty(
-    box: Vector, weights: Vector, sigma: float, scale: float, margins: Vector, error: Vector
-) -> Vector:
+    centre: Vector, end: Vector, slope: float, weights: Vector, scale: float, margins: Vector,
+    error: Vector,
+) -> Vector:  # fmt: skip
     """A bound on the distance of two evaluations of scale * alpha in float64, from such margins.
 
-    In each, the shift sigma s_k (1 - v.y_k) goes through three roundings, the sum and the box
-    through one each, and so does the product with the scale. A row that is beyond an end of the box
-    by more than that is at this end, which is zero or the rounded C s_k.
-    """
-    shift = sigma * (weights * (1.0 - margins))
-    roundings = 8.0 * np.abs(shift) + 2.0 * sigma * weights + 8.0 * box
-    uncertainty = sigma * (weights * error) + UNIT_ROUNDOFF * roundings
-    uncertainty = INFLATION * uncertainty + UNDERFLOW * (1.0 + sigma)
-    unclipped = 0.5 * box + shift
-    # A box of a weight of zero is a point.
-    uncertainty[(unclipped + uncertainty < 0.0) | (weights == 0.0)] = 0.0
-    beyond = (unclipped - uncertainty > box) & (weights > 0.0)
-    uncertainty[beyond] = 8.0 * UNIT_ROUNDOFF * box[beyond] + UNDERFLOW
-    moved = (uncertainty != 0.0) & (scale != 0.0)
-    return np.where(moved, scale * uncertainty + UNDERFLOW, 0.0)
-
-
-@np.errstate(all="ignore")
-def squared_response_uncertainty(
-    box: Vector, weights: Vector, scale: float, margins: Vector, error: Vector
-) -> Vector:
-    """The same for the squared hinge.
-
-    C s_k, the difference, their product and that with the scale round once each, in either
-    evaluation. A row that is beyond the margin by more than the error has no alpha.
+    alpha_k = clip(centre_k + slope s_k (1 - v.y_k), 0, end_k). In each evaluation, the shift
+    slope s_k (1 - v.y_k) goes through at most four roundings, one of which may be that of C s_k and
+    underflow; the sum and the box go through one each, and so does the product with the scale. A
+    row that is beyond an end of the box by more than that is at this end, which is zero or the
+    rounded C s_k.
     """
     distance = 1.0 - margins
-    rounded = UNIT_ROUNDOFF * np.abs(distance)
-    none = distance + INFLATION * (error + 2.0 * rounded) < 0.0
-    moved = 2.0 * error * (1.0 + UNIT_ROUNDOFF) + 16.0 * rounded
-    # C s_k may have underflowed.
-    uncertainty = INFLATION * (box * moved + UNDERFLOW * (1.0 + np.abs(distance) + error))
-    none |= (weights == 0.0) | (scale == 0.0)
-    return np.where(none, 0.0, scale * uncertainty + UNDERFLOW)
+    shift = slope * (weights * distance)
+    roundings = 8.0 * np.abs(shift) + 16.0 * centre + 2.0 * slope * weights
+    uncertainty = slope * (weights * error) + UNIT_ROUNDOFF * roundings
+    underflow = UNDERFLOW * (1.0 + slope) * (1.0 + np.abs(distance) + error)
+    uncertainty = INFLATION * (uncertainty + underflow)
+    unclipped = centre + shift
+    # A box of a weight of zero is a point.
+    uncertainty[(unclipped + uncertainty < 0.0) | (weights == 0.0)] = 0.0
+    beyond = (unclipped - uncertainty > end) & (weights > 0.0)
+    uncertainty[beyond] = 8.0 * UNIT_ROUNDOFF * end[beyond] + UNDERFLOW
+    moved = (uncertainty != 0.0) & (scale != 0.0)
+    return np.where(moved, scale * uncertainty + UNDERFLOW, 0.0)
 
 
 def _finite(alpha: Vector) -> Vector:

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from certsvm.problem.memory import Problem
-from certsvm.solvers import NORMA, Options, Pegasos, Solver, Start, SvmSgd
+from certsvm.solvers import NORMA, Options, Pegasos, Solver, SvmSgd
 from certsvm.training.loop import train
 from tests.problems import Array, Case, cases, noisy
 
@@ -90,17 +90,6 @@ def test_svmsgd(case: Case, seed: int, shuffle: bool) -> None:
     for _ in range(3):
         run.epoch()
         assert_close(next(run.candidates()), plain.present(order))
-
-
-def test_the_first_step_of_pegasos_forgets_its_start() -> None:
-    """A start of no epochs: 1 - 1/1 is zero."""
-    runs = [
-        Pegasos().start(noisy(), Options(np.random.default_rng(0), start=start))
-        for start in (None, Start(np.full(5, 0.1), epochs=0))
-    ]
-    first = [run.epoch().margin_errors for run in runs]
-    assert first[0] == first[1]
-    np.testing.assert_array_equal(*(next(run.candidates()) for run in runs))
 
 
 @pytest.mark.parametrize("solver", [NORMA(eta_0=1e9), SvmSgd(eta_0=1e9)], ids=lambda s: s.label)

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.problem.memory import Problem
-from certsvm.solvers import DCD, SGDQN, Options
-from certsvm.training.loop import train
-from tests.problems import Case, cases, noisy
+from certsvm.solvers import SGDQN, Options
+from tests.problems import Case, cases
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -79,19 +78,3 @@ def test_steps_are_those_of_the_header(
     for _ in range(4):
         run.epoch()
     np.testing.assert_allclose(next(run.candidates()), expected, rtol=1e-6, atol=1e-9)
-
-
-def test_w_decays_though_skip_exceeds_the_rows() -> None:
-    """The published program, whose count starts anew in each pass, does not let it."""
-    problem = noisy(100, C=1.0)
-    options = Options(np.random.default_rng(0))
-    ours = SGDQN(t0=1e3, skip=250).start(problem, options)
-    theirs = SGDQN(t0=1e3, skip=250, restart_decay=True).start(problem, options)
-    for _ in range(3):
-        ours.epoch()
-        theirs.epoch()
-    assert ours._before.any()
-    assert not theirs._before.any()
-    best = train(problem, DCD(), tol=1e-6, seed=0, max_iter=50_000).certificate
-    result = train(problem, SGDQN(skip=250, t0=1e3), max_iter=1000, seed=0)
-    assert result.certificate.primal <= 1.02 * best.primal

@@ -47,21 +47,6 @@ def test_separable_classes(loss: Loss) -> None:
     assert gap(Problem(Rows(X), labels, C=1e3, loss=loss)) < 1e-9
 
 
-@both_losses
-def test_weights_count_and_rows_of_weight_zero_do_not(loss: Loss) -> None:
-    X, labels = data()
-    weights = np.random.default_rng(2).integers(0, 3, labels.size).astype(float)
-    weighted = Problem(Rows(X), labels, C=0.5, weights=weights, loss=loss)
-    assert gap(weighted) < 1e-9
-    start = solved_start(weighted)
-    repeated = np.repeat(np.arange(labels.size), weights.astype(int))
-    same = solved_start(Problem(Rows(X[repeated]), labels[repeated], C=0.5, loss=loss))
-    assert start is not None
-    assert same is not None
-    np.testing.assert_allclose(start.w, same.w, rtol=1e-6, atol=1e-9)
-    assert not start.alpha[weights == 0].any()
-
-
 def test_sparse_rows_and_single_precision() -> None:
     X, labels = data()
     X = X.astype(np.float32)

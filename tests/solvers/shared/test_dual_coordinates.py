@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.certificates.dual import dual_point
 from certsvm.problem.memory import Problem
 from certsvm.solvers import DCD, Options, Solver, WorkingSet
 from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
-from tests.problems import Case, cases, exact_dot, noisy, squared_distance
+from tests.problems import Case, cases, exact_dot, squared_distance
 
 both = pytest.mark.parametrize("solver", [DCD(), WorkingSet()], ids=lambda s: s.label)
 
@@ -30,16 +29,3 @@ def test_w_is_the_sum_over_alpha(solver: Solver, case: Case, seed: int, passes: 
         run.epoch()
     expected = [exact_dot(column, run._alpha) for column in case.patterns().T]
     assert squared_distance(run._w, expected) <= run._rounding**2
-
-
-@both
-def test_w_can_be_computed_anew(solver: Solver) -> None:
-    run = start(solver, noisy())
-    for _ in range(50):
-        run.epoch()
-    before, rounding = run._w.copy(), run._rounding
-    run._compute_w()
-    fresh = dual_point(noisy(), run._alpha, "a test")
-    np.testing.assert_array_equal(run._w, fresh.w)
-    assert run._rounding == fresh.w_rounding < rounding
-    assert np.linalg.norm(before - run._w) <= rounding + run._rounding

@@ -67,21 +67,3 @@ def test_proposition_1(case: Case, ell: int, seed: int) -> None:
             bound = math.sqrt(inner / problem.lambda_)
             assert np.linalg.norm(state.w) <= bound * (1 + 1e-12)
             assert np.linalg.norm(state.a) <= state.largest_norm * (1 + 1e-12)
-
-
-@given(cases(dyadic=True, weighted=False), st.integers(0, 2**32 - 1))
-def test_the_update_is_sgd(case: Case, seed: int) -> None:
-    """The perceptron's a and the plain SGD's w describe the same sequence."""
-    problem = case.problem()
-    patterns = case.patterns()
-    lambda_ = Fraction(1) / (Fraction(case.C) * problem.m)
-    state = GrowingMargin(problem)
-    w = [Fraction(0)] * problem.rows.dimension
-    for t, k in enumerate(np.random.default_rng(seed).integers(problem.m, size=12)):
-        y = [Fraction(float(v)) for v in patterns[k]]
-        error = sum((a * b for a, b in zip(w, y, strict=True)), Fraction(0)) <= 1
-        w = [Fraction(t, t + 1) * v for v in w]
-        if error:
-            w = [v + y_j / (lambda_ * (t + 1)) for v, y_j in zip(w, y, strict=True)]
-        state.present(np.array([k]))
-        np.testing.assert_allclose(state.w, [float(v) for v in w], rtol=1e-12, atol=1e-300)

@@ -19,12 +19,6 @@ def test_an_order_is_a_permutation(case: Case, size: int, shuffled: bool, seed: 
     np.testing.assert_array_equal(np.sort(order), rows)
 
 
-def test_rows_of_a_block_stay_together() -> None:
-    order = Order(large(False), np.random.default_rng(0), shuffled=True).permuted(np.arange(320))
-    assert (np.diff(order.reshape(10, 32), axis=1) == 1).all()
-    assert order[0] != 0 or order[32] != 32
-
-
 def large(sorted_by_class: bool) -> Problem:
     rng = np.random.default_rng(0)
     labels = np.repeat([1.0, -1.0], 200_000)

@@ -27,7 +27,6 @@ from __future__ import annotations
 import operator
 import threading
 import weakref
-from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -49,7 +48,7 @@ from certsvm.solvers.base import Solver, require
 
 # The size from which threads share the factorisation, and the size of their blocks.
 _LEAST_SHARED_SIZE, _BLOCK = 1000, 192
-# Fewer multiplications are not worth sharing among threads.
+# The rows are worth a matrix per thread from so many multiplications on.
 _LEAST_SHARED = 2_000_000
 # Rows of a dense block, columns of one, and the cost of an entry of a dense product relative to a
 # sparse one.
@@ -85,15 +84,6 @@ def newton_direction(
     solution = solve(G, gradient, team)
     # If rounding made the matrix indefinite: minus the gradient is always a direction of descent.
     return -gradient if solution is None else -solution
-
-
-def _work(rows: Rows, n_rows: int) -> int:
-    """The multiplications of a product with so many rows."""
-    return n_rows * rows.n_stored // max(1, rows.n_rows)
-
-
-def _share(team: Team, task: Callable[[int, int], Any], pieces: int, work: int) -> list[Any]:
-    return [task(0, pieces)] if work < _LEAST_SHARED else team.share(task, pieces)
 
 
 def gram_matrices(n_rows: int, n_stored: int, d: int, n_jobs: int) -> int:
@@ -171,8 +161,8 @@ def direction_from_rows(
         combination_of(rows.arrays, free, steps, first, last, out)
         return out
 
-    work = _work(rows, free.size)
-    _share(team, multiply, free.size, work)
+    work = free.size * rows.n_stored // rows.n_rows
+    team.share(multiply, free.size, work)
     b = scales * products
     both = np.column_stack([b, scales]) if problem.free_intercept else b
     z = _solve_for_rows(problem, free, scales, both, team)
@@ -186,7 +176,7 @@ def direction_from_rows(
         intercept /= ridge + rho * rho * inner(t, scales)
         z -= rho * intercept * t
     steps = scales * z
-    sums = _share(team, combine, free.size, work)
+    sums = team.share(combine, free.size, work)
     direction: Vector = sum(sums[1:], sums[0]) - g
     if problem.free_intercept:
         direction[-1] = intercept
@@ -206,7 +196,7 @@ def _solve_for_rows(
         scaled_submatrix(K, free, scales, offset, ridge, first, last, A)
 
     for trial in range(_MOST_RIDGES + 1):
-        _share(team, fill, n, n * n)
+        team.share(fill, n, n * n)
         z = solve(A, b, team)
         if z is not None:
             return z

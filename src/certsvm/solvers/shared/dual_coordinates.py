@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import DualPoint, dual_point, dual_sum, point_of, row_sums
+from certsvm.certificates.dual import DualPoint, dual_point, dual_sum, dual_sums, point_of
 from certsvm.certificates.rounding import updates_rounding
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.losses import (
@@ -96,7 +96,9 @@ class DualCoordinateRun(Run):
 
     def _compute_w(self) -> None:
         """Compute w from alpha, which resets its rounding."""
-        point = row_sums(self._problem, self._alpha, self._team).point("start")
+        # As if the intercept were penalised.
+        sums = dual_sums(self._problem, self._alpha, self._team, balanced=False)
+        point = sums.point("start")
         self._w, self._rounding = point.w, point.w_rounding
         if self._problem.free_intercept:
             self._w[-1] += self._multiplier
