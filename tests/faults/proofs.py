@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from certsvm import Model
-from certsvm.certificates.certificate import SQUARED_HINGE
+from certsvm.certificates.certificate import SQUARED_HINGE_NAME
 from certsvm.verification.verify import Verification
 from tests.faults.tally import Budget, Tally
 from tests.verification.forgeries import KINDS, Case, falsehoods, judge
@@ -23,7 +23,7 @@ def false_verdicts(
     case = Case(
         X, labels, weights, model.class_weight, claim.C, claim.intercept_scaling, model.coef,
         model.intercept, witness=model.witness, scale=claim.scale, claims=claims,
-        squared=claim.loss == SQUARED_HINGE, free=not claim.penalize_intercept,
+        squared=claim.loss == SQUARED_HINGE_NAME, free=not claim.penalize_intercept,
     )  # fmt: skip
     return [text for i, v in enumerate(found) for text in falsehoods(case, i, v)]
 
