@@ -4,63 +4,44 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from certsvm.cli.app import BadInput, app
-from certsvm.cli.options import AT_C, DATA, PROBLEM, STREAM, Options, shared
-from certsvm.kernels.losses import SQUARED_HINGE
-from certsvm.problem.objective import Objective
-from tests.cli.running import run
+from certsvm import Model
+from certsvm.cli.app import app
+from tests.cli.running import run, write
 
 
-def test_options_that_do_not_apply_are_refused() -> None:
-    with pytest.raises(BadInput, match="--label is for tables"):
-        Options(label="y").for_text()
-    with pytest.raises(BadInput, match="--zero-based is for libsvm text"):
-        Options(zero_based=False).for_table()
-    for options in (Options(float32=True), Options(features=3), Options(weight="w")):
-        with pytest.raises(BadInput, match="is for text and tables"):
-            options.refuse_for_data()
-    Options().refuse_for_data()
+def test_options_that_do_not_apply_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=40)
+    (tmp_path / "t.csv").write_text("a,label\n1,0\n2,1\n")
+    assert run("convert", "data", "data.arrow", "-q", cwd=tmp_path).code == 0
+    assert run("train", "data", "-q", cwd=tmp_path).code == 0
+    for words in (
+        ("train", "data", "--label", "y"), ("train", "data", "--no-header"),
+        ("train", "t.csv", "--one-based"), ("train", "t.csv", "--features", 3),
+        ("train", "data.arrow", "--float32"), ("train", "data.arrow", "--categorical"),
+        ("train", "data.arrow", "--stream", "--weight", "w"), ("info", "data.model", "--float32"),
+        ("verify", "data.model", "data", "--ignore", "a"),
+        ("verify", "data.model", "data.arrow", "--ignore", "a"),
+    ):  # fmt: skip
+        refused = run(*words, cwd=tmp_path)
+        assert refused.code == 2
+        assert "does not apply to" in refused.err or "without names" in refused.err
 
 
-def test_parsing() -> None:
-    parsed: list[Options] = []
-
-    @click.command()
-    @shared(AT_C, *PROBLEM, *DATA, *STREAM, click.option("--own"))
-    def command(options: Options, own: str | None) -> None:
-        parsed.append(options)
-
-    words = ["-c", "2", "-e", "1e-3", "-B", "1", "--one-based", "--float32", "--memory", "1.5G",
-             "--features", "7"]  # fmt: skip
-    assert CliRunner().invoke(command, words).exit_code == 0
-    assert parsed[-1] == Options(
-        C=2.0, tol=1e-3, bias=1.0, zero_based=False, float32=True, memory=1_500_000_000, features=7
-    )
-    text = {"zero_based": False, "n_features": 7, "dtype": np.float32}
-    assert parsed[-1].for_text() == text
-    assert CliRunner().invoke(command, []).exit_code == 0
-    assert parsed[-1] == Options()
-    for word, character in ((";", ";"), ("tab", "\t"), ("\\t", "\t"), ("|", "|")):
-        assert CliRunner().invoke(command, ["--separator", word]).exit_code == 0
-        assert parsed[-1].separator == character
+@pytest.mark.parametrize(
+    ("written", "separator"), [(";", ";"), ("tab", "\t"), ("\\t", "\t"), ("|", "|")]
+)
+def test_separators(written: str, separator: str, tmp_path: Path) -> None:
+    rows = ("a,b,label", "1,2,0", "3,4,1")
+    text = "\n".join(rows).replace(",", separator)
+    (tmp_path / "t.csv").write_text(f"{text}\n")
+    words = ("train", "t.csv", "-q", "-o", "m", "--separator")
+    assert run(*words, written, cwd=tmp_path).code == 0
+    assert Model.load(tmp_path / "m").feature_names == ("a", "b")
     for bad in ("", "::", "\n", '"', "é"):
-        assert CliRunner().invoke(command, ["--separator", bad]).exit_code == 2
-    assert CliRunner().invoke(command, ["--memory", "much"]).exit_code == 2
-
-
-def test_the_objective() -> None:
-    assert Options().objective(2.0) == Objective(2.0)
-    assert Options(bias=-1.0).intercept_scaling == 0.0
-    free = Options(loss="squared_hinge", bias=2.0, free_intercept=True)
-    assert free.intercept_scaling == 1.0
-    assert free.objective(2.0) == Objective(2.0, SQUARED_HINGE, penalize_intercept=False)
-    with pytest.raises(click.UsageError):
-        Options(free_intercept=True)
+        assert run(*words, bad, cwd=tmp_path).code == 2
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,8 @@ def test_liblinears_letters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["train", "data", "m", "-v", 3], "MODEL does not go with cross-validation"),
-        (["train", "data", "-C", "--witness"], "--witness does not go with"),
+        (["train", "data", "m", "-v", 3], "MODEL does not go with --folds"),
+        (["train", "data", "-C", "--witness"], "--witness does not go with --find-C"),
         (["train", "data", "-v", 1], "not in the range"),
         (["train", "data", "-v", 1000], "1000 folds need at least as many rows"),
         (["select", "data", "--max-fits", 3], "--max-fits goes with --certify"),
