@@ -108,14 +108,14 @@ class ModelRows:
     def __str__(self) -> str:
         from certsvm.matrices import listed
 
-        facts = [f"{name_of(self.path)}: {_counted(self.n_rows, 'row')}"]
-        facts += [f"labels in {self.label!r}"] if self.label is not None else []
-        facts += [f"weights in {self.weight!r}"] if self.weight is not None else []
-        used = f"{_counted(self.n_columns, 'column')} used"
+        told = [f"{name_of(self.path)}: {_counted(self.n_rows, 'row')}"]
+        told += [f"labels in {self.label!r}"] if self.label is not None else []
+        told += [f"weights in {self.weight!r}"] if self.weight is not None else []
+        used = _counted(self.n_columns, "column")
         if self.columns:
-            used += f" ({listed(self.columns)}), {len(self.ignored) or 'none'} ignored"
+            used += f" used ({listed(self.columns)}), {len(self.ignored) or 'none'} ignored"
         used += f" ({listed(self.ignored)})" if self.ignored else ""
-        return "; ".join([*facts, used])
+        return "; ".join([*told, used])
 
 
 def rows_for(
