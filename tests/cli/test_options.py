@@ -45,16 +45,57 @@ def test_separators(written: str, separator: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["--max-time nan", "--max-time -1", "--tol nan", "--tol inf", "--tol -1", "-c nan", "-c 0",
-     "-B inf", "--checkpoint-every nan", "--deadline nan"],
-)  # fmt: skip
-def test_numbers_that_make_no_sense_are_refused_by_name(words: str, tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("1 1:1\n-1 2:1\n")
-    done = run("train", "data", *words.split(), cwd=tmp_path)
-    assert done.code == 2
-    assert words.split()[0] in done.err
-    assert "is not a finite number" in done.err or "is not in the range" in done.err
+    ("words", "message"),
+    [
+        ("train missing", "does not exist"),
+        ("train data --max-time nan", "'--max-time': nan is not a finite number"),
+        ("train data --max-time -1", "'--max-time': -1.0 is not in the range"),
+        ("train data --tol nan", "'--tol': nan is not a finite number"),
+        ("train data --tol -1", "'--tol': -1.0 is not in the range"),
+        ("train data -c nan", "'--C': nan is not a finite number"),
+        ("train data -c 0", "'--C': 0.0 is not in the range"),
+        ("train data -B inf", "'--bias': inf is not a finite number"),
+        ("train data --checkpoint-every nan", "nan is not a finite number"),
+        ("train data --deadline nan", "nan is not a finite number"),
+        ("train data --solver magic", "unknown solver"),
+        ("train data -o no/where/model", "there is no folder"),
+        ("train data --memory much", "not a size"),
+        ("train data --memory 0", "memory are not enough"),
+        ("train data --memory 1", "Give at least"),
+        ("train data --stream", "--stream needs a file made by `certsvm convert`"),
+        ("train data --witness --solver pegasos", "needs a solver with a dual"),
+        ("train data --checkpoint-every 5", "--checkpoint-every goes with --checkpoint only"),
+        ("train data m -o n", "--output does not go with MODEL"),
+        ("train data m -v 3", "MODEL does not go with --folds"),
+        ("train data -C --witness", "--witness does not go with --find-C"),
+        ("train data -v 1", "not in the range"),
+        ("train data -v 1000", "1000 folds need at least as many rows"),
+        ("train data -s 0", "is not one of 'hinge', 'squared_hinge', '1', '2', '3'"),
+        ("train data --loss squared_hinge --solver sgd-s", "not loss="),
+        ("train data -B 1 -R --solver sgd-s", "needs penalize_intercept=True"),
+        ("train data -R", "--free-intercept (-R) needs an intercept: -B 1"),
+        ("path data -R -B 0", "--free-intercept (-R) needs an intercept: -B 1"),
+        ("path data --range 1 0.1", "the first must be less"),
+        ("path data --range 0 1", "0.0 is not in the range"),
+        ("path data --tol 0", "needs tol > 0"),
+        ("path data --solver pegasos", "a solver with a dual bound, and 'pegasos' has none"),
+        ("path data --at 1", "--at goes with --output only"),
+        ("path data --witness", "--witness goes with --output only"),
+        ("path data --range 0.1 1 --at 2 -o m", "--at 2.0 is outside the range"),
+        ("select data --max-fits 3", "--max-fits goes with --certify only"),
+        ("select data --certify 0", "not in the range"),
+        ("select data --certify 0.1 --solver pegasos", "a solver with a dual bound"),
+        ("select data -B 1 -R --certify 0.1", "--free-intercept does not go with --certify"),
+        ("compare data --loss squared_hinge --solvers ocas", "not loss="),
+    ],
+)
+def test_bad_usage(words: str, message: str, tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=40)
+    refused = run(*words.split(), cwd=tmp_path)
+    assert refused.code == 2
+    assert message in " ".join(refused.err.split())
+    assert "Traceback" not in refused.err
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 def test_the_help_shows_no_empty_range() -> None:

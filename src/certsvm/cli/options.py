@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -113,8 +112,7 @@ class Options:
     categorical: bool = _flag(
         "--categorical",
         help="Make columns of strings of a table one-hot: a column NAME=VALUE of zeros and ones "
-             "for each value. The model keeps them, so that other files are encoded in the same "
-             "way.")  # fmt: skip
+             "for each value. The model encodes other files in the same way.")  # fmt: skip
     ignore: tuple[str, ...] = _option(
         "--ignore", default=(), multiple=True, metavar="NAME",
         help="A column of a table, or of a file converted from one, to leave out (repeatable). "
@@ -141,8 +139,7 @@ class Options:
              "there is none (in Python, LinearSVC has one of height 1).")  # fmt: skip
     free_intercept: bool = _flag(
         "-R", "--free-intercept",
-        help="With -B: leave the intercept out of the penalty. The optimum does then not depend on "
-             "the height.")  # fmt: skip
+        help="With -B: leave the intercept out of the penalty.")  # fmt: skip
     weights: tuple[str, ...] = _option(
         "-w", "--class-weight", default=(), multiple=True, metavar="LABEL=W",
         help='Multiply the weights of a class; "balanced" gives them the same total.')  # fmt: skip
@@ -155,19 +152,16 @@ class Options:
         help="Limit on passes over the data, for each class of each fit.")  # fmt: skip
     max_time: float | None = _option(
         "--max-time", type=NOT_NEGATIVE, metavar="SECONDS",
-        help="Limit in seconds, for each class of each fit; for the whole search of `certsvm "
-             "select`.")  # fmt: skip
+        help="Limit in seconds, for each class of each fit; for the whole `select`.")  # fmt: skip
     seed: int = _option(
         "--seed", default=0, type=click.IntRange(min=0),
-        help="Seed of the random orders, and of folds. Results depend on it and on the number of "
-             "threads only.")  # fmt: skip
+        help="Seed of the random orders, and of folds.")  # fmt: skip
     n_jobs: int | None = _option(
         "--n-jobs", type=click.IntRange(min=1), help="Threads; by default one per processor."
     )
     witness: bool = _flag(
         "--witness",
-        help="Write MODEL.witness beside each model, from which `certsvm verify` recomputes the "
-             "dual bound.")  # fmt: skip
+        help="Write MODEL.witness, from which `verify` recomputes the dual bound.")  # fmt: skip
     memory: int | None = _option(
         "--memory", callback=size, metavar="SIZE",
         help="Memory that this process may use, such as 500M. Larger data are streamed from disk "
@@ -198,10 +192,9 @@ class Options:
 
         Raises if there are options for other kinds of files.
         """
-        names = {"text": _TEXT, "table": _TABLE}.get(kind, ())
-        others = [*_TEXT, *_TABLE, {"text": "ignore", "table": ""}.get(kind, "float32")]
-        for name in others:
-            if name not in names and getattr(self, name, None) != getattr(Options, name, None):
+        names, refused = _READING.get(kind, ((), (*_TEXT, *_TABLE, "float32")))
+        for name in refused:
+            if getattr(self, name) != getattr(Options, name):
                 raise BadInput(f"{_FIELDS[name]['names'][0]} does not apply to {_KINDS[kind]}")
         return {name: getattr(self, name) for name in names}
 
@@ -228,6 +221,7 @@ class Options:
 _FIELDS = {item.name: item.metadata for item in fields(Options)}
 _TEXT = ("zero_based", "n_features")
 _TABLE = ("label", "weight", "header", "separator", "categorical")
+_READING = {"text": (_TEXT, (*_TABLE, "ignore")), "table": (_TABLE, _TEXT)}
 _KINDS = {
     "text": "libsvm text", "table": "tables", "blocks": "converted files", "model": "models"
 }  # fmt: skip
@@ -269,10 +263,7 @@ def file_argument(name: str, *, required: bool = True, stdin: bool = True) -> De
     return click.argument(name, type=kind, required=required)
 
 
-def check_together(
-    excluded: Mapping[str, Iterable[str]] = MappingProxyType({}),
-    needed: Mapping[str, str] = MappingProxyType({}),
-) -> None:
+def check_together(excluded: Mapping[str, Sequence[str]], needed: Mapping[str, str]) -> None:
     """Raise if there are options that others exclude, or without those that they need.
 
     Parameters

@@ -45,7 +45,7 @@ def command(
     from certsvm.files.conversion import convert
     from certsvm.files.memory import block_bytes_for, left_of
 
-    o.check_together(excluded={"keep_order": ["seed"]})
+    o.check_together({"keep_order": ["seed"]}, {})
     kind, memory = kind_of(file), options.memory or 0
     if kind == "blocks":
         raise BadInput(f"{file} is an Arrow file already")

@@ -12,7 +12,7 @@ import click
 
 from certsvm.certificates.certificate import percent
 from certsvm.cli import options as o
-from certsvm.cli.app import NOT_MET, BadInput, facts, put_json
+from certsvm.cli.app import NOT_MET, facts, put_json
 from certsvm.cli.interrupts import stop_before_first, stoppable
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import live_line
@@ -54,13 +54,17 @@ def command(
     from certsvm.fitting.fit_model import model_of, witnessed
     from certsvm.fitting.path import trace_path
 
-    o.check_together(needed={"asked": "output", "witness": "output"})
+    o.check_together({}, {"asked": "output", "witness": "output"})
     low, high = options.C_range
     for C in asked:
         if not low <= C <= high:
-            raise click.UsageError(f"--at {C:g} is outside the range")
+            raise click.UsageError(f"--at {C} is outside the range")
     if output is not None:
-        _prepare(output, file)
+        os.makedirs(output, exist_ok=True)
+        # At which C there will be models is not known yet.
+        old = glob.glob(os.path.join(glob.escape(output), "C=*.model*"))
+        for model in [os.path.join(output, "C=.model"), *old]:
+            require_outputs([file], model=model.removesuffix(".witness"))
     began, written = time.perf_counter(), []
     settings = options.settings(low, keep_alpha=options.witness)
     with opened_source(file, options, settings) as source, stoppable() as stop:
@@ -103,16 +107,6 @@ def command(
             click.echo(f"{len(written)} models in {output}")
     if not trace.met:
         raise SystemExit(NOT_MET)
-
-
-def _prepare(folder: str, file: str) -> None:
-    """Make the folder; raise now rather than after an hour of training."""
-    os.makedirs(folder, exist_ok=True)
-    # At which C there will be models is not known yet.
-    for old in glob.glob(os.path.join(glob.escape(folder), "C=*.model*")):
-        require_outputs([file], model=old.removesuffix(".witness"))
-    if not os.access(folder, os.W_OK):
-        raise BadInput(f"the folder {folder} cannot be written to")
 
 
 def _described(progress: PathProgress) -> str:

@@ -57,7 +57,7 @@ def command(
     from certsvm.fitting.cross_validation import values_in
     from certsvm.fitting.fit_model import fit_model
 
-    o.check_together(excluded={"certify": ["free_intercept"]}, needed={"max_fits": "certify"})
+    o.check_together({"certify": ["free_intercept"]}, {"max_fits": "certify"})
     require_outputs([file], model=output, picture=plot)
     began, fitted = time.perf_counter(), None
     settings = options.settings(options.C_range[0])
