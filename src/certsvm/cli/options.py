@@ -181,11 +181,9 @@ class Options:
         return self.quiet or self.as_json
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> str:
         """Type of the values."""
-        import numpy as np
-
-        return np.float32 if self.float32 else np.float64
+        return "float32" if self.float32 else "float64"
 
     def reading(self, kind: str) -> dict[str, Any]:
         """Arguments for the reader of "text" or of a "table"; of other kinds there are none.

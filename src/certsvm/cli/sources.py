@@ -8,11 +8,13 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import BadInput, say
 from certsvm.cli.inputs import kind_of, load
+from certsvm.cli.interrupts import stoppable
 from certsvm.cli.options import Options
 from certsvm.cli.progress import live_line
 
@@ -37,9 +39,9 @@ _PER_ROW_OF_WITNESS = 120
 @contextmanager
 def opened_source(
     file: str, options: Options, settings: Settings, *, cluster: str | None = None,
-    deadline: float | None = None,
-) -> Iterator[Source]:  # fmt: skip
-    """The rows to train on, with the weights of their classes."""
+    deadline: float = 60.0,
+) -> Iterator[tuple[Source, Settings]]:  # fmt: skip
+    """The rows to train on, with the weights of their classes, and settings that signals stop."""
     from certsvm.fitting.sources import MemorySource
     from certsvm.solvers import make_solver
 
@@ -47,7 +49,7 @@ def opened_source(
     with contextlib.ExitStack() as stack:
         if cluster is not None:
             options.reading("blocks")
-            source = stack.enter_context(_on_cluster(file, rho, cluster, deadline or 60.0))
+            source = stack.enter_context(_on_cluster(file, rho, cluster, deadline))
         else:
             # Unknown names are refused before the data are read.
             make_solver(options.solver)
@@ -58,7 +60,7 @@ def opened_source(
                     rows, facts = load(file, options)
                 source = MemorySource(*rows, intercept_scaling=rho, **facts)
         source.set_class_weight(parse_class_weights(options.weights, source.classes))
-        yield source
+        yield source, replace(settings, stop=stack.enter_context(stoppable()))
 
 
 def _must_stream(file: str, options: Options) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +12,7 @@ import click
 from certsvm.certificates.certificate import percent
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, facts, put_json
-from certsvm.cli.interrupts import stop_before_first, stoppable
+from certsvm.cli.interrupts import stop_before_first
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import live_line
 from certsvm.cli.sources import opened_source
@@ -67,10 +66,10 @@ def command(
             require_outputs([file], model=model.removesuffix(".witness"))
     began, written = time.perf_counter(), []
     settings = options.settings(low, keep_alpha=options.witness)
-    with opened_source(file, options, settings) as source, stoppable() as stop:
+    with opened_source(file, options, settings) as (source, settings):
         with live_line("path", quiet=options.silent, elsewhere=True) as show:
             trace = trace_path(
-                source, replace(settings, stop=stop), options.C_range, max_fits=max_fits,
+                source, settings, options.C_range, max_fits=max_fits,
                 callback=lambda progress: show(_described(progress)),
             )  # fmt: skip
         stop_before_first([result for knot in trace.knots for result in knot.results])

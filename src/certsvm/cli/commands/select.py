@@ -11,7 +11,7 @@ import click
 from certsvm.certificates.certificate import percent, percentage_points
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, facts, put_json
-from certsvm.cli.interrupts import stop_before_first, stoppable
+from certsvm.cli.interrupts import stop_before_first
 from certsvm.cli.models import certificates_as_json
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.sources import cross_validated, opened_source
@@ -61,17 +61,16 @@ def command(
     require_outputs([file], model=output, picture=plot)
     began, fitted = time.perf_counter(), None
     settings = options.settings(options.C_range[0])
-    with opened_source(file, options, settings) as source, stoppable() as stop:
-        settings = replace(settings, stop=stop)
+    with opened_source(file, options, settings) as (source, settings):
         search = cross_validated(
             source, settings, values_in(options.C_range, values, certify=certify is not None),
             folds, certify=certify, max_fits=max_fits, quiet=options.silent,
         )  # fmt: skip
         if output is not None:
             # A signal ended the search; the model takes another one.
-            stop.clear()
-            settings = replace(settings.at(search.best.C), max_time=None)
-            fitted = fit_model(source, settings)
+            assert settings.stop is not None
+            settings.stop.clear()
+            fitted = fit_model(source, replace(settings.at(search.best.C), max_time=None))
             stop_before_first(fitted.results)
             fitted.model.save(output)
         if plot is not None:

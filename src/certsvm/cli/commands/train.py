@@ -14,7 +14,7 @@ import click
 from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, BadInput, facts, put_json, say
-from certsvm.cli.interrupts import stop_before_first, stoppable
+from certsvm.cli.interrupts import stop_before_first
 from certsvm.cli.models import certificates_as_json, positive_classes
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import training_progress
@@ -119,7 +119,8 @@ def command(
             say(f"resuming from {checkpoint}")
     began = time.perf_counter()
     settings = options.settings(options.C, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
-    with opened_source(file, options, settings, cluster=cluster, deadline=deadline) as source:
+    opened = opened_source(file, options, settings, cluster=cluster, deadline=deadline)
+    with opened as (source, settings):
         read_seconds, n_problems = time.perf_counter() - began, len(source.labels)
         if _MANY_CLASSES < n_problems < source.n_rows:
             say(
@@ -132,8 +133,8 @@ def command(
         progress = training_progress(
             options.tol, options.max_time, n_problems, quiet=options.silent
         )
-        with stoppable() as stop, progress as observer:
-            settings = replace(settings, observers=[observer], stop=stop)
+        with progress as observer:
+            settings = replace(settings, observers=[observer])
             fitted = fit_model(source, settings, witness=options.witness)
             stop_before_first(fitted.results)
             fitted.model.save(str(output))
@@ -162,9 +163,7 @@ def _cross_validate(
 ) -> None:
     """Print what liblinear prints for -v and -C."""
     Cs = [2.0**k for k in range(-10, 11)] if find_C else [options.C]
-    with stoppable() as stop:
-        settings = replace(settings, stop=stop)
-        search = cross_validated(source, settings, Cs, folds, quiet=options.silent)
+    search = cross_validated(source, settings, Cs, folds, quiet=options.silent)
     accuracy = 1.0 - search.best.error
     if options.as_json:
         values = [facts(search.values[C], "C error") for C in sorted(search.values)]
