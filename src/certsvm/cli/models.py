@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from certsvm.files.batch import Batch
     from certsvm.files.columns import Columns, Features
 
+_LIBLINEAR = b"solver_type"
+
 
 def load_model(path: str, data: str | None = None, *, with_witness: bool = False) -> Model:
     """A model of certsvm or liblinear, optionally with the witness beside it, if there is one.
@@ -29,7 +31,7 @@ def load_model(path: str, data: str | None = None, *, with_witness: bool = False
         swapped = data is not None and data != "-" and is_model(data)
         what = f", and {data} is one:" if swapped else ". `certsvm train` makes one."
         raise BadInput(f"{path} is not a model{what} MODEL comes first, then FILE.")
-    if _is_text(_start(path)):
+    if _start(path).startswith(_LIBLINEAR):
         return load_liblinear(path)
     return Model.load(path, witness=with_witness and Path(witness_path(path)).exists())
 
@@ -39,11 +41,7 @@ def is_model(path: str) -> bool:
     from certsvm.files.container import is_container
 
     start = _start(path)
-    return _is_text(start) or is_container(start)
-
-
-def _is_text(start: bytes) -> bool:
-    return start.startswith(b"solver_type")
+    return start.startswith(_LIBLINEAR) or is_container(start)
 
 
 def _start(path: str) -> bytes:

@@ -48,10 +48,8 @@ def require_outputs(inputs: Iterable[str | None], **kinds: str | None) -> None:
         if special:
             raise BadInput(f"a {kind} cannot be written to {path}: it needs a file")
         folder = os.path.dirname(os.path.abspath(path))
-        if not os.path.isdir(folder):
-            raise BadInput(f"there is no folder {folder} to write {os.path.basename(path)} to")
         if not os.access(folder, os.W_OK):
-            raise BadInput(f"the folder {folder} cannot be written to: {path} has no place there")
+            raise BadInput(f"there is no folder {folder} that can be written to, for {path}")
         others = [other for name, other in paths.items() if name != kind]
         if os.path.realpath(path) in map(os.path.realpath, others):
             raise BadInput(f"{path} is the name of two outputs")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
 from certsvm.cli.app import BadInput, facts, put_json
 from certsvm.cli.inputs import load, name_of
@@ -53,8 +54,7 @@ def command(
     elif classes.size > 2:
         raise BadInput(
             f"{name_of(file)} has {classes.size} classes ({listing(classes.tolist())}). Solvers "
-            "are compared on two: choose one against all others, such as --positive "
-            f"{listing(classes[:1].tolist())}"
+            f"are compared on one against all others: --positive {tidy(classes.tolist()[0])}"
         )
     progress = training_progress(options.tol, options.max_time, 1, quiet=options.silent)
     with stoppable() as stop, progress as observer:
