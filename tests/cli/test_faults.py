@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from certsvm import Model
 from certsvm.files.container import read_container, write_container
-from tests.cli.running import arguments, run, run_process, write
+from tests.cli.running import arguments, run, run_process, wait_for, write
 from tests.platforms import linux, posix
 
 # Many passes, each of them short.
@@ -26,12 +25,6 @@ def start(*words: object, cwd: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         arguments(*words), cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-
-
-def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
-    while not path.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
 
 
 def test_a_forged_checkpoint_costs_time_not_truth(data: Path, tmp_path: Path) -> None:
