@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,12 @@ def run_process(*words: object, cwd: Path, stdin: bytes | None = None, preexec: 
     # Lines end as Python's do, on every system.
     out, err = (said.decode().replace(os.linesep, "\n") for said in (done.stdout, done.stderr))
     return Ran(done.returncode, out, err)
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
 
 
 def run(*words: object, cwd: Path, stdin: bytes | None = None) -> Ran:

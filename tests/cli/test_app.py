@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import signal
 import subprocess
 import sys
 import warnings
@@ -49,23 +48,13 @@ def test_a_closed_pipe_is_no_refutation(tmp_path: Path) -> None:
     assert done.returncode in (0, 141)
 
 
-def test_an_unknown_command(tmp_path: Path) -> None:
-    for word, hint in (
-        ("trian", "Did you mean 'train'?"), ("pred", "Did you mean 'predict'?"),
-        ("frobnicate", "`certsvm --help` lists them"),
-    ):  # fmt: skip
-        refused = run(word, cwd=tmp_path)
-        assert refused.code == 2
-        assert f"No such command {word!r}. {hint}" in refused.err
-
-
 def test_every_command_of_the_list_exists() -> None:
     context = click.Context(app)
     for name in app.list_commands(context):
         command = app.get_command(context, name)
         assert command is not None
         assert command.help
-    assert app.get_command(context, "frobnicate") is None
+    assert CliRunner().invoke(app, ["frobnicate"]).exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -85,12 +74,8 @@ def test_foreseeable_errors_become_messages(error: Exception, message: str) -> N
         raise error
 
     group.get_command = lambda ctx, name: fail  # type: ignore[method-assign]
-    old = signal.getsignal(signal.SIGTERM), warnings.showwarning
-    try:
+    with warnings.catch_warnings():
         result = CliRunner().invoke(group, ["fail"])
-    finally:
-        signal.signal(signal.SIGTERM, old[0])
-        warnings.showwarning = old[1]
     assert result.exit_code == 2
     assert message in result.output
 

@@ -117,7 +117,7 @@ def test_without_the_option_strings_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("1 1:1\n-1 2:1\n")
     refused = run("train", "text", "--categorical", cwd=tmp_path)
     assert refused.code == 2
-    assert "--categorical is for tables" in refused.err
+    assert "--categorical does not apply to libsvm text" in refused.err
 
 
 def test_a_model_whose_one_hot_columns_make_no_sense(tmp_path: Path) -> None:

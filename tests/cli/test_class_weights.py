@@ -3,47 +3,48 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from certsvm import LinearSVC, Model
-from certsvm.cli.app import BadInput
-from certsvm.cli.sources import parse_class_weights
 from certsvm.files import save_libsvm
-from tests.cli.running import noisy, run
-
-TEXT, NUMBERS = np.array(["1", "x"]), np.array([-1.0, 1.0])
+from tests.cli.running import noisy, run, write
 
 
 @pytest.mark.parametrize(
-    ("texts", "classes", "weights"),
+    ("labels", "words", "weights"),
     [
-        ([], TEXT, None),
-        (["balanced"], TEXT, "balanced"),
-        (["1=5"], TEXT, {"1": 5.0}),
-        (["1=5", "-1=0.5"], NUMBERS, {1.0: 5.0, -1.0: 0.5}),
-        (["1.0=5"], NUMBERS, {1.0: 5.0}),
-        (["a=b=2"], np.array(["a=b", "c"]), {"a=b": 2.0}),
+        ("-1 1", ["-w", "balanced"], [1.5, 0.75]),
+        ("-1 1", ["-w1", "5", "-w-1", "0.5"], [0.5, 5.0]),
+        ("-1 1", ["--class-weight", "1.0=5", "-w", "-1=2"], [2.0, 5.0]),
+        ("1 a=b", ["-w", "a=b=2"], [1.0, 2.0]),
+        ("1 x", ["-w", "1=5"], [5.0, 1.0]),
     ],
 )
-def test_labels_are_of_the_classes_type(texts: Any, classes: Any, weights: Any) -> None:
-    assert parse_class_weights(texts, classes) == weights
+def test_labels_are_those_of_the_file(
+    labels: str, words: list[str], weights: list[float], tmp_path: Path
+) -> None:
+    first, second = labels.split()
+    rows = [f"1,{first}", f"2,{second}", f"3,{second}"]
+    (tmp_path / "t.csv").write_text("\n".join(["x,label", *rows]) + "\n")
+    assert run("train", "t.csv", *words, "-o", "m", "-q", cwd=tmp_path).code == 0
+    assert Model.load(tmp_path / "m").class_weight.tolist() == weights
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (["balanced", "1=2"], "does not go with"),
-        (["1=much"], "write LABEL=W"),
-        (["7=2"], "there is no class 7; there are -1, 1"),
-        (["x=2"], "there is no class x"),
-    ],
-)
-def test_what_makes_no_sense(texts: Any, message: str) -> None:
-    with pytest.raises(BadInput, match=message):
-        parse_class_weights(texts, NUMBERS)
+def test_bad_weights(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=40)
+    for words, message in (
+        (["-w", "balanced", "-w", "1=2"], '"balanced" alone'),
+        (["-w", "1=much"], "write LABEL=W"),
+        (["-w1"], "write LABEL=W"),
+        (["-w7", "2"], "there is no class 7; there are -1, 1"),
+        (["-w", "x=2"], "there is no class x"),
+    ):
+        refused = run("train", "data", *words, cwd=tmp_path)
+        assert refused.code == 2
+        assert message in refused.err
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 def test_weights_of_several_classes_are_those_of_the_estimator(tmp_path: Path) -> None:
@@ -55,13 +56,3 @@ def test_weights_of_several_classes_are_those_of_the_estimator(tmp_path: Path) -
     model = Model.load(tmp_path / "data.model")
     clf = LinearSVC(tol=1e-10, class_weight={0: 3.0, 1: 1.0, 2: 0.2}).fit(X, y)
     np.testing.assert_allclose(model.coef, clf.coef_, atol=1e-3)
-
-
-def test_a_weight_of_a_class_that_is_absent_is_a_note_as_in_liblinear(tmp_path: Path) -> None:
-    X, y = noisy(n_rows=40, n_columns=2)
-    save_libsvm(tmp_path / "data", X, y)
-    plain = run("train", "data", "-w1", "3", "-o", "plain", "-q", cwd=tmp_path)
-    noted = run("train", "data", "-w7", "2", "-w1", "3", "-o", "noted", "-q", cwd=tmp_path)
-    assert (plain.code, plain.err, noted.code) == (0, "", 0)
-    assert "no class 7" in noted.err
-    assert (tmp_path / "plain").read_bytes() == (tmp_path / "noted").read_bytes()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from certsvm import Model
 from certsvm.files.container import read_container, write_container
-from tests.cli.running import arguments, run, run_process, write
+from tests.cli.running import arguments, run, run_process, wait_for, write
 from tests.platforms import linux, posix
 
 # Many passes, each of them short.
@@ -27,36 +25,6 @@ def start(*words: object, cwd: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         arguments(*words), cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-
-
-def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
-    while not path.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
-
-
-def test_killed_at_random_points_and_resumed(data: Path, tmp_path: Path) -> None:
-    words = ("train", data, *SLOW, "--witness", "--json")
-    whole = run(*words, "-o", "whole", cwd=tmp_path)
-    assert whole.code in (0, 3)
-    rng = np.random.default_rng(0)
-    kills, passes = 0, [0]
-    for _ in range(4):
-        process = start(*words, "-o", "resumed", "--checkpoint", "state", "--checkpoint-every", 0,
-                        cwd=tmp_path)  # fmt: skip
-        wait_for(tmp_path / "state" / "class-0.checkpoint", process)
-        time.sleep(float(rng.uniform(0, 0.15)))
-        kills += process.poll() is None
-        process.kill()
-        process.communicate()
-        saved = read_container(tmp_path / "state" / "class-0.checkpoint", "checkpoint")
-        passes.append(saved.arrays["numbers"][0])
-    assert kills
-    assert passes == sorted(passes)
-    resumed = run(*words, "-o", "resumed", "--checkpoint", "state", cwd=tmp_path)
-    assert resumed.code in (0, 3)
-    assert resumed.json["passes"][0] >= passes[-1]
-    assert run("verify", "resumed", data, cwd=tmp_path).code == 0
 
 
 def test_a_forged_checkpoint_costs_time_not_truth(data: Path, tmp_path: Path) -> None:
@@ -104,18 +72,6 @@ def limited(size: int, kind: str = "RLIMIT_FSIZE"):  # type: ignore[no-untyped-d
 
 
 @posix
-def test_a_full_disk_leaves_the_old_model(data: Path, tmp_path: Path) -> None:
-    run("train", data, "-o", "m", "-q", cwd=tmp_path)
-    before = (tmp_path / "m").read_bytes()
-    full = run_process("train", data, "-c", 3, "-o", "m", cwd=tmp_path, preexec=limited(1000))
-    assert full.code == 2
-    assert "m" in full.err
-    assert "too large" in full.err.lower() or "no space" in full.err.lower()
-    assert (tmp_path / "m").read_bytes() == before
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["m"]
-
-
-@posix
 def test_a_full_disk_leaves_the_old_checkpoint(data: Path, tmp_path: Path) -> None:
     words = ("train", data, *SLOW, "--max-iter", 5, "-o", "m", "--checkpoint", "state",
              "--checkpoint-every", 0)  # fmt: skip
@@ -149,15 +105,11 @@ def test_a_file_that_changes_underneath_is_an_error(tmp_path: Path) -> None:
 
 
 @linux
-@pytest.mark.parametrize(
-    ("kind", "option", "megabytes"),
-    [("RLIMIT_AS", "-v", 150), ("RLIMIT_AS", "-v", 400), ("RLIMIT_AS", "-v", 500),
-     ("RLIMIT_DATA", "-d", 100)],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "option"), [("RLIMIT_AS", "-v"), ("RLIMIT_DATA", "-d")])
 def test_a_tiny_address_space_ends_with_a_message(
-    kind: str, option: str, megabytes: int, data: Path, tmp_path: Path
+    kind: str, option: str, data: Path, tmp_path: Path
 ) -> None:
-    limit = limited(megabytes * 10**6, kind)
+    limit = limited(150_000_000, kind)
     refused = run_process("train", data, "-o", "m", cwd=tmp_path, preexec=limit)
     assert refused.code == 2
     assert f"ulimit {option}" in refused.err

@@ -9,12 +9,8 @@ import numpy as np
 import pytest
 
 from certsvm import Model
-from certsvm.cli.inputs import blocks, kind_of, load
-from certsvm.cli.options import Options
-from certsvm.files.batch import joined
 from certsvm.files.block_file import BlockFile
-from certsvm.files.conversion import convert
-from tests.cli.running import noisy, run, write
+from tests.cli.running import run, write
 
 
 def test_standard_input_and_output(tmp_path: Path) -> None:
@@ -52,28 +48,3 @@ def test_bad_files(kind: str, tmp_path: Path) -> None:
     assert message.split(":")[0] in refused.err
     assert "Traceback" not in refused.err
     assert (tmp_path / "data.model").read_bytes() == before
-
-
-@pytest.mark.parametrize("kind", ["text", "blocks", "table"])
-def test_loading_and_batches_give_the_same_rows(kind: str, tmp_path: Path) -> None:
-    X, y = noisy(n_rows=50, n_columns=4)
-    path = tmp_path / "data.csv"
-    if kind == "table":
-        lines = [",".join(map(repr, [*row, label])) for row, label in
-                 zip(X.toarray().tolist(), y.tolist(), strict=True)]  # fmt: skip
-        path.write_text("\n".join(["a,b,c,d,label", *lines]) + "\n")
-    else:
-        path = write(tmp_path / "data", n_rows=50, n_columns=4)
-    if kind == "blocks":
-        convert(path, tmp_path / "data.arrow", shuffle=False)
-        path = tmp_path / "data.arrow"
-    assert kind_of(str(path)) == kind
-    data, facts = load(str(path), Options())
-    rows = joined(list(blocks(str(path), Options())))
-    for matrix in (data.X, rows.X):
-        dense = matrix if kind == "table" else matrix.toarray()
-        np.testing.assert_array_equal(dense, X.toarray())
-    np.testing.assert_array_equal(data.y, y)
-    np.testing.assert_array_equal(rows.y, y)
-    assert facts["origin"].get("zero_based") is (None if kind == "table" else False)
-    assert facts.get("feature_names") == (list("abcd") if kind == "table" else None)

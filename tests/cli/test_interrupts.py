@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from certsvm import Model
-from tests.cli.running import arguments, run, run_process, write
+from tests.cli.running import arguments, run, run_process, wait_for, write
 from tests.platforms import linux
 
 pytestmark = linux
@@ -34,12 +34,6 @@ def start(*words: object, cwd: Path, **options: object) -> subprocess.Popen[byte
                 break
         time.sleep(0.0005)
     return process
-
-
-def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
-    while not path.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

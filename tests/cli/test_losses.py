@@ -48,52 +48,6 @@ def test_types_of_liblinear(words: Any, parameters: Any, tmp_path: Path) -> None
         assert [c.loss for c in model.certificates] == [parameters["loss"]]
 
 
-@pytest.mark.parametrize(
-    ("number", "what"),
-    [
-        (0, "logistic regression"),
-        (4, "Crammer and Singer"),
-        (21, "a one-class SVM"),
-    ],
-)
-def test_types_that_there_are_not(number: int, what: str, tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    done = run("train", "data", "-s", number, cwd=tmp_path)
-    assert done.code == 2
-    told = " ".join(done.err.split())
-    assert f"{number} is {what}" in told or (number == 4 and what in told)
-    assert f"which certsvm has not: use liblinear's train -s {number}" in told
-    assert "--solver" in told
-    assert [path.name for path in tmp_path.iterdir()] == ["data"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("train", "data", "-s", 9), "liblinear has no type 9"),
-        (("train", "data", "-s", "dcd"), "'dcd' is not a valid integer"),
-        (("train", "data", "-s"), "requires an argument"),
-        (("train", "data", "-s", 1, "--loss", "hinge"), "-s and --loss both name the loss"),
-        (("train", "data", "--loss", "logistic"), "is not one of 'hinge', 'squared_hinge'"),
-        (("train", "data", "--loss", "squared_hinge", "--solver", "sgd-s"), "not loss="),
-        (("train", "data", "-B", 1, "-R", "--solver", "sgd-s"), "needs penalize_intercept=True"),
-        (("train", "data", "-R"), "--free-intercept (-R) needs an intercept: -B 1"),
-        (("train", "data", "-R", "-B", 0), "--free-intercept (-R) needs an intercept: -B 1"),
-        (("path", "data", "--free-intercept"), "needs an intercept: -B 1"),
-        (("select", "data", "--free-intercept"), "needs an intercept: -B 1"),
-        (("compare", "data", "--free-intercept"), "needs an intercept: -B 1"),
-        (("compare", "data", "--loss", "squared_hinge", "--solvers", "ocas"), "not loss="),
-    ],
-)
-def test_what_does_not_go_together(words: Any, message: str, tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    done = run(*words, cwd=tmp_path)
-    assert done.code == 2
-    assert message in " ".join(done.err.split())
-    assert "Traceback" not in done.err
-    assert [path.name for path in tmp_path.iterdir()] == ["data"]
-
-
 def test_an_intercept_without_penalty(tmp_path: Path) -> None:
     write(tmp_path / "data", n_rows=200, n_columns=8)
     X, y = load_libsvm(tmp_path / "data")
@@ -117,6 +71,3 @@ def test_nothing_is_proved_about_scores_with_a_free_intercept(tmp_path: Path) ->
     assert done.json["accuracy"] > 0.5
     assert "more training" not in run("evaluate", "m", "data", cwd=tmp_path).out
     assert len(run("predict", "m", "data", cwd=tmp_path).out.splitlines()) == 300
-    refused = run("select", "data", "-B", 1, "-R", "--certify", 0.1, cwd=tmp_path)
-    assert refused.code == 2
-    assert "--certify needs the intercept in the penalty" in refused.err

@@ -4,76 +4,98 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from certsvm.cli.app import BadInput, app
-from certsvm.cli.options import AT_C, DATA, PROBLEM, STREAM, Options, shared
-from certsvm.kernels.losses import SQUARED_HINGE
-from certsvm.problem.objective import Objective
-from tests.cli.running import run
+from certsvm import Model
+from certsvm.cli.app import app
+from tests.cli.running import run, write
 
 
-def test_options_that_do_not_apply_are_refused() -> None:
-    with pytest.raises(BadInput, match="--label is for tables"):
-        Options(label="y").for_text()
-    with pytest.raises(BadInput, match="--zero-based is for libsvm text"):
-        Options(zero_based=False).for_table()
-    for options in (Options(float32=True), Options(features=3), Options(weight="w")):
-        with pytest.raises(BadInput, match="is for text and tables"):
-            options.refuse_for_data()
-    Options().refuse_for_data()
-
-
-def test_parsing() -> None:
-    parsed: list[Options] = []
-
-    @click.command()
-    @shared(AT_C, *PROBLEM, *DATA, *STREAM, click.option("--own"))
-    def command(options: Options, own: str | None) -> None:
-        parsed.append(options)
-
-    words = ["-c", "2", "-e", "1e-3", "-B", "1", "--one-based", "--float32", "--memory", "1.5G",
-             "--features", "7"]  # fmt: skip
-    assert CliRunner().invoke(command, words).exit_code == 0
-    assert parsed[-1] == Options(
-        C=2.0, tol=1e-3, bias=1.0, zero_based=False, float32=True, memory=1_500_000_000, features=7
-    )
-    text = {"zero_based": False, "n_features": 7, "dtype": np.float32}
-    assert parsed[-1].for_text() == text
-    assert CliRunner().invoke(command, []).exit_code == 0
-    assert parsed[-1] == Options()
-    for word, character in ((";", ";"), ("tab", "\t"), ("\\t", "\t"), ("|", "|")):
-        assert CliRunner().invoke(command, ["--separator", word]).exit_code == 0
-        assert parsed[-1].separator == character
-    for bad in ("", "::", "\n", '"', "é"):
-        assert CliRunner().invoke(command, ["--separator", bad]).exit_code == 2
-    assert CliRunner().invoke(command, ["--memory", "much"]).exit_code == 2
-
-
-def test_the_objective() -> None:
-    assert Options().objective(2.0) == Objective(2.0)
-    assert Options(bias=-1.0).intercept_scaling == 0.0
-    free = Options(loss="squared_hinge", bias=2.0, free_intercept=True)
-    assert free.intercept_scaling == 1.0
-    assert free.objective(2.0) == Objective(2.0, SQUARED_HINGE, penalize_intercept=False)
-    with pytest.raises(click.UsageError):
-        Options(free_intercept=True)
+def test_options_that_do_not_apply_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=40)
+    (tmp_path / "t.csv").write_text("a,label\n1,0\n2,1\n")
+    assert run("convert", "data", "data.arrow", "-q", cwd=tmp_path).code == 0
+    assert run("train", "data", "-q", cwd=tmp_path).code == 0
+    for words in (
+        ("train", "data", "--label", "y"), ("train", "data", "--no-header"),
+        ("train", "t.csv", "--one-based"), ("train", "t.csv", "--features", 3),
+        ("train", "data.arrow", "--float32"), ("train", "data.arrow", "--categorical"),
+        ("train", "data.arrow", "--stream", "--weight", "w"), ("info", "data.model", "--float32"),
+        ("verify", "data.model", "data", "--ignore", "a"),
+        ("verify", "data.model", "data.arrow", "--ignore", "a"),
+    ):  # fmt: skip
+        refused = run(*words, cwd=tmp_path)
+        assert refused.code == 2
+        assert "does not apply to" in refused.err or "without names" in refused.err
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["--max-time nan", "--max-time -1", "--tol nan", "--tol inf", "--tol -1", "-c nan", "-c 0",
-     "-B inf", "--checkpoint-every nan", "--deadline nan"],
-)  # fmt: skip
-def test_numbers_that_make_no_sense_are_refused_by_name(words: str, tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("1 1:1\n-1 2:1\n")
-    done = run("train", "data", *words.split(), cwd=tmp_path)
-    assert done.code == 2
-    assert words.split()[0] in done.err
-    assert "is not a finite number" in done.err or "is not in the range" in done.err
+    ("written", "separator"), [(";", ";"), ("tab", "\t"), ("\\t", "\t"), ("|", "|")]
+)
+def test_separators(written: str, separator: str, tmp_path: Path) -> None:
+    rows = ("a,b,label", "1,2,0", "3,4,1")
+    text = "\n".join(rows).replace(",", separator)
+    (tmp_path / "t.csv").write_text(f"{text}\n")
+    words = ("train", "t.csv", "-q", "-o", "m", "--separator")
+    assert run(*words, written, cwd=tmp_path).code == 0
+    assert Model.load(tmp_path / "m").feature_names == ("a", "b")
+    for bad in ("", "::", "\n", '"', "é"):
+        assert run(*words, bad, cwd=tmp_path).code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("train missing", "does not exist"),
+        ("train data --max-time nan", "'--max-time': nan is not a finite number"),
+        ("train data --max-time -1", "'--max-time': -1.0 is not in the range"),
+        ("train data --tol nan", "'--tol': nan is not a finite number"),
+        ("train data --tol -1", "'--tol': -1.0 is not in the range"),
+        ("train data -c nan", "'--C': nan is not a finite number"),
+        ("train data -c 0", "'--C': 0.0 is not in the range"),
+        ("train data -B inf", "'--bias': inf is not a finite number"),
+        ("train data --checkpoint-every nan", "nan is not a finite number"),
+        ("train data --deadline nan", "nan is not a finite number"),
+        ("train data --solver magic", "unknown solver"),
+        ("train data -o no/where/model", "there is no folder"),
+        ("train data --memory much", "not a size"),
+        ("train data --memory 0", "memory are not enough"),
+        ("train data --memory 1", "Give at least"),
+        ("train data --stream", "--stream needs a file made by `certsvm convert`"),
+        ("train data --witness --solver pegasos", "needs a solver with a dual"),
+        ("train data --checkpoint-every 5", "--checkpoint-every goes with --checkpoint only"),
+        ("train data m -o n", "--output does not go with MODEL"),
+        ("train data m -v 3", "MODEL does not go with --folds"),
+        ("train data -C --witness", "--witness does not go with --find-C"),
+        ("train data -v 1", "not in the range"),
+        ("train data -v 1000", "1000 folds need at least as many rows"),
+        ("train data -s 0", "is not one of 'hinge', 'squared_hinge', '1', '2', '3'"),
+        ("train data --loss squared_hinge --solver sgd-s", "not loss="),
+        ("train data -B 1 -R --solver sgd-s", "needs penalize_intercept=True"),
+        ("train data -R", "--free-intercept (-R) needs an intercept: -B 1"),
+        ("path data -R -B 0", "--free-intercept (-R) needs an intercept: -B 1"),
+        ("path data --range 1 0.1", "the first must be less"),
+        ("path data --range 0 1", "0.0 is not in the range"),
+        ("path data --tol 0", "needs tol > 0"),
+        ("path data --solver pegasos", "a solver with a dual bound, and 'pegasos' has none"),
+        ("path data --at 1", "--at goes with --output only"),
+        ("path data --witness", "--witness goes with --output only"),
+        ("path data --range 0.1 1 --at 2 -o m", "--at 2.0 is outside the range"),
+        ("select data --max-fits 3", "--max-fits goes with --certify only"),
+        ("select data --certify 0", "not in the range"),
+        ("select data --certify 0.1 --solver pegasos", "a solver with a dual bound"),
+        ("select data -B 1 -R --certify 0.1", "--free-intercept does not go with --certify"),
+        ("compare data --loss squared_hinge --solvers ocas", "not loss="),
+    ],
+)
+def test_bad_usage(words: str, message: str, tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=40)
+    refused = run(*words.split(), cwd=tmp_path)
+    assert refused.code == 2
+    assert message in " ".join(refused.err.split())
+    assert "Traceback" not in refused.err
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 def test_the_help_shows_no_empty_range() -> None:

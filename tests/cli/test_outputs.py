@@ -5,44 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyarrow import feather
 
-from certsvm.cli.app import BadInput
-from certsvm.cli.outputs import require_outputs
 from tests.cli.running import arguments, run, write
 from tests.platforms import posix
-
-
-@posix
-@pytest.mark.parametrize("path", ["data", "link", "hard", "./data", "-"])
-def test_an_output_that_is_an_input(path: str, tmp_path: Path, monkeypatch: Any) -> None:
-    data = write(tmp_path / "data")
-    (tmp_path / "link").symlink_to(data)
-    (tmp_path / "hard").hardlink_to(data)
-    monkeypatch.chdir(tmp_path)
-    with data.open() as stdin:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        with pytest.raises(BadInput, match="would be overwritten"):
-            require_outputs([path], predictions="data")
-        require_outputs([path], predictions="other")
-        require_outputs([path], predictions="-")
-
-
-def test_a_file_in_an_input_folder_is_an_input(tmp_path: Path) -> None:
-    folder = tmp_path / "parts"
-    folder.mkdir()
-    require_outputs([str(folder)], model=str(folder / "new"))
-    write(folder / "part")
-    write(tmp_path / "other")
-    with pytest.raises(BadInput, match="would be overwritten"):
-        require_outputs([str(folder)], model=str(folder / "part"))
-    require_outputs([str(folder)], predictions=str(tmp_path / "other"))
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +22,18 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "out.witness", n_rows=40)
     assert run("train", "data", "-o", "m", "--witness", "-q", cwd=folder).code == 0
     assert run("export", "m", "text", cwd=folder).code == 0
+    (folder / "link").symlink_to("data")
+    (folder / "hard").hardlink_to(folder / "data")
+    (folder / "parts").mkdir()
+    shutil.copy(folder / "m", folder / "parts" / "part")
     return folder
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@posix
 @pytest.mark.parametrize(
     "words",
     [
@@ -78,6 +57,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("predict", "m", "data", "-o", "m"),
         ("predict", "m", "data", "-o", "data"),
         ("convert", "data", "data"),
+        ("convert", "data", "./data"),
+        ("predict", "m", "link", "-o", "data"),
+        ("predict", "m", "hard", "-o", "data"),
+        # A file in a folder of inputs.
+        ("train", "parts", "--dask", "local:1", "-o", "parts/part"),
         ("export", "m", "m"),
         ("import", "text", "text"),
         ("report", "m", "-o", "m"),
@@ -88,11 +72,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_files_that_are_kept(words: tuple[str, ...], prepared: Path) -> None:
-    before = {path.name: path.read_bytes() for path in prepared.iterdir()}
+    before = contents(prepared)
     refused = run(*words, cwd=prepared)
     assert refused.code == 2
     assert "Traceback" not in refused.err
-    assert {path.name: path.read_bytes() for path in prepared.iterdir()} == before
+    assert contents(prepared) == before
 
 
 def test_a_folder_of_models_with_a_file_of_another_kind(tmp_path: Path) -> None:
@@ -110,12 +94,12 @@ def test_files_of_other_programs_are_kept(prepared: Path, tmp_path: Path) -> Non
         (tmp_path / name).write_bytes((prepared / name).read_bytes())
     feather.write_feather(pa.table({"x": [1.0]}), tmp_path / "mine", compression="uncompressed")
     (tmp_path / "index.html").write_text("<!DOCTYPE html>\n<p>mine</p>\n")
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    before = contents(tmp_path)
     for words in (("convert", "data", "mine"), ("report", "m", "-o", "index.html")):
         refused = run(*words, cwd=tmp_path)
         assert refused.code == 2
         assert "of another program" in refused.err
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert contents(tmp_path) == before
 
 
 @posix

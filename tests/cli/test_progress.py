@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from certsvm.cli.progress import TimeEstimate, live_line, training_progress
+from certsvm.cli.progress import TimeEstimate
 from tests.cli.running import arguments, write
 
 
@@ -17,15 +17,6 @@ def test_the_limit_bounds_the_estimate() -> None:
     assert estimate.seconds_left(1.0, float("inf")) == 9.0
     assert [estimate.seconds_left(s, 0.5**s) for s in (1.0, 2.0, 4.0)] == [9.0, 8.0, 6.0]
     assert estimate.seconds_left(12.0, 0.5**12) == 0.0
-    assert TimeEstimate(0.0, None).seconds_left(1.0, 0.1) is None
-
-
-def test_without_a_terminal_rows_are_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    with live_line("reading", quiet=False) as show:
-        show("10 rows")
-    with training_progress(0.01, None, 1, quiet=True):
-        pass
-    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="no terminals here")

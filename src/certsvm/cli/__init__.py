@@ -7,10 +7,11 @@ The command ``certsvm`` runs ``certsvm.cli.main``. Commands are imported when th
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import traceback
 
-from certsvm.cli.interrupts import catch_signals, ignore_signals
+from certsvm.cli.interrupts import INTERRUPTED, catch_signals, ignore_signals
 
 FAULT = 70
 """The exit code of an error in the program itself. Python's own would be 1: refuted."""
@@ -21,9 +22,15 @@ def main() -> None:
     catch_signals()
     try:
         code = _run()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     finally:
         # The interpreter would restore the system's handlers before it ends.
         ignore_signals()
+    if code == INTERRUPTED:
+        _say("interrupted")
+        # Python would end by SIGINT if the interrupt came in an ``exec``, which dataclasses use.
+        os._exit(code)
     raise SystemExit(code)
 
 
@@ -49,8 +56,7 @@ def _run() -> int:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     except Exception:
         _say("certsvm: this is an error in certsvm itself, not in the data or the model")
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            traceback.print_exc()
+        _say(traceback.format_exc())
         return FAULT
 
 

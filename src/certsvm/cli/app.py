@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import json
 import os
 import sys
@@ -62,20 +61,8 @@ class Commands(click.Group):
         if name not in _COMMANDS:
             return None
         file = f"{name}_model" if name in ("export", "import") else name
-        module = import_module(f"certsvm.cli.commands.{file}")
-        command: click.Command = module.command
+        command: click.Command = import_module(f"certsvm.cli.commands.{file}").command
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the words begin with; a misspelt one is an error with a suggestion."""
-        name = args[0]
-        if not name.startswith("-") and self.get_command(ctx, name) is None:
-            close = difflib.get_close_matches(name, _COMMANDS, n=1, cutoff=0.5)
-            hint = f"Did you mean {close[0]!r}?" if close else "`certsvm --help` lists them."
-            ctx.fail(f"No such command {printable(name)!r}. {hint}")
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in --help, which imports no command."""
@@ -88,12 +75,15 @@ class Commands(click.Group):
         if any(option.startswith("error") for option in sys.warnoptions):
             # As an error, a warning would lose the result; here it is a message in any case.
             warnings.simplefilter("default")
-        _write_names_as_they_are()
+        for stream in (sys.stdout, sys.stderr):
+            # Names of files that are no text go through, byte by byte.
+            with contextlib.suppress(AttributeError, OSError, ValueError):
+                if stream.errors == "strict":
+                    stream.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
         try:
             _require_address_space()
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            say("interrupted")
             raise SystemExit(INTERRUPTED) from None
         except BrokenPipeError:
             # The reader of our output closed it; shells report that as 141.
@@ -101,14 +91,6 @@ class Commands(click.Group):
             raise SystemExit(PIPE_CLOSED) from None
         except (ValueError, OSError, ImportError, MemoryError) as error:
             raise BadInput(_message(error)) from error
-
-
-def _write_names_as_they_are() -> None:
-    """Let names of files that are no text through to the standard streams, byte by byte."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, OSError, ValueError):
-            if stream.errors == "strict":
-                stream.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
 
 
 def _require_address_space() -> None:
@@ -129,14 +111,13 @@ def _require_address_space() -> None:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
-        from certsvm.problem.memory_limits import NotEnoughMemoryError
-
-        if isinstance(error, NotEnoughMemoryError):
-            return str(error)
-        return "out of memory. Convert the data, and train with --memory (certsvm convert --help)."
+        advice = (
+            "out of memory. Convert the data, and train with --memory (certsvm convert --help)."
+        )
+        return str(error) or advice
     if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.partition(".")[0]
-        return f"this needs the package {package}: pip install 'certsvm[cli]' has it"
+        return f"this needs the package {package}: pip install 'certsvm[cli,dask]' has it"
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return str(error)

@@ -1,17 +1,13 @@
-"""SIGINT and SIGTERM: what they end, and how.
+"""Ctrl-C and SIGTERM.
 
-A command that has written nothing ends at once. Inside ``stoppable``, a signal sets an event that
-training looks at, so that the best model so far is written, and that others ask with
-``stop_if_asked`` between two batches, so that no temporary file stays behind. A second signal ends
-the process at once in any case. No exception is raised in code that does not expect it.
+Both raise KeyboardInterrupt, as Ctrl-C does in any Python program. Inside ``stoppable``, the first
+one sets an event instead, at which training looks, so that the best model so far is written.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import sys
 import threading
 from collections.abc import Iterable, Iterator
 from types import FrameType
@@ -21,13 +17,8 @@ INTERRUPTED = 130
 """The exit code, as shells have it for Ctrl-C."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class _Now:
-    """What a signal does now: it sets the event, if there is one, and may end a read that waits."""
-
-    stop: threading.Event | None = None
-    reading = False
+_stop = threading.Event()
+_training = False
 
 
 def catch_signals() -> None:
@@ -45,49 +36,27 @@ def ignore_signals() -> None:
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
-    if _Now.stop is not None and not _Now.stop.is_set():
-        _Now.stop.set()
-        if _Now.reading:
-            raise KeyboardInterrupt
-        return
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        # A live line on a terminal hides the cursor.
-        os.write(2, b"\x1b[?25h\n" * sys.stderr.isatty() + b"interrupted\n")
-    os._exit(INTERRUPTED)
+    at_once = _stop.is_set() or not _training
+    _stop.set()
+    if at_once:
+        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[threading.Event]:
     """The first signal inside sets the event."""
-    _Now.stop = threading.Event()
+    global _training
+    # An interrupt in a callback or a destructor is lost.
+    stop_before_first(())
+    _training = True
     try:
-        yield _Now.stop
+        yield _stop
     finally:
-        _Now.stop = None
-
-
-def stop_if_asked() -> None:
-    """Raise KeyboardInterrupt after a signal inside ``stoppable``."""
-    if _Now.stop is not None and _Now.stop.is_set():
-        raise KeyboardInterrupt
-
-
-class StandardInput:
-    """Standard input, whose reads end by KeyboardInterrupt: they may wait for ever."""
-
-    name = "<stdin>"
-
-    def read(self, size: int = -1) -> Any:
-        """Bytes."""
-        stop_if_asked()
-        _Now.reading = True
-        try:
-            return sys.stdin.buffer.read(size)
-        finally:
-            _Now.reading = False
+        _training = False
+        _stop.clear()
 
 
 def stop_before_first(results: Iterable[Any]) -> None:
     """Raise KeyboardInterrupt if a signal came before anything completed a first pass."""
-    if not any(result.passes for result in results):
-        stop_if_asked()
+    if _stop.is_set() and not any(result.passes for result in results):
+        raise KeyboardInterrupt

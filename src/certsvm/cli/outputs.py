@@ -14,8 +14,9 @@ from collections.abc import Iterable
 
 from certsvm.cli.app import BadInput
 
-_TEXT_MODEL, _PAGE, _BLOCKS = "text model", "page", "converted file"
-_BEGINNINGS = {b"solver_type": _TEXT_MODEL, b"<!DOCTYPE html>": _PAGE, b"ARROW1": _BLOCKS}
+_BEGINNINGS = {
+    b"solver_type": "text model", b"<!DOCTYPE html>": "page", b"ARROW1": "converted file"
+}  # fmt: skip
 # Kinds that cannot be told from other files.
 _WITHOUT_FORMAT = ("predictions", "picture")
 
@@ -30,10 +31,10 @@ def require_outputs(inputs: Iterable[str | None], **kinds: str | None) -> None:
     from certsvm.files import witness_path
 
     paths = {kind.replace("_", " "): path for kind, path in kinds.items() if path is not None}
+    if "picture" in paths:
+        import matplotlib  # noqa: F401  a missing package is found before training
     if "model" in paths:
         paths["witness"] = witness_path(paths["model"])
-    if len({*map(os.path.realpath, paths.values())}) < len(paths):
-        raise BadInput("two outputs have the same name")
     known = [path for path in inputs if path is not None]
     known += [witness_path(path) for path in known if path != "-" and not os.path.isdir(path)]
     for kind, path in paths.items():
@@ -47,17 +48,15 @@ def require_outputs(inputs: Iterable[str | None], **kinds: str | None) -> None:
         if special:
             raise BadInput(f"a {kind} cannot be written to {path}: it needs a file")
         folder = os.path.dirname(os.path.abspath(path))
-        if not os.path.isdir(folder):
-            raise BadInput(f"there is no folder {folder} to write {os.path.basename(path)} to")
         if not os.access(folder, os.W_OK):
-            raise BadInput(f"the folder {folder} cannot be written to: {path} has no place there")
+            raise BadInput(f"there is no folder {folder} that can be written to, for {path}")
+        others = [other for name, other in paths.items() if name != kind]
+        if os.path.realpath(path) in map(os.path.realpath, others):
+            raise BadInput(f"{path} is the name of two outputs")
         if not os.path.exists(path):
             continue
         if any(_is_input(path, other) for other in known):
             raise BadInput(f"{path} is an input, and would be overwritten")
-        for other in paths.values():
-            if other != path and os.path.exists(other) and os.path.samefile(path, other):
-                raise BadInput(f"{path} and {other} are the same file, and both would be written")
         found = _kind_at(path)
         if found not in ((None, "") if kind in _WITHOUT_FORMAT else (kind, "")):
             raise BadInput(
@@ -83,5 +82,5 @@ def _kind_at(path: str) -> str | None:
     known = (kind for beginning, kind in _BEGINNINGS.items() if start.startswith(beginning))
     kind = next(known, kind_of_container(start)) if start else ""
     # Ours name their maker.
-    foreign = kind in (_PAGE, _BLOCKS) and b"certsvm" not in start
+    foreign = kind in ("page", "converted file") and b"certsvm" not in start
     return f"{kind} of another program" if foreign else kind

@@ -32,29 +32,27 @@ class TimeEstimate:
     --------
     >>> estimate = TimeEstimate(0.01, None)
     >>> [estimate.seconds_left(s, gap) for s, gap in ((1.0, 0.4), (2.0, 0.2), (3.0, 0.1))]
-    [None, None, 3.3]
+    [inf, inf, 3.3]
     """
 
     def __init__(self, target: float, max_time: float | None) -> None:
-        self._target, self._max_time = target, max_time
+        self._target = target
+        self._max_time = math.inf if max_time is None else max_time
         self._seen: list[tuple[float, float]] = []
 
-    def seconds_left(self, seconds: float, gap: float) -> float | None:
-        """Estimated time until the target or the limit; None if it is unknown."""
-        limit = None if self._max_time is None else max(0.0, self._max_time - seconds)
+    def seconds_left(self, seconds: float, gap: float) -> float:
+        """Estimated time until the target or the limit; infinite if it is unknown."""
+        limit = max(0.0, self._max_time - seconds)
         if not (0.0 < gap < math.inf and self._target > 0.0):
             return limit
         self._seen.append((seconds, gap))
-        if gap <= self._target:
-            return 0.0
         # The rate is measured over the last half of the time, and over several passes.
         earlier = [s for s in self._seen if s[0] <= 0.5 * seconds and s[1] > gap]
         if not earlier or len(self._seen) < 3:
             return limit
         then, before = earlier[-1]
         rate = math.log(before / gap) / (seconds - then)
-        left = round(math.log(gap / self._target) / rate, 1)
-        return left if limit is None else min(left, limit)
+        return min(limit, max(0.0, round(math.log(gap / self._target) / rate, 1)))
 
 
 @contextmanager
@@ -65,24 +63,23 @@ def training_progress(
     from certsvm.fitting.fit_classes import PrintedProgress
     from certsvm.training.result import Observer
 
+    class LiveProgress(Observer):
+        def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
+            title = f"class {tidy(label)}" if n_problems > 1 else "training"
+            line, estimate = bar.add_task(title), TimeEstimate(target, max_time)
+
+            def after_pass(progress: Progress) -> None:
+                bar.update(line, description=f"{title}  {_described(progress, estimate)}")
+
+            return [after_pass]
+
     if quiet:
         yield Observer()
-    elif not _on_terminal():
-        yield PrintedProgress(n_problems, _SECONDS_BETWEEN_LINES, summary=False)
-    else:
+    elif _on_terminal():
         with _live_lines() as bar:
-
-            class LiveProgress(Observer):
-                def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
-                    title = f"class {tidy(label)}" if n_problems > 1 else "training"
-                    line, estimate = bar.add_task(title), TimeEstimate(target, max_time)
-
-                    def after_pass(progress: Progress) -> None:
-                        bar.update(line, description=f"{title}  {_described(progress, estimate)}")
-
-                    return [after_pass]
-
             yield LiveProgress()
+    else:
+        yield PrintedProgress(n_problems, _SECONDS_BETWEEN_LINES, summary=False)
 
 
 def _described(progress: Progress, estimate: TimeEstimate) -> str:
@@ -94,7 +91,7 @@ def _described(progress: Progress, estimate: TimeEstimate) -> str:
     return (
         f"pass {r.passes} primal {primal} dual {r.dual:.6g} gap [bold]{gap}[/bold] "
         f"{r.passes / max(r.seconds, 1e-9):.3g} passes/s"
-        + ("" if left is None else f" about {left:.0f} s left")
+        + ("" if math.isinf(left) else f" about {left:.0f} s left")
     )
 
 
@@ -103,6 +100,14 @@ def live_line(
     title: str, *, quiet: bool, elsewhere: bool = False
 ) -> Iterator[Callable[[str], Any]]:
     """A function that shows a text on a terminal, or ``elsewhere`` as a line now and then."""
+    last = time.perf_counter()
+
+    def show(text: str) -> None:
+        nonlocal last
+        if time.perf_counter() - last >= _SECONDS_BETWEEN_LINES:
+            last = time.perf_counter()
+            print(f"{title}: {text}", file=sys.stderr, flush=True)
+
     if quiet or sys.stderr is None or not (elsewhere or _on_terminal()):
         yield lambda text: None
     elif _on_terminal():
@@ -110,14 +115,6 @@ def live_line(
             line = bar.add_task(title)
             yield lambda text: bar.update(line, description=f"{title}: {text}")
     else:
-        last = time.perf_counter()
-
-        def show(text: str) -> None:
-            nonlocal last
-            if time.perf_counter() - last >= _SECONDS_BETWEEN_LINES:
-                last = time.perf_counter()
-                print(f"{title}: {text}", file=sys.stderr, flush=True)
-
         yield show
 
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import BadInput, say
 from certsvm.cli.inputs import kind_of, load
+from certsvm.cli.interrupts import stoppable
 from certsvm.cli.options import Options
 from certsvm.cli.progress import live_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from certsvm.dask import ClusterSource
     from certsvm.fitting.cross_validation import CrossValidation
     from certsvm.fitting.sources import ClassWeight, Source, StreamSource
     from certsvm.training.settings import Settings
@@ -29,38 +30,37 @@ _SHARE_OF_MEMORY = 0.7
 # Memory of interpreter, libraries and compiler.
 _WITHOUT_DATA = 300_000_000
 # Of training in memory, per byte of a file: the rows twice, and arrays for them. A byte of text may
-# become three bytes of rows.
-_PER_BYTE, _PER_BYTE_OF_TEXT = 3, 7
+# become three bytes of rows, and a byte that is compressed any number.
+_PER_BYTE = {"blocks": 3, "text": 7, "table": 7}
 # SGD counts margin errors by row, and keeps old counts, for a witness with a number per row.
 _PER_ROW_OF_WITNESS = 120
-# Matrices that matter in comparison with the rest.
-_LARGE_MATRICES = 20_000_000
 
 
 @contextmanager
 def opened_source(
-    file: str, options: Options, settings: Settings, *, liblinear_weights: tuple[str, ...] = (),
-    cluster: str | None = None, deadline: float = 60.0,
-) -> Iterator[Source]:  # fmt: skip
-    """The rows to train on, with the weights of their classes."""
-    source: Source
+    file: str, options: Options, settings: Settings, *, cluster: str | None = None,
+    deadline: float = 60.0,
+) -> Iterator[tuple[Source, Settings]]:  # fmt: skip
+    """The rows to train on, with the weights of their classes, and settings that signals stop."""
+    from certsvm.fitting.sources import MemorySource
+    from certsvm.solvers import make_solver
+
+    rho = options.intercept_scaling
     with contextlib.ExitStack() as stack:
         if cluster is not None:
-            options.refuse_for_data()
-            source = stack.enter_context(
-                _cluster_source(file, cluster, deadline, options.intercept_scaling)
-            )
-        elif _must_stream(file, options):
-            source = _streamed(file, options, settings)
+            options.reading("blocks")
+            source = stack.enter_context(_on_cluster(file, rho, cluster, deadline))
         else:
-            from certsvm.fitting.sources import MemorySource
-
-            with live_line("reading", quiet=options.silent):
-                rows, facts = load(file, options, settings.n_jobs)
-            source = MemorySource(*rows, intercept_scaling=options.intercept_scaling, **facts)
-        weights = parse_class_weights(options.weights, source.classes, liblinear_weights)
-        source.set_class_weight(weights)
-        yield source
+            # Unknown names are refused before the data are read.
+            make_solver(options.solver)
+            if _must_stream(file, options):
+                source = _streamed(file, options, settings)
+            else:
+                with live_line("reading", quiet=options.silent):
+                    rows, facts = load(file, options)
+                source = MemorySource(*rows, intercept_scaling=rho, **facts)
+        source.set_class_weight(parse_class_weights(options.weights, source.classes))
+        yield source, replace(settings, stop=stack.enter_context(stoppable()))
 
 
 def _must_stream(file: str, options: Options) -> bool:
@@ -68,45 +68,40 @@ def _must_stream(file: str, options: Options) -> bool:
     from certsvm.files.memory import left_of
     from certsvm.problem.memory_limits import physical_memory
 
-    limit, is_blocks = options.memory, kind_of(file) == "blocks"
+    kind, limit = kind_of(file), options.memory
+    share, needed = int(_SHARE_OF_MEMORY * physical_memory()), _in_memory(file, kind)
+    if kind == "blocks":
+        return options.stream or needed > (share if limit is None else limit)
     if options.stream:
-        if not is_blocks:
-            raise BadInput(f"--stream needs a file made by `certsvm convert`, which {file} is not")
-        return True
-    share = int(_SHARE_OF_MEMORY * physical_memory())
-    # If a limit was given, a size that is unknown is too large.
-    needed = _in_memory(file, 0 if limit is None else sys.maxsize)
-    fits = needed <= (share if limit is None else limit)
-    if fits or is_blocks:
-        return not fits
-    if limit is None:
+        raise BadInput(f"--stream needs a file made by `certsvm convert`, which {file} is not")
+    if limit is None and share < needed < math.inf:
         # The estimate is from above, and there may be swap.
         say(f"{file} may not fit in memory; `certsvm convert` makes a file that is streamed")
-        return False
-    # With less, it cannot be converted either.
-    left_of(limit)
-    raise BadInput(
-        f"{file} cannot be streamed, and may need more than {limit / 1e6:.0f} MB in memory. "
-        f"Convert it first: certsvm convert {shlex.quote(file)} "
-        f"{shlex.quote(os.path.basename(file) + '.arrow')} --memory {limit // 10**6}M"
-    )
+    if limit is not None and needed > limit:
+        # With less, it cannot be converted either.
+        left_of(limit)
+        raise BadInput(
+            f"{file} cannot be streamed, and may need more than {limit / 1e6:.0f} MB in memory. "
+            f"Convert it first: certsvm convert {shlex.quote(file)} "
+            f"{shlex.quote(os.path.basename(file) + '.arrow')} --memory {limit // 10**6}M"
+        )
+    return False
 
 
-def _in_memory(path: str, unknown: int) -> int:
+def _in_memory(path: str, kind: str) -> float:
     """Bytes that training on a file in memory might need, from above.
 
-    They are ``unknown`` for compressed files and pipes.
+    They are infinite for pipes and compressed files, of which that is not known.
     """
     from certsvm.files.compressed import compression_of
 
-    if path == "-" or not os.path.isfile(path):
-        return unknown
+    if not os.path.isfile(path):
+        return math.inf
     with open(path, "rb") as file:
         start = file.read(8)
     if start.startswith(b"PAR1") or compression_of(start) is not None:
-        return unknown
-    factor = _PER_BYTE if kind_of(path) == "blocks" else _PER_BYTE_OF_TEXT
-    return _WITHOUT_DATA + factor * os.path.getsize(path)
+        return math.inf
+    return _WITHOUT_DATA + _PER_BYTE[kind] * os.path.getsize(path)
 
 
 def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
@@ -114,65 +109,54 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
     from certsvm.files.streams import BlockStream
     from certsvm.fitting.sources import StreamSource
 
-    options.refuse_for_data()
-    blocks = BlockFile(file)
+    options.reading("blocks")
     with live_line("looking through the data", quiet=options.silent) as show:
         stream = BlockStream(
-            blocks, intercept_scaling=options.intercept_scaling,
+            BlockFile(file), intercept_scaling=options.intercept_scaling,
             on_block=lambda n: show(f"{n:,} rows read"),
         )  # fmt: skip
     source = StreamSource(stream)
-    if options.memory is not None:
-        require_memory(options.memory, source, settings, witness=options.witness)
+    needed = _of_stream(source, settings, witness=options.witness)
+    if options.memory is not None and needed > options.memory:
+        raise BadInput(
+            f"{options.memory / 1e6:.0f} MB of memory are not enough to train from this file: "
+            f"blocks of up to {stream.largest_block / 1e6:.1f} MB, {stream.n_columns} columns and "
+            f"the libraries take about {needed / 1e6:.0f} MB. Give more, make smaller blocks "
+            "(certsvm convert --block-size), or, if there are many columns, use --solver sgd-s, "
+            "which needs no matrices."
+        )
     return source
 
 
-def require_memory(memory: int, source: StreamSource, settings: Settings, *, witness: bool) -> None:
-    """Raise if training from blocks could need more than ``memory`` bytes."""
+def _of_stream(source: StreamSource, settings: Settings, *, witness: bool) -> int:
+    """Bytes that training from blocks could need."""
     from certsvm.files.memory import BLOCKS_AT_ONCE
     from certsvm.fitting.fit_model import needs_alpha
-    from certsvm.kernels.losses import HINGE
     from certsvm.solvers.second_order.directions import gram_matrices
 
-    stream, objective, d = source.stream, settings.objective, source.dimension
-    solver = source.solver(settings.solver, objective)
-    blocks, matrices = BLOCKS_AT_ONCE * stream.largest_block, 0
-    needed = _WITHOUT_DATA + blocks + 8 * d * (solver.n_vectors + len(source.labels))
-    if not needs_alpha(solver, source, objective):
+    stream, d = source.stream, source.dimension
+    solver = source.solver(settings.solver, settings.objective)
+    needed = _WITHOUT_DATA + BLOCKS_AT_ONCE * stream.largest_block
+    needed += 8 * d * (solver.n_vectors + len(source.labels))
+    if not needs_alpha(solver, source, settings.objective):
         # Newton's method: the matrices of the threads, their sum, and its factor. Blocks are of
         # about the same size.
         n_rows = 2 * stream.n_rows // stream.n_blocks
         n_stored = n_rows * stream.n_stored // stream.n_rows
-        matrices = 8 * d * d * (2 + gram_matrices(n_rows, n_stored, d, settings.n_jobs))
-    elif witness:
-        needed += _PER_ROW_OF_WITNESS * stream.n_rows
-    needed += matrices
-    if needed > memory:
-        advice = ", or make smaller blocks: certsvm convert --block-size."
-        if matrices > _LARGE_MATRICES:
-            advice = ", or train with --solver sgd-s, which needs no matrices."
-            if objective.loss != HINGE or not objective.penalize_intercept:
-                advice = ": for this objective there is Newton's method only."
-        raise BadInput(
-            f"{memory / 1e6:.0f} MB of memory are not enough to train from this file: it takes "
-            f"about {needed / 1e6:.0f} MB, {blocks / 1e6:.0f} of them for blocks of up to "
-            f"{stream.largest_block / 1e6:.1f} MB, the others for libraries and {stream.n_columns} "
-            f"columns. Give more{advice}"
-        )
+        return needed + 8 * d * d * (2 + gram_matrices(n_rows, n_stored, d, settings.n_jobs))
+    return needed + witness * _PER_ROW_OF_WITNESS * stream.n_rows
 
 
 @contextmanager
-def _cluster_source(
-    path: str, address: str, deadline: float, intercept_scaling: float
-) -> Iterator[ClusterSource]:
+def _on_cluster(
+    path: str, intercept_scaling: float, address: str, deadline: float
+) -> Iterator[Source]:
     """The rows of a block file, or of a folder of block files, that all workers can read."""
-    try:
-        from distributed import Client
+    from distributed import Client
 
-        from certsvm.dask import ClusterLostError, ClusterSource
-        from certsvm.dask.cluster import Cluster
-    except ImportError as error:
-        raise BadInput(str(error)) from None
+    from certsvm.dask import ClusterLostError, ClusterSource
+    from certsvm.dask.cluster import Cluster
+
     where: dict[str, Any] = {"address": address, "timeout": deadline}
     kind, _, number = address.partition(":")
     if kind == "local":
@@ -185,13 +169,12 @@ def _cluster_source(
         client = Client(**where)
     except (OSError, ValueError) as error:
         raise BadInput(f"--dask {address}: no scheduler answers there ({error})") from None
-    with client:
-        try:
-            yield ClusterSource(
-                Cluster(client, deadline), path, intercept_scaling=intercept_scaling
-            )
-        except ClusterLostError as error:
-            raise BadInput(f"the cluster is lost, before anything was proved: {error}") from None
+    try:
+        with client:
+            cluster = Cluster(client, deadline)
+            yield ClusterSource(cluster, path, intercept_scaling=intercept_scaling)
+    except ClusterLostError as error:
+        raise BadInput(f"the cluster is lost, before anything was proved: {error}") from None
 
 
 def cross_validated(
@@ -213,30 +196,20 @@ def cross_validated(
         return CrossValidation(folds, settings, **options).run(Cs)
 
 
-def parse_class_weights(
-    texts: Sequence[str], classes: NDArray[Any], maybe: Sequence[str] = ()
-) -> ClassWeight:
-    """Class weights from ``LABEL=W`` each, or ``balanced``; labels get the type of the classes.
-
-    A class that is named in ``maybe`` may be absent, as in liblinear.
-    """
-    if "balanced" in texts:
-        if len(texts) + len(maybe) > 1:
-            raise BadInput("--class-weight balanced does not go with weights of single classes")
+def parse_class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWeight:
+    """Class weights from ``LABEL=W`` each, or ``balanced``; labels get the type of the classes."""
+    if list(texts) == ["balanced"]:
         return "balanced"
     factors: dict[Any, float] = {}
-    for text in (*texts, *maybe):
+    for text in texts:
         name, _, factor = text.rpartition("=")
         try:
             weight = float(factor)
         except ValueError:
-            raise BadInput(f"--class-weight {text}: write LABEL=W, such as 1=5") from None
-        try:
-            factors[known_label(name, classes, f"--class-weight {text}")] = weight
-        except BadInput:
-            if text not in maybe:
-                raise
-            say(f"-w{name}: there is no class {name}, so this weight is not used")
+            raise BadInput(
+                f'--class-weight {text}: write LABEL=W, such as 1=5, or "balanced" alone'
+            ) from None
+        factors[known_label(name, classes, f"--class-weight {text}")] = weight
     return factors or None
 
 

@@ -1,17 +1,23 @@
-"""The demonstration as a command."""
+"""The demonstration as a command, on a small problem."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from certsvm import demo
-from certsvm.cli.commands.demo import command
+from tests.cli.running import run
 
 
-def test_the_command_runs_the_demonstration(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = demo.text_like(n_documents=500, n_words=100, length=20)
-    monkeypatch.setattr(demo, "text_like", lambda: small)
-    result = CliRunner().invoke(command)
-    assert result.exit_code == 0, result.output
-    assert "certificate confirmed" in result.output
+def test_the_demonstration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    X, y = demo.text_like(n_documents=1000, n_words=300, length=30)
+    np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1.0)
+    assert 0.4 < (y == 1).mean() < 0.6
+    monkeypatch.setattr(demo, "text_like", lambda: (X, y))
+    shown = run("demo", cwd=tmp_path)
+    assert shown.code == 0
+    assert "target 1 % met" in shown.err
+    assert "certificate confirmed" in shown.out
+    assert "SGDClassifier" in shown.out

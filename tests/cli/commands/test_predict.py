@@ -86,7 +86,7 @@ def test_a_table_with_other_columns_than_the_model(command: str, tmp_path: Path)
     run("convert", "t.csv", "t.arrow", "-q", cwd=tmp_path)
     refused = run(command, "m", "t.arrow", cwd=tmp_path)
     assert refused.code == 2
-    assert "t.arrow has 3 columns, the model 5" in refused.err
+    assert "t.arrow has 3 columns of features (labels in 'label'), the model 5" in refused.err
 
 
 def test_a_table_without_labels(tmp_path: Path) -> None:

@@ -72,25 +72,3 @@ def test_liblinears_letters(tmp_path: Path) -> None:
     values = run("train", "data", "-C", "-v", 3, "--json", cwd=tmp_path).json["values"]
     assert [value["C"] for value in values] == [2.0**k for k in range(-10, 11)]
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["train", "data", "m", "-v", 3], "MODEL does not go with cross-validation"),
-        (["train", "data", "-C", "--witness"], "--witness does not go with"),
-        (["train", "data", "-v", 1], "not in the range"),
-        (["train", "data", "-v", 1000], "1000 folds need at least as many rows"),
-        (["select", "data", "--max-fits", 3], "--max-fits goes with --certify"),
-        (["select", "data", "--certify", 0], "not in the range"),
-        (["select", "data", "--certify", 0.1, "--solver", "pegasos"], "a solver with a dual bound"),
-        (["select", "data", "-o", "data"], "data"),
-        (["select", "data", "--range", 2, 1], "the first must be less"),
-    ],
-)
-def test_bad_usage(words: list[object], told: str, tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    done = run(*words, cwd=tmp_path)
-    assert done.code == 2
-    assert told in done.err
-    assert [path.name for path in tmp_path.iterdir()] == ["data"]

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
-from click.testing import CliRunner
 
 from certsvm import LinearSVC, Model, verify_model
-from certsvm.cli.app import app
-from certsvm.files import load_libsvm, save_libsvm
-from certsvm.training import scales
-from tests.cli.running import noisy, run, write
+from certsvm.files import load_libsvm
+from tests.cli.running import run, write
 
 
 def test_the_full_round(tmp_path: Path) -> None:
@@ -92,49 +86,6 @@ def test_letters_of_liblinear(tmp_path: Path) -> None:
         "-1=0.5", "--bias", 1, "-q", "-o", "b", cwd=tmp_path)  # fmt: skip
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert Model.load(tmp_path / "a").class_weight.tolist() == [0.5, 2.0]
-    for letter, word in (("-s", "--solver"), ("-m", "--n-jobs"), ("-n", "--n-jobs")):
-        refused = run("train", "data", letter, 5, cwd=tmp_path)
-        assert refused.code == 2
-        assert word in refused.err
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["train", "missing"], "does not exist"),
-        (["train", "data", "-c", "-1"], "'--C': -1.0 is not in the range"),
-        (["train", "data", "-c", "nan"], "'--C': nan is not a finite number"),
-        (["train", "data", "--tol", "-1"], "'--tol': -1.0 is not in the range"),
-        (["train", "data", "--solver", "magic"], "unknown solver"),
-        (["train", "data", "-o", "no/where/model"], "there is no folder"),
-        (["train", "data", "--memory", "much"], "not a size"),
-        (["train", "data", "--memory", "0"], "memory are not enough"),
-        (["train", "data", "--memory", "1"], "Give at least"),
-        (["train", "data", "--label", "x"], "--label is for tables"),
-        (["train", "data", "--class-weight", "7=2"], "there is no class 7"),
-        (["train", "data", "--witness", "--solver", "pegasos"], "needs a solver with a dual"),
-        (["train", "data", "--checkpoint-every", "5"], "goes with --checkpoint only"),
-        (["train", "data", "data"], "would be overwritten"),
-        (["train", "data.witness", "-o", "data"], "would be overwritten"),
-    ],
-)
-def test_bad_usage(words: list[str], message: str, tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    write(tmp_path / "data.witness")
-    refused = run(*words, cwd=tmp_path)
-    assert refused.code == 2
-    assert message in refused.err
-    assert "Traceback" not in refused.err
-
-
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    (tmp_path / "locked").mkdir(mode=0o500)
-    if os.access(tmp_path / "locked", os.W_OK):
-        pytest.skip("whoever runs this may write anywhere")
-    refused = run("train", "data", "-o", "locked/model", cwd=tmp_path)
-    assert refused.code == 2
-    assert "cannot be written to" in refused.err
 
 
 def test_a_place_for_checkpoints_is_looked_for_first(tmp_path: Path) -> None:
@@ -161,8 +112,6 @@ def test_csv_without_names(tmp_path: Path) -> None:
     assert evaluated.json["rows"] == 4
     converted = run("convert", "a.csv", "a.arrow", "--no-header", "--json", cwd=tmp_path)
     assert converted.json["n_rows"] == 4
-    (tmp_path / "text").write_text("1 1:1\n-1 2:1\n")
-    assert "--header is for CSV" in run("train", "text", "--no-header", cwd=tmp_path).err
 
 
 @pytest.mark.parametrize("kind", ["csv", "text", "parquet"])
@@ -182,17 +131,3 @@ def test_a_label_for_each_row_is_no_class(kind: str, tmp_path: Path) -> None:
         assert "each of the 30 rows has a label of its own" in refused.err
         assert "--label" in refused.err
     assert [path.name for path in tmp_path.iterdir()] == [f"t.{kind}"]
-
-
-def test_columns_of_different_scales(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scales, "_LONG", 0.0)
-    X, y = noisy()
-    monkeypatch.chdir(tmp_path)
-    save_libsvm(tmp_path / "data", X @ sp.diags(np.geomspace(1e-3, 1e3, 20)), y)
-    words = ["train", "data", "--solver", "sgd-s", "--tol", "1e-9", "--max-iter", 4]
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        result = CliRunner().invoke(app, [str(word) for word in words])
-    assert "warning: Training takes long, and columns differ in scale by a factor of" in (
-        result.output
-    )

@@ -23,12 +23,12 @@ from certsvm.cli.sources import known_label
     click.option("--positive", metavar="LABEL",
                  help="Compare on this class against all others; needed if FILE has more than "
                       "two."),
-    o.AT_C, *o.PROBLEM,
+    "C", *o.PROBLEM,
     click.option("--max-time", type=o.NOT_NEGATIVE, default=60.0, show_default=True,
                  metavar="SECONDS", help="Limit for each solver."),
     *o.TRAINING_DATA,
     click.option("--plot", type=o.OUTPUT_FILE, metavar="PNG", help="Plot accuracy against time."),
-    o.JSON, o.QUIET,
+    *o.OUTPUT,
 )  # fmt: skip
 def command(
     options: o.Options, file: str, solvers: str | None, positive: str | None, plot: str | None
@@ -43,20 +43,18 @@ def command(
     """  # noqa: D301
     import numpy as np
 
+    from certsvm.files.model import listing
     from certsvm.fitting.comparison import compare
 
-    if plot is not None:
-        require_outputs([file], picture=plot)
-        import matplotlib  # noqa: F401  missing packages are found before training
+    require_outputs([file], picture=plot)
     (X, y, weights), _ = load(file, options)
     classes = np.unique(y)
     if positive is not None:
         y = np.asarray(y == known_label(positive, classes, f"--positive {positive}"))
     elif classes.size > 2:
-        shown = ", ".join(map(tidy, classes[:10].tolist())) + (", ..." if classes.size > 10 else "")
         raise BadInput(
-            f"{name_of(file)} has {classes.size} classes ({shown}). Solvers are compared on two: "
-            f"choose one against all others, such as --positive {tidy(classes[0])}"
+            f"{name_of(file)} has {classes.size} classes ({listing(classes.tolist())}). Solvers "
+            f"are compared on one against all others: --positive {tidy(classes.tolist()[0])}"
         )
     progress = training_progress(options.tol, options.max_time, 1, quiet=options.silent)
     with stoppable() as stop, progress as observer:

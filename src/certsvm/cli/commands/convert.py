@@ -10,7 +10,6 @@ import click
 from certsvm.cli import options as o
 from certsvm.cli.app import BadInput, put_json
 from certsvm.cli.inputs import kind_of, say_notes, source_of
-from certsvm.cli.interrupts import stop_if_asked, stoppable
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import live_line
 
@@ -19,22 +18,20 @@ from certsvm.cli.progress import live_line
 @o.file_argument("file")
 @click.argument("output", type=o.OUTPUT_FILE)
 @o.shared(
-    click.option("--memory", "limit", callback=o.size, default="1G", show_default=True,
-                 metavar="SIZE",
+    click.option("--memory", callback=o.size, default="1G", show_default=True, metavar="SIZE",
                  help="Memory that this process may use, and training from OUTPUT later."),
     click.option("--block-size", callback=o.size, metavar="SIZE",
                  help="Size of a block; training holds two in memory. By default up to 16M, as "
                       "the memory allows."),
     click.option("--keep-order", is_flag=True,
                  help="Do not shuffle the rows. Training needs a random order."),
-    click.option("--seed", "order", type=click.IntRange(min=0),
-                 help="Seed of the order; 0 by default."),
-    *o.TRAINING_DATA, o.JSON, o.QUIET,
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
+                 help="Seed of the order."),
+    *o.TRAINING_DATA, *o.OUTPUT,
 )  # fmt: skip
 def command(
-    options: o.Options, file: str, output: str, limit: int, block_size: int | None,
-    keep_order: bool, order: int | None,
-) -> None:  # fmt: skip
+    options: o.Options, file: str, output: str, block_size: int | None, keep_order: bool
+) -> None:
     """Convert FILE to OUTPUT, a file to train from in bounded memory.
 
     FILE is libsvm text ("-" is standard input), CSV, TSV or Parquet, of any size. OUTPUT is an
@@ -48,23 +45,17 @@ def command(
     from certsvm.files.conversion import convert
     from certsvm.files.memory import block_bytes_for, left_of
 
-    if keep_order and order is not None:
-        raise click.UsageError("--seed does not go with --keep-order")
-    kind = kind_of(file)
+    o.check_together({"keep_order": ["seed"]}, {})
+    kind, memory = kind_of(file), options.memory or 0
     if kind == "blocks":
         raise BadInput(f"{file} is an Arrow file already")
     require_outputs([file], converted_file=output)
-    reading = options.for_table() if kind == "table" else options.for_text()
-    with stoppable(), live_line("converting", quiet=options.silent) as show:
-
-        def report(what: str, n_rows: int) -> None:
-            stop_if_asked()
-            show(f"{n_rows:,} rows {what}")
-
+    with live_line("converting", quiet=options.silent) as show:
         summary, notes = convert(
-            source_of(file), output, memory=left_of(limit),
-            block_bytes=block_size or block_bytes_for(limit), shuffle=not keep_order,
-            seed=order or 0, report=report, **{"dtype": options.dtype, **reading},
+            source_of(file), output, memory=left_of(memory),
+            block_bytes=block_size or block_bytes_for(memory), shuffle=not keep_order,
+            seed=options.seed, report=lambda what, n_rows: show(f"{n_rows:,} rows {what}"),
+            dtype=options.dtype, **options.reading(kind),
         )  # fmt: skip
     if options.as_json:
         put_json(asdict(summary) | {"output": output, "notes": notes})

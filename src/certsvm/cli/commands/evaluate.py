@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,8 +12,7 @@ import click
 from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
 from certsvm.cli.app import BadInput, put_json
-from certsvm.cli.matching import ModelRows, rows_for
-from certsvm.cli.models import load_model
+from certsvm.cli.models import ModelRows, load_model, rows_for
 
 if TYPE_CHECKING:
     from certsvm.files import Model
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command()
 @o.file_argument("model", stdin=False)
 @o.file_argument("file")
-@o.shared(*o.DATA, o.IGNORE, o.JSON)
+@o.shared(*o.DATA, "ignore", "as_json")
 def command(options: o.Options, model: str, file: str) -> None:
     """Measure how well MODEL predicts the labels of FILE ("-" is standard input).
 
@@ -37,20 +37,20 @@ def command(options: o.Options, model: str, file: str) -> None:
     certsvm evaluate a9a.model a9a.t
     """  # noqa: D301
     answers = answers_on(load_model(model, file), file, options)
-    rows, stability, result = answers.rows, answers.stability, answers.measures
+    rows, result = answers.rows, _measures(answers.confusion)
     if options.as_json:
-        put_json(result | {"rows": rows.n_rows, "stability": stability, "data": rows.as_json()})
+        more = {"rows": rows.n_rows, "stability": answers.stability, "data": rows.as_json()}
+        put_json(result | more)
         return
     click.echo(f"accuracy {result['accuracy']:.4%}, balanced {result['balanced_accuracy']:.4%}, "
                f"{rows.n_rows} rows")  # fmt: skip
-    if stability is not None:
+    if answers.stability is not None:
         # Rounded down: it is a claim.
-        share = math.floor(stability * 1e6) / 1e6
+        share = math.floor(answers.stability * 1e6) / 1e6
         click.echo(
             f"more training could not flip {share:.4%} of the predictions, by its certificate"
         )
     width = max(len(name) for name in result["classes"])
-    unit = "in weight" if answers.weighted else "rows"
     for name, of_class in result["classes"].items():
         precision, recall = (
             "none" if of_class[what] is None else f"{of_class[what]:.4%}"
@@ -58,7 +58,7 @@ def command(options: o.Options, model: str, file: str) -> None:
         )
         click.echo(
             f"class {name:>{width}}: precision {precision}, recall {recall}, "
-            f"{of_class['weight']:g} {unit}"
+            f"{of_class['weight']:g} {'in weight' if answers.weighted else 'rows'}"
         )
     click.echo(str(rows))
 
@@ -71,7 +71,7 @@ class Answers:
     ----------
     rows : ModelRows
         What was read.
-    confusion : dict
+    confusion : Counter
         The weight of the rows of each pair of a true and a predicted label.
     weighted : bool
         Whether rows have weights.
@@ -80,32 +80,9 @@ class Answers:
     """
 
     rows: ModelRows
-    confusion: dict[tuple[str, str], float] = field(default_factory=dict)
-    weighted: bool = False
-    stability: float | None = None
-
-    @property
-    def measures(self) -> dict[str, Any]:
-        """Accuracy, and precision and recall of each class; those without rows are None."""
-        right = sum(weight for (true, guess), weight in self.confusion.items() if true == guess)
-        classes: dict[str, Any] = {}
-        for name in sorted({name for pair in self.confusion for name in pair}):
-            true, guessed = (
-                sum(weight for pair, weight in self.confusion.items() if pair[side] == name)
-                for side in (0, 1)
-            )
-            hits = self.confusion.get((name, name), 0.0)
-            classes[name] = {
-                "weight": true,
-                "precision": hits / guessed if guessed else None,
-                "recall": hits / true if true else None,
-            }
-        recalls = [c["recall"] for c in classes.values() if c["recall"] is not None]
-        return {
-            "accuracy": right / sum(self.confusion.values()) if right else 0.0,
-            "balanced_accuracy": sum(recalls) / len(recalls) if recalls else 0.0,
-            "classes": classes,
-        }
+    confusion: Counter[tuple[str, str]]
+    weighted: bool
+    stability: float | None
 
 
 def answers_on(model: Model, file: str, options: o.Options) -> Answers:
@@ -116,28 +93,49 @@ def answers_on(model: Model, file: str, options: o.Options) -> Answers:
     from certsvm.verification.optimum_intervals import unflippable
 
     rows = rows_for(model, file, options, complete=True)
-    answers, stable = Answers(rows), 0.0
+    pairs: Counter[tuple[Any, Any]] = Counter()
+    stable, weighted = 0.0, False
     # About free intercepts, and so about scores, nothing is proved.
     proves = bool(model.certificates) and not any(c.free_intercept for c in model.certificates)
     for X, y, weights in rows:
-        predicted = model.predict(X)
+        weighted |= weights is not None
+        weights = np.ones(len(y)) if weights is None else weights
+        labels = zip(y.tolist(), model.predict(X).tolist(), strict=True)
+        for pair, weight in zip(labels, weights.tolist(), strict=True):
+            pairs[pair] += weight
         if proves:
-            sure = unflippable(*model.decision_interval(X))
-            stable += float(np.sum(sure if weights is None else weights[sure]))
-        pairs = np.array([list(map(tidy, labels)) for labels in (y.tolist(), predicted.tolist())])
-        cells, cell = np.unique(pairs, axis=1, return_inverse=True)
-        totals = np.bincount(cell.ravel(), weights=weights, minlength=cells.shape[1])
-        for (true, guess), weight in zip(cells.T.tolist(), totals.tolist(), strict=True):
-            answers.confusion[true, guess] = answers.confusion.get((true, guess), 0.0) + weight
-        answers.weighted = answers.weighted or weights is not None
-    known = {tidy(label) for label in model.classes.tolist()}
-    found = {true for true, _ in answers.confusion}
-    if found and not found & known:
+            stable += float(weights[unflippable(*model.decision_interval(X))].sum())
+    confusion: Counter[tuple[str, str]] = Counter()
+    for (true, guess), weight in pairs.items():
+        confusion[tidy(true), tidy(guess)] += weight
+    known, found = {*map(tidy, model.classes.tolist())}, {true for true, _ in confusion}
+    if found.isdisjoint(known):
         raise BadInput(
             f"none of the labels in {file} ({listing(sorted(found))}) is one of the model's "
             f"({listing(sorted(known))}). Is it the right file, and the right column (--label)?"
         )
-    total = sum(answers.confusion.values())
-    if proves and total:
-        answers.stability = stable / total
-    return answers
+    total = confusion.total()
+    return Answers(rows, confusion, weighted, stable / total if proves and total else None)
+
+
+def _measures(confusion: Counter[tuple[str, str]]) -> dict[str, Any]:
+    """Accuracy, and precision and recall of each class; those without rows are None."""
+    true, guessed, hits = Counter[str](), Counter[str](), Counter[str]()
+    for (label, guess), weight in confusion.items():
+        true[label] += weight
+        guessed[guess] += weight
+        hits[label] += weight * (label == guess)
+    classes = {
+        name: {
+            "weight": true[name],
+            "precision": hits[name] / guessed[name] if guessed[name] else None,
+            "recall": hits[name] / true[name] if true[name] else None,
+        }
+        for name in sorted({*true, *guessed})
+    }
+    recalls = [c["recall"] for c in classes.values() if c["recall"] is not None]
+    return {
+        "accuracy": hits.total() / confusion.total() if recalls else 0.0,
+        "balanced_accuracy": sum(recalls) / len(recalls) if recalls else 0.0,
+        "classes": classes,
+    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from certsvm.cli.interrupts import stoppable
 from certsvm.cli.models import load_model
 from certsvm.cli.options import OUTPUT_FILE, file_argument
 from certsvm.cli.outputs import require_outputs
@@ -21,6 +20,5 @@ def command(model: str, output: str) -> None:
     from certsvm.files import save_liblinear
 
     require_outputs([model], text_model=output)
-    with stoppable():
-        save_liblinear(load_model(model), output)
+    save_liblinear(load_model(model), output)
     click.echo(f"{output}: a text model for liblinear")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from certsvm.cli.interrupts import stoppable
 from certsvm.cli.options import OUTPUT_FILE, file_argument
 from certsvm.cli.outputs import require_outputs
 
@@ -21,6 +20,5 @@ def command(text: str, output: str) -> None:
 
     require_outputs([text], model=output)
     model = load_liblinear(text)
-    with stoppable():
-        model.save(output)
+    model.save(output)
     click.echo(str(model))

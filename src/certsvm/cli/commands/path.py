@@ -5,30 +5,26 @@ from __future__ import annotations
 import glob
 import os
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from certsvm.certificates.certificate import percent
 from certsvm.cli import options as o
-from certsvm.cli.app import NOT_MET, BadInput, facts, put_json
-from certsvm.cli.interrupts import stop_before_first, stoppable
+from certsvm.cli.app import NOT_MET, facts, put_json
+from certsvm.cli.interrupts import stop_before_first
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import live_line
 from certsvm.cli.sources import opened_source
 
 if TYPE_CHECKING:
-    from certsvm.files import Model
     from certsvm.fitting.path import PathProgress, Trace
-    from certsvm.fitting.sources import Source
-    from certsvm.training.settings import Settings
 
 
 @click.command()
 @o.file_argument("file")
 @o.shared(
-    o.RANGE, *o.FIT,
+    "C_range", *o.FIT,
     click.option("-o", "--output", metavar="FOLDER", type=click.Path(file_okay=False),
                  help="Folder for the models at the fitted values, which is made if needed: "
                       "C=0.1.model, ..."),
@@ -37,12 +33,11 @@ if TYPE_CHECKING:
                       "repeated."),
     click.option("--max-fits", type=click.IntRange(min=2), default=200, show_default=True,
                  help="Limit on the number of fits."),
-    *o.STREAM, *o.TRAINING_DATA, o.JSON, o.QUIET,
+    *o.STREAM, *o.TRAINING_DATA, *o.OUTPUT,
 )  # fmt: skip
 def command(
-    options: o.Options, file: str, C_range: tuple[float, float], output: str | None,
-    asked: tuple[float, ...], max_fits: int,
-) -> None:  # fmt: skip
+    options: o.Options, file: str, output: str | None, asked: tuple[float, ...], max_fits: int
+) -> None:
     """Train on FILE for every C in a range, and prove how close to the optimum each model is.
 
     As few values of C are fitted as it takes. Between two of them the model is interpolated, and
@@ -55,38 +50,43 @@ def command(
     Exit codes: 0 the accuracy is proved for every C; 3 it is not (what is proved is written); 2 bad
     usage or input.
     """  # noqa: D301
-    from certsvm.fitting.path import require_proofs, trace_path
-    from certsvm.solvers import make_solver
+    from certsvm.fitting.fit_model import model_of, witnessed
+    from certsvm.fitting.path import trace_path
 
-    require_proofs(make_solver(options.solver), options.tol)
-    if (asked or options.witness) and output is None:
-        raise click.UsageError("--at and --witness need a folder for the models: -o FOLDER")
+    o.check_together({}, {"asked": "output", "witness": "output"})
+    low, high = options.C_range
     for C in asked:
-        if not C_range[0] <= C <= C_range[1]:
-            raise click.UsageError(f"--at {C:g} is outside the range")
+        if not low <= C <= high:
+            raise click.UsageError(f"--at {C} is outside the range")
     if output is not None:
-        _prepare(output, file)
+        os.makedirs(output, exist_ok=True)
+        # At which C there will be models is not known yet.
+        old = glob.glob(os.path.join(glob.escape(output), "C=*.model*"))
+        for model in [os.path.join(output, "C=.model"), *old]:
+            require_outputs([file], model=model.removesuffix(".witness"))
     began, written = time.perf_counter(), []
-    settings = options.settings(C_range[0], keep_alpha=options.witness)
-    line = live_line("path", quiet=options.silent, elsewhere=True)
-    with opened_source(file, options, settings) as source, stoppable() as stop:
-        with line as show:
+    settings = options.settings(low, keep_alpha=options.witness)
+    with opened_source(file, options, settings) as (source, settings):
+        with live_line("path", quiet=options.silent, elsewhere=True) as show:
             trace = trace_path(
-                source, replace(settings, stop=stop), C_range, max_fits=max_fits,
+                source, settings, options.C_range, max_fits=max_fits,
                 callback=lambda progress: show(_described(progress)),
             )  # fmt: skip
         stop_before_first([result for knot in trace.knots for result in knot.results])
-        if output is not None:
-            fitted = {C for C in asked if trace.Cs[0] <= C <= trace.Cs[-1]}
-            for C in sorted({*trace.Cs, *fitted}):
-                written.append(os.path.join(output, f"C={C!r}.model"))
-                _model_at(trace, source, settings, C, witness=options.witness).save(written[-1])
+        fitted = {C for C in asked if trace.Cs[0] <= C <= trace.Cs[-1]}
+        for C in sorted({*trace.Cs, *fitted}) if output is not None else ():
+            results, at_C = trace.at(C, source), settings.at(C)
+            if options.witness:
+                results = [
+                    witnessed(i, source.problem(i, at_C.objective), result)
+                    for i, result in enumerate(results)
+                ]
+            written.append(os.path.join(str(output), f"C={C!r}.model"))
+            model_of(source, at_C, results).save(written[-1])
     seconds = time.perf_counter() - began
-    met = trace.worst_gap <= options.tol
     if options.as_json:
         put_json({
-            "met": met,
-            **facts(trace, "tol proved_up_to worst_gap"),
+            **facts(trace, "met tol proved_up_to worst_gap"),
             "range": list(trace.C_range),
             "fits": [
                 {
@@ -101,19 +101,11 @@ def command(
             "seconds": seconds,
         })  # fmt: skip
     elif not options.quiet:
-        _summarise(trace, written, seconds, met=met)
-    if not met:
+        _summarise(trace, seconds)
+        if written:
+            click.echo(f"{len(written)} models in {output}")
+    if not trace.met:
         raise SystemExit(NOT_MET)
-
-
-def _prepare(folder: str, file: str) -> None:
-    """Make the folder; raise now rather than after an hour of training."""
-    os.makedirs(folder, exist_ok=True)
-    # At which C there will be models is not known yet.
-    for old in glob.glob(os.path.join(glob.escape(folder), "C=*.model*")):
-        require_outputs([file], model=old.removesuffix(".witness"))
-    if not os.access(folder, os.W_OK):
-        raise BadInput(f"the folder {folder} cannot be written to")
 
 
 def _described(progress: PathProgress) -> str:
@@ -123,19 +115,7 @@ def _described(progress: PathProgress) -> str:
     return f"fit {progress.n_fits}, at C = {progress.C:.4g}; {proved}, largest gap {gap}"
 
 
-def _model_at(
-    trace: Trace, source: Source, settings: Settings, C: float, *, witness: bool
-) -> Model:
-    from certsvm.fitting.fit_model import model_of, witnessed
-
-    results = trace.at(C, source)
-    if witness:
-        objective = settings.objective.at(C)
-        results = [witnessed(i, source.problem(i, objective), r) for i, r in enumerate(results)]
-    return model_of(source, settings.at(C), results)
-
-
-def _summarise(trace: Trace, written: list[str], seconds: float, *, met: bool) -> None:
+def _summarise(trace: Trace, seconds: float) -> None:
     click.echo(f"{'C':>12}  {'primal':>12}  {'dual':>12}  {'gap':>10}  gap up to the next C")
     for knot, between in zip(trace.knots, [*map(percent, trace.gaps), ""], strict=True):
         worst = max((r.certificate for r in knot.results), key=lambda c: c.proved_gap)
@@ -143,16 +123,16 @@ def _summarise(trace: Trace, written: list[str], seconds: float, *, met: bool) -
             f"{knot.C:12.6g}  {worst.primal:12.6g}  {worst.dual:12.6g}  "
             f"{percent(worst.proved_gap):>10}  {between}"
         )
-    (low, high), end, fits = trace.C_range, trace.proved_up_to, f"{len(trace.knots)} fits"
-    if met:
-        click.echo(
+    (low, high), end = trace.C_range, trace.proved_up_to
+    proved = (
+        f"{percent(trace.tol)} is proved from C = {low:g} up to C = {end:g}, not up to {high:g}"
+    )
+    if trace.met:
+        proved = (
             f"every C from {low:g} to {high:g} has a model within {percent(trace.worst_gap)} of "
-            f"its optimum, proved by {fits} in {seconds:.1f} s"
         )
-    else:
-        proved = f"is proved from C = {low:g} up to C = {end:g}, not up to {high:g},"
-        if end < low:
-            proved = f"is not proved for every C from {low:g} to {high:g}, nor at C = {low:g},"
-        click.echo(f"{percent(trace.tol)} {proved} after {fits} in {seconds:.1f} s")
-    if written:
-        click.echo(f"{len(written)} models in {os.path.dirname(written[0])}")
+        proved += "its optimum, proved"
+    elif end < low:
+        proved = f"{percent(trace.tol)} is not proved for every C from {low:g} to {high:g}, nor at "
+        proved += f"C = {low:g}"
+    click.echo(f"{proved}; {len(trace.knots)} fits in {seconds:.1f} s")

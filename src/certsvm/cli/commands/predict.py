@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli.app import say
-from certsvm.cli.interrupts import stop_if_asked, stoppable
-from certsvm.cli.matching import rows_for
-from certsvm.cli.models import load_model
-from certsvm.cli.options import DATA, QUIET, Options, file_argument, shared
+from certsvm.cli.models import load_model, rows_for
+from certsvm.cli.options import DATA, Options, file_argument, shared
 from certsvm.cli.outputs import require_outputs
 
 
@@ -28,7 +25,7 @@ from certsvm.cli.outputs import require_outputs
     click.option("--scores", is_flag=True,
                  help="Print scores after each label: of the second class, or one for each "
                       "class."),
-    *DATA, QUIET,
+    *DATA, "quiet",
 )  # fmt: skip
 def command(options: Options, model: str, file: str, output: str, scores: bool) -> None:
     """Predict a label for each row of FILE ("-" is standard input).
@@ -48,7 +45,6 @@ def command(options: Options, model: str, file: str, output: str, scores: bool) 
     rows, right, labelled = rows_for(trained, file, options), 0, True
     with _opened(output) as out:
         for X, y, _ in rows:
-            stop_if_asked()
             values = trained.decision_function(X)
             predicted = trained.labels_of(values)
             columns = values.reshape(len(y), -1)
@@ -58,22 +54,18 @@ def command(options: Options, model: str, file: str, output: str, scores: bool) 
             # Labels of different types are never equal.
             same: Any = predicted == y
             right += int(same.sum()) if hasattr(same, "sum") else 0
+        out.flush()
     if not options.quiet and labelled:
         where = "" if rows.label is None else f"; labels are in column {rows.label!r}"
         say(f"accuracy {right / rows.n_rows:.4%} ({right} of {rows.n_rows}){where}")
 
 
-@contextmanager
-def _opened(output: str) -> Iterator[Any]:
-    if output == "-":
-        yield sys.stdout
-        sys.stdout.flush()
-    elif os.path.exists(output) and not os.path.isfile(output):
-        # A device or a pipe.
-        with open(output, "w") as special:
-            yield special
-    else:
-        from certsvm.files.atomic import atomic_write
+def _opened(output: str) -> Any:
+    from certsvm.files.atomic import atomic_write
 
-        with stoppable(), atomic_write(output, "w") as file:
-            yield file
+    if output == "-":
+        return contextlib.nullcontext(sys.stdout)
+    if os.path.exists(output) and not os.path.isfile(output):
+        # A device or a pipe.
+        return open(output, "w")
+    return atomic_write(output, "w")

@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 from certsvm.cli.commands.evaluate import answers_on
-from certsvm.cli.interrupts import stoppable
 from certsvm.cli.models import load_model
-from certsvm.cli.options import DATA, IGNORE, Options, file_argument, shared
+from certsvm.cli.options import DATA, Options, file_argument, shared
 from certsvm.cli.outputs import require_outputs
 
 
@@ -18,7 +17,7 @@ from certsvm.cli.outputs import require_outputs
 @file_argument("model", stdin=False)
 @file_argument("file", required=False)
 @click.option("-o", "--output", metavar="PAGE", help="The page to write [default: MODEL.html].")
-@shared(*DATA, IGNORE)
+@shared(*DATA, "ignore")
 def command(options: Options, model: str, file: str | None, output: str | None) -> None:
     """Write a page about MODEL, to be opened in a browser: what is proved, and what it says.
 
@@ -40,7 +39,7 @@ def command(options: Options, model: str, file: str | None, output: str | None) 
         evaluation = Evaluation(answers.rows.n_rows, answers.stability, answers.confusion)
     check = shlex.join(["certsvm", "verify", model, "TRAINING-DATA"])
     kept = Path(witness_path(model)).exists()
-    fit = Fit(trained, check, dual_kept=kept, claimed=True, evaluation=evaluation)
-    with stoppable():
-        write_page(page, fit_report(fit))
+    write_page(
+        page, fit_report(Fit(trained, check, dual_kept=kept, claimed=True, evaluation=evaluation))
+    )
     click.echo(page)

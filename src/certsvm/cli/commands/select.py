@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from certsvm.certificates.certificate import percent, percentage_points
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, facts, put_json
-from certsvm.cli.interrupts import stop_before_first, stoppable
+from certsvm.cli.interrupts import stop_before_first
 from certsvm.cli.models import certificates_as_json
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.sources import cross_validated, opened_source
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @o.file_argument("file")
 @o.shared(
-    o.RANGE, *o.FIT,
+    "C_range", *o.FIT,
     click.option("--certify", type=o.FiniteFloat(min=0, min_open=True, max=1), metavar="EPS",
                  help="Prove that no C in the range, fitted or not, has a cross-validation error "
                       "lower by more than EPS (0.01 is one percentage point)."),
@@ -39,13 +39,11 @@ if TYPE_CHECKING:
     click.option("--plot", metavar="PICTURE", type=o.OUTPUT_FILE,
                  help="Draw the error against C, with what is proved for every C (png, svg or "
                       "pdf)."),
-    *o.TRAINING_DATA, o.JSON, o.QUIET,
+    *o.TRAINING_DATA, *o.OUTPUT,
 )  # fmt: skip
-@click.pass_context
 def command(
-    ctx: click.Context, options: o.Options, file: str, C_range: tuple[float, float],
-    certify: float | None, values: int | None, folds: int, max_fits: int | None,
-    output: str | None, plot: str | None,
+    options: o.Options, file: str, certify: float | None, values: int | None, folds: int,
+    max_fits: int | None, output: str | None, plot: str | None,
 ) -> None:  # fmt: skip
     """Choose C for FILE by cross-validation, if asked to with a proof over a whole range.
 
@@ -58,51 +56,28 @@ def command(
     """  # noqa: D301
     from certsvm.fitting.cross_validation import values_in
     from certsvm.fitting.fit_model import fit_model
-    from certsvm.fitting.path import require_proofs
-    from certsvm.solvers import make_solver
 
-    chosen = make_solver(options.solver)
-    if certify is not None:
-        require_proofs(chosen, options.tol)
-        if options.free_intercept:
-            raise click.UsageError(
-                "--certify needs the intercept in the penalty: leave out --free-intercept", ctx
-            )
-    elif max_fits is not None:
-        raise click.UsageError("--max-fits goes with --certify only", ctx)
+    o.check_together({"certify": ["free_intercept"]}, {"max_fits": "certify"})
     require_outputs([file], model=output, picture=plot)
-    if plot is not None:
-        import matplotlib  # noqa: F401  missing packages are found before training
     began, fitted = time.perf_counter(), None
-    settings = options.settings(C_range[0])
-    with opened_source(file, options, settings) as source, stoppable() as stop:
-        settings = replace(settings, stop=stop)
+    settings = options.settings(options.C_range[0])
+    with opened_source(file, options, settings) as (source, settings):
         search = cross_validated(
-            source, settings, values_in(C_range, values, certify=certify is not None), folds,
-            certify=certify, max_fits=max_fits, quiet=options.silent,
+            source, settings, values_in(options.C_range, values, certify=certify is not None),
+            folds, certify=certify, max_fits=max_fits, quiet=options.silent,
         )  # fmt: skip
         if output is not None:
             # A signal ended the search; the model takes another one.
-            stop.clear()
-            settings = replace(settings.at(search.best.C), max_time=None)
-            fitted = fit_model(source, settings)
+            assert settings.stop is not None
+            settings.stop.clear()
+            fitted = fit_model(source, replace(settings.at(search.best.C), max_time=None))
             stop_before_first(fitted.results)
             fitted.model.save(output)
         if plot is not None:
             search.curve.plot(plot)
     seconds = time.perf_counter() - began
     if options.as_json:
-        result = facts(search.best, "C error") | {
-            "values": [facts(search.values[C], "C error scores") for C in sorted(search.values)],
-            "seconds": seconds,
-        }
-        if certify is not None:
-            edges = facts(search.curve, "edges lower upper")
-            result |= facts(search, "certified reason") | {
-                "certify": certify,
-                "error_bound": search.bound,
-                "curve": {name: array.tolist() for name, array in edges.items()},
-            }
+        result = _as_json(search, certify) | {"seconds": seconds}
         if fitted is not None:
             result |= {"model": output, "met": fitted.met}
             result |= {"certificates": certificates_as_json(fitted.model)}
@@ -114,6 +89,19 @@ def command(
     proved = certify is None or search.certified
     if not (proved and (fitted is None or fitted.met)):
         raise SystemExit(NOT_MET)
+
+
+def _as_json(search: CrossValidation, certify: float | None) -> dict[str, Any]:
+    values = [facts(search.values[C], "C error scores") for C in sorted(search.values)]
+    result = facts(search.best, "C error") | {"values": values}
+    if certify is None:
+        return result
+    curve = facts(search.curve, "edges lower upper").items()
+    return result | facts(search, "certified reason") | {
+        "certify": certify,
+        "error_bound": search.bound,
+        "curve": {name: array.tolist() for name, array in curve},
+    }  # fmt: skip
 
 
 def _summarise(search: CrossValidation, certify: float | None, seconds: float) -> None:

@@ -10,12 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, BadInput, facts, put_json, say
-from certsvm.cli.interrupts import stop_before_first, stoppable
+from certsvm.cli.interrupts import stop_before_first
 from certsvm.cli.models import certificates_as_json, positive_classes
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import training_progress
@@ -28,58 +27,24 @@ if TYPE_CHECKING:
 
 _MANY_CLASSES = 100
 
-_REFUSED = {
-    "-p": "certsvm has no regression.",
-    "-m": "the number of threads is --n-jobs N.",
-    "-n": "certsvm has no one-class SVM; the number of threads is --n-jobs N.",
-}
-# liblinear's types of solver: those that minimise what certsvm does, with the loss, and the others.
-_LOSSES = {1: "squared_hinge", 2: "squared_hinge", 3: "hinge"}
-_OTHER_TYPES = {
-    0: "logistic regression",
-    4: "the multi-class SVM of Crammer and Singer",
-    5: "the squared hinge with an L1 penalty",
-    6: "logistic regression with an L1 penalty",
-    7: "logistic regression",
-    11: "regression",
-    12: "regression",
-    13: "regression",
-    21: "a one-class SVM",
-}
-
-
-def _loss_of_type(ctx: click.Context, parameter: click.Parameter, value: int | None) -> str | None:
-    """The loss of a type of liblinear."""
-    if value is None or value in _LOSSES:
-        return None if value is None else _LOSSES[value]
-    kind, hint = f"liblinear has no type {value}", ""
-    if value in _OTHER_TYPES:
-        kind = f"{value} is {_OTHER_TYPES[value]} in liblinear"
-        hint = f", which certsvm has not: use liblinear's train -s {value}"
-    raise click.BadParameter(
-        f"{kind}{hint}. 3 is the hinge loss, 1 and 2 its square. (--solver selects an algorithm.)",
-        ctx, parameter,
-    )  # fmt: skip
+# What writes or streams does not go with cross-validation, nor with a cluster.
+_HERE = ("memory", "stream", "witness")
+_NO_MODEL = ("model", "output", "checkpoint", "cluster", *_HERE)
+_EXCLUDED = {
+    "folds": _NO_MODEL, "find_C": _NO_MODEL, "cluster": ("n_jobs", *_HERE), "model": ("output",)
+}  # fmt: skip
+_NEEDED = {"checkpoint_every": "checkpoint", "deadline": "cluster"}
 
 
 class TrainCommand(click.Command):
-    """A command that accepts liblinear's letters."""
+    """A command that accepts weights of classes as liblinear does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Turn ``-w1 5`` into ``-w 1=5``; explain letters that are not accepted."""
-        translated: list[str] = []
-        rest = iter(args)
+        """Turn ``-w1 5`` into ``-w 1=5``."""
+        rest, translated = iter(args), []
         for word in rest:
             weight = re.fullmatch(r"-w(-?[0-9.]+)", word)
-            if weight:
-                value = next(rest, "-")
-                if value.startswith("-"):
-                    raise click.UsageError(f"{word} needs a weight after it", ctx)
-                translated += ["-w", f"{weight.group(1)}={value}"]
-            elif word in _REFUSED:
-                raise click.UsageError(f"{word} is not an option here: {_REFUSED[word]}", ctx)
-            else:
-                translated.append(word)
+            translated += ["-w", f"{weight[1]}={next(rest, '')}"] if weight else [word]
         return super().parse_args(ctx, translated)
 
 
@@ -89,13 +54,7 @@ class TrainCommand(click.Command):
 @o.shared(
     click.option("-o", "--output", metavar="MODEL", type=o.OUTPUT_FILE,
                  help="File for the model; by default FILE.model in this folder."),
-    o.AT_C, *o.FIT,
-    click.option("-s", "loss_of_type", type=click.IntRange(min=0), callback=_loss_of_type,
-                 metavar="TYPE",
-                 help="The loss, as in liblinear: 3 is --loss hinge, 1 and 2 are --loss "
-                      "squared_hinge. liblinear's algorithms for 1 and 2 have the same optimum, "
-                      "and --solver chooses ours."),
-    click.option("-w", "liblinear_weights", multiple=True, hidden=True),
+    "C", *o.FIT,
     click.option("-v", "--folds", type=click.IntRange(min=2), metavar="N",
                  help="Do not write a model, but print the accuracy of cross-validation with N "
                       "folds."),
@@ -106,23 +65,21 @@ class TrainCommand(click.Command):
     *o.STREAM,
     click.option("--checkpoint", type=click.Path(file_okay=False), metavar="DIR",
                  help="Save the state of training there, and resume from it after a crash."),
-    click.option("--checkpoint-every", type=o.NOT_NEGATIVE, metavar="SECONDS",
+    click.option("--checkpoint-every", type=o.NOT_NEGATIVE, metavar="SECONDS", default=10.0,
                  help="With --checkpoint: least time between checkpoints; 10 by default."),
     click.option("--dask", "cluster", metavar="ADDRESS",
                  help="Train on a Dask cluster: its scheduler's address, or local:N for N "
                       "processes here. FILE is then a file made by `certsvm convert`, or a folder "
                       "of such files, that all workers can read."),
-    click.option("--deadline", type=o.POSITIVE, metavar="SECONDS",
+    click.option("--deadline", type=o.POSITIVE, metavar="SECONDS", default=60.0,
                  help="With --dask: the cluster counts as lost if no task finishes for this long; "
                       "60 by default."),
-    *o.TRAINING_DATA, o.JSON, o.QUIET,
+    *o.TRAINING_DATA, *o.OUTPUT,
 )  # fmt: skip
-@click.pass_context
 def command(
-    ctx: click.Context, options: o.Options, file: str, model: str | None, output: str | None,
-    loss_of_type: str | None, liblinear_weights: tuple[str, ...], folds: int | None, find_C: bool,
-    checkpoint: str | None, checkpoint_every: float | None, cluster: str | None,
-    deadline: float | None,
+    options: o.Options, file: str, model: str | None, output: str | None, folds: int | None,
+    find_C: bool, checkpoint: str | None, checkpoint_every: float, cluster: str | None,
+    deadline: float,
 ) -> None:  # fmt: skip
     """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
 
@@ -144,48 +101,26 @@ def command(
     the gap that is proved); 2 bad usage or input.
     """  # noqa: D301
     from certsvm.fitting.fit_model import fit_model
-    from certsvm.solvers import make_solver
 
-    validating, here = folds is not None or find_C, {"--memory": options.memory,
-        "--stream": options.stream, "--witness": options.witness}  # fmt: skip
-    for wrong, message in (
-        (checkpoint_every is not None and checkpoint is None,
-         "--checkpoint-every goes with --checkpoint only"),
-        (deadline is not None and cluster is None, "--deadline goes with --dask only"),
-        (model is not None and output is not None,
-         "the model is named twice, as MODEL and by -o"),
-        (loss_of_type and ctx.get_parameter_source("loss") is ParameterSource.COMMANDLINE,
-         "-s and --loss both name the loss: leave one out"),
-        *((validating and value, f"{name} does not go with cross-validation (-v, -C)")
-          for name, value in {"MODEL": model or output, "--checkpoint": checkpoint,
-                              "--dask": cluster, **here}.items()),
-        *((cluster and value, f"{name} does not go with --dask")
-          for name, value in {"--n-jobs": options.n_jobs, **here}.items()),
-        (not validating and file == "-" and not (model or output),
-         "from standard input, say where the model goes: -o MODEL"),
-    ):  # fmt: skip
-        if wrong:
-            raise click.UsageError(message, ctx)
-    if not validating:
-        output = output or model or os.path.basename(os.path.normpath(file)) + ".model"
-        require_outputs([file], model=output)
-    if cluster is None:
-        if os.path.isdir(file):
-            raise BadInput(f"{file} is a folder; only --dask trains on one")
-        # Unknown names are refused before the data are read.
-        make_solver(options.solver)
+    o.check_together(_EXCLUDED, _NEEDED)
+    validating, output = folds is not None or find_C, output or model
+    if not validating and output is None:
+        if file == "-":
+            raise click.UsageError("from standard input, say where the model goes: -o MODEL")
+        output = os.path.basename(os.path.normpath(file)) + ".model"
+    require_outputs([file], model=output)
+    if cluster is None and os.path.isdir(file):
+        raise BadInput(f"{file} is a folder; only --dask trains on one")
     if checkpoint is not None:
-        for path in glob.glob(os.path.join(glob.escape(checkpoint), "class-*.checkpoint")):
+        kept = glob.glob(os.path.join(glob.escape(checkpoint), "class-*.checkpoint"))
+        for path in kept:
             require_outputs([file, output], checkpoint=path)
-        if os.path.exists(os.path.join(checkpoint, "class-0.checkpoint")):
+        if kept:
             say(f"resuming from {checkpoint}")
-    began, options = time.perf_counter(), replace(options, loss=loss_of_type or options.loss)
-    every = {} if checkpoint_every is None else {"checkpoint_every": checkpoint_every}
-    settings = options.settings(options.C, checkpoint=checkpoint, **every)
-    with opened_source(
-        file, options, settings, liblinear_weights=liblinear_weights, cluster=cluster,
-        deadline=deadline or 60.0,
-    ) as source:  # fmt: skip
+    began = time.perf_counter()
+    settings = options.settings(options.C, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
+    opened = opened_source(file, options, settings, cluster=cluster, deadline=deadline)
+    with opened as (source, settings):
         read_seconds, n_problems = time.perf_counter() - began, len(source.labels)
         if _MANY_CLASSES < n_problems < source.n_rows:
             say(
@@ -195,16 +130,15 @@ def command(
         if validating:
             _cross_validate(source, settings, folds or 5, options, find_C=find_C)
             return
-        assert output is not None
         progress = training_progress(
             options.tol, options.max_time, n_problems, quiet=options.silent
         )
-        with stoppable() as stop, progress as observer:
-            settings = replace(settings, observers=[observer], stop=stop)
+        with progress as observer:
+            settings = replace(settings, observers=[observer])
             fitted = fit_model(source, settings, witness=options.witness)
             stop_before_first(fitted.results)
-            fitted.model.save(output)
-    if options.witness and fitted.model.witness is None and not options.as_json:
+            fitted.model.save(str(output))
+    if options.witness and fitted.model.witness is None:
         say("no witness was written: not every class has a dual point")
     seconds = time.perf_counter() - began
     if options.as_json:
@@ -219,7 +153,7 @@ def command(
             "seconds_to_read": read_seconds,
         })  # fmt: skip
     elif not options.quiet:
-        _summarise(fitted, output, f"{seconds:.1f} s ({read_seconds:.1f} s to read)")
+        _summarise(fitted, f"{output}: ", f"{seconds:.1f} s ({read_seconds:.1f} s to read)")
     if not fitted.met:
         raise SystemExit(NOT_MET)
 
@@ -229,19 +163,15 @@ def _cross_validate(
 ) -> None:
     """Print what liblinear prints for -v and -C."""
     Cs = [2.0**k for k in range(-10, 11)] if find_C else [options.C]
-    with stoppable() as stop:
-        settings = replace(settings, stop=stop)
-        search = cross_validated(source, settings, Cs, folds, quiet=options.silent)
-    accuracy = 100.0 * (1.0 - search.best.error)
+    search = cross_validated(source, settings, Cs, folds, quiet=options.silent)
+    accuracy = 1.0 - search.best.error
     if options.as_json:
         values = [facts(search.values[C], "C error") for C in sorted(search.values)]
-        put_json(
-            {"C": search.best.C, "accuracy": accuracy / 100.0, "folds": folds, "values": values}
-        )
+        put_json({"C": search.best.C, "accuracy": accuracy, "folds": folds, "values": values})
     elif find_C:
-        click.echo(f"Best C = {search.best.C:g}  CV accuracy = {accuracy:g}%")
+        click.echo(f"Best C = {search.best.C:g}  CV accuracy = {100 * accuracy:g}%")
     else:
-        click.echo(f"Cross Validation Accuracy = {accuracy:g}%")
+        click.echo(f"Cross Validation Accuracy = {100 * accuracy:g}%")
 
 
 def _summarise(fitted: Fit, output: str, seconds: str) -> None:
@@ -254,10 +184,8 @@ def _summarise(fitted: Fit, output: str, seconds: str) -> None:
         prefix = f"class {tidy(label)}: " if model.n_problems > 1 else ""
         click.echo(f"{prefix}{certificate}")
         if not certificate.met:
-            click.echo(
-                f"{prefix}{result.reason} after {shown_passes(result.passes)} of {result.solver}"
-            )
-    click.echo(
-        f"{output}: {model.certificates[0].problem}; {shown_passes(model.parameters['passes'])} of "
-        f"{model.parameters['solver']}, {seconds}"
-    )
+            passes = shown_passes(result.passes)
+            click.echo(f"{prefix}{result.reason} after {passes} of {result.solver}")
+    passes = shown_passes(model.parameters["passes"])
+    problem, solver = model.certificates[0].problem, model.parameters["solver"]
+    click.echo(f"{output}{problem}; {passes} of {solver}, {seconds}")

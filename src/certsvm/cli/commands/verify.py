@@ -8,8 +8,7 @@ import click
 
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, REFUTED, UNDECIDED, facts, put_json
-from certsvm.cli.matching import rows_for
-from certsvm.cli.models import load_model
+from certsvm.cli.models import load_model, rows_for
 
 if TYPE_CHECKING:
     from certsvm.verification.verify import VerificationReport
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @o.file_argument("model", stdin=False)
 @o.file_argument("file")
-@o.shared(*o.DATA, o.IGNORE, o.JSON)
+@o.shared(*o.DATA, "ignore", "as_json")
 def command(options: o.Options, model: str, file: str) -> None:
     """Recompute MODEL's certificate from FILE, the data it was trained on.
 
@@ -69,12 +68,11 @@ def _as_json(report: VerificationReport) -> dict[str, Any]:
         "problems": [
             {
                 "class": str(v.label),
-                **facts(v, "verdict ok primal dual"),
+                **facts(v, "verdict ok primal dual relative_gap box_violation"),
                 "primal_interval": list(v.J),
                 "dual_interval": None if v.L is None else list(v.L),
                 "claimed_primal": v.claimed.primal,
                 "claimed_dual": v.claimed.dual,
-                **facts(v, "relative_gap box_violation"),
             }
             for v in report
         ]
