@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC as OtherSVC
 
 from certsvm import LinearSVC, Model, fit_path, verify
-from certsvm.estimators.sklearn_callbacks import FitTasks
+from certsvm.fitting.fit_classes import PrintedProgress
 
 X, y = make_classification(n_samples=300, n_informative=4, n_classes=3, random_state=0)
 
@@ -111,16 +111,16 @@ def test_after_an_interruption_none_goes_on(
             raise KeyboardInterrupt
         return [interrupt] if problem.C == 0.1 else []
 
-    monkeypatch.setattr(FitTasks, "begin", begin)
+    monkeypatch.setattr(PrintedProgress, "begin", begin)
     with pytest.warns(ConvergenceWarning, match="interrupted") as warned:
-        models = fit_path(LinearSVC(random_state=0), X, y == 1, [1.0, 0.1, 0.01])
+        models = fit_path(LinearSVC(random_state=0, verbose=1), X, y == 1, [1.0, 0.1, 0.01])
     assert {warning.filename for warning in warned} == {__file__}
     assert begun == [0.01, 0.1]
     assert [bool(model.coef_.any()) for model in models] == [False, not in_first_pass, True]
     assert all(verify(model, X, y == 1).ok for model in models)
     if in_first_pass:
         with pytest.raises(KeyboardInterrupt):
-            fit_path(LinearSVC(random_state=0), X, y == 1, [0.1, 1.0])
+            fit_path(LinearSVC(random_state=0, verbose=1), X, y == 1, [0.1, 1.0])
 
 
 def test_a_missed_accuracy_is_told() -> None:

@@ -28,8 +28,6 @@ from certsvm.plots import draw_path, new_figure, notebook_chart, saved
 from certsvm.report.page import write_page
 from certsvm.report.range import PathPoints, path_report
 from certsvm.scalars import as_float
-from certsvm.training.result import Result
-from certsvm.training.settings import Settings
 
 # Values of C on the slider of a report.
 _MOST_POINTS = 200
@@ -52,12 +50,11 @@ class Path(Trace, Sequence[LinearSVC]):
     """
 
     def __init__(
-        self, trace: Trace, models: dict[float, LinearSVC], Cs: Sequence[float],
-        template: LinearSVC, source: Source,
-    ) -> None:  # fmt: skip
+        self, trace: Trace, template: LinearSVC, source: Source, Cs: Sequence[float]
+    ) -> None:
         vars(self).update(vars(trace))
         self._template, self._source = template, source
-        self.models = [models[C] for C in Cs]
+        self.models = [self._fitted(C) for C in Cs]
 
     @property
     def Cs(self) -> list[float]:
@@ -119,7 +116,12 @@ class Path(Trace, Sequence[LinearSVC]):
                 "a path that was pickled has its fitted models, but not the data to certify one "
                 f"between them. Fit at C = {C:g}, or take one of {self.Cs}"
             )
-        model = _at(self._template, C)
+        return self._fitted(C)
+
+    def _fitted(self, C: float) -> LinearSVC:
+        model: LinearSVC = clone(self._template).set_params(C=C)
+        # What the template knows of the columns.
+        model.__dict__.update(fitted_attributes(self._template))
         model._set_fitted(self._source, self.at(C, self._source))
         return model
 
@@ -284,34 +286,17 @@ def fit_path(
     # Made once: it holds the data, checked and where they are trained on.
     source = _source(template, X, y, sample_weight)
     solver = template._solver_for(source)
-    settings = replace(template._settings(solver), keep_alpha=bool(estimator.store_dual))
-    given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-    models: dict[float, LinearSVC] = {}
-
-    def fit(at_C: Settings, **options: Any) -> list[Result]:
-        model = models[at_C.objective.C] = _at(template, at_C.objective.C)
-        return model._fit_source(source, solver, given, settings=at_C, **options)
-
+    settings = replace(template._settings(source, solver), keep_alpha=bool(estimator.store_dual))
     trace = trace_path(
         source, settings, low_high, values,
-        fit=fit, max_fits=max_fits, callback=None if values else callback,
+        max_fits=max_fits, callback=None if values else callback,
     )  # fmt: skip
-    for knot in trace.knots:
-        # Those of the fits are about the accuracy of the path, too.
-        models[knot.C]._set_certificates(knot.results)
-    path = Path(trace, models, values or trace.Cs, template, source)
+    path = Path(trace, template, source, values or trace.Cs)
     if values is None:
         _warn_if_missed(path)
-    for C in values or ():
-        models[C]._warn_if_missed(trace.find(C)[0].results, solver, stacklevel=3)
+    for model in path if values else ():
+        model._warn_if_missed(trace.find(model.C)[0].results, solver, stacklevel=3)
     return path
-
-
-def _at(template: LinearSVC, C: float) -> LinearSVC:
-    """An unfitted model at C that knows the columns."""
-    model: LinearSVC = clone(template).set_params(C=C)
-    model.__dict__.update(fitted_attributes(template))
-    return model
 
 
 def checked_values(Cs: Any) -> list[float]:

@@ -159,6 +159,11 @@ class FoldFit(Knot):
         """Whether the fits reached the accuracy asked for."""
         return all(result.certificate.met for result in self.results)
 
+    @property
+    def passes(self) -> int:
+        """Passes over the data; the largest number for several classes."""
+        return max(result.passes for result in self.results)
+
 
 @dataclass(frozen=True)
 class Value:
@@ -379,8 +384,9 @@ class CrossValidation:
         step = 1 if len(values) <= _FEW else _EVERY
         first = sorted({*values[::step], values[-1]})
         requests = [(C, first[max(k - 1, 0) : k]) for k, C in enumerate(first)]
-        rest = [(C, values[k - 1 : k]) for k, C in enumerate(values) if C not in first]
-        self._fit(requests + rest)
+        rest = [k for r in range(1, step) for k in range(r, len(values), step)]
+        requests += [(values[k], [values[k - 1]]) for k in rest if values[k] not in first]
+        self._fit(requests)
         if not self.values:
             raise KeyboardInterrupt
         if self._eps is not None:

@@ -179,6 +179,8 @@ class MemorySource(Source):
 
     Attributes
     ----------
+    X, y : array or sparse matrix, ndarray
+        As given.
     row_weights : ndarray of shape (n_rows,) or None
         The weights, without those of classes.
     y_index : ndarray of shape (n_rows,)
@@ -199,9 +201,9 @@ class MemorySource(Source):
         feature_names: Sequence[str] | None = None,
         origin: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:  # fmt: skip
-        self._X, self._y = X, exact_labels(y)
+        self.X, self.y = X, exact_labels(y)
         self.row_weights = None if weights is None else np.asarray(weights, dtype=np.float64)
-        classes, self.y_index = classes_of(self._y)
+        classes, self.y_index = classes_of(self.y)
         totals = np.bincount(self.y_index, weights=weights, minlength=classes.size)
         super().__init__(classes, totals.astype(np.float64), class_weight)
         self.rows = Rows(X, intercept_scaling=intercept_scaling)
@@ -236,7 +238,7 @@ class MemorySource(Source):
         """Of rows and labels."""
         from certsvm.verification.fingerprint import Fingerprint
 
-        return Fingerprint.of(self._X, self._y)
+        return Fingerprint.of(self.X, self.y)
 
 
 class StreamSource(Source):
