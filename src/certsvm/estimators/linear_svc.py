@@ -247,7 +247,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
     }
 
     history_: History | Histories
-    dual_coef_: NDArray[np.float64]
     n_iter_: int
     n_samples_seen_: int
     solver_: str
@@ -436,8 +435,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             self.n_iter_, self.solver_ = 1, "sgd-s"
             # What was proved, and known of the dual problem, was about another model.
             self.certificate_ = self.certificates_ = None
-            vars(self).pop("dual_coef_", None)
-            vars(self).pop("history_", None)
+            self.__dict__.pop("dual_coef_", None)
+            self.__dict__.pop("history_", None)
             end = Start(np.empty(0), max(1, round(self.t_ / total)))
             self._ends = [end] * len(self.coef_)
         return self

@@ -27,7 +27,6 @@ from certsvm.certificates.certificate import percentage_points
 from certsvm.estimators.classifier import fitted_attributes, rollback
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.path import checked_range, checked_values
-from certsvm.estimators.reporting import fit_facts
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
 from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, Fold, values_in
 from certsvm.report.fit import fit_parts
@@ -358,7 +357,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         parts = choice_parts(self.curve_, self.certify, self.certified_)
         if self.refit:
-            parts["fit"] = fit_parts(fit_facts(self.best_estimator_, X, y))
+            parts["fit"] = fit_parts(self.best_estimator_._facts(X, y))
         title = "Linear SVM: the choice of C"
         subtitle = f"cross-validation on {self.n_splits_} folds"
         write_page(path, page(title, subtitle, **parts))

@@ -15,9 +15,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from certsvm.certificates.certificate import Certificate, percent, tidy
-from certsvm.estimators.classifier import fitted_attributes
+from certsvm.estimators.classifier import are_right, fitted_attributes
 from certsvm.estimators.linear_svc import LinearSVC
-from certsvm.estimators.reporting import are_right
 from certsvm.files.block_sources import block_source
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.path import PathProgress, Trace, trace_path
