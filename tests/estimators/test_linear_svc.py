@@ -129,21 +129,6 @@ def test_a_warning_that_is_an_error_does_not_cost_the_model(binary: Any) -> None
 
 
 @pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        ("C", 0.0), ("C", np.inf), ("C", "1"), ("C", np.nan), ("tol", -0.1), ("tol", np.nan),
-        ("tol", np.inf), ("solver", "liblinear"), ("max_iter", 0), ("max_iter", 1.5),
-        ("max_time", -1.0), ("max_time", np.nan), ("intercept_scaling", 0.0),
-        ("intercept_scaling", np.nan), ("class_weight", "unbalanced"), ("store_dual", "yes"),
-        ("penalty", "l3"), ("dual", "maybe"), ("multi_class", "ovo"),
-    ],
-)  # fmt: skip
-def test_bad_parameters(binary: Any, parameter: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"'{parameter}' parameter of LinearSVC must be"):
-        LinearSVC(**{parameter: value}).fit(*binary)
-
-
-@pytest.mark.parametrize(
     ("parameters", "weights", "message"),
     [
         ({"C": 10**400}, None, "C is too large for float64"),
@@ -211,29 +196,6 @@ def test_a_failed_fit_loses_nothing(binary: Any, failure: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         first.partial_fit(np.full_like(X, np.nan), y, classes=[0, 1])
     assert not hasattr(first, "classes_")
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_an_interrupted_fit_keeps_the_old_model(n_classes: int, monkeypatch: Any) -> None:
-    from certsvm.fitting import fit_classes
-    from certsvm.solvers import sgd_s
-
-    X, y = make_classification(n_informative=5, n_classes=n_classes, random_state=0)
-    clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
-    coef, certificate = clf.coef_, clf.certificate_
-
-    def interrupt(*args: Any, **kwargs: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(fit_classes, "train", interrupt)
-    monkeypatch.setattr(sgd_s, "present_once", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        clf.fit(X, np.array(["x", "y", "z"])[y])
-    with pytest.raises(KeyboardInterrupt):
-        clf.partial_fit(X, y)
-    assert clf.coef_ is coef
-    assert clf.certificate_ is certificate
-    assert clf.classes_.tolist() == list(range(n_classes))
 
 
 def test_predictions_on_float32_do_not_copy_the_data() -> None:

@@ -13,26 +13,10 @@ import pytest
 from certsvm import Model, verify_model
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_classes import fit_classes
-from certsvm.fitting.fit_model import fit_model, joined, witnessed
+from certsvm.fitting.fit_model import fit_model, witnessed
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.training.result import NOT_KEPT, TARGET_MET
-from certsvm.verification.witness import Witness
 from tests.settings import settings_of
-
-
-def test_witnesses_of_several_problems_are_joined() -> None:
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((90, 4)), np.arange(90) % 3
-    source = MemorySource(X, y)
-    settings = settings_of(C=0.1, solver="dcd", keep_alpha=True)
-    results = fit_classes(source, settings, finish=witnessed)
-    together = joined([result.witness for result in results])
-    assert isinstance(together, Witness)
-    for i, result in enumerate(results):
-        assert f"kept in {together.bits} bits" in result.certificate.bound or together.bits > 8
-        alpha = together.alpha(i, np.full(90, 0.1))
-        v = X.T @ (np.where(y == i, 1.0, -1.0) * alpha)
-        assert alpha.sum() - 0.5 * v @ v == pytest.approx(result.certificate.dual, rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

@@ -159,23 +159,6 @@ def test_a_callback_that_returns_an_array_is_an_error(problem: Problem) -> None:
     assert result.passes == 1
 
 
-def test_an_interrupt_in_the_first_exact_computation_is_raised(problem: Problem) -> None:
-    """No pass is on record yet, so there is nothing to return."""
-
-    class Interrupted(SGDs):
-        def start(self, problem, options):  # type: ignore[no-untyped-def]
-            run = super().start(problem, options)
-
-            def candidates():  # type: ignore[no-untyped-def]
-                raise KeyboardInterrupt
-
-            run.candidates = candidates  # type: ignore[method-assign]
-            return run
-
-    with pytest.raises(KeyboardInterrupt):
-        train(problem, Interrupted(), tol=0.0, seed=0)
-
-
 def interrupt_after(passes: int) -> training.Callback:
     def callback(progress: Progress) -> None:
         if progress.record.passes == passes:
@@ -246,13 +229,6 @@ def test_an_interrupt_while_the_first_pass_is_recorded_is_raised_or_gives_a_resu
         finally:
             sys.settrace(before)
     assert set(passes) == {0, 1}
-
-
-def test_the_same_seed_gives_the_same_bits_for_any_threads(problem: Problem) -> None:
-    one = train(problem, SGDm(), tol=1e-3, seed=42)
-    many = train(problem, SGDm(), tol=1e-3, seed=42, n_jobs=3)
-    assert one.w.tobytes() == many.w.tobytes()
-    assert one.certificate == many.certificate
 
 
 def test_a_limit_during_refinement_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ class Path(Trace, Sequence[LinearSVC]):
 
     def _repr_html_(self) -> str:
         """For notebooks: what is proved, and the gap at every C."""
-        chart = notebook_chart(self._drawn(), "gap at every C")
+        chart = notebook_chart(self._draw, "gap at every C")
         rows = ([f"{knot.C:.4g}", percent(knot.gap)] for knot in self.knots)
         shown = chart or table(["C", "gap, proved"], rows)
         return element("div", element("p", repr(self)[1:-1]), shown)
@@ -139,15 +139,13 @@ class Path(Trace, Sequence[LinearSVC]):
         """
         figure = new_figure(7, 4)
         axis = figure.subplots()
-        self._drawn()(axis)
+        self._draw(axis)
         axis.legend()
         return saved(figure, path)
 
-    def _drawn(self) -> Callable[[Any], None]:
-        """Draws the gap at every C."""
+    def _draw(self, axis: Any) -> None:
         points = self._points()
-        gaps, fitted = points.gaps, points.fitted
-        return lambda axis: draw_path(axis, points.Cs, gaps, fitted, self.tol)
+        draw_path(axis, points.Cs, points.gaps, points.fitted, self.tol)
 
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
         """Write a report of the path: one HTML page with a slider over C.

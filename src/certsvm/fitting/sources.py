@@ -109,8 +109,15 @@ class Source(ABC):
         return dimension_of(self.n_columns, self.intercept_scaling)
 
     def factors_in(self, i: int) -> Vector:
-        """The factors of the classes' rows in the i-th problem."""
-        return factors_in_problem(self.factors, self.positive[i])
+        """The factors of the classes' rows in the i-th problem.
+
+        With two classes, each keeps its factor. With more, the factor of the positive class
+        multiplies its rows, and all others weigh 1, as in liblinear and scikit-learn: a factor
+        moves the boundary of its own class and leaves the other problems alone.
+        """
+        if self.classes.size == 2:
+            return self.factors
+        return np.where(np.arange(self.classes.size) == self.positive[i], self.factors, 1.0)
 
     def weight_sum(self, i: int) -> float:
         """Of the rows' weights in the i-th problem."""
@@ -343,22 +350,3 @@ def class_factors(
     if not (np.isfinite(factors).all() and (factors >= 0).all()):
         raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}")
     return factors
-
-
-def factors_in_problem(factors: NDArray[np.float64], positive: int) -> NDArray[np.float64]:
-    """Factor for the rows of each class in the problem of one class against the rest.
-
-    With two classes, each keeps its factor. With more, the factor of the positive class multiplies
-    its rows, and all others weigh 1, as in liblinear and scikit-learn: a factor moves the boundary
-    of its own class and leaves the other problems alone.
-
-    Examples
-    --------
-    >>> factors_in_problem(np.array([5.0, 2.0, 3.0]), positive=2)
-    array([1., 1., 3.])
-    """
-    if factors.size == 2:
-        return factors
-    in_problem = np.ones(factors.size)
-    in_problem[positive] = factors[positive]
-    return in_problem
