@@ -22,7 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
-from certsvm.estimators.classifier import LinearClassifier, are_tensors, rollback
+from certsvm.estimators.classifier import LinearClassifier, are_tensors, on_host, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
 from certsvm.files.scores import binary_problems
 from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
@@ -460,16 +460,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
                 self.coef_[i], self.intercept_[i] = problem.coefficients(w)
                 self.t_ = max(self.t_, t)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """All but tensors to go on from: their device may not be there later."""
-        state: dict[str, Any] = {**super().__getstate__()}
-        if "_ends" in state:
-            state["_ends"] = [
-                replace(end, alpha=end.alpha if isinstance(end.alpha, np.ndarray) else None)
-                for end in self._ends
-            ]
-        return state
-
     def _starts(self, source: Source) -> list[Start] | None:
         """The start of each problem; None if there is no previous solution of the same shape."""
         if not (
@@ -542,10 +532,12 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         self.solver_ = max((result.solver for result in results), key=len)
         self.n_samples_seen_ = source.n_rows
         self.t_ = max(result.epochs for result in results) * source.n_rows
-        # Their weights are in coef_ and intercept_, and alpha is a number for each row.
+        # Their weights are in coef_ and intercept_, and alpha is a number for each row, which may
+        # have been on a device.
+        alphas = [on_host(r.start.alpha) if self.warm_start else None for r in results]
         self._ends = [
-            replace(r.start, w=np.empty(0), alpha=r.start.alpha if self.warm_start else None)
-            for r in results
+            replace(r.start, w=np.empty(0), alpha=alpha)
+            for r, alpha in zip(results, alphas, strict=True)
         ]
         self.__dict__.pop("dual_coef_", None)
         if self.store_dual:
