@@ -55,11 +55,6 @@ def test_every_C_in_a_range() -> None:
         report = verify(model, X, y)
         assert report.ok
         assert report.dual_verified
-        # Against the optimum, far more accurately.
-        exact = LinearSVC(C=C, tol=1e-10, random_state=0, class_weight={0: 2.0}).fit(X, y)
-        for claimed, best in zip(path.certificates(C), exact.certificates_ or [], strict=True):
-            assert claimed.dual - claimed.dual_rounding <= best.primal + best.primal_rounding
-            assert best.dual - best.dual_rounding <= claimed.primal + claimed.primal_rounding
     assert path.model(path.Cs[1]) is path.models[1]
 
 

@@ -195,21 +195,14 @@ def test_a_model_of_liblinear_has_a_loss_but_no_C(tmp_path: Path, solver: str) -
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-@pytest.mark.parametrize(
-    "clf", [LiblinearSVC(C=C), LinearSVC(C, random_state=0), LinearSVCCV(Cs=[C], random_state=0)]
-)
+@pytest.mark.parametrize("clf", [LiblinearSVC(C=C), LinearSVCCV(Cs=[C], random_state=0)])
 def test_columns_of_a_frame_are_matched_by_name(clf: Any, frame: Any) -> None:
     names = [f"x{i}" for i in range(10)]
     data = frame(dict(zip(names, X.T, strict=True)))
-    model = clf.fit(data, y)
-    certificate = bound(model, data, y)
-    assert bound(model, data[names[::-1]], y) == certificate
-    assert bound(model, X, y) == certificate
+    certificate = bound(clf.fit(data, y), data, y)
+    assert bound(clf, data[names[::-1]], y) == bound(clf, X, y) == certificate
     with pytest.raises(ValueError, match="'x0'"):
-        bound(model, data[names[1:]], y)
-    names[3] = "other"
-    with pytest.raises(ValueError, match=r"'x3'.*'other'"):
-        bound(model, frame(dict(zip(names, X.T, strict=True))), y)
+        bound(clf, data[names[1:]], y)
     # Without names, columns go by position.
     assert bound(clf.fit(X, y), data, y) == bound(clf, X, y)
 

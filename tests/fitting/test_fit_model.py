@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,6 @@ from certsvm.files.model import Model
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_model import Fit, fit_model, fit_stream
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
-from certsvm.training.checkpoints import CheckpointError
 from certsvm.training.result import INTERRUPTED, Observer
 from certsvm.verification.verify import VerificationReport, verify_model
 from certsvm.verification.witness import Witness
@@ -183,16 +180,6 @@ def test_an_intercept_without_penalty_needs_rows_on_both_sides(streamed: bool) -
         fit(data, penalize_intercept=False, **how)
 
 
-def model(kind: str) -> tuple[Model, list[tuple[Any, Any, Any]]]:
-    """A model with a witness: of weights, or of eight bits a row."""
-    X, y, weights = rows()
-    blocks = cut(X, y, weights, 3)
-    how: dict[str, Any] = {"C": 0.3, "intercept_scaling": 1.0, "witness": True, "max_iter": 100}
-    if kind == "weights":
-        return fit(lambda: blocks, tol=1e-3, **how).model, blocks
-    return fit((X, y, weights), solver="sgd-s", tol=0.02, **how).model, blocks
-
-
 def test_a_witness_has_as_many_bits_as_it_needs() -> None:
     X, y, _ = rows(n=2000)
     found = []
@@ -203,38 +190,6 @@ def test_a_witness_has_as_many_bits_as_it_needs() -> None:
         assert isinstance(witness, Witness)
         found.append(witness.bits)
     assert found == [8, 16]
-
-
-@pytest.mark.parametrize("kind", ["weights", "8"])
-@given(st.integers(0, 239), st.integers(0, 4), st.sampled_from([-1.0, 0.5, 1e6]))
-def test_any_change_in_the_data_is_reported(kind: str, k: int, j: int, change: float) -> None:
-    whole, blocks = MODELS[kind]
-    X = np.concatenate([block[0] for block in blocks])
-    y = np.concatenate([block[1] for block in blocks])
-    weights = np.concatenate([block[2] for block in blocks])
-    other = X.copy()
-    other[k, j] += change
-    assert not sound(verify_model(whole, [(other, y, weights)]))
-    label = y.copy()
-    label[k] = 1 - label[k]
-    assert not sound(verify_model(whole, [(X, label, weights)]))
-    # Without the witness too.
-    assert verify_model(replace(whole, witness=None), [(X, label, weights)]).same_data is False
-
-
-MODELS = {kind: model(kind) for kind in ("weights", "8")}
-
-
-def test_rows_missing_or_too_many() -> None:
-    whole, blocks = MODELS["8"]
-    with pytest.raises(ValueError, match="the witness is about 240 rows, the data has 160"):
-        verify_model(whole, blocks[:2])
-    with pytest.raises(ValueError, match="the witness is about 240 rows, the data has more"):
-        verify_model(whole, [*blocks, blocks[0]])
-    whole, blocks = MODELS["weights"]
-    assert not sound(verify_model(whole, blocks[:2]))
-    assert not sound(verify_model(whole, [*blocks, blocks[0]]))
-    assert not sound(verify_model(whole, []))
 
 
 @pytest.mark.parametrize("solver", ["auto", "newton"])
@@ -277,21 +232,6 @@ def test_what_cannot_be_trained(
     blocks = cut(**{"X": X, "y": y, "weights": weights} | data, n_blocks=2)
     with pytest.raises(ValueError, match=message):
         fit_stream(lambda: blocks, **settings)
-
-
-@pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("change", [{"loss": "squared_hinge"}, {"penalize_intercept": False}])
-def test_a_checkpoint_of_another_objective_is_refused(
-    streamed: bool, change: dict[str, Any], tmp_path: Path
-) -> None:
-    X, y, weights = rows()
-    data = (lambda: cut(X, y, weights, 2)) if streamed else (X, y, weights)
-    how: dict[str, Any] = {"tol": 1e-12, "intercept_scaling": 1.0, "checkpoint": tmp_path}
-    how |= {"solver": "newton"}
-    fit(data, max_iter=2, **how)
-    with pytest.raises(CheckpointError, match=next(iter(change))):
-        fit(data, max_iter=4, **how, **change)
-    assert fit(data, max_iter=4, **how).results[0].passes == 4
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -207,10 +207,10 @@ def change(path: Path, name: str, value: Any) -> None:
 WRONG: dict[str, tuple[Any, ...]] = {
     "passes": (-1, math.nan, 2**40),
     "epochs": (-1, 2**40),
-    "seconds": (-1.0, math.nan, math.inf),
+    "seconds": (-1.0, math.inf),
     "smoothing": (-1.0, math.nan),
-    "numbers": (None, np.ones(3), np.ones((4, 1))),
-    "w": (None, np.ones(3), np.full(61, np.nan), np.ones((61, 1))),
+    "numbers": (None, np.ones((4, 1))),
+    "w": (None, np.ones(3), np.full(61, np.nan)),
     "best_w": (None, np.ones(3), np.full(61, np.inf)),
     "alpha": (np.ones(3), np.full(400, np.nan)),
     "problem": (None,),
