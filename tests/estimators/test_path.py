@@ -159,7 +159,6 @@ def test_a_pickled_path_has_no_data() -> None:
         ({"C_range": (0.1, 1.0), "max_fits": 1}, ValueError),
         ({"C_range": (0.1, 1.0), "solver": "pegasos"}, ValueError),
         ({"Cs": [0.1, 1.0], "checkpoint": "folder"}, ValueError),
-        ({"C_range": (0.1, 1.0), "callback": lambda progress: np.ones(2)}, TypeError),
         *(({"Cs": [1.0], "estimator": e}, TypeError)
           for e in (OtherSVC(), LinearSVC, None, make_pipeline(LinearSVC()))),
     ],

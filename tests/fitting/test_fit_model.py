@@ -77,13 +77,16 @@ def sound(report: VerificationReport) -> bool:
     weighted=st.booleans(),
     class_weight=st.sampled_from([None, "balanced", "dict"]),
     intercept_scaling=st.sampled_from([0.0, 0.3, 1.0]),
+    loss=st.sampled_from(["hinge", "squared_hinge"]),
+    penalize_intercept=st.booleans(),
     solver=st.sampled_from(["auto", "sgd-s", "sgd-m", "newton", "dcd", "working-set"]),
     streamed=st.booleans(),
     tol=st.sampled_from([0.1, 1e-3]),
 )
 def test_proofs_are_confirmed_on_another_path(
     n_classes: int, labels: str, form: str, weighted: bool, class_weight: Any,
-    intercept_scaling: float, solver: str, streamed: bool, tol: float,
+    intercept_scaling: float, loss: str, penalize_intercept: bool, solver: str, streamed: bool,
+    tol: float,
 ) -> None:  # fmt: skip
     X, y, weights = rows(n_classes, labels, form)
     weights = weights if weighted else None
@@ -91,9 +94,12 @@ def test_proofs_are_confirmed_on_another_path(
         class_weight = {np.unique(y)[0].item(): 2.5}
     blocks = cut(X, y, weights, 3)
     streamed = streamed and solver not in ("dcd", "working-set")
+    if "sgd" in solver:
+        loss, penalize_intercept = "hinge", True
     fitted = fit(
         (lambda: blocks) if streamed else (X, y, weights), C=0.3, tol=tol, solver=solver,
         intercept_scaling=intercept_scaling, class_weight=class_weight, witness=True, max_iter=60,
+        loss=loss, penalize_intercept=penalize_intercept,
     )  # fmt: skip
     report = verify_model(fitted.model, blocks)
     assert len(report) == (1 if n_classes == 2 else n_classes)

@@ -24,9 +24,9 @@ from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
 from certsvm.estimators.classifier import LinearClassifier, are_tensors, on_host, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
-from certsvm.files.scores import binary_problems
+from certsvm.files.scores import binary_problems, positive_classes
 from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
-from certsvm.fitting.sources import MemorySource, Source, class_factors, positive_classes
+from certsvm.fitting.sources import MemorySource, Source, class_factors
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import dense, exact_labels, refuse_changed_labels, refuse_masked
 from certsvm.problem.memory import Problem
@@ -553,14 +553,15 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             return
         worst = max(missed, key=lambda r: r.certificate.proved_gap)
         certificate = worst.certificate
+        other = "" if self.solver == "auto" else ", try solver='auto'"
+        advice = (
+            "To get closer, raise max_iter or max_time, scale the columns to similar size"
+            f"{other}, or lower C; or accept a larger tol."
+        )
         if worst.reason == INTERRUPTED:
             advice = "The next fit goes on from it." if self.warm_start else ""
         elif certificate.relative_gap <= max(self.tol, 0.5 * certificate.proved_gap):
             advice = "This is the limit of double precision: no more can be proved."
-        else:
-            other = "" if self.solver == "auto" else ", try solver='auto'"
-            advice = "To get closer, raise max_iter or max_time, scale the columns to similar size"
-            advice += f"{other}, or lower C; or accept a larger tol."
         of = f" for {len(missed)} of {len(results)} classes" if len(results) > 1 else ""
         warnings.warn(
             f"The target accuracy was not reached{of} at C = {self.C:g} by {worst.solver}: "

@@ -332,11 +332,10 @@ def _warn_if_missed(path: Path) -> None:
     (low, high), end = path.C_range, path.proved_up_to
     as_far = f"but up to C = {end:g}" if end >= low else f"nor at C = {low:g}"
     advice = "Raise max_fits, or max_iter or max_time of the estimator, or accept a larger tol."
-    if path.interrupted:
-        advice = "It was interrupted."
     warnings.warn(
         f"The accuracy of {percent(path.tol)} is not proved for every C from {low:g} to {high:g}, "
-        f"{as_far}, after {len(path)} fits. {advice}",
+        f"{as_far}, after {len(path)} fits. "
+        + ("It was interrupted." if path.interrupted else advice),
         ConvergenceWarning,
         stacklevel=3,
     )

@@ -14,8 +14,7 @@ from certsvm.certificates.certificate import Certificate, relative_gap
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.files.model import Model
-from certsvm.files.scores import binary_problems
-from certsvm.fitting.sources import positive_classes
+from certsvm.files.scores import binary_problems, positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import columns_in_order, dense, exact_labels
 from certsvm.problem.memory import Problem

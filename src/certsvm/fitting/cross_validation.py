@@ -37,7 +37,7 @@ from certsvm.plots import draw_curve, new_figure, saved
 from certsvm.problem.rows import Vector
 from certsvm.solvers import Newton
 from certsvm.training.history import History
-from certsvm.training.result import INTERRUPTED, OUT_OF_TIME, STOPPED, Result, is_true
+from certsvm.training.result import INTERRUPTED, OUT_OF_TIME, STOPPED, Result
 from certsvm.training.settings import Settings
 from certsvm.verification.optimum_intervals import RowSizes, row_sizes
 
@@ -349,8 +349,9 @@ class CrossValidation:
 
     def __str__(self) -> str:
         text = f"{len(self.values)} values of C, least error {percent(self._least_error)}"
-        proved = f", none in the range is below {percent(self.bound)}"
-        return text if self._eps is None else text + proved
+        if self._eps is None:
+            return text
+        return f"{text}, none in the range is below {percent(self.bound)}"
 
     @property
     def curve(self) -> Curve:
@@ -495,7 +496,7 @@ class CrossValidation:
             (low,), (high,) = self._bounds(folds, folds, np.array([C, C]))
             value = replace(value, low=float(low), high=float(high))
         self.values[C] = value
-        if self._callback is not None and is_true(self._callback(self)):
+        if self._callback is not None and self._callback(self):
             self._end(STOPPED)
 
     def _fitted(self, i: int, C: float, ends: Sequence[FoldFit], least: float) -> FoldFit:
@@ -546,9 +547,8 @@ class CrossValidation:
         else:
             scores = np.array([fold.products(result.w) for result in results])
             score = 1.0 - fold.held_out.error(scores)
-        balls: list[OptimumBall] = []
-        if self._eps is not None:
-            balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in results]
+        proved = results if self._eps is not None else []
+        balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in proved]
         products = np.array([fold.products(ball.centre) for ball in balls])
         light = [
             replace(

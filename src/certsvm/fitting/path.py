@@ -25,7 +25,7 @@ from certsvm.fitting.sources import Source
 from certsvm.kernels.losses import box_end
 from certsvm.solvers import Solver, Start
 from certsvm.training.history import History
-from certsvm.training.result import INTERRUPTED, Result, is_true
+from certsvm.training.result import INTERRUPTED, Result
 from certsvm.training.settings import Settings
 
 # The accuracy of the fits relative to the accuracy of the path.
@@ -321,7 +321,7 @@ def trace_path(
         if callback is not None:
             worst = max(trace.gaps, default=math.inf)
             progress = PathProgress(len(trace.knots), C, trace.proved_up_to, worst)
-            interrupted |= is_true(callback(progress))
+            interrupted |= bool(callback(progress))
         return not (interrupted or (in_range and len(trace.knots) >= max_fits))
 
     try:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.rounding import Bound
+from certsvm.files.scores import positive_classes
 from certsvm.matrices import exact_labels
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem
@@ -299,11 +300,6 @@ def classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     if classes.size == 2:
         return classes, (y == classes[1]).astype(np.intp)
     return classes, np.searchsorted(classes, y)
-
-
-def positive_classes(n_classes: int) -> list[int]:
-    """The class on the positive side of each binary problem, by position."""
-    return [1] if n_classes == 2 else list(range(n_classes))
 
 
 def class_factors(

@@ -35,7 +35,7 @@ from certsvm.solvers.smoothed_newton import point_of_response
 from certsvm.training import result as ends
 from certsvm.training.checkpoints import Checkpoint, CheckpointError, Saved
 from certsvm.training.history import History, Record
-from certsvm.training.result import Progress, Result, is_true
+from certsvm.training.result import Progress, Result
 from certsvm.training.scales import warn_of_scales
 from certsvm.training.settings import Settings
 
@@ -222,7 +222,7 @@ class Trainer:
             last = out_of_time or epoch.finished or self.passes + 1 == max_iter
             self.end_pass(epoch, last=last)
             progress = Progress(self.history[-1], self._best_w)
-            answers = [is_true(callback(progress)) for callback in self.settings.callbacks]
+            answers = [callback(progress) for callback in self.settings.callbacks]
             met = self.best.certificate().met
             reasons = (
                 (ends.TARGET_MET, met and not epoch.refining),

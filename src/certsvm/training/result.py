@@ -44,17 +44,6 @@ Callback: TypeAlias = Callable[[Progress], bool | None]
 """Called after each pass; a true return value ends training."""
 
 
-def is_true(answer: Any) -> bool:
-    """Whether a callback's answer is true; arrays and their like are an error."""
-    try:
-        return bool(answer)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"a callback returned an object of type {type(answer).__name__}, which is neither true "
-            "nor false: return True to stop, or nothing to go on"
-        ) from None
-
-
 @dataclass(frozen=True)
 class Result:
     """The result of training.
