@@ -3,7 +3,6 @@ from __future__ import annotations
 import pickle
 import tracemalloc
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,8 @@ import scipy.sparse as sp
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from certsvm import Certificate, LinearSVC, verify
-from certsvm.certificates.certificate import PRIMAL_ONLY
-from certsvm.fitting.fit_classes import fit_classes
+from certsvm import Certificate, LinearSVC
 from certsvm.training.checkpoints import CheckpointError
-from certsvm.training.result import Result
 
 
 @pytest.fixture(scope="module")
@@ -295,21 +291,3 @@ def test_a_checkpoint_is_not_for_warm_starts(several: Any, tmp_path: Any) -> Non
     with pytest.raises(ValueError, match="warm starts"):
         LinearSVC(checkpoint=tmp_path, warm_start=True).fit(*several)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_class_without_a_dual_point_keeps_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = make_classification(n_informative=5, n_classes=3, random_state=0)
-
-    def fit(*args: Any, **kwargs: Any) -> list[Result]:
-        first, *others = fit_classes(*args, **kwargs)
-        nothing = replace(first.certificate, dual=0.0, dual_rounding=0.0, bound=PRIMAL_ONLY)
-        return [replace(first, alpha=None, certificate=nothing), *others]
-
-    monkeypatch.setattr("certsvm.estimators.linear_svc.fit_classes", fit)
-    clf = LinearSVC(C=0.1, random_state=0, store_dual=True).fit(X, y)
-    assert clf.dual_coef_.shape == (3, len(y))
-    assert not clf.dual_coef_[0].any()
-    report = verify(clf, X, y)
-    assert report.verdict == "confirmed", str(report)
-    assert report[0].L == (0.0, 0.0)

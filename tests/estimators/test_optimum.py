@@ -146,10 +146,6 @@ def test_streams(fitted: Any) -> None:
             yield X[part], y[part], weights[part]
 
     assert clf.stability(weighted) == pytest.approx(clf.stability(X, weights))
-    with pytest.raises(ValueError, match="brings its own"):
-        clf.stability(blocks, weights)
-    with pytest.raises(ValueError, match="y is None"):
-        clf.support_status(iter([X]))
     with pytest.raises(ValueError, match="got 4 parts"):
         clf.stability(iter([(X, y, weights, 0)]))
 
