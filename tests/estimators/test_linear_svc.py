@@ -135,13 +135,6 @@ def test_bad_numbers(binary: Any, parameters: Any, weights: Any, message: str) -
         LinearSVC(**parameters).fit(*binary, sample_weight=weights)
 
 
-def test_one_class() -> None:
-    with pytest.raises(ValueError, match="only one class, 'spam'"):
-        LinearSVC().fit([[1.0], [2.0]], ["spam", "spam"])
-    with pytest.raises(ValueError, match=r"only one class, .* among the rows of positive weight"):
-        LinearSVC().fit([[1.0], [2.0]], [0, 1], sample_weight=[1, 0])
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_bad_values_are_located(binary: Any, bad: float) -> None:
     X, y = binary
@@ -162,7 +155,6 @@ FAILURES = {
     "n_jobs": lambda clf, X, y: clf.set_params(n_jobs=0).fit(X, np.where(y, "yes", "no")),
     "weights": lambda clf, X, y: clf.fit(X[:, :2], y, sample_weight=-np.ones(len(y))),
     "store_dual": lambda clf, X, y: clf.set_params(solver="sgd-r", store_dual=True).fit(X, y),
-    "partial nan": lambda clf, X, y: clf.partial_fit(np.full_like(X, np.nan), y),
     "partial labels": lambda clf, X, y: clf.partial_fit(X, y + 5),
     "partial total": lambda clf, X, y: clf.partial_fit(X, y, total_samples=0),
 }
