@@ -3,7 +3,6 @@ from __future__ import annotations
 import pickle
 import tracemalloc
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,8 @@ import scipy.sparse as sp
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from certsvm import Certificate, LinearSVC, verify
-from certsvm.certificates.certificate import PRIMAL_ONLY
-from certsvm.fitting.fit_classes import fit_classes
+from certsvm import Certificate, LinearSVC
 from certsvm.training.checkpoints import CheckpointError
-from certsvm.training.result import Result
 
 
 @pytest.fixture(scope="module")
@@ -89,22 +85,12 @@ def test_data_frames(binary: Any, frame: Any) -> None:
         clf.predict(wrong)
 
 
-def test_float32_is_not_copied(binary: Any, monkeypatch: Any) -> None:
-    from certsvm.fitting import sources
-
-    seen = []
-    original = sources.Rows
-
-    def spy(X: Any, **options: Any) -> Any:
-        rows = original(X, **options)
-        seen.append(rows)
-        return rows
-
-    monkeypatch.setattr(sources, "Rows", spy)
-    for X in (binary[0].astype(np.float32), binary[0], sp.csr_matrix(binary[0], dtype=np.float32)):
-        LinearSVC(C=0.1, random_state=0).fit(X, binary[1])
-        values = X.data if sp.issparse(X) else X
-        assert np.shares_memory(seen[-1].arrays.values, values)
+def test_data_are_not_copied(binary: Any) -> None:
+    X, y = binary
+    for data in (X.astype(np.float32), X, sp.csr_matrix(X, dtype=np.float32)):
+        source = LinearSVC()._in_memory(data, y, None)
+        values = data.data if sp.issparse(data) else data
+        assert np.shares_memory(source.rows.arrays.values, values)
 
 
 def test_missing_the_target_is_told_with_numbers(binary: Any) -> None:
@@ -129,21 +115,6 @@ def test_a_warning_that_is_an_error_does_not_cost_the_model(binary: Any) -> None
 
 
 @pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        ("C", 0.0), ("C", np.inf), ("C", "1"), ("C", np.nan), ("tol", -0.1), ("tol", np.nan),
-        ("tol", np.inf), ("solver", "liblinear"), ("max_iter", 0), ("max_iter", 1.5),
-        ("max_time", -1.0), ("max_time", np.nan), ("intercept_scaling", 0.0),
-        ("intercept_scaling", np.nan), ("class_weight", "unbalanced"), ("store_dual", "yes"),
-        ("penalty", "l3"), ("dual", "maybe"), ("multi_class", "ovo"),
-    ],
-)  # fmt: skip
-def test_bad_parameters(binary: Any, parameter: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"'{parameter}' parameter of LinearSVC must be"):
-        LinearSVC(**{parameter: value}).fit(*binary)
-
-
-@pytest.mark.parametrize(
     ("parameters", "weights", "message"),
     [
         ({"C": 10**400}, None, "C is too large for float64"),
@@ -162,13 +133,6 @@ def test_bad_parameters(binary: Any, parameter: str, value: Any) -> None:
 def test_bad_numbers(binary: Any, parameters: Any, weights: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LinearSVC(**parameters).fit(*binary, sample_weight=weights)
-
-
-def test_one_class() -> None:
-    with pytest.raises(ValueError, match="only one class, 'spam'"):
-        LinearSVC().fit([[1.0], [2.0]], ["spam", "spam"])
-    with pytest.raises(ValueError, match=r"only one class, .* among the rows of positive weight"):
-        LinearSVC().fit([[1.0], [2.0]], [0, 1], sample_weight=[1, 0])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -191,7 +155,6 @@ FAILURES = {
     "n_jobs": lambda clf, X, y: clf.set_params(n_jobs=0).fit(X, np.where(y, "yes", "no")),
     "weights": lambda clf, X, y: clf.fit(X[:, :2], y, sample_weight=-np.ones(len(y))),
     "store_dual": lambda clf, X, y: clf.set_params(solver="sgd-r", store_dual=True).fit(X, y),
-    "partial nan": lambda clf, X, y: clf.partial_fit(np.full_like(X, np.nan), y),
     "partial labels": lambda clf, X, y: clf.partial_fit(X, y + 5),
     "partial total": lambda clf, X, y: clf.partial_fit(X, y, total_samples=0),
 }
@@ -211,29 +174,6 @@ def test_a_failed_fit_loses_nothing(binary: Any, failure: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         first.partial_fit(np.full_like(X, np.nan), y, classes=[0, 1])
     assert not hasattr(first, "classes_")
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_an_interrupted_fit_keeps_the_old_model(n_classes: int, monkeypatch: Any) -> None:
-    from certsvm.fitting import fit_classes
-    from certsvm.solvers import sgd_s
-
-    X, y = make_classification(n_informative=5, n_classes=n_classes, random_state=0)
-    clf = LinearSVC(C=0.1, random_state=0).fit(X, y)
-    coef, certificate = clf.coef_, clf.certificate_
-
-    def interrupt(*args: Any, **kwargs: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(fit_classes, "train", interrupt)
-    monkeypatch.setattr(sgd_s, "present_once", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        clf.fit(X, np.array(["x", "y", "z"])[y])
-    with pytest.raises(KeyboardInterrupt):
-        clf.partial_fit(X, y)
-    assert clf.coef_ is coef
-    assert clf.certificate_ is certificate
-    assert clf.classes_.tolist() == list(range(n_classes))
 
 
 def test_predictions_on_float32_do_not_copy_the_data() -> None:
@@ -343,29 +283,3 @@ def test_a_checkpoint_is_not_for_warm_starts(several: Any, tmp_path: Any) -> Non
     with pytest.raises(ValueError, match="warm starts"):
         LinearSVC(checkpoint=tmp_path, warm_start=True).fit(*several)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_class_without_a_dual_point_keeps_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = make_classification(n_informative=5, n_classes=3, random_state=0)
-
-    def fit(*args: Any, **kwargs: Any) -> list[Result]:
-        first, *others = fit_classes(*args, **kwargs)
-        nothing = replace(first.certificate, dual=0.0, dual_rounding=0.0, bound=PRIMAL_ONLY)
-        return [replace(first, alpha=None, certificate=nothing), *others]
-
-    monkeypatch.setattr("certsvm.estimators.linear_svc.fit_classes", fit)
-    clf = LinearSVC(C=0.1, random_state=0, store_dual=True).fit(X, y)
-    assert clf.dual_coef_.shape == (3, len(y))
-    assert not clf.dual_coef_[0].any()
-    report = verify(clf, X, y)
-    assert report.verdict == "confirmed", str(report)
-    assert report[0].L == (0.0, 0.0)
-    # Rows that were shifted to other classes are an error, or prove nothing.
-    whole = clf.dual_coef_
-    for other in (whole[1:], whole[:0], np.empty(0)):
-        clf.dual_coef_ = other
-        with pytest.raises(ValueError, match="dual variables of shape"):
-            verify(clf, X, y)
-    clf.dual_coef_ = whole[[1, 2, 0]]
-    assert verify(clf, X, y).verdict == "refuted"

@@ -88,16 +88,6 @@ def test_a_certified_choice(labels: Any, form: Any) -> None:
     assert (curve.edges[0], curve.edges[-1]) == (0.001, 1.0)
     assert curve.bound == curve.lower.min() == clf.error_bound_
     assert (curve.lower <= curve.upper + 1e-12).all()
-    # Other values of C, none of which may be better than the bound.
-    others = GridSearchCV(
-        LinearSVC(tol=1e-8, random_state=0), {"C": np.geomspace(0.001, 1.0, 25)}, cv=3
-    ).fit(X, labels)
-    errors = 1 - others.cv_results_["mean_test_score"]
-    assert errors.min() >= clf.error_bound_
-    assert 1 - clf.best_score_ <= errors.min() + 0.05
-    piece = np.searchsorted(curve.edges, others.cv_results_["param_C"].astype(float)[1:]) - 1
-    assert (curve.lower[piece] <= errors[1:] + 1e-12).all()
-    assert (errors[1:] <= curve.upper[piece] + 1e-12).all()
     assert clf.certificate_ is not None
     assert clf.certificate_.met
     assert verify(clf.best_estimator_, X, labels).ok

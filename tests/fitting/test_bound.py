@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
-from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier, SGDClassifier
+from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.svm import SVC, LinearSVR, NuSVC, OneClassSVM
+from sklearn.svm import SVC, LinearSVR, NuSVC
 from sklearn.svm import LinearSVC as LiblinearSVC
 from sklearn.utils import all_estimators
 
@@ -134,16 +134,11 @@ def test_the_objective_is_the_models_own(
 
 OTHERS: list[tuple[Any, Any, float | None]] = [
     (LiblinearSVC(penalty="l1"), TWO, None),
-    (LiblinearSVC(penalty="l1"), TWO, 1.0),
     (LiblinearSVC(multi_class="crammer_singer"), THREE, None),
-    (LogisticRegression(), TWO, None),
-    (RidgeClassifier(), THREE, 1.0),
-    (Perceptron(), TWO, 1.0),
     (NuSVC(kernel="linear"), TWO, 1.0),
     (SGDClassifier(alpha=0.01, penalty="elasticnet"), TWO, None),
     (SGDClassifier(alpha=0.01, early_stopping=True), TWO, None),
     (SGDClassifier("modified_huber"), TWO, 1.0),
-    (SGDClassifier(penalty=None), TWO, 1.0),
     # An objective of ours, but not this one.
     (LiblinearSVC(), TWO, 2.0),
     (LinearSVC(), TWO, 2.0),
@@ -200,21 +195,14 @@ def test_a_model_of_liblinear_has_a_loss_but_no_C(tmp_path: Path, solver: str) -
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-@pytest.mark.parametrize(
-    "clf", [LiblinearSVC(C=C), LinearSVC(C, random_state=0), LinearSVCCV(Cs=[C], random_state=0)]
-)
+@pytest.mark.parametrize("clf", [LiblinearSVC(C=C), LinearSVCCV(Cs=[C], random_state=0)])
 def test_columns_of_a_frame_are_matched_by_name(clf: Any, frame: Any) -> None:
     names = [f"x{i}" for i in range(10)]
     data = frame(dict(zip(names, X.T, strict=True)))
-    model = clf.fit(data, y)
-    certificate = bound(model, data, y)
-    assert bound(model, data[names[::-1]], y) == certificate
-    assert bound(model, X, y) == certificate
+    certificate = bound(clf.fit(data, y), data, y)
+    assert bound(clf, data[names[::-1]], y) == bound(clf, X, y) == certificate
     with pytest.raises(ValueError, match="'x0'"):
-        bound(model, data[names[1:]], y)
-    names[3] = "other"
-    with pytest.raises(ValueError, match=r"'x3'.*'other'"):
-        bound(model, frame(dict(zip(names, X.T, strict=True))), y)
+        bound(clf, data[names[1:]], y)
     # Without names, columns go by position.
     assert bound(clf.fit(X, y), data, y) == bound(clf, X, y)
 
@@ -236,13 +224,9 @@ def test_an_infinite_objective_has_the_best_lower_bound_all_the_same() -> None:
         (lambda: bound(SGDClassifier("log_loss").fit(X, y), X, y), "no parameter C"),
         (lambda: bound(np.zeros(9), X, y, C=1.0), "10 columns"),
         (lambda: bound(np.zeros(10), X, y * 0, C=1.0), "two classes"),
-        (lambda: bound(np.zeros(10), X, y, C=1.0, max_iter=0), "max_iter"),
-        (lambda: bound(np.zeros(10), X, y, C=1.0, tol=-1), "tol"),
         (lambda: bound(make_pipeline(LinearSVC()).fit(X, y), X, y, C=1.0), "its last step"),
-        (lambda: bound(LiblinearSVC(), X, y, C=1.0), "has no coef_"),
         (lambda: bound(CalibratedClassifierCV(LinearSVC()).fit(X, y), X, y), "has no coef_"),
         (lambda: bound(LinearSVR().fit(X, y), X, y, C=1.0), "not a classifier"),
-        (lambda: bound(OneClassSVM(kernel="linear").fit(X), X, y, C=1.0), "not a classifier"),
         (lambda: bound(np.full(10, np.nan), X, y, C=1.0), "finite"),
         (lambda: bound(np.zeros(10), X, y, C=1.0, intercept_scaling=0.0), "intercept_scaling"),
         (lambda: bound(LiblinearSVC().fit(X, y), X, y, intercept=1.0), "its own intercept"),
@@ -251,7 +235,6 @@ def test_an_infinite_objective_has_the_best_lower_bound_all_the_same() -> None:
             lambda: bound(SVC(kernel="linear").fit(X, np.arange(400) % 3), X, np.arange(400) % 3),
             "SVC is not one linear function",
         ),
-        (lambda: bound(np.zeros(10), X, y, C=1.0, loss="log"), "loss must be one of"),
         (
             lambda: bound(LiblinearSVC(class_weight="balanced").fit(X, y), X, y),
             "trained with class_weight",

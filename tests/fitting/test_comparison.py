@@ -9,7 +9,6 @@ from sklearn.datasets import make_classification
 
 from certsvm import compare
 from certsvm.solvers import SOLVERS
-from certsvm.solvers.published.ocas import OCASRun
 
 X, y = make_classification(n_samples=300, n_features=8, flip_y=0.1, random_state=0)
 
@@ -58,16 +57,3 @@ def test_errors() -> None:
         compare(X, y, solvers=["dcd", "auto", "auto"])
     with pytest.raises(ValueError, match="unknown solver"):
         compare(X, y, solvers=["liblinear"])
-
-
-def test_an_interrupt_while_compiling_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    epoch = OCASRun.epoch
-
-    def interrupted(self: Any) -> Any:
-        monkeypatch.setattr(OCASRun, "epoch", epoch)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(OCASRun, "epoch", interrupted)
-    X, y = make_classification(random_state=0)
-    with pytest.raises(KeyboardInterrupt):
-        compare(X, y, solvers=["dcd", "ocas"])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from certsvm.fitting.cross_validation import CrossValidation, Fold, values_in
+from certsvm.fitting.cross_validation import CrossValidation, Fold
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import LOSSES
@@ -186,30 +186,6 @@ def test_an_interruption_keeps_what_is_proved(n_jobs: int, n: int) -> None:
         p = max(0, int(np.searchsorted(curve.edges, C)) - 1)
         assert curve.lower[p] <= high + 1e-12
         assert low <= curve.upper[p] + 1e-12
-
-
-def test_an_interruption_of_the_first_fits_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: Any, *given: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(CrossValidation, "_fit_once", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        CrossValidation(Data(7).folds(), Settings(), certify=0.1).run([0.01, 1.0])
-
-
-@pytest.mark.parametrize("C_range", [(1e-3, 1e2), (0.3, 0.7), (1e-300, 1e300)])
-@pytest.mark.parametrize("n", [None, 2, 7])
-@pytest.mark.parametrize("certify", [False, True])
-def test_values_begin_and_end_exactly(
-    C_range: tuple[float, float], n: int | None, certify: bool
-) -> None:
-    values = values_in(C_range, n, certify=certify)
-    assert (values[0], values[-1]) == C_range
-    assert values == sorted(set(values))
-    if n is not None:
-        assert len(values) == n
-    elif not certify:
-        assert len(values) == 20
 
 
 def test_limits_end_the_search() -> None:

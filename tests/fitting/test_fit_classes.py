@@ -118,15 +118,6 @@ def test_a_stop_that_is_set_trains_nothing() -> None:
     assert [result.passes for result in results] == [0, 0, 0]
 
 
-def test_threads_do_not_change_the_bits() -> None:
-    source = MemorySource(*several())
-    one, other = (
-        fit_classes(source, Settings(solver="sgd-m", tol=0.01, n_jobs=jobs)) for jobs in (1, 5)
-    )
-    for a, b in zip(one, other, strict=True):
-        assert a.w.tobytes() == b.w.tobytes()
-
-
 def test_each_class_has_a_random_stream_of_its_own() -> None:
     class Seeds(MemorySource):
         """The same problem three times."""

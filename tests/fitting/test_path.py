@@ -17,7 +17,7 @@ from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.path import trace_path
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import LOSSES
-from certsvm.training.result import INTERRUPTED, Result
+from certsvm.training.result import Observer, Result
 from certsvm.training.settings import Settings
 from tests.exact import exact_optimum
 from tests.problems import Case, cases, exact, exact_objective, optimum, require_proof
@@ -110,19 +110,18 @@ def test_fits_that_miss_the_accuracy_prove_nothing_about_it() -> None:
         assert certificate.dual <= optimal.primal + optimal.primal_rounding
 
 
+class Contradicting(MemorySource):
+    """L exceeds J from C = 10 on, as of a stream that is not the same in each pass."""
+
+    def finish(self, i: int, problem: Any, result: Result) -> Result:
+        claim = result.certificate
+        if claim.C < 10.0:
+            return result
+        return replace(result, certificate=replace(claim, dual=1.1 * claim.primal))
+
+
 def test_a_contradiction_at_a_fit_proves_nothing() -> None:
-    """L exceeds J, as of a stream that is not the same in each pass."""
-
-    def contradicting(at_C: Settings, **options: Any) -> list[Result]:
-        results = fit_classes(SOURCE, at_C, **options)
-        if at_C.objective.C < 10.0:
-            return results
-        return [
-            replace(r, certificate=replace(r.certificate, dual=1.1 * r.certificate.primal))
-            for r in results
-        ]
-
-    trace = trace_path(SOURCE, Settings(), (1.0, 10.0), fit=contradicting)
+    trace = trace_path(Contradicting(X, Y, intercept_scaling=1.0), Settings(), (1.0, 10.0))
     assert trace.knots[-1].gap == math.inf
     assert trace.worst_gap == math.inf
     assert trace.proved_up_to == 1.0
@@ -163,28 +162,36 @@ def test_without_dual_points_nothing_is_proved_between() -> None:
             ask(0.5)
 
 
+class Pressing(Observer):
+    """Ctrl-C in a later fit: before its first pass, or after it."""
+
+    def __init__(self, after: int, where: str) -> None:
+        self.after, self.where, self.begun = after, where, 0
+
+    def begin(self, i: int, label: Any, problem: Any) -> list[Any]:
+        self.begun += 1
+
+        def press(progress: Any) -> None:
+            raise KeyboardInterrupt
+
+        if self.begun <= self.after or self.where == "in the callback":
+            return []
+        if self.where == "in a first pass":
+            raise KeyboardInterrupt
+        return [press]
+
+
 @pytest.mark.parametrize("after", [1, 6])
 @pytest.mark.parametrize("where", ["in a first pass", "later", "in the callback"])
 def test_an_interrupt_keeps_what_is_proved(after: int, where: str) -> None:
-    done = []
-
-    def interrupted(at_C: Settings, **options: Any) -> list[Result]:
-        done.append(at_C.objective.C)
-        if len(done) <= after or where == "in the callback":
-            return fit_classes(SOURCE, at_C, **options)
-        if where == "in a first pass":
-            raise KeyboardInterrupt
-        partly = fit_classes(SOURCE, replace(at_C, solver="sgd-s", max_iter=1))
-        return [replace(result, reason=INTERRUPTED) for result in partly]
-
     def called(progress: Any) -> None:
         if where == "in the callback" and progress.n_fits == after:
             raise KeyboardInterrupt
 
-    settings = Settings(tol=1e-3)
-    trace = trace_path(SOURCE, settings, (0.01, 10.0), fit=interrupted, callback=called)
+    settings = Settings(tol=1e-3, solver="dcd", max_iter=5000, observers=[Pressing(after, where)])
+    trace = trace_path(SOURCE, settings, (0.01, 10.0), callback=called)
     assert trace.interrupted
     assert len(trace.knots) == after
     assert 0.01 <= trace.proved_up_to <= trace.Cs[-1]
-    assert all(certificate.gap <= 1e-3 for C in trace.Cs for certificate in trace.certificates(C))
+    assert all(c.proved_gap <= 1e-3 for C in trace.Cs for c in trace.certificates(C))
     assert (trace.worst_gap == math.inf) is (after < 4)

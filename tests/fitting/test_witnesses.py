@@ -4,61 +4,17 @@ from __future__ import annotations
 
 import itertools
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from certsvm import Model, verify_model
-from certsvm.files.streams import BlockStream
+from certsvm import verify_model
 from certsvm.fitting.fit_classes import fit_classes
-from certsvm.fitting.fit_model import fit_model, joined, witnessed
-from certsvm.fitting.sources import MemorySource, Source, StreamSource
+from certsvm.fitting.fit_model import fit_model, witnessed
+from certsvm.fitting.sources import MemorySource
 from certsvm.training.result import NOT_KEPT, TARGET_MET
-from certsvm.verification.witness import Witness
 from tests.settings import settings_of
-
-
-def test_witnesses_of_several_problems_are_joined() -> None:
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((90, 4)), np.arange(90) % 3
-    source = MemorySource(X, y)
-    settings = settings_of(C=0.1, solver="dcd", keep_alpha=True)
-    results = fit_classes(source, settings, finish=witnessed)
-    together = joined([result.witness for result in results])
-    assert isinstance(together, Witness)
-    for i, result in enumerate(results):
-        assert f"kept in {together.bits} bits" in result.certificate.bound or together.bits > 8
-        alpha = together.alpha(i, np.full(90, 0.1))
-        v = X.T @ (np.where(y == i, 1.0, -1.0) * alpha)
-        assert alpha.sum() - 0.5 * v @ v == pytest.approx(result.certificate.dual, rel=1e-9)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("penalize_intercept", [True, False])
-@pytest.mark.parametrize("solver", ["auto", "dcd", "smoothed-newton", "on a stream"])
-@pytest.mark.parametrize("tol", [1e-4])
-def test_witnesses_prove_what_the_certificates_say(
-    tmp_path: Path, loss: str, penalize_intercept: bool, solver: str, tol: float
-) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((120, 4)) + 0.5
-    y = np.digitize(X[:, 0] + rng.standard_normal(120), [-0.5, 1.0])
-    source: Source = MemorySource(X, y, intercept_scaling=0.5)
-    if solver == "on a stream":
-        blocks = [(X[:50], y[:50]), (X[50:], y[50:])]
-        source, solver = StreamSource(BlockStream(lambda: blocks, intercept_scaling=0.5)), "auto"
-    settings = settings_of(
-        C=0.5, loss=loss, penalize_intercept=penalize_intercept, solver=solver, tol=tol
-    )
-    model = fit_model(source, settings, witness=True).model
-    assert {c.loss for c in model.certificates} == {loss}
-    assert {c.penalize_intercept for c in model.certificates} == {penalize_intercept}
-    model.save(tmp_path / "model")
-    report = verify_model(Model.load(tmp_path / "model", witness=True), [(X, y)])
-    assert report.verdict == "confirmed", report
-    assert all(c.met for c in model.certificates)
 
 
 def test_a_witness_too_coarse_for_the_target_does_not_meet_it(

@@ -7,8 +7,10 @@ answered where they are, with tensors.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from os import PathLike
 from types import ModuleType
@@ -21,9 +23,16 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from certsvm.certificates.certificate import Certificate
-from certsvm.files.scores import OptimumMixin, products
+from certsvm.certificates.certificate import Certificate, tidy
+from certsvm.certificates.primal import primal_bound
+from certsvm.files.scores import OptimumMixin, binary_problems, products
+from certsvm.kernels.losses import loss_named
 from certsvm.matrices import checked_csr, dense, exact_labels, refuse_broken
+from certsvm.problem.memory import Problem
+from certsvm.problem.objective import Objective
+from certsvm.problem.rows import Rows
+from certsvm.training.history import History
+from certsvm.verification.fingerprint import Fingerprint
 from certsvm.verification.optimum_intervals import (
     Array,
     OptimumIntervals,
@@ -34,6 +43,9 @@ from certsvm.verification.optimum_intervals import (
 
 if TYPE_CHECKING:
     from certsvm.files.model import Model
+
+
+_VERIFICATION = "import certsvm\n\nprint(certsvm.verify(clf, X, y))  # with the training data"
 
 
 class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
@@ -49,6 +61,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
     certificate_: Certificate | None
     certificates_: list[Certificate] | None
     n_features_in_: int
+    dual_coef_: NDArray[np.float64]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -207,15 +220,43 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         'confirmed'
         """
         from certsvm.files.model import Model
+        from certsvm.fitting.fit_model import joined, proof
+        from certsvm.verification.verify import verify
 
         check_is_fitted(self)
         if (X is None) != (y is None) or (X is None and sample_weight is not None):
             raise ValueError("to_model takes both X and y, the training data, or neither")
         if X is None:
             return Model.from_estimator(self)
-        from certsvm.estimators.reporting import proved_model
-
-        return proved_model(self, X, y, sample_weight)
+        if not hasattr(self, "dual_coef_"):
+            raise ValueError(
+                "a proof of these data needs the dual point: fit with store_dual=True. Without "
+                "data, to_model() is the model with its certificate as a claim."
+            )
+        X, y, weights = self._validate(*map(on_host, (X, y, sample_weight)), reset=False)
+        report = verify(self, X, y, weights)
+        if not report.dual_verified:
+            raise ValueError(
+                f"The certificate is {report.verdict} by these data, so they do not seem to be "
+                f"the training data, with their weights and in their order:\n{report}"
+            )
+        assert self.certificates_
+        claim = self.certificates_[0]
+        objective = Objective(claim.C, loss_named(claim.loss), claim.penalize_intercept)
+        rows = Rows(X, intercept_scaling=claim.intercept_scaling)
+        model = Model.from_estimator(self, Fingerprint.of(X, y))
+        proofs = []
+        problems = binary_problems(model.classes, model.class_weight, y, weights, rows.n_rows)
+        for i, (signs, of_rows) in enumerate(problems):
+            problem = Problem(rows, signs, weights=of_rows, **objective.keywords)
+            # What was verified may differ in the last digits, so J is that of these data, as L is.
+            J = primal_bound(
+                problem, problem.weight_vector(model.coef[i], float(model.intercept[i]))
+            )
+            claim = replace(self.certificates_[i], primal=J.value, primal_rounding=J.rounding)
+            proofs.append(proof(problem, claim, self.dual_coef_[i]))
+        certificates, witnesses = zip(*proofs, strict=True)
+        return replace(model, certificates=certificates, witness=joined(witnesses))
 
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
         """Write a report of the fit: one HTML page that needs nothing else.
@@ -247,12 +288,41 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         >>> "petal width" in page, "could not flip" in page
         (True, True)
         """
-        from certsvm.estimators.reporting import fit_facts
         from certsvm.report.fit import fit_report
         from certsvm.report.page import write_page
 
         check_is_fitted(self)
-        write_page(path, fit_report(fit_facts(self, X, y)))
+        write_page(path, fit_report(self._facts(X, y)))
+
+    def _facts(self, X: Any, y: Any) -> Any:
+        """What a page tells: the model, its history and what it answers on X, if given."""
+        from certsvm.files.model import Model
+        from certsvm.report.fit import Evaluation, Fit
+
+        evaluation = None
+        if X is None and y is not None:
+            raise ValueError("y without X: give the rows to predict, too")
+        if X is not None:
+            answers, confusion, fingerprint = on_host(self.predict(X)), None, None
+            # A free intercept has no interval, and so no score has one.
+            free = any(certificate.free_intercept for certificate in self.certificates_ or ())
+            stability = None if free else float(self.stability(X))
+            if y is not None:
+                labels = exact_labels(on_host(y))
+                are_right(answers, labels)
+                pairs = (map(tidy, np.asarray(given).tolist()) for given in (labels, answers))
+                confusion = dict(Counter(zip(*pairs, strict=True)))
+                if not are_tensors(X) and not hasattr(X, "dask"):
+                    fingerprint = Fingerprint.of(X, y)
+            evaluation = Evaluation(int(X.shape[0]), stability, confusion, fingerprint)
+        # There is none after partial_fit.
+        histories = getattr(self, "history_", None)
+        return Fit(
+            Model.from_estimator(self), _VERIFICATION, dual_kept=hasattr(self, "dual_coef_"),
+            evaluation=evaluation,
+            histories=[histories] if isinstance(histories, History) else histories,
+            n_rows=getattr(self, "n_samples_seen_", None),
+        )  # fmt: skip
 
     def _fitted(self, name: str) -> Any:
         return getattr(self, f"{name}_")
@@ -272,6 +342,16 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
 
     def _like(self, X: Any, values: NDArray[Any], *, upwards: bool | None = None) -> Any:
         return answers().rounded(X, values, upwards) if are_tensors(X) else values
+
+
+def are_right(answers: Any, y: Any) -> NDArray[np.bool_]:
+    """Which predicted labels are the given ones."""
+    answers, labels = np.asarray(answers), exact_labels(y)
+    # A column of labels, or a single one, would be compared with all answers.
+    if labels.shape != answers.shape:
+        raise ValueError(f"{answers.size} rows do not go with labels of shape {labels.shape}")
+    right: NDArray[np.bool_] = answers == labels
+    return right
 
 
 def are_tensors(X: Any) -> bool:

@@ -22,11 +22,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
-from certsvm.estimators.classifier import LinearClassifier, are_tensors, rollback
+from certsvm.estimators.classifier import LinearClassifier, are_tensors, on_host, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
-from certsvm.files.scores import binary_problems
+from certsvm.files.scores import binary_problems, positive_classes
 from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
-from certsvm.fitting.sources import MemorySource, Source, class_factors, positive_classes
+from certsvm.fitting.sources import MemorySource, Source, class_factors
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import dense, exact_labels, refuse_changed_labels, refuse_masked
 from certsvm.problem.memory import Problem
@@ -36,24 +36,17 @@ from certsvm.problem.rows import Rows, join, split
 from certsvm.scalars import as_float
 from certsvm.solvers import SOLVERS, Solver, Start
 from certsvm.training.history import Histories, History, shown_passes
-from certsvm.training.result import INTERRUPTED, Observer, Result
+from certsvm.training.result import INTERRUPTED, Result
 from certsvm.training.settings import Settings
 
 
 def _learns_online(estimator: LinearSVC) -> bool:
     """True if ``partial_fit`` minimises this objective; else an error that says why not."""
-    for needs, other, refused in (
-        (f"loss={HINGE.name!r}", repr(estimator.loss), estimator.loss != HINGE.name),
-        (
-            "an intercept in the penalty", "penalize_intercept=False",
-            estimator.fit_intercept and not estimator.penalize_intercept,
-        ),
-    ):  # fmt: skip
-        if refused:
-            raise ValueError(
-                f"partial_fit is for {needs}, not for {other}: batches for that go to fit, or as a "
-                "stream to fit_stream"
-            )
+    instead = "batches for other objectives go to fit, or as a stream to fit_stream"
+    if estimator.loss != HINGE.name:
+        raise ValueError(f"partial_fit is for loss={HINGE.name!r}: {instead}")
+    if estimator.fit_intercept and not estimator.penalize_intercept:
+        raise ValueError(f"partial_fit is not for penalize_intercept=False: {instead}")
     return True
 
 
@@ -254,7 +247,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
     }
 
     history_: History | Histories
-    dual_coef_: NDArray[np.float64]
     n_iter_: int
     n_samples_seen_: int
     solver_: str
@@ -322,29 +314,20 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             # A data frame's; tensors have none.
             _check_feature_names(self, None if are_tensors(X) else X, reset=True)
             return source
+        return self._in_memory(X, y, sample_weight)
+
+    def _in_memory(self, X: Any, y: Any, sample_weight: Any) -> MemorySource:
         X, y, weights = self._validate(X, y, sample_weight, reset=True)
         check_classification_targets(y)
         return MemorySource(
             X, y, weights, class_weight=self.class_weight, intercept_scaling=self._rho()
         )
 
-    def _fit_source(
-        self, source: Source, solver: Solver, given: dict[str, Any], *,
-        settings: Settings | None = None, start: Sequence[Start] | None = None,
-    ) -> list[Result]:  # fmt: skip
-        """Train on a source, and set the fitted attributes.
-
-        Without ``settings``, they are those of the estimator, and training starts from its last
-        solution if ``warm_start`` says so.
-        """
-        if settings is None:
-            settings, start = self._settings(solver), self._starts(source)
-        tasks = FitTasks(self, source, given)
-        observers: list[Observer] = [tasks]
-        if self.verbose:
-            interval = 1.0 if self.verbose == 1 else 0.0
-            observers.append(PrintedProgress(len(source.labels), interval))
-        results = fit_classes(source, replace(settings, observers=observers), start=start)
+    def _fit_source(self, source: Source, solver: Solver, given: dict[str, Any]) -> list[Result]:
+        """Train on a source, and set the fitted attributes."""
+        settings, tasks = self._settings(source, solver), FitTasks(self, source, given)
+        settings = replace(settings, observers=[tasks, *settings.observers])
+        results = fit_classes(source, settings, start=self._starts(source))
         self._set_fitted(source, results)
         tasks.end_fit()
         return results
@@ -358,7 +341,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             as_float(self.C, "C"), loss_named(self.loss), bool(self.penalize_intercept)
         )
 
-    def _settings(self, solver: Solver) -> Settings:
+    def _settings(self, source: Source, solver: Solver) -> Settings:
         """The parameters, checked against the solver."""
         self._refuse_other_problems()
         if self.store_dual and not solver.certifies:
@@ -371,7 +354,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
                 "checkpoint cannot be combined with warm starts (warm_start=True, fit_path): it "
                 "would replace the solution to start from."
             )
-        seed = self.random_state
+        seed, interval = self.random_state, 1.0 if self.verbose == 1 else 0.0
         if not isinstance(seed, Integral):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         return Settings(
@@ -380,6 +363,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             max_time=self.max_time, seed=seed, n_jobs=effective_n_jobs(self.n_jobs),
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             keep_alpha=self.store_dual or (self.warm_start and solver.warm_starts_from_alpha),
+            observers=[PrintedProgress(len(source.labels), interval)] if self.verbose else [],
         )  # fmt: skip
 
     @available_if(_learns_online)
@@ -445,47 +429,36 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
                 raise ValueError(
                     f"classes={classes!r} is not the same as on the first call: {self.classes_!r}"
                 )
-            rows = Rows(X, intercept_scaling=self._rho())
-            self.n_samples_seen_ += rows.n_rows
+            self.n_samples_seen_ += len(y)
             total = self.n_samples_seen_ if total_samples is None else int(total_samples)
-            self._present(rows, y, weights, self._objective().C * total)
+            self._present(X, y, weights, self._objective().C * total)
             self.n_iter_, self.solver_ = 1, "sgd-s"
             # What was proved, and known of the dual problem, was about another model.
             self.certificate_ = self.certificates_ = None
-            for name in ("dual_coef_", "history_"):
-                self.__dict__.pop(name, None)
+            self.__dict__.pop("dual_coef_", None)
+            self.__dict__.pop("history_", None)
             end = Start(np.empty(0), max(1, round(self.t_ / total)))
             self._ends = [end] * len(self.coef_)
         return self
 
-    def _present(self, rows: Rows, y: Any, weights: Any, C_total: float) -> None:
+    def _present(self, X: Any, y: Any, weights: Any, C_total: float) -> None:
         """Present a batch once; ``C_total`` is C times the rows that the loss is summed over."""
         from certsvm.solvers.sgd_s import present_once
 
+        rows = Rows(X, intercept_scaling=self._rho())
         classes, before = self.classes_, self.t_
         self.coef_, self.intercept_ = dense(self.coef_).copy(), self.intercept_.copy()
         self.class_weight_ = class_factors(self.class_weight, classes, np.ones(classes.size))
         problems = binary_problems(classes, self.class_weight_, y, weights, rows.n_rows)
         for i, (signs, of_rows) in enumerate(problems):
-            if not of_rows.any():
-                continue
-            # C is such that lambda = 1 / (C m) comes out as 1 / C_total.
-            C = C_total / np.count_nonzero(of_rows)
-            problem = Problem(rows, signs, C=C, weights=of_rows)
-            w = problem.weight_vector(self.coef_[i], float(self.intercept_[i]))
-            w, t = present_once(problem, w, before)
-            self.coef_[i], self.intercept_[i] = problem.coefficients(w)
-            self.t_ = max(self.t_, t)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All but tensors to go on from: their device may not be there later."""
-        state: dict[str, Any] = {**super().__getstate__()}
-        if "_ends" in state:
-            state["_ends"] = [
-                replace(end, alpha=end.alpha if isinstance(end.alpha, np.ndarray) else None)
-                for end in self._ends
-            ]
-        return state
+            if of_rows.any():
+                # C is such that lambda = 1 / (C m) comes out as 1 / C_total.
+                C = C_total / np.count_nonzero(of_rows)
+                problem = Problem(rows, signs, C=C, weights=of_rows)
+                w = problem.weight_vector(self.coef_[i], float(self.intercept_[i]))
+                w, t = present_once(problem, w, before)
+                self.coef_[i], self.intercept_[i] = problem.coefficients(w)
+                self.t_ = max(self.t_, t)
 
     def _starts(self, source: Source) -> list[Start] | None:
         """The start of each problem; None if there is no previous solution of the same shape."""
@@ -495,19 +468,18 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             and np.array_equal(self.classes_, source.classes)
         ):  # fmt: skip
             return None
-        rho, objective, ratio = source.intercept_scaling, self._objective(), 1.0
-        weights = zip(dense(self.coef_), self.intercept_.tolist(), strict=True)
-        vectors = [join(coef, intercept, rho) for coef, intercept in weights]
-        starts = [replace(end, w=w) for end, w in zip(self._ends, vectors, strict=True)]
+        rho, objective, ratio = source.intercept_scaling, self._objective(), None
         # After partial_fit there are no certificates.
-        proved = self.certificates_[0] if self.certificates_ else None
-        asked = (objective.loss.name, not objective.frees(rho))
-        if proved is not None and (proved.loss, proved.penalize_intercept) == asked:
-            ratio = objective.C / proved.C
-        else:
-            # The dual variables of another problem may be infeasible in this one.
-            starts = [Start(start.w, start.epochs) for start in starts]
-        return [source.scaled_start(start, ratio) for start in starts]
+        for proved in self.certificates_ or ():
+            if (proved.loss, proved.free_intercept) == (objective.loss.name, objective.frees(rho)):
+                ratio = objective.C / proved.C
+        starts = []
+        for i, end in enumerate(self._ends):
+            w = join(dense(self.coef_[i]).ravel(), float(self.intercept_[i]), rho)
+            # The dual variables of another objective may be infeasible for this one.
+            start = Start(w, end.epochs) if ratio is None else replace(end, w=w)
+            starts.append(source.scaled_start(start, ratio or 1.0))
+        return starts
 
     def _rho(self) -> float:
         """Height of the constant column behind the intercept; zero if there is none."""
@@ -552,27 +524,26 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         self.coef_, self.intercept_ = map(np.array, zip(*parts, strict=True))
         self.n_features_in_ = source.n_columns
         self.classes_, self.class_weight_ = source.classes, source.factors
-        self._set_certificates(results)
+        self.certificates_ = [result.certificate for result in results]
+        self.certificate_ = max(self.certificates_, key=lambda c: c.proved_gap)
         histories = [result.history for result in results]
         self.history_ = histories[0] if len(histories) == 1 else Histories(histories, source.labels)
         self.n_iter_ = max(result.passes for result in results)
         self.solver_ = max((result.solver for result in results), key=len)
         self.n_samples_seen_ = source.n_rows
         self.t_ = max(result.epochs for result in results) * source.n_rows
-        # Their weights are in coef_ and intercept_, and alpha is a number for each row.
+        # Their weights are in coef_ and intercept_, and alpha is a number for each row, which may
+        # have been on a device.
+        alphas = [on_host(r.start.alpha) if self.warm_start else None for r in results]
         self._ends = [
-            replace(r.start, w=np.empty(0), alpha=r.start.alpha if self.warm_start else None)
-            for r in results
+            replace(r.start, w=np.empty(0), alpha=alpha)
+            for r, alpha in zip(results, alphas, strict=True)
         ]
         self.__dict__.pop("dual_coef_", None)
         if self.store_dual:
             # Where no dual point was accepted, zero is what the bound of zero comes from.
             zero = np.zeros(source.n_rows)
             self.dual_coef_ = np.array([zero if r.alpha is None else r.alpha for r in results])
-
-    def _set_certificates(self, results: Sequence[Result]) -> None:
-        self.certificates_ = [result.certificate for result in results]
-        self.certificate_ = max(self.certificates_, key=lambda c: c.proved_gap)
 
     def _warn_if_missed(
         self, results: Sequence[Result], solver: Solver, stacklevel: int = 4
@@ -582,14 +553,15 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             return
         worst = max(missed, key=lambda r: r.certificate.proved_gap)
         certificate = worst.certificate
+        other = "" if self.solver == "auto" else ", try solver='auto'"
+        advice = (
+            "To get closer, raise max_iter or max_time, scale the columns to similar size"
+            f"{other}, or lower C; or accept a larger tol."
+        )
         if worst.reason == INTERRUPTED:
             advice = "The next fit goes on from it." if self.warm_start else ""
         elif certificate.relative_gap <= max(self.tol, 0.5 * certificate.proved_gap):
             advice = "This is the limit of double precision: no more can be proved."
-        else:
-            other = "" if self.solver == "auto" else ", try solver='auto'"
-            advice = "To get closer, raise max_iter or max_time, scale the columns to similar size"
-            advice += f"{other}, or lower C; or accept a larger tol."
         of = f" for {len(missed)} of {len(results)} classes" if len(results) > 1 else ""
         warnings.warn(
             f"The target accuracy was not reached{of} at C = {self.C:g} by {worst.solver}: "

@@ -21,22 +21,19 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import metadata_routing as routing
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
 from certsvm.certificates.certificate import percentage_points
 from certsvm.estimators.classifier import fitted_attributes, rollback
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.path import checked_range, checked_values
-from certsvm.estimators.reporting import fit_facts
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
 from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, Fold, values_in
-from certsvm.fitting.sources import MemorySource
 from certsvm.report.fit import fit_parts
 from certsvm.report.page import page, write_page
 from certsvm.report.range import choice_parts
 from certsvm.solvers import Solver
-from certsvm.training.result import INTERRUPTED, Result
+from certsvm.training.result import Result
 
 # The parameters of all fits, and others that mean the same for the search.
 _COMMON = (
@@ -263,13 +260,9 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     ) -> CrossValidation:  # fmt: skip
         split_with, scored_with = self._routed(sample_weight, params)
         # LinearSVC's own checks of the data; names and number of columns are recorded on it.
-        data, labels, weights = template._validate(X, y, sample_weight, reset=True)
-        check_classification_targets(labels)
-        source = MemorySource(
-            data, labels, weights,
-            class_weight=self.class_weight, intercept_scaling=template._rho(),
-        )  # fmt: skip
-        settings = template._settings(template._solver_for(source))
+        source = template._in_memory(X, y, sample_weight)
+        data, labels, weights = source.X, source.y, source.row_weights
+        settings = template._settings(source, template._solver_for(source))
         self.__dict__.update(fitted_attributes(template))
         self.classes_ = source.classes
         score_weights = scored_with.pop("sample_weight", None)
@@ -314,42 +307,40 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return {"groups": groups}, {} if sample_weight is None else {"sample_weight": sample_weight}
 
     def _set_fitted(self, search: CrossValidation, Cs: list[float]) -> None:
-        values, best, n = search.values, search.best, self.n_splits_
+        values, best = search.values, search.best
         self.Cs_ = np.array(Cs if self.certify is None else sorted(values))
-        self.scores_ = np.full((n, self.Cs_.size), math.nan)
-        self.n_iter_ = np.zeros((n, self.Cs_.size), dtype=np.int64)
+        self.scores_ = np.full((self.n_splits_, self.Cs_.size), math.nan)
+        self.n_iter_ = np.zeros(self.scores_.shape, dtype=np.int64)
         for j, C in enumerate(self.Cs_.tolist()):
-            for i, fold in enumerate(values[C].folds if C in values else ()):
-                self.scores_[i, j] = fold.score
-                self.n_iter_[i, j] = max(result.passes for result in fold.results)
+            if C in values:
+                self.scores_[:, j] = values[C].scores
+                self.n_iter_[:, j] = [fold.passes for fold in values[C].folds]
         self.C_, self.best_score_ = best.C, float(np.mean(best.scores))
         self.certified_, self.curve_ = search.certified, search.curve
         self.error_bound_ = search.bound
 
     def _warn_if_missed(self, search: CrossValidation) -> None:
         n, met = len(search.values), [f.met for v in search.values.values() for f in v.folds]
-        missed = search.reason or (search.solver.certifies and not all(met))
-        if self.certified_ or (self.certify is None and not missed):
+        advice = "Raise max_time, max_fits or max_iter, or accept a larger certify or tol."
+        if self.certified_ or not (self.certify or search.reason or search.solver.certifies):
             return
         if self.certify is not None:
-            within, asked = search.best.high - self.error_bound_, float(self.certify)
+            within = percentage_points(search.best.high - self.error_bound_)
             message = (
                 f"The proof was not reached: {search.reason} after {n} values of C. No C in the "
                 f"range has an error below {self.error_bound_:.4f}, proved; C = {self.C_:g} has "
-                f"{1 - self.best_score_:.4f}. So it is proved to be within "
-                f"{percentage_points(within)} of the best, and certify asks for "
-                f"{percentage_points(asked)}."
+                f"{1 - self.best_score_:.4f}. So it is proved to be within {within} of the best, "
+                f"and certify asks for {percentage_points(float(self.certify))}."
             )
-            if search.reason != INTERRUPTED:
-                message += " Raise max_time, max_fits or max_iter, or accept a larger certify."
         elif search.reason:
             message = f"The search ended early: {search.reason}. {n} of {len(set(self.Cs_))} values"
             message += " of C were fitted on all folds."
+        elif all(met):
+            return
         else:
             message = f"The target accuracy was not reached in {met.count(False)} of {len(met)} "
-            message += "fits of folds. Raise max_iter, scale the columns to similar size, or "
-            message += "accept a larger tol."
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+            message += "fits of folds."
+        warnings.warn(f"{message} {advice}", ConvergenceWarning, stacklevel=4)
 
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
         """Write a report of the choice: one HTML page with a slider over C.
@@ -366,7 +357,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         parts = choice_parts(self.curve_, self.certify, self.certified_)
         if self.refit:
-            parts["fit"] = fit_parts(fit_facts(self.best_estimator_, X, y))
+            parts["fit"] = fit_parts(self.best_estimator_._facts(X, y))
         title = "Linear SVM: the choice of C"
         subtitle = f"cross-validation on {self.n_splits_} folds"
         write_page(path, page(title, subtitle, **parts))

@@ -15,9 +15,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from certsvm.certificates.certificate import Certificate, percent, tidy
-from certsvm.estimators.classifier import fitted_attributes
+from certsvm.estimators.classifier import are_right, fitted_attributes
 from certsvm.estimators.linear_svc import LinearSVC
-from certsvm.estimators.reporting import are_right
 from certsvm.files.block_sources import block_source
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.path import PathProgress, Trace, trace_path
@@ -28,8 +27,6 @@ from certsvm.plots import draw_path, new_figure, notebook_chart, saved
 from certsvm.report.page import write_page
 from certsvm.report.range import PathPoints, path_report
 from certsvm.scalars import as_float
-from certsvm.training.result import Result
-from certsvm.training.settings import Settings
 
 # Values of C on the slider of a report.
 _MOST_POINTS = 200
@@ -52,12 +49,11 @@ class Path(Trace, Sequence[LinearSVC]):
     """
 
     def __init__(
-        self, trace: Trace, models: dict[float, LinearSVC], Cs: Sequence[float],
-        template: LinearSVC, source: Source,
-    ) -> None:  # fmt: skip
+        self, trace: Trace, template: LinearSVC, source: Source, Cs: Sequence[float]
+    ) -> None:
         vars(self).update(vars(trace))
         self._template, self._source = template, source
-        self.models = [models[C] for C in Cs]
+        self.models = [self._fitted(C) for C in Cs]
 
     @property
     def Cs(self) -> list[float]:
@@ -85,7 +81,7 @@ class Path(Trace, Sequence[LinearSVC]):
 
     def _repr_html_(self) -> str:
         """For notebooks: what is proved, and the gap at every C."""
-        chart = notebook_chart(self._drawn(), "gap at every C")
+        chart = notebook_chart(self._draw, "gap at every C")
         rows = ([f"{knot.C:.4g}", percent(knot.gap)] for knot in self.knots)
         shown = chart or table(["C", "gap, proved"], rows)
         return element("div", element("p", repr(self)[1:-1]), shown)
@@ -119,7 +115,12 @@ class Path(Trace, Sequence[LinearSVC]):
                 "a path that was pickled has its fitted models, but not the data to certify one "
                 f"between them. Fit at C = {C:g}, or take one of {self.Cs}"
             )
-        model = _at(self._template, C)
+        return self._fitted(C)
+
+    def _fitted(self, C: float) -> LinearSVC:
+        model: LinearSVC = clone(self._template).set_params(C=C)
+        # What the template knows of the columns.
+        model.__dict__.update(fitted_attributes(self._template))
         model._set_fitted(self._source, self.at(C, self._source))
         return model
 
@@ -138,15 +139,13 @@ class Path(Trace, Sequence[LinearSVC]):
         """
         figure = new_figure(7, 4)
         axis = figure.subplots()
-        self._drawn()(axis)
+        self._draw(axis)
         axis.legend()
         return saved(figure, path)
 
-    def _drawn(self) -> Callable[[Any], None]:
-        """Draws the gap at every C."""
+    def _draw(self, axis: Any) -> None:
         points = self._points()
-        gaps, fitted = points.gaps, points.fitted
-        return lambda axis: draw_path(axis, points.Cs, gaps, fitted, self.tol)
+        draw_path(axis, points.Cs, points.gaps, points.fitted, self.tol)
 
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
         """Write a report of the path: one HTML page with a slider over C.
@@ -225,8 +224,8 @@ def fit_path(
     Parameters
     ----------
     estimator : LinearSVC
-        With all other parameters. It is not changed. ``max_iter`` and ``max_time`` are limits for
-        each fit.
+        With all other parameters. It is not changed, and its scikit-learn callbacks are not called.
+        ``max_iter`` and ``max_time`` are limits for each fit.
     X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
         The data. Without y, what ``fit_stream`` takes, which is read anew in each pass. With a
         ``certsvm.dask.LinearSVC``, what its ``fit`` takes.
@@ -284,34 +283,17 @@ def fit_path(
     # Made once: it holds the data, checked and where they are trained on.
     source = _source(template, X, y, sample_weight)
     solver = template._solver_for(source)
-    settings = replace(template._settings(solver), keep_alpha=bool(estimator.store_dual))
-    given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-    models: dict[float, LinearSVC] = {}
-
-    def fit(at_C: Settings, **options: Any) -> list[Result]:
-        model = models[at_C.objective.C] = _at(template, at_C.objective.C)
-        return model._fit_source(source, solver, given, settings=at_C, **options)
-
+    settings = replace(template._settings(source, solver), keep_alpha=bool(estimator.store_dual))
     trace = trace_path(
         source, settings, low_high, values,
-        fit=fit, max_fits=max_fits, callback=None if values else callback,
+        max_fits=max_fits, callback=None if values else callback,
     )  # fmt: skip
-    for knot in trace.knots:
-        # Those of the fits are about the accuracy of the path, too.
-        models[knot.C]._set_certificates(knot.results)
-    path = Path(trace, models, values or trace.Cs, template, source)
+    path = Path(trace, template, source, values or trace.Cs)
     if values is None:
         _warn_if_missed(path)
-    for C in values or ():
-        models[C]._warn_if_missed(trace.find(C)[0].results, solver, stacklevel=3)
+    for model in path if values else ():
+        model._warn_if_missed(trace.find(model.C)[0].results, solver, stacklevel=3)
     return path
-
-
-def _at(template: LinearSVC, C: float) -> LinearSVC:
-    """An unfitted model at C that knows the columns."""
-    model: LinearSVC = clone(template).set_params(C=C)
-    model.__dict__.update(fitted_attributes(template))
-    return model
 
 
 def checked_values(Cs: Any) -> list[float]:
@@ -350,11 +332,10 @@ def _warn_if_missed(path: Path) -> None:
     (low, high), end = path.C_range, path.proved_up_to
     as_far = f"but up to C = {end:g}" if end >= low else f"nor at C = {low:g}"
     advice = "Raise max_fits, or max_iter or max_time of the estimator, or accept a larger tol."
-    if path.interrupted:
-        advice = "It was interrupted."
     warnings.warn(
         f"The accuracy of {percent(path.tol)} is not proved for every C from {low:g} to {high:g}, "
-        f"{as_far}, after {len(path)} fits. {advice}",
+        f"{as_far}, after {len(path)} fits. "
+        + ("It was interrupted." if path.interrupted else advice),
         ConvergenceWarning,
         stacklevel=3,
     )

@@ -105,6 +105,11 @@ def blocks_of(X: Any, y: Any = None, sample_weight: Any = None) -> Iterator[tupl
             yield block, None, None
 
 
+def positive_classes(n_classes: int) -> list[int]:
+    """The class on the positive side of each binary problem, by position."""
+    return [1] if n_classes == 2 else list(range(n_classes))
+
+
 def binary_problems(
     classes: NDArray[Any], class_weight: Vector, y: Any, given: Any, n_rows: int
 ) -> Iterator[tuple[Vector, Vector]]:
@@ -113,7 +118,7 @@ def binary_problems(
 
     position = positions(classes, y, n_rows)
     given = checked_weights(1.0 if given is None else given, n_rows)
-    for positive in [1] if len(classes) == 2 else range(len(classes)):
+    for positive in positive_classes(len(classes)):
         signs = np.where(position == positive, 1.0, -1.0)
         yield signs, weights_in_problem(class_weight, position, positive, given)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +14,7 @@ from certsvm.certificates.certificate import Certificate, relative_gap
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.files.model import Model
-from certsvm.files.scores import binary_problems
-from certsvm.fitting.sources import positive_classes
+from certsvm.files.scores import binary_problems, positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import columns_in_order, dense, exact_labels
 from certsvm.problem.memory import Problem
@@ -120,20 +118,17 @@ def bound(
     labels = exact_labels(y).ravel()
     X = columns_in_order(X, _fitted(model, "feature_names"))
     model = getattr(model, "best_estimator_", model)
-    is_vector = _fitted(model, "coef") is None
     own: dict[str, Any]
-    if is_vector:
+    if is_vector := _fitted(model, "coef") is None:
         classes = np.unique(labels)
         coefs, intercepts = _weight_vector(model, classes), np.array([intercept or 0.0])
-        factors = np.ones(classes.size)
-        rho = 0.0 if intercept is None else 1.0
+        factors, rho = np.ones(classes.size), 0.0 if intercept is None else 1.0
         own = {"loss": HINGE.name, "intercept_scaling": rho, "penalize_intercept": True}
+    elif intercept is not None:
+        raise ValueError("a classifier brings its own intercept; leave intercept out")
+    elif (classes := _fitted(model, "classes")) is None:
+        raise ValueError(f"{type(model).__name__} has no classes_: it is not a classifier")
     else:
-        if intercept is not None:
-            raise ValueError("a classifier brings its own intercept; leave intercept out")
-        classes = _fitted(model, "classes")
-        if classes is None:
-            raise ValueError(f"{type(model).__name__} has no classes_: it is not a classifier")
         coefs, intercepts = _linear_functions(model, len(classes))
         factors = _class_weights(model, len(classes))
         own, known = _minimised(model, labels.size)
@@ -167,25 +162,20 @@ def bound(
     return certificates[0] if len(certificates) == 1 else certificates
 
 
-# Classifiers that minimise an objective of ours if their parameters say so, by package and name,
-# since scikit-learn is not imported here. After partial_fit, our own has no certificates.
-_OURS: dict[str, Callable[[dict[str, Any]], bool]] = {
-    "certsvm.LinearSVC": lambda has: True,
-    # One from liblinear has no C, and a loss if its solver minimises one of ours.
-    "certsvm.Model": lambda has: "C" in has or "loss" in has,
-    "sklearn.SVC": lambda has: True,
-    "sklearn.LinearSVC": lambda has: (
-        has.get("penalty", "l2") == "l2" and has.get("multi_class", "ovr") == "ovr"
-    ),
-    # Early stopping leaves rows out. The passive-aggressive rates are no gradient descent.
-    "sklearn.SGDClassifier": lambda has: (
-        has.get("penalty", "l2") == "l2"
-        and has.get("loss") in LOSSES
-        and has.get("alpha", 0.0) > 0
-        and has.get("learning_rate") not in ("pa1", "pa2")
-        and not has.get("early_stopping")
-    ),
-}
+def _is_known(name: str, has: dict[str, Any]) -> bool:
+    """Whether a class of classifiers with these parameters minimises an objective of ours.
+
+    Classes are known by package and name, since scikit-learn is not imported here.
+    """
+    if name == "certsvm.Model":
+        # One from liblinear has no C, and a loss if its solver minimises one of ours.
+        return "C" in has or "loss" in has
+    plain = has.get("penalty", "l2") == "l2" and has.get("multi_class", "ovr") == "ovr"
+    if name == "sklearn.SGDClassifier":
+        # Early stopping leaves rows out. The passive-aggressive rates are no gradient descent.
+        descends = has.get("learning_rate") not in ("pa1", "pa2") and not has.get("early_stopping")
+        return plain and descends and has.get("loss") in LOSSES and has.get("alpha", 0.0) > 0
+    return name in ("certsvm.LinearSVC", "sklearn.SVC") or (name == "sklearn.LinearSVC" and plain)
 
 
 def _fitted(model: Any, name: str) -> Any:
@@ -242,7 +232,7 @@ def _minimised(model: Any, n_rows: int) -> tuple[dict[str, Any], bool]:
         # SGDClassifier minimises alpha/2 |w|^2 plus the mean of the losses.
         own["C"] = 1.0 / (float(has["alpha"]) * n_rows)
     bases = {f"{cls.__module__.split('.')[0]}.{cls.__name__}" for cls in type(model).__mro__}
-    return own, any(name in bases and ours(has) for name, ours in _OURS.items())
+    return own, any(_is_known(name, has) for name in bases)
 
 
 def _warn_of_other_objective(model: Any, own: dict[str, Any] | None, asked: dict[str, Any]) -> None:

@@ -19,7 +19,6 @@ from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import loss_named
 from certsvm.markup import element, table
 from certsvm.matrices import exact_labels, refuse_masked
-from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
 from certsvm.solvers import Solver, make_solver
 from certsvm.training.history import History
@@ -104,13 +103,14 @@ class Comparison:
             cells.append([row["solver"], *numbers, row["ended"]])
         return cells
 
+    @property
+    def _optimum(self) -> str:
+        return f"the optimum lies between {self.dual:.8g} and {self.primal:.8g}"
+
     def _repr_html_(self) -> str:
         """For notebooks: the table, and the interval of the optimum."""
         header, *rows = self._cells()
-        return element("div", table(header, rows), element("p", f"T{self._optimum()[1:]}."))
-
-    def _optimum(self) -> str:
-        return f"the optimum lies between {self.dual:.8g} and {self.primal:.8g}"
+        return element("div", table(header, rows), element("p", f"T{self._optimum[1:]}."))
 
     def __str__(self) -> str:
         problem = next(iter(self.results.values())).certificate.problem
@@ -118,7 +118,7 @@ class Comparison:
         for name, *numbers, ended in self._cells():
             aligned = map(str.rjust, numbers, (6, 7, 12, 9, 9))
             lines.append("  ".join([name.ljust(width), *aligned, ended]))
-        return "\n".join([*lines, self._optimum()])
+        return "\n".join([*lines, self._optimum])
 
 
 def compare(
@@ -186,17 +186,17 @@ def compare(
     """
     objective = Objective(C, loss_named(loss), penalize_intercept)
     settings = Settings(objective, tol=tol, max_iter=max_iter, max_time=max_time, stop=stop)
-    tol = settings.tol
-    if solvers is None:
-        solvers = [
-            solver
-            for solver in map(make_solver, _SOLVERS)
-            if solver.solves(objective.loss, free_intercept=objective.frees(float(fit_intercept)))
-        ]
     if isinstance(solvers, str | Solver):
         solvers = [solvers]
-    if not solvers:
+    made = [make_solver(solver) for solver in (_SOLVERS if solvers is None else solvers)]
+    if solvers is None:
+        free = objective.frees(float(fit_intercept))
+        made = [solver for solver in made if solver.solves(objective.loss, free_intercept=free)]
+    names = [solver.label for solver in made]
+    if not made:
         raise ValueError("name at least one solver")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"{twice[0]} is named twice")
     refuse_masked(sample_weight=sample_weight)
     source = MemorySource(
         X, exact_labels(y).ravel(),
@@ -205,24 +205,15 @@ def compare(
     )  # fmt: skip
     if source.classes.size != 2:
         raise ValueError(f"compare needs two classes, y has {source.classes.size}; pass y == label")
-    problem = source.problem(0, objective)
-    made: dict[str, Solver] = {}
-    for solver in map(make_solver, solvers):
-        if solver.label in made:
-            raise ValueError(f"{solver.label} is named twice")
-        made[solver.label] = solver
-    seed = np.random.SeedSequence(random_state)
-    trial = np.concatenate(
-        [np.flatnonzero(sign * problem.signed_weights > 0)[:_TRIAL_ROWS] for sign in (1, -1)]
-    )
-    # With as large a C m as the whole has, lest a rate be refused that is not too large.
-    C_few = problem.C * problem.m / trial.size
-    few = Problem(source.rows.take(trial), problem.labels[trial], **objective.at(C_few).keywords)
-    for solver in made.values():
-        if train(few, solver, tol=tol, max_iter=3, seed=seed, stop=stop).reason == INTERRUPTED:
+    problem, seed = source.problem(0, objective), np.random.SeedSequence(random_state)
+    sides = [np.flatnonzero(sign * problem.signed_weights > 0) for sign in (1, -1)]
+    few = problem.sample(np.concatenate([side[:_TRIAL_ROWS] for side in sides]))
+    for solver in made:
+        trial = train(few, solver, tol=settings.tol, max_iter=3, seed=seed, stop=stop)
+        if trial.reason == INTERRUPTED:
             raise KeyboardInterrupt
     results: dict[str, Result] = {}
-    for i, (name, solver) in enumerate(made.items()):
+    for i, (name, solver) in enumerate(zip(names, made, strict=True)):
         try:
             callbacks = [c for observer in observers for c in observer.begin(i, name, problem)]
             results[name] = train(problem, solver, settings, seed=seed, callbacks=callbacks)
@@ -239,6 +230,6 @@ def compare(
     if dual <= 0:
         # Ctrl-C loses this bound, not the results.
         with contextlib.suppress(KeyboardInterrupt):
-            certificate = certify(problem, best.w, tol)
+            certificate = certify(problem, best.w, settings.tol)
             dual = certificate.dual - certificate.dual_rounding
-    return Comparison(results, dual, best.certificate.primal, tol)
+    return Comparison(results, dual, best.certificate.primal, settings.tol)

@@ -2,8 +2,8 @@
 
 Each fold is fitted at values of C, each fit from its neighbours. With a proof, two fits bound the
 error of the exact optimum on the held-out rows for every C between them
-(``certificates.held_out_error``). Where this lower bound is too far below the best error found, the
-piece of the range is cut into smaller ones, which costs no fit, and else C is fitted in the middle.
+(``certificates.held_out_error``), piece by piece. Where this lower bound is too far below the best
+error found, C is fitted in between.
 
 Folds are views of one copy of the data. A fold has all rows: those that it is not trained on have
 weight zero, and solvers skip them; a row that is drawn several times has a multiple of its weight.
@@ -37,7 +37,7 @@ from certsvm.plots import draw_curve, new_figure, saved
 from certsvm.problem.rows import Vector
 from certsvm.solvers import Newton
 from certsvm.training.history import History
-from certsvm.training.result import INTERRUPTED, OUT_OF_TIME, STOPPED, Result, is_true
+from certsvm.training.result import INTERRUPTED, OUT_OF_TIME, STOPPED, Result
 from certsvm.training.settings import Settings
 from certsvm.verification.optimum_intervals import RowSizes, row_sizes
 
@@ -45,16 +45,14 @@ DEFAULT_RANGE = (1e-3, 1e2)
 _DEFAULT_VALUES = 20
 # Of more values than these, every fourth is fitted first.
 _FEW, _EVERY = 8, 4
-# Pieces of a new chord, parts of a piece that is cut, and how often pieces are cut: again if this
-# share of what is missing was won.
-_PIECES, _PARTS, _CUTS, _WORTH_CUTTING = 24, 4, 3, 0.3
+# Pieces of the range between two fits, each with its own bounds.
+_PIECES = 128
 # A chord is divided into at most so many; the width of the bounds is taken to fall with the
 # distance of the fits to the power 1 / _ORDER.
 _MOST_PARTS, _ORDER = 4, 0.75
 # The share of eps that rows may take which are open at a fit itself: with Newton's method, and
 # where accuracy is more expensive. Squares of radii add, so that it costs far less between fits.
-# It counts in full at the best value, which is fitted again.
-_SHARE_OPEN, _SHARE_OPEN_AT_BEST = (0.35, 0.7), (0.03, 0.15)
+_SHARE_OPEN = (0.25, 0.1)
 # Relative accuracy of the fits: where they begin, and the least and the most to ask for. Rounding
 # allowances alone are some 1e-12 of J.
 _FIRST_TOL, _LEAST_TOL, _MOST_TOL = 1e-5, 1e-10, 1e-3
@@ -161,6 +159,11 @@ class FoldFit(Knot):
         """Whether the fits reached the accuracy asked for."""
         return all(result.certificate.met for result in self.results)
 
+    @property
+    def passes(self) -> int:
+        """Passes over the data; the largest number for several classes."""
+        return max(result.passes for result in self.results)
+
 
 @dataclass(frozen=True)
 class Value:
@@ -196,30 +199,6 @@ class Pieces(NamedTuple):
     edges: Vector
     low: Vector
     high: Vector
-
-    def between(self, low: float, high: float) -> Pieces:
-        """The pieces from one edge to another."""
-        first, last = np.searchsorted(self.edges, (low, high))
-        return Pieces(self.edges[first : last + 1], self.low[first:last], self.high[first:last])
-
-    def tightened(self, part: Pieces) -> Pieces:
-        """With new bounds on a part of the range: cut at its edges, and the better of both hold.
-
-        Examples
-        --------
-        >>> known = Pieces(np.array([0.0, 2.0, 4.0]), np.array([0.0, 0.2]), np.array([0.3, 1.0]))
-        >>> both = known.tightened(Pieces(np.array([1.0, 3.0]), np.array([0.1]), np.array([0.4])))
-        >>> both.edges.tolist(), both.low.tolist(), both.high.tolist()
-        ([0.0, 1.0, 2.0, 3.0, 4.0], [0.0, 0.1, 0.2, 0.2], [0.3, 0.3, 0.4, 1.0])
-        """
-        edges = np.union1d(self.edges, part.edges)
-        known = np.searchsorted(self.edges, edges[:-1], side="right") - 1
-        new = np.searchsorted(part.edges, edges[:-1], side="right")
-        # Before and behind the part, nothing is new.
-        low, high = np.r_[0.0, part.low, 0.0], np.r_[1.0, part.high, 1.0]
-        return Pieces(
-            edges, np.maximum(self.low[known], low[new]), np.minimum(self.high[known], high[new])
-        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -340,9 +319,9 @@ class CrossValidation:
             fit_settings(settings, self.solver, settings.tol),
             n_jobs=1, keep_vector=certify is not None, stop=self._stop,
         )  # fmt: skip
-        # What is proved from the lowest C of the range to the highest.
-        self._proved = Pieces(np.zeros(2), np.zeros(1), np.ones(1))
-        self._tightened: set[float] = set()
+        # The range of C, and what is proved between neighbouring values in it.
+        self._range: tuple[float, ...] = ()
+        self._proved: dict[tuple[float, float], Pieces] = {}
         self.values: dict[float, Value] = {}
         self.reason = ""
 
@@ -361,7 +340,7 @@ class CrossValidation:
     @property
     def bound(self) -> float:
         """No C in the range has an error below this; zero if nothing is proved."""
-        return float(self._proved.low.min())
+        return min(map(self._bound, self._pairs), default=0.0)
 
     @property
     def certified(self) -> bool:
@@ -370,16 +349,19 @@ class CrossValidation:
 
     def __str__(self) -> str:
         text = f"{len(self.values)} values of C, least error {percent(self._least_error)}"
-        proved = f", none in the range is below {percent(self.bound)}"
-        return text if self._eps is None else text + proved
+        if self._eps is None:
+            return text
+        return f"{text}, none in the range is below {percent(self.bound)}"
 
     @property
     def curve(self) -> Curve:
         """The errors that were measured, with what is proved for every C in the range."""
-        Cs, nothing = sorted(self.values), np.zeros(0)
+        Cs = sorted(self.values)
         errors = np.array([self.values[C].error for C in Cs])
-        pieces = Pieces(nothing, nothing, nothing) if self._eps is None else self._proved
-        return Curve(np.array(Cs), errors, *pieces, C=self.best.C)
+        pieces = [Pieces(*np.zeros((3, 0))), *map(self._between, self._pairs)]
+        lower, upper = (np.concatenate([part[k] for part in pieces]) for k in (1, 2))
+        edges = np.concatenate([*(part.edges[:-1] for part in pieces), pieces[-1].edges[-1:]])
+        return Curve(np.array(Cs), errors, edges, lower, upper, C=self.best.C)
 
     def run(self, Cs: Iterable[float]) -> CrossValidation:
         """Fit all folds at the values; with ``certify``, go on until the proof is complete.
@@ -396,17 +378,18 @@ class CrossValidation:
             Itself.
         """
         values = sorted(set(Cs))
-        self._proved = Pieces(np.array([values[0], values[-1]]), np.zeros(1), np.ones(1))
+        self._range = (values[0], values[-1])
         if len(values) > self._most:
             spread = np.linspace(0, len(values) - 1, int(self._most)).round().astype(int)
             values = [values[k] for k in spread]
-        first = values if len(values) <= _FEW else sorted({*values[::_EVERY], values[-1]})
-        self._fit([(C, first[max(k - 1, 0) : k]) for k, C in enumerate(first)])
+        step = 1 if len(values) <= _FEW else _EVERY
+        first = sorted({*values[::step], values[-1]})
+        requests = [(C, first[max(k - 1, 0) : k]) for k, C in enumerate(first)]
+        rest = [k for r in range(1, step) for k in range(r, len(values), step)]
+        requests += [(values[k], [values[k - 1]]) for k in rest if values[k] not in first]
+        self._fit(requests)
         if not self.values:
             raise KeyboardInterrupt
-        rest = [k for r in range(1, _EVERY) for k in range(r, len(values), _EVERY)]
-        if not self.reason:
-            self._fit([(values[k], [values[k - 1]]) for k in rest if values[k] not in self.values])
         if self._eps is not None:
             try:
                 self._prove(self._eps)
@@ -415,97 +398,56 @@ class CrossValidation:
         return self
 
     def _prove(self, eps: float) -> None:
-        self._bound_beside(self.values, _PIECES)
-        while not self.reason:
-            hidden = self._hidden(eps)
-            self._tightened |= set(hidden)
-            self._fit([(C, [C]) for C in hidden])
-            self._bound_beside(hidden)
-            least = self._least(eps)
-            for pair in self._failing(least):
-                self._cut(pair, least)
-            failing = sorted(self._failing(least), key=self._bound)
+        """Fit between neighbours until no error in the range may be too low."""
+        while not (self.reason or self.certified):
+            least = min(value.high for value in self.values.values()) - eps
+            failing = sorted((p for p in self._pairs if self._bound(p) < least), key=self._bound)
             new = [(C, pair) for pair in failing for C in self._new_values(pair, least)]
             room = int(min(self._most - len(self.values), len(new)))
-            if not failing:
-                if not self.certified:
-                    self._end("some fits are not accurate enough to prove more")
-                return
-            if room <= 0:
-                self._end("max_fits reached" if new else "no closer fits are possible")
+            if not new:
+                self._end("some fits are not accurate enough to prove more")
+            elif room <= 0:
+                self._end("max_fits reached")
             self._fit(new[:room])
-            self._bound_beside([C for C, _ in new], _PIECES)
 
     @property
     def _least_error(self) -> float:
         return min((value.error for value in self.values.values()), default=math.inf)
 
-    def _hidden(self, eps: float) -> list[float]:
-        """Values that must be fitted again, since open rows hide how good or bad they are.
+    @property
+    def _pairs(self) -> list[tuple[float, float]]:
+        """Neighbouring values of C, from the lowest of the range to the highest."""
+        if self._eps is None:
+            return []
+        return list(itertools.pairwise(sorted({*self._range, *self.values})))
 
-        They are the one of the least error, whose upper bound counts, and those whose own lower
-        bound is too low: fits beside them would not help.
-        """
-        high = min(value.high for value in self.values.values())
-        best = min(self.values.values(), key=lambda value: (value.error, value.C))
-        open_at_best = high - best.error > _SHARE_OPEN_AT_BEST[0] * eps
-        return [
-            C for C, value in sorted(self.values.items())
-            if C not in self._tightened
-            and (value.low < high - eps or (open_at_best and value is best))
-        ]  # fmt: skip
+    def _between(self, pair: tuple[float, float]) -> Pieces:
+        """What is proved between neighbours: nothing if one of them was not fitted."""
+        if not (pair[0] in self.values and pair[1] in self.values):
+            return Pieces(np.array(pair), np.zeros(1), np.ones(1))
+        if pair not in self._proved:
+            edges = _between(*pair, _PIECES)
+            first, last = (self.values[C].folds for C in pair)
+            self._proved[pair] = Pieces(edges, *self._bounds(first, last, edges))
+        return self._proved[pair]
 
-    def _least(self, eps: float) -> float:
-        """The error below which no C may be, as far as it can be proved."""
-        high = min(value.high for value in self.values.values())
-        # Beside a value that could not be fitted more accurately, no more than its own bound.
-        known = [self.values[C].low - 0.1 * eps for C in self._tightened]
-        return min([high - eps, *known])
+    def _bound(self, pair: tuple[float, float]) -> float:
+        """The least bound between two neighbours."""
+        return float(self._between(pair).low.min())
 
     def _new_values(self, pair: tuple[float, float], least: float) -> list[float]:
         """The values of C to fit between two neighbours: as many as it will probably take."""
-        if pair[1] <= _LEAST_FACTOR * pair[0]:
+        # Beside a fit whose own bound is too low, others would not help.
+        hopeless = min(self.values[C].low for C in pair) < least
+        if hopeless or pair[1] <= _LEAST_FACTOR * pair[0]:
             return []
-        pieces = self._proved.between(*pair)
+        pieces = self._between(pair)
         # The width of the bounds falls with the distance of the fits, their middle hardly moves.
         middle, width = 0.5 * (pieces.low + pieces.high), pieces.high - pieces.low
         allowed = np.maximum(2.0 * (middle - least), 1e-3 * width)
         ratio = float((width / allowed)[pieces.low < least].max())
         n = min(max(math.ceil(ratio**_ORDER), 2), _MOST_PARTS)
         return [float(C) for C in _between(*pair, n)[1:-1]]
-
-    def _bound(self, pair: tuple[float, float]) -> float:
-        """The least bound between two neighbours."""
-        return float(self._proved.between(*pair).low.min())
-
-    def _failing(self, least: float) -> list[tuple[float, float]]:
-        """The neighbours between which an error may be below ``least``."""
-        pairs = itertools.pairwise(sorted(self.values))
-        return [pair for pair in pairs if self._bound(pair) < least]
-
-    def _bound_beside(self, Cs: Iterable[float], n: int | None = None) -> None:
-        """Bounds beside new values, on n pieces, or on known pieces beside those fitted again."""
-        changed = set(Cs)
-        for pair in itertools.pairwise(sorted(self.values)):
-            if not changed.isdisjoint(pair):
-                known = self._proved.between(*pair).edges if n is None else _between(*pair, n)
-                self._tighten(pair, known)
-
-    def _cut(self, pair: tuple[float, float], least: float) -> None:
-        """Cut the pieces whose bound is too low into smaller ones, while it pays."""
-        for _ in range(_CUTS):
-            pieces, before = self._proved.between(*pair), self._bound(pair)
-            ends = zip(pieces.edges, pieces.edges[1:], pieces.low < least, strict=False)
-            edges = [_between(a, b, _PARTS if low else 1)[1:] for a, b, low in ends]
-            self._tighten(pair, np.concatenate([pieces.edges[:1], *edges]))
-            bound = self._bound(pair)
-            if bound >= least or bound - before < _WORTH_CUTTING * (least - before):
-                break
-
-    def _tighten(self, pair: tuple[float, float], edges: Vector) -> None:
-        """Add bounds on pieces between two neighbours to what is proved."""
-        first, last = (self.values[C].folds for C in pair)
-        self._proved = self._proved.tightened(Pieces(edges, *self._bounds(first, last, edges)))
 
     def _bounds(
         self, first: Sequence[FoldFit], last: Sequence[FoldFit], edges: Vector
@@ -520,8 +462,7 @@ class CrossValidation:
     def _fit(self, requests: Sequence[tuple[float, Sequence[float]]]) -> None:
         """Fit all folds at values of C, each from the fits at others, which are known or before.
 
-        A value that is fitted from itself is fitted again, more accurately. Ctrl-C ends the search:
-        fits that run end after their pass, and others do not begin.
+        Ctrl-C ends the search: fits that run end after their pass, and others do not begin.
         """
         least = self._least_error
         fits: dict[tuple[float, int], Callable[[], FoldFit]] = {}
@@ -550,40 +491,34 @@ class CrossValidation:
 
     def _add(self, C: float, folds: list[FoldFit]) -> None:
         """Add a value, of which all folds have been fitted."""
-        value, is_new = Value(C, folds), C not in self.values
+        value = Value(C, folds)
         if self._eps is not None:
             (low,), (high,) = self._bounds(folds, folds, np.array([C, C]))
             value = replace(value, low=float(low), high=float(high))
         self.values[C] = value
-        if is_new and self._callback is not None and is_true(self._callback(self)):
+        if self._callback is not None and self._callback(self):
             self._end(STOPPED)
 
     def _fitted(self, i: int, C: float, ends: Sequence[FoldFit], least: float) -> FoldFit:
         """Fit a fold at C, as accurately as its held-out rows need."""
         if self._eps is None:
             return self._fit_once(i, C, ends, self._settings.tol)
-        old = self.values[C].folds[i] if C in self.values else None
-        shares = _SHARE_OPEN if old is None else _SHARE_OPEN_AT_BEST
-        tol = min([self._wanted(i, end, least, shares) for end in ends], default=_FIRST_TOL)
-        if old is not None and tol >= old.gap:
-            return old
-        if old is not None:
-            return min(old, self._fit_once(i, C, ends, tol), key=lambda fit: fit.gap)
+        tol = min([self._wanted(i, end, least) for end in ends], default=_FIRST_TOL)
         fit = self._fit_once(i, C, ends, tol)
         # More rows may be open than the accuracy was chosen for.
-        if fit.met and (tol := self._wanted(i, fit, least, shares)) < 0.25 * fit.gap:
+        if fit.met and (tol := self._wanted(i, fit, least)) < 0.25 * fit.gap:
             with suppress(_NotFitted):
                 return self._fit_once(i, C, [fit], tol)
         return fit
 
-    def _wanted(self, i: int, fit: FoldFit, least: float, shares: tuple[float, float]) -> float:
+    def _wanted(self, i: int, fit: FoldFit, least: float) -> float:
         """The relative accuracy at which few enough rows are open at a fit.
 
         Where the error is larger than the least, more of them may be.
         """
         assert self._eps is not None
         newton = all(Newton.name in result.solver for result in fit.results)
-        share = shares[0] if newton else shares[1]
+        share = _SHARE_OPEN[0] if newton else _SHARE_OPEN[1]
         share *= self._eps + max(1.0 - fit.score - least, 0.0)
         largest = max(result.certificate.primal for result in fit.results)
         gap = self.folds[i].held_out.distance(fit.products, share) ** 2
@@ -612,9 +547,8 @@ class CrossValidation:
         else:
             scores = np.array([fold.products(result.w) for result in results])
             score = 1.0 - fold.held_out.error(scores)
-        balls: list[OptimumBall] = []
-        if self._eps is not None:
-            balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in results]
+        proved = results if self._eps is not None else []
+        balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in proved]
         products = np.array([fold.products(ball.centre) for ball in balls])
         light = [
             replace(
@@ -652,26 +586,22 @@ def values_in(C_range: tuple[float, float], n: int | None = None, *, certify: bo
     >>> [round(C, 9) for C in values_in((0.01, 10.0), certify=True)]
     [0.01, 0.1, 1.0, 10.0]
     """
-    low, high = C_range
-    n = n or (1 + decades(low, high) if certify else _DEFAULT_VALUES)
-    return [low, *np.geomspace(low, high, n)[1:-1].clip(low, high).tolist(), high]
+    n = n or (1 + decades(*C_range) if certify else _DEFAULT_VALUES)
+    return [float(C) for C in _between(*C_range, n - 1)]
 
 
 def _between(low: float, high: float, n: int) -> Vector:
     """Edges of n pieces from ``low`` to ``high``, of equal ratio."""
-    edges: Vector = low * (high / low) ** (np.arange(n + 1) / n)
-    edges = np.minimum(np.maximum.accumulate(np.maximum(edges, low)), high)
-    edges[0], edges[-1] = low, high
+    edges: Vector = np.maximum.accumulate(np.geomspace(low, high, n + 1).clip(low, high))
+    edges[[0, -1]] = low, high
     return edges
 
 
 def _in_single(alpha: Any) -> Any:
-    """Alpha in single precision if that can hold it, since a start need not be feasible."""
-    if alpha is None:
-        return None
-    with np.errstate(over="ignore"):
-        single = alpha.astype(np.float32)
-    return single if np.isfinite(single).all() else alpha
+    """Alpha in single precision, since a start need not be feasible, unless it is too large."""
+    if alpha is None or np.abs(alpha).max() > 1e30:
+        return alpha
+    return alpha.astype(np.float32)
 
 
 def stratified_folds(source: MemorySource, n_folds: int, seed: int) -> list[Fold]:

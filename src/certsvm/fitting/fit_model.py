@@ -28,7 +28,7 @@ from certsvm.problem.rows import Vector, split
 from certsvm.scalars import as_float, plain
 from certsvm.solvers import Auto, Newton, SmoothedNewton, Solver, make_solver
 from certsvm.training.history import closing_records
-from certsvm.training.result import Result
+from certsvm.training.result import NOT_KEPT, TARGET_MET, Result
 from certsvm.training.settings import Settings
 from certsvm.verification.witness import WeightsWitness, Witness
 
@@ -225,8 +225,12 @@ def witnessed(i: int, problem: BaseProblem, result: Result) -> Result:
         return replace(result, witness=result.response)
     assert isinstance(problem, SummableProblem)
     certificate, witness = proof(problem, result.certificate, result.alpha)
+    lost = result.reason == TARGET_MET and not certificate.met
     # The vector was that of the finer dual point.
-    return replace(result.certified_by(certificate, vector=None), witness=witness)
+    return replace(
+        result, certificate=certificate, witness=witness, vector=None,
+        reason=NOT_KEPT if lost else result.reason,
+    )  # fmt: skip
 
 
 def needs_alpha(solver: Solver, source: Source, objective: Objective) -> bool:

@@ -14,7 +14,6 @@ import threading
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ from certsvm.fitting.sources import Source
 from certsvm.kernels.losses import box_end
 from certsvm.solvers import Solver, Start
 from certsvm.training.history import History
-from certsvm.training.result import INTERRUPTED, Result, is_true
+from certsvm.training.result import INTERRUPTED, Result
 from certsvm.training.settings import Settings
 
 # The accuracy of the fits relative to the accuracy of the path.
@@ -35,9 +34,6 @@ _SHARE_OF_FITS = 0.25
 _LEAST_FACTOR = 1.0 + 1e-6
 # A chord's gap, beyond the gaps of its ends, grows with this power of log(C_2 / C_1).
 _POWER = 2.5
-
-Fit = Callable[..., list[Result]]
-"""Trains all classes, given settings and ``start``; see ``fit_classes``."""
 
 
 @dataclass(frozen=True)
@@ -268,7 +264,7 @@ class Trace:
 
 def trace_path(
     source: Source, settings: Settings, C_range: tuple[float, float],
-    Cs: Sequence[float] | None = None, *, fit: Fit | None = None, max_fits: int = 200,
+    Cs: Sequence[float] | None = None, *, max_fits: int = 200,
     callback: Callable[[PathProgress], Any] | None = None,
 ) -> Trace:  # fmt: skip
     """Fit as few C as needed so that every C in a range has a model of accuracy ``settings.tol``.
@@ -283,8 +279,6 @@ def trace_path(
         The lowest and the highest C.
     Cs : sequence of float, default=None
         Fit these instead. After Ctrl-C, those that had not begun have zero weights.
-    fit : callable, default=None
-        Trains with given settings from given starts; None means ``fit_classes``.
     max_fits : int, default=200
         Limit on the number of fits in a range.
     callback : callable, default=None
@@ -303,7 +297,6 @@ def trace_path(
     stop = settings.stop or threading.Event()
     one_fit = replace(one_fit, stop=stop)
     values = _first_values(*C_range) if Cs is None else sorted(set(Cs))
-    fit = fit or partial(fit_classes, source)
     trace = Trace(source, settings, C_range)
     # Where fits began and can begin, as long as something will be fitted beside them.
     starts: dict[float, list[Start]] = {}
@@ -311,7 +304,7 @@ def trace_path(
     def goes_on(C: float, ends: Sequence[float] = ()) -> bool:
         """Fit at C, beginning at the ends of other fits, and add the knot; whether to go on."""
         known = [(end, starts[end]) for end in ends] if solver.starts_warm else []
-        results = fit(one_fit.at(C), start=starts_at(source, C, known))
+        results = fit_classes(source, one_fit.at(C), start=starts_at(source, C, known))
         # What was asked for is the accuracy of the path.
         results = [replace(r, certificate=replace(r.certificate, target=tol)) for r in results]
         interrupted = any(result.reason == INTERRUPTED for result in results)
@@ -328,7 +321,7 @@ def trace_path(
         if callback is not None:
             worst = max(trace.gaps, default=math.inf)
             progress = PathProgress(len(trace.knots), C, trace.proved_up_to, worst)
-            interrupted |= is_true(callback(progress))
+            interrupted |= bool(callback(progress))
         return not (interrupted or (in_range and len(trace.knots) >= max_fits))
 
     try:

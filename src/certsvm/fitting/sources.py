@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.rounding import Bound
+from certsvm.files.scores import positive_classes
 from certsvm.matrices import exact_labels
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem
@@ -109,8 +110,15 @@ class Source(ABC):
         return dimension_of(self.n_columns, self.intercept_scaling)
 
     def factors_in(self, i: int) -> Vector:
-        """The factors of the classes' rows in the i-th problem."""
-        return factors_in_problem(self.factors, self.positive[i])
+        """The factors of the classes' rows in the i-th problem.
+
+        With two classes, each keeps its factor. With more, the factor of the positive class
+        multiplies its rows, and all others weigh 1, as in liblinear and scikit-learn: a factor
+        moves the boundary of its own class and leaves the other problems alone.
+        """
+        if self.classes.size == 2:
+            return self.factors
+        return np.where(np.arange(self.classes.size) == self.positive[i], self.factors, 1.0)
 
     def weight_sum(self, i: int) -> float:
         """Of the rows' weights in the i-th problem."""
@@ -179,6 +187,8 @@ class MemorySource(Source):
 
     Attributes
     ----------
+    X, y : array or sparse matrix, ndarray
+        As given.
     row_weights : ndarray of shape (n_rows,) or None
         The weights, without those of classes.
     y_index : ndarray of shape (n_rows,)
@@ -199,9 +209,9 @@ class MemorySource(Source):
         feature_names: Sequence[str] | None = None,
         origin: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:  # fmt: skip
-        self._X, self._y = X, exact_labels(y)
+        self.X, self.y = X, exact_labels(y)
         self.row_weights = None if weights is None else np.asarray(weights, dtype=np.float64)
-        classes, self.y_index = classes_of(self._y)
+        classes, self.y_index = classes_of(self.y)
         totals = np.bincount(self.y_index, weights=weights, minlength=classes.size)
         super().__init__(classes, totals.astype(np.float64), class_weight)
         self.rows = Rows(X, intercept_scaling=intercept_scaling)
@@ -236,7 +246,7 @@ class MemorySource(Source):
         """Of rows and labels."""
         from certsvm.verification.fingerprint import Fingerprint
 
-        return Fingerprint.of(self._X, self._y)
+        return Fingerprint.of(self.X, self.y)
 
 
 class StreamSource(Source):
@@ -292,11 +302,6 @@ def classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return classes, np.searchsorted(classes, y)
 
 
-def positive_classes(n_classes: int) -> list[int]:
-    """The class on the positive side of each binary problem, by position."""
-    return [1] if n_classes == 2 else list(range(n_classes))
-
-
 def class_factors(
     class_weight: ClassWeight, classes: NDArray[Any], totals: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -341,22 +346,3 @@ def class_factors(
     if not (np.isfinite(factors).all() and (factors >= 0).all()):
         raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}")
     return factors
-
-
-def factors_in_problem(factors: NDArray[np.float64], positive: int) -> NDArray[np.float64]:
-    """Factor for the rows of each class in the problem of one class against the rest.
-
-    With two classes, each keeps its factor. With more, the factor of the positive class multiplies
-    its rows, and all others weigh 1, as in liblinear and scikit-learn: a factor moves the boundary
-    of its own class and leaves the other problems alone.
-
-    Examples
-    --------
-    >>> factors_in_problem(np.array([5.0, 2.0, 3.0]), positive=2)
-    array([1., 1., 3.])
-    """
-    if factors.size == 2:
-        return factors
-    in_problem = np.ones(factors.size)
-    in_problem[positive] = factors[positive]
-    return in_problem

@@ -35,7 +35,7 @@ from certsvm.solvers.smoothed_newton import point_of_response
 from certsvm.training import result as ends
 from certsvm.training.checkpoints import Checkpoint, CheckpointError, Saved
 from certsvm.training.history import History, Record
-from certsvm.training.result import Progress, Result, is_true
+from certsvm.training.result import Progress, Result
 from certsvm.training.scales import warn_of_scales
 from certsvm.training.settings import Settings
 
@@ -171,8 +171,6 @@ class Trainer:
         What is trained, and how.
     began : float
         The ``time.perf_counter`` at which training began.
-    passes_before, epochs_before : int
-        Of an interrupted run that this one goes on from.
     """
 
     problem: BaseProblem
@@ -180,22 +178,20 @@ class Trainer:
     settings: Settings
     options: Options
     began: float
-    passes_before: int = 0
-    epochs_before: int = 0
 
     def __post_init__(self) -> None:
         self.run = self.solver.start(self.problem, self.options)
         self.best = BestBounds(
             self.problem, self.settings.tol, keep_vector=self.settings.keep_vector
         )
-        self.history = History()
+        self.history, self.resumed = History(), False
         # The ratio of J to its estimate, and the pass after which J is computed in any case.
         self.correction, self.next_scheduled = 1.0, 1
 
     @property
     def passes(self) -> int:
         """The number of complete passes, which are those with a record."""
-        return self.history[-1].passes if self.history else self.passes_before
+        return self.history[-1].passes if self.history else 0
 
     @property
     def seconds(self) -> float:
@@ -226,7 +222,7 @@ class Trainer:
             last = out_of_time or epoch.finished or self.passes + 1 == max_iter
             self.end_pass(epoch, last=last)
             progress = Progress(self.history[-1], self._best_w)
-            answers = [is_true(callback(progress)) for callback in self.settings.callbacks]
+            answers = [callback(progress) for callback in self.settings.callbacks]
             met = self.best.certificate().met
             reasons = (
                 (ends.TARGET_MET, met and not epoch.refining),
@@ -266,7 +262,7 @@ class Trainer:
                 correction = primal / epoch.primal_estimate
                 if 0.0 <= correction < math.inf:
                     self.correction = correction
-        self._record(epoch, primal)
+        self._record(epoch, primal, self.passes + 1)
 
     def compute_primal(self) -> float:
         """Compute J for the solver's candidates; return the least J."""
@@ -290,9 +286,9 @@ class Trainer:
         guess = self.correction * epoch.primal_estimate
         return guess / dual - 1.0 <= self.solver.f * self.best.target
 
-    def _record(self, epoch: Epoch, primal: float) -> None:
+    def _record(self, epoch: Epoch, primal: float, passes: int) -> None:
         epochs = epoch.epochs
-        if self.epochs_before and self.history:
+        if self.resumed:
             # Not every solver counts on from its start.
             epochs = max(epochs, self.history[-1].epochs + 1)
         best = self.best.certificate()
@@ -300,7 +296,7 @@ class Trainer:
         reported = {name: value for name, value in values.items() if value is not None}
         self.history.append(
             Record(
-                self.seconds, self.passes + 1, epochs, primal=primal, dual=best.dual, gap=best.gap,
+                self.seconds, passes, epochs, primal=primal, dual=best.dual, gap=best.gap,
                 relative_gap=best.relative_gap, **reported,
             )
         )  # fmt: skip
@@ -336,8 +332,8 @@ class Trainer:
         elif start.smoothing is not None:
             response = Response(start.w, start.smoothing * problem.C)
             self.best.offer_dual(point_of_response(problem, response, "checkpoint", options))
-        self.passes_before, self.epochs_before = saved.passes - 1, start.epochs
-        self._record(Epoch(start.epochs), self.best.primal.value)
+        self._record(Epoch(start.epochs), self.best.primal.value, saved.passes)
+        self.resumed = True
 
 
 def _require_trainable(problem: BaseProblem, solver: Solver) -> None:

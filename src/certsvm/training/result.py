@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from certsvm.certificates.certificate import Certificate
@@ -42,17 +42,6 @@ class Progress(NamedTuple):
 
 Callback: TypeAlias = Callable[[Progress], bool | None]
 """Called after each pass; a true return value ends training."""
-
-
-def is_true(answer: Any) -> bool:
-    """Whether a callback's answer is true; arrays and their like are an error."""
-    try:
-        return bool(answer)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"a callback returned an object of type {type(answer).__name__}, which is neither true "
-            "nor false: return True to stop, or nothing to go on"
-        ) from None
 
 
 @dataclass(frozen=True)
@@ -103,15 +92,6 @@ class Result:
     def epochs(self) -> int:
         """How often each row was presented."""
         return self.start.epochs
-
-    def certified_by(self, certificate: Certificate, vector: DualVector | None) -> Result:
-        """The result with the certificate and the vector of another dual point.
-
-        That point may prove less. The reason does not say that the target is met if it is not.
-        """
-        met = certificate.met or self.reason != TARGET_MET
-        reason = self.reason if met else NOT_KEPT
-        return replace(self, certificate=certificate, vector=vector, reason=reason)
 
 
 class Observer:

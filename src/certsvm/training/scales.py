@@ -1,7 +1,7 @@
 """A warning if training takes long and columns differ much in scale.
 
 Columns of very different scales are the usual reason why training takes long. The scales are looked
-at only if it does, in one pass over the data.
+at only if it does.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import weakref
 
 import numpy as np
 
-from certsvm.kernels.rows import CsrRows
+from certsvm.matrices import dense
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 
 # Training takes long after so many seconds. Columns differ much by this factor.
 _LONG, _MUCH = 10.0, 1000.0
+_SAMPLE = 100_000
 
 _LOOKED_AT: weakref.WeakSet[Rows] = weakref.WeakSet()
 
@@ -45,22 +46,15 @@ def warn_of_scales(problem: BaseProblem, seconds: float) -> None:
 def difference_in_scale(rows: Rows) -> float:
     """The ratio of the largest to the smallest scale: of the largest absolute values of columns.
 
-    Columns of zeros are left out.
+    Columns of zeros are left out, and of many rows all but the first.
 
     Examples
     --------
     >>> difference_in_scale(Rows(np.array([[1.0, 0.0, -200.0], [2.0, 0.0, 50.0]])))
     100.0
     """
-    # Two passes, but no copy.
-    values = rows.arrays.values
-    if isinstance(rows.arrays, CsrRows):
-        highest, lowest = np.zeros((2, rows.n_columns), values.dtype)
-        stored = slice(rows.arrays.indptr[0], rows.arrays.indptr[-1])
-        np.maximum.at(highest, rows.arrays.indices[stored], values[stored])
-        np.minimum.at(lowest, rows.arrays.indices[stored], values[stored])
-    else:
-        highest, lowest = values.max(axis=0, initial=0.0), values.min(axis=0, initial=0.0)
+    sample = rows.matrix[:_SAMPLE]
+    highest, lowest = (dense(ends).ravel() for ends in (sample.max(axis=0), sample.min(axis=0)))
     largest = np.maximum(highest, -lowest).astype(np.float64)
     largest = largest[largest > 0.0]
     return float(largest.max() / largest.min()) if largest.size else 1.0
