@@ -11,8 +11,6 @@ import pyarrow.ipc
 import pytest
 import scipy.sparse as sp
 import xxhash
-from hypothesis import given
-from hypothesis import strategies as st
 
 from certsvm.files.batch import Batch
 from certsvm.files.block_file import BlockFile, BlockFileError, Summary, write_blocks
@@ -107,31 +105,16 @@ def flipped(whole: bytes, at: int, bit: int) -> bytes:
 def test_a_flipped_bit_never_gives_other_rows(kind: str, tmp_path: Path) -> None:
     path = write(tmp_path / "rows.arrow", blocks(kind))
     whole = path.read_bytes()
-    expected = read(path)[1]
+    expected = read(path)
     refused = 0
     tried = range(0, len(whole), 3)
     for at in tried:
         path.write_bytes(flipped(whole, at, at % 8))
         try:
-            assert read(path)[1] == expected, (at, at % 8)
+            assert read(path) == expected, (at, at % 8)
         except BlockFileError as error:
             refused += str(path) in str(error)
     assert refused > len(tried) // 3
-
-
-def test_a_flipped_bit_never_gives_another_summary(tmp_path: Path) -> None:
-    path = write(tmp_path / "rows.arrow", blocks("csr"))
-    whole = path.read_bytes()
-    expected = read(path)
-    wrong = []
-    for at in range(whole.rindex(b'{"format"'), whole.rindex(b"rows.txt") + 9):
-        path.write_bytes(flipped(whole, at, 0))
-        try:
-            if read(path) != expected:
-                wrong.append(at)
-        except (ValueError, OSError):
-            pass
-    assert not wrong
 
 
 @pytest.mark.parametrize("kind", ["csr", "dense-string-weighted"])
@@ -241,25 +224,6 @@ def test_files_are_closed(tmp_path: Path) -> None:
     assert len(list(descriptors.iterdir())) <= before + 1
     # What was read stays as it was.
     assert all(bits(block) == bits(held[0]) for block in held)
-
-
-@given(st.integers(0, 2**32 - 1), st.sampled_from(KINDS))
-def test_any_bytes_in_the_middle(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, kind: str
-) -> None:
-    """Several bytes at once, anything in them."""
-    path = write(tmp_path_factory.mktemp("f") / "rows.arrow", blocks(kind))
-    expected = read(path)[1]
-    whole = bytearray(path.read_bytes())
-    rng = np.random.default_rng(seed)
-    at = int(rng.integers(8, len(whole) - 20))
-    whole[at : at + 12] = rng.bytes(12)
-    path.write_bytes(bytes(whole))
-    try:
-        found = read(path)[1]
-    except BlockFileError:
-        return
-    assert found == expected
 
 
 def test_hostile_files_are_refused_before_anything_reads_them(tmp_path: Path) -> None:

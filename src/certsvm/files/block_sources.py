@@ -156,13 +156,12 @@ class _Function:
     @property
     def feature_names(self) -> list[str] | None:
         """Names of the columns; known after the first pass."""
-        return None if self._columns is None else self._columns.features.names
+        return None if self._columns is None else self._columns.feature_names
 
     @property
     def origin(self) -> dict[str, Any]:
         """What a model has to know of the data; known after the first pass."""
-        spans = None if self._columns is None else self._columns.features.spans
-        return {} if spans is None else {"one_hot": spans}
+        return {} if self._columns is None else self._columns.origin
 
     def _rows(self, stream: Any) -> Iterator[Batch]:
         """The rows in blocks of the same size, however the stream is cut."""

@@ -23,7 +23,7 @@ from certsvm.files.atomic import WriteError, atomic_write
 from certsvm.files.batch import Batch, csr, joined
 from certsvm.files.block_file import Summary, packed, unpacked, write_blocks
 from certsvm.files.compressed import kind_of
-from certsvm.files.labels import LabelCheck
+from certsvm.files.labels import refuse_label_of_each_row
 from certsvm.files.libsvm import LibsvmBlocks
 from certsvm.files.libsvm.errors import LONGEST_LINE
 from certsvm.files.memory import LARGEST_BLOCK, LEAST
@@ -37,6 +37,8 @@ _LARGEST_TEXT = 32_000_000
 # Bytes of rows per byte of text, estimated from above.
 _ROWS_PER_TEXT = 3
 _MOST_BUCKETS = 256
+# So many labels are collected before it is clear that they are no classes.
+_MOST_LABELS = 100_000
 
 Report = Callable[[str, int], None]
 """Called with "read" or "written" and the number of rows so far."""
@@ -140,18 +142,23 @@ def convert(
         batches = text = LibsvmBlocks(
             source, text_bytes, longest_line=longest_line, dtype=dtype, **for_text
         )
-    labels, n_rows, n_values = LabelCheck(), 0, 0
+    # Collected as long as every row has another.
+    labels: set[Any] = set()
+    n_rows = n_values = 0
 
     def counted() -> Iterator[Batch]:
         nonlocal n_rows, n_values
         for batch in batches:
+            if len(labels) == n_rows:
+                labels.update(batch.y.tolist())
             n_rows += len(batch.y)
             n_values += batch.n_values
-            labels.add(batch.y)
+            if n_rows > _MOST_LABELS:
+                refuse_label_of_each_row(n_rows, len(labels))
             if report is not None:
                 report("read", n_rows)
             yield batch
-        labels.finish()
+        refuse_label_of_each_row(n_rows, len(labels))
 
     target = Path(target)
     rng = np.random.default_rng(seed) if shuffle else None
