@@ -378,9 +378,10 @@ class Columns:
             if complete and role == "the model":
                 taken = {**dict.fromkeys(self._index, "the index of a frame"), **taken}
             if twice := [name for name in names if name in taken]:
+                guess = self._guess if twice[0] == self.label else ""
                 raise TableError(
-                    f"{self._where}: column {twice[0]!r} is for {taken[twice[0]]} and for {role}"
-                    f"{self._guess}: it can have one role only"
+                    f"{self._where}: column {twice[0]!r} has {taken[twice[0]]}{guess}, and is for "
+                    f"{role}, too: it can have one role only"
                 )
             taken |= dict.fromkeys(names, role)
         others = [name for name in self._types if name not in taken and name not in self._index]
