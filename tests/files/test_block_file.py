@@ -16,7 +16,6 @@ from certsvm.files.batch import Batch
 from certsvm.files.block_file import BlockFile, BlockFileError, Summary, write_blocks
 from certsvm.files.streams import BlockStream, DataChangedError
 from tests.files import hostile
-from tests.platforms import linux
 
 
 def blocks(kind: str, n: int = 12, seed: int = 0) -> list[tuple[Any, Any, Any]]:
@@ -178,9 +177,7 @@ def test_batches_out_of_place(order: list[int], message: str, tmp_path: Path) ->
     [
         (b"[]", "header is incomplete or wrong"),
         (b"\xff", "header is incomplete or wrong"),
-        (b"{}", "has format None"),
         (b'{"format": 3}', "has format 3, and this certsvm reads format 2"),
-        (b'{"format": 2}', "its header is incomplete"),
         (b'{"format": 2, "other": 1}', "its header is incomplete"),
         (b'{"format": 2, "n_rows": 2, "n_columns": 1, "n_values": 2, "shuffled": true}',
          "block 1 of 1 cannot be read"),
@@ -209,21 +206,6 @@ def test_no_arrow_file_at_all(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(BlockFileError, match="not an Arrow file"):
         BlockFile(tmp_path / "x")
-
-
-@linux
-def test_files_are_closed(tmp_path: Path) -> None:
-    file = BlockFile(write(tmp_path / "rows.arrow", blocks("csr")))
-    descriptors = Path("/proc/self/fd")
-    before = len(list(descriptors.iterdir()))
-    held = []
-    for _ in range(20):
-        a_pass = file()
-        held.append(next(a_pass))
-        a_pass.close()
-    assert len(list(descriptors.iterdir())) <= before + 1
-    # What was read stays as it was.
-    assert all(bits(block) == bits(held[0]) for block in held)
 
 
 def test_hostile_files_are_refused_before_anything_reads_them(tmp_path: Path) -> None:

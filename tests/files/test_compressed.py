@@ -7,7 +7,6 @@ import gzip
 import io
 import lzma
 import os
-import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -141,12 +140,6 @@ def test_what_comes_before_the_damage_is_judged_first(
     path.write_bytes(COMPRESSIONS[name](b"1 1:x\n" + noise)[:-10_000])
     with pytest.raises(LibsvmError, match="data, line 1, column 5"):
         list(LibsvmBlocks(path, block_bytes))
-
-
-def test_without_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ModuleNotFoundError, match="pip install pyarrow"):
-        load_libsvm(io.BytesIO(zstd(TEXT)))
 
 
 def test_a_text_file_is_refused() -> None:

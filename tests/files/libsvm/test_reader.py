@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 from certsvm.files import LibsvmBlocks, LibsvmError, load_libsvm, read_libsvm, save_libsvm
-from certsvm.files.compressed import DamagedFileError
 from certsvm.files.libsvm.parser import Parser
 from tests.files.libsvm.reading import load
 
@@ -33,26 +31,6 @@ def assert_same(X: Any, y: Any, Z: Any, z: Any) -> None:
     np.testing.assert_array_equal(X.indices, Z.indices)
     np.testing.assert_array_equal(X.indptr, Z.indptr)
     assert np.asarray(y, dtype=np.float64).tobytes() == z.tobytes()
-
-
-@pytest.mark.parametrize(
-    ("text", "rows", "labels"),
-    [
-        (b"1 1:2 3:4\r\n-1 2:5\r\n", [[2, 0, 4], [0, 5, 0]], [1, -1]),
-        (b"\xef\xbb\xbf1 1:2\n", [[2]], [1]),
-        (b"# first\n\n  \t\n+1\t1:2  \n# last", [[2]], [1]),
-        (b"1 1:2# 3:4\n2 2:1 #\n", [[2, 0], [0, 1]], [1, 2]),
-        (b"1e3 qid:7 1:2\n0.5 qid:8\n", [[2], [0]], [1000, 0.5]),
-        (b"-.5 1:+2. 2:.5E+1", [[2, 5]], [-0.5]),
-        (b"1\n2", [[], []], [1, 2]),
-        (b"1 0:1 2:3\n", [[1, 0, 3]], [1]),
-        (b"1 # caf\xe9\n", [[]], [1]),
-    ],
-)
-def test_what_the_format_allows(text: bytes, rows: Any, labels: Any) -> None:
-    X, y = load(text)
-    np.testing.assert_array_equal(X.toarray(), np.array(rows, dtype=float))
-    np.testing.assert_array_equal(y, labels)
 
 
 def test_where_counting_starts_is_decided_for_the_whole_file() -> None:
@@ -120,29 +98,6 @@ def test_a_line_longer_than_allowed_is_an_error_with_its_number(block_bytes: int
     assert [label for _, y, _ in read for label in y] == [1.0, -1.0]
 
 
-class Trickle:
-    """A source that gives a few bytes at a time, and then is damaged."""
-
-    def __init__(self, text: bytes) -> None:
-        self.text = text
-
-    def read(self, size: int) -> bytes:
-        head, self.text = self.text[: min(size, 3)], self.text[min(size, 3) :]
-        if not head:
-            raise DamagedFileError("file", "truncated")
-        return head
-
-
-@pytest.mark.parametrize("block_bytes", [1, 5, 100])
-def test_lines_before_the_damage_come_first(block_bytes: int) -> None:
-    read: list[Any] = []
-    with pytest.raises(DamagedFileError):
-        read.extend(LibsvmBlocks(Trickle(b"\xef\xbb\xbf1 1:1\n2\n3"), block_bytes))
-    assert [label for _, y, _ in read for label in y] == [1.0, 2.0]
-    with pytest.raises(LibsvmError, match="line 2"):
-        list(LibsvmBlocks(Trickle(b"1 1:1\nx\n3"), block_bytes))
-
-
 @pytest.mark.parametrize("positioned", [True, False])
 @pytest.mark.parametrize("change", ["shorter", "longer", "denser"])
 def test_a_file_that_changes_between_counting_and_parsing(
@@ -170,17 +125,6 @@ def test_a_file_that_changes_between_counting_and_parsing(
     monkeypatch.setattr(Parser, "_parse", change_then_parse)
     with pytest.raises(LibsvmError, match="changed while it was read"):
         load_libsvm(path)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_a_named_pipe(tmp_path: Path) -> None:
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    writer = threading.Thread(target=lambda: path.write_bytes(b"1 1:2\n" * 50_000))
-    writer.start()
-    X, _ = load_libsvm(path)
-    writer.join()
-    assert X.shape == (50_000, 1)
 
 
 def test_what_messages_call_the_source(tmp_path: Path) -> None:

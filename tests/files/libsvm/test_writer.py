@@ -95,22 +95,6 @@ def test_what_cannot_be_written(X: Any, y: Any, message: str, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_write_that_fails_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "text"
-    path.write_text("as it was")
-
-    def full(descriptor: int) -> None:
-        raise OSError("no space left")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="no space left"):
-        save_libsvm(path, [[1.0]], [1])
-    assert path.read_text() == "as it was"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_writing_to_a_named_pipe(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
