@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -320,16 +319,13 @@ class Columns:
                 column = _as_exact_numbers(column)
             column = _decoded(column)
             self._refuse_missing(column, name, first)
-            if _is_string(column.type) or re.match(r"(\w+_)?binary", str(column.type)):
-                column = self._text(column, name, first)
             if pa.types.is_integer(column.type):
                 return np.asarray(column.cast(pa.int64()))
             if pa.types.is_floating(column.type):
                 return self._numbers(column, name, first)
-            if pa.types.is_time(column.type):
-                # Python's have no nanoseconds.
+            if not (_is_string(column.type) or "binary" in str(column.type)):
                 column = column.cast(pa.string())
-            return exact_labels([str(label) for label in column.to_pylist()])
+            return exact_labels(self._text(column, name, first).to_pylist())
 
     def _text(self, column: pa.Array, name: str, first: int) -> pa.Array:
         """Strings, or bytes that are the UTF-8 of strings, as strings; others are an error."""
@@ -355,7 +351,8 @@ class Columns:
                 f"{self._where}: column 'label' is the index of a frame. Say which column has the "
                 "labels (--label, or label=...)."
             )
-        others = [name for name in self._types if name not in {*taken, *self._index}]
+        taken |= set(self._index)
+        others = [name for name in self._types if name not in taken]
         if "label" in others:
             return "label"
         if features is None:
@@ -364,15 +361,13 @@ class Columns:
 
     def _others(self, features: Features | None, *, complete: bool) -> list[str]:
         """The columns without a role; an error if one has two, or none and must have one."""
-        label = () if self.label is None else (self.label,)
-        weight = () if self.weight is None else (self.weight,)
-        wanted = () if features is None else features.columns
-        roles: dict[str, Sequence[str]] = {
-            "the labels": label, "the weights": weight, "--ignore": self._ignore,
-            "the model": wanted,
+        roles: dict[str, Sequence[str | None]] = {
+            "the labels": [self.label], "the weights": [self.weight], "--ignore": self._ignore,
+            "the model": [] if features is None else features.columns,
         }  # fmt: skip
         taken: dict[str, str] = {}
-        for role, names in roles.items():
+        for role, given in roles.items():
+            names = [name for name in given if name is not None]
             if missing := [name for name in names if name not in self._types]:
                 raise self._unknown(missing, role)
             if complete and role == "the model":

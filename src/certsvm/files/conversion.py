@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from certsvm.files.atomic import WriteError, atomic_write
-from certsvm.files.batch import Batch, csr, joined
+from certsvm.files.batch import Batch, joined
 from certsvm.files.block_file import Summary, packed, unpacked, write_blocks
 from certsvm.files.compressed import kind_of
 from certsvm.files.labels import refuse_label_of_each_row
@@ -168,20 +168,13 @@ def convert(
         runs = itertools.chain([next(runs)], runs)
         if text is not None:
             n_columns, notes, facts = text.n_columns, text.notes, {"zero_based": text.zero_based}
-            runs = (_from_zero(run, n_columns, zero_based=text.zero_based) for run in runs)
+            base = int(not text.zero_based)
+            runs = (run.from_zero(base, n_columns) for run in runs)
         name = "a stream" if path is None else path.name
         summary = Summary(n_rows, n_columns, n_values, shuffle, source=name, **facts)
         with atomic_write(target) as file:
             write_blocks(file, summary, _blocks(runs, block_bytes, report))
     return summary, notes
-
-
-def _from_zero(rows: Batch, n_columns: int, *, zero_based: bool) -> Batch:
-    """Rows of text whose columns count from zero."""
-    X = rows.X
-    indices = X.indices if zero_based else X.indices - 1
-    indices = indices.astype(np.int32 if n_columns < 2**31 else np.int64, copy=False)
-    return rows._replace(X=csr(X.data, indices, X.indptr, (len(rows.y), n_columns)))
 
 
 def _blocks(runs: Iterable[Batch], block_bytes: int, report: Report | None) -> Iterator[Batch]:
