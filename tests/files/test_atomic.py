@@ -60,16 +60,6 @@ def test_a_new_file_honours_the_umask(tmp_path: Path, mask: int, mode: int) -> N
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
 
 
-@posix
-def test_a_link_goes_on_pointing_to_the_file(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("old")
-    (tmp_path / "link").symlink_to("file")
-    with atomic_write(tmp_path / "link", "w") as file:
-        file.write("new")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "file").read_text() == "new"
-
-
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     with (
         pytest.raises(WriteError, match=r"could not write .*missing.* does not exist; the prev"),

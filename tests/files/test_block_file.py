@@ -126,14 +126,6 @@ def test_any_truncation_is_an_error(kind: str, tmp_path: Path) -> None:
             read(path)
 
 
-def test_a_file_that_is_cut_between_two_passes(tmp_path: Path) -> None:
-    path = write(tmp_path / "rows.arrow", blocks("dense"))
-    stream = BlockStream(BlockFile(path))
-    path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(BlockFileError, match="not a whole one"):
-        list(stream.blocks())
-
-
 def test_another_file_in_its_place(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.arrow", blocks("dense"))
     stream = BlockStream(BlockFile(path))
@@ -191,14 +183,6 @@ def test_a_forged_header(metadata: bytes, message: str, tmp_path: Path) -> None:
         writer.write_table(table)
     with pytest.raises(BlockFileError, match=message):
         read(path)
-
-
-def test_a_foreign_arrow_file(tmp_path: Path) -> None:
-    table = pa.table({"a": [1, 2], "label": [0, 1]})
-    with pa.ipc.new_file(str(tmp_path / "foreign.arrow"), table.schema) as writer:
-        writer.write_table(table)
-    with pytest.raises(BlockFileError, match="not one that certsvm made"):
-        BlockFile(tmp_path / "foreign.arrow")
 
 
 @pytest.mark.parametrize("content", [b"", b"1 1:2\n", b"ARROW1", b"PAR1" + bytes(100)])

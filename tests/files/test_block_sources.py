@@ -177,11 +177,6 @@ def test_roles_are_for_columns(role: Any, tmp_path: Path) -> None:
             fit(source, **role)
 
 
-def test_a_label_for_each_row_is_refused() -> None:
-    with pytest.raises(ValueError, match="a label of its own"):
-        fit(table().set_column(3, "label", pa.array(np.arange(N))))
-
-
 def test_a_wide_table_is_not_parsed_in_each_pass(tmp_path: Path) -> None:
     """Streamed, SGD would make its most passes, a thousand, and parse the table in each of them."""
     rng = np.random.default_rng(0)

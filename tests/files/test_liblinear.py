@@ -44,12 +44,6 @@ def test_three_classes_in_any_order() -> None:
     assert model.intercept_scaling == 0.0
 
 
-def test_two_classes_with_a_column_each(tmp_path: Path) -> None:
-    text = "solver_type MCSVM_CS\nnr_class 2\nlabel 1 -1\nnr_feature 1\nbias -1\nw\n3 1 \n"
-    (tmp_path / "m").write_text(text)
-    assert load_liblinear(tmp_path / "m").coef.tolist() == [[2.0]]
-
-
 def test_what_is_written(tmp_path: Path) -> None:
     model = Model(
         np.array([[0.1, -2.0]]), np.array([0.75]), np.array([-1.0, 1.0]), np.ones(2),

@@ -383,12 +383,6 @@ def test_a_source_that_reuses_its_buffer_is_right_or_refused(sparse: bool) -> No
 # What a stream takes, and what not.
 
 
-def test_who_needs_all_rows_says_so() -> None:
-    problem = StreamedProblem(BlockStream(separable), 1)
-    with pytest.raises(ValueError, match="solver 'dcd' needs all rows in memory"):
-        train(problem, make_solver("dcd"))
-
-
 X2, y2 = np.eye(2), np.array([1, -1])
 
 
@@ -420,13 +414,6 @@ def test_rows_without_values() -> None:
     result = train(StreamedProblem(stream, 1), make_solver("newton"), tol=1e-6)
     assert result.certificate.met
     assert result.certificate.primal == pytest.approx(1.0 + 2.0, rel=1e-6)
-
-
-def test_labels_of_blocks_need_not_have_one_width() -> None:
-    stream = BlockStream(lambda: [(X2, np.array(["a", "b"])), (X2, np.array(["a", "longer"]))])
-    assert stream.classes.tolist() == ["a", "b", "longer"]
-    assert [block.y_index.tolist() for block in stream.blocks()] == [[0, 1], [0, 2]]
-    assert [survey.n_rows for survey in stream.surveys] == [2, 1, 1]
 
 
 def test_one_item_ahead_and_no_further() -> None:

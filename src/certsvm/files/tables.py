@@ -171,7 +171,10 @@ class _Csv:
         self._compression = _ARROW_NAMES[compression]
         if separator is not None and (len(separator) != 1 or separator in '\r\n"'):
             raise TableError(f"a separator is one character, not {separator!r}")
-        start = self._checked(_FIRST_BLOCKS[0]).lstrip("\ufeff\r\n")
+        texts = self._texts()
+        start = next(texts, "").lstrip("\ufeff\r\n")
+        # The last character of a short text is checked now.
+        next(texts, None)
         if not start:
             raise TableError(f"{path} has no rows")
         # What is between quotes is in a name.
@@ -238,23 +241,17 @@ class _Csv:
                 "is read here. Is it a file of lines, and not damaged?"
             )
         if "UTF8" in text:
-            self._checked()
+            for _ in self._texts():
+                pass
         return TableError(f"{self._path}: cannot be read: {error}")
 
-    def _checked(self, most: float = math.inf) -> str:
-        """The first text, if all of it, or its first bytes, are UTF-8; an error names the line."""
-        decoder, line, n_bytes, start = codecs.getincrementaldecoder("utf-8")(), 1, 0, ""
+    def _texts(self) -> Iterator[str]:
+        """The text, a megabyte at a time; an error names the line that is not UTF-8."""
+        line = 1
         try:
-            with self._stream() as stream:
-                # Arrow's read would leak its buffer if the stream is damaged.
-                while n_bytes < most and (
-                    data := stream.read_buffer(_FIRST_BLOCKS[0]).to_pybytes()
-                ):
-                    text = decoder.decode(data)
-                    start = start or text
-                    line += data.count(b"\n")
-                    n_bytes += len(data)
-            decoder.decode(b"", final=n_bytes < most)
+            for text in codecs.iterdecode(self._chunks(), "utf-8"):
+                yield text
+                line += text.count("\n")
         except UnicodeDecodeError as error:
             bad = error.object
             line += bad.count(b"\n", 0, error.start)
@@ -267,7 +264,12 @@ class _Csv:
                 + shlex.quote("utf8-" + name)
                 + (" (decompress it first)" if self._compression else "")
             ) from None
-        return start
+
+    def _chunks(self) -> Iterator[bytes]:
+        with self._stream() as stream:
+            # Arrow's read would leak its buffer if the stream is damaged.
+            while data := stream.read_buffer(_FIRST_BLOCKS[0]).to_pybytes():
+                yield data
 
     def _refuse_data_as_names(self, names: Sequence[str]) -> None:
         """Raise if the first line holds numbers only, or one that counts nothing."""

@@ -13,9 +13,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from certsvm.files import LibsvmBlocks, LibsvmError, load_libsvm, read_libsvm, save_libsvm
+from certsvm.files import LibsvmBlocks, LibsvmError, load_libsvm, save_libsvm
 from certsvm.files.libsvm.parser import Parser
-from tests.files.libsvm.reading import load
 
 
 def sample(n_rows: int, seed: int = 0, dtype: Any = np.float64) -> tuple[Any, Any]:
@@ -31,16 +30,6 @@ def assert_same(X: Any, y: Any, Z: Any, z: Any) -> None:
     np.testing.assert_array_equal(X.indices, Z.indices)
     np.testing.assert_array_equal(X.indptr, Z.indptr)
     assert np.asarray(y, dtype=np.float64).tobytes() == z.tobytes()
-
-
-def test_where_counting_starts_is_decided_for_the_whole_file() -> None:
-    text = b"".join(b"1 5:1\n" for _ in range(1000)) + b"1 0:1\n"
-    assert load(text)[0].shape == (1001, 6)
-    assert load(text, n_features=9)[0].shape == (1001, 9)
-    assert load(text[:-6])[0].shape == (1000, 5)
-    assert load(text[:-6], zero_based=True)[0].shape == (1000, 6)
-    with pytest.raises(LibsvmError, match="line 1001"):
-        load(text, zero_based=False)
 
 
 @pytest.mark.parametrize("seekable", [True, False])
@@ -67,12 +56,6 @@ def test_agreement_with_scikit_learn(tmp_path: Path) -> None:
     Z, z = load_svmlight_file(str(path), n_features=50)
     for n_jobs in (1, 2, 5):
         assert_same(*load_libsvm(path, n_features=50, n_jobs=n_jobs), Z, z)
-
-
-def test_notes() -> None:
-    data = read_libsvm(io.BytesIO(b"1 qid:1 0:1\n1 qid:1\n1\n"))
-    assert data.zero_based
-    assert data.notes == ["indices count from zero", "qid ignored on 2 lines"]
 
 
 def test_blocks_of_a_path_can_be_read_again(tmp_path: Path) -> None:
