@@ -138,11 +138,6 @@ def test_categories_of_polars_are_strings(kind: Any) -> None:
         assert model.feature_names == ("a", "b", "c", "colour=blue", "colour=red")
         assert model.classes.tolist() == ["no", "yes"]
         np.testing.assert_array_equal(model.coef, expected.coef)
-    with_gap = categories.with_columns(
-        colour=pl.when(pl.int_range(N) == 50).then(None).otherwise(pl.col("colour"))
-    )
-    with pytest.raises(ValueError, match="row 51, column 'colour' is missing"):
-        fit(with_gap, categorical=True)
 
 
 def test_a_lazy_frame_is_refused() -> None:
