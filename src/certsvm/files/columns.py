@@ -79,11 +79,8 @@ class Features:
     @property
     def names(self) -> list[str]:
         """Names of the features."""
-        names: list[str] = []
-        for column in self.columns:
-            values = self.values.get(column)
-            names += [column] if values is None else [f"{column}={value}" for value in values]
-        return names
+        one_hot = {c: [f"{c}={value}" for value in values] for c, values in self.values.items()}
+        return [name for column in self.columns for name in one_hot.get(column, [column])]
 
     @property
     def spans(self) -> dict[str, list[int]] | None:

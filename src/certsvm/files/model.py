@@ -31,7 +31,7 @@ from certsvm.files.container import (
     write_container,
 )
 from certsvm.files.scores import OptimumMixin, linear_scores
-from certsvm.matrices import checked_matrix, columns_in_order, dense, read_only
+from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, read_only
 from certsvm.scalars import plain
 from certsvm.verification.fingerprint import Fingerprint
 from certsvm.verification.optimum_intervals import Array, RowSizes, added_up, row_sizes
@@ -484,12 +484,9 @@ def listing(items: Sequence[Any]) -> str:
 def _checked_labels(classes: Any) -> NDArray[Any]:
     """The labels as numbers of 64 bits, booleans or strings; raises unless they are ascending."""
     values = np.asarray(classes).tolist()
-    labels = np.array(values)
+    labels = exact_labels(values)
     if labels.ndim != 1 or labels.size < 2 or labels.dtype.kind not in "biufU":
         raise ValueError(f"classes must be at least two numbers or strings, got {classes!r:.200}")
-    # NumPy drops NUL at the end of a string, and makes strings of numbers beside strings.
-    if labels.tolist() != values:
-        raise ValueError(f"classes cannot be kept exactly: {listing(values)}")
     if not all(a < b for a, b in pairwise(values)):
         raise ValueError(f"classes must be distinct and ascending, got {listing(values)}")
     return labels

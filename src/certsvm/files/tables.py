@@ -10,8 +10,8 @@ needs the interpreter for it: if that is ending just then, the process aborts.
 from __future__ import annotations
 
 import codecs
-import math
 import os
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +35,7 @@ _SEPARATORS = (",", "\t", ";")
 # Sizes of the first block of CSV, tried in turn until one holds the names and a row. The last is
 # the most bytes that a row may have.
 _FIRST_BLOCKS = (1 << 20, 1 << 24, 1 << 28)
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _ARROW_NAMES = {"gzip": "gzip", "bzip2": "bz2", "zstd": "zstd", None: None}
 
 
@@ -273,7 +274,7 @@ class _Csv:
 
     def _refuse_data_as_names(self, names: Sequence[str]) -> None:
         """Raise if the first line holds numbers only, or one that counts nothing."""
-        numbers = [name for name in names if _is_number(name)]
+        numbers = [name for name in names if _NUMBER.fullmatch(name)]
         if len(numbers) == len(names) or not all(name.isdecimal() for name in numbers):
             shown = self._separator.join(names)
             raise TableError(
@@ -282,11 +283,3 @@ class _Csv:
                 "are then called f0, f1, and so on. If these are the names, say --header "
                 "(header=True)."
             )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        # Python takes underscores between digits, which names may have.
-        return math.isfinite(float(text)) and "_" not in text
-    except ValueError:
-        return False
