@@ -185,13 +185,6 @@ def test_a_forged_header(metadata: bytes, message: str, tmp_path: Path) -> None:
         read(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"1 1:2\n", b"ARROW1", b"PAR1" + bytes(100)])
-def test_no_arrow_file_at_all(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(content)
-    with pytest.raises(BlockFileError, match="not an Arrow file"):
-        BlockFile(tmp_path / "x")
-
-
 def test_hostile_files_are_refused_before_anything_reads_them(tmp_path: Path) -> None:
     for path, message in hostile.hostile(tmp_path).items():
         with pytest.raises(BlockFileError, match=message):
