@@ -197,8 +197,7 @@ class BlockStream:
                 if block_digest(*batch) != digest:
                     raise DataChangedError(
                         "a block was overwritten while it was in use: the source must not use its "
-                        "arrays again for the next block. Let it yield copies, or "
-                        "read_ahead=False. Nothing is certified."
+                        "arrays again for the next block, but yield copies. Nothing is certified."
                     )
                 # Keep no reference while the next one is read.
                 del batch
