@@ -81,7 +81,7 @@ def hostile(folder: Path) -> dict[Path, str]:
     files[wrong] = "labels that are not finite"
     for columns in (-5, "3", 2.5, 2**63, None, True):
         path = folder / f"columns{columns}.arrow"
-        files[write_blocks(path, indices, values, labels, n_columns=columns)] = "n_columns"
+        files[write_blocks(path, indices, values, labels, n_columns=columns)] = "rows, columns"
     names = write_blocks(folder / "names.arrow", indices, values, labels, feature_names=[1, 2, 3])
-    files[names] = "feature_names"
+    files[names] = "names of columns"
     return files

@@ -11,14 +11,11 @@ import pyarrow.ipc
 import pytest
 import scipy.sparse as sp
 import xxhash
-from hypothesis import given
-from hypothesis import strategies as st
 
 from certsvm.files.batch import Batch
 from certsvm.files.block_file import BlockFile, BlockFileError, Summary, write_blocks
 from certsvm.files.streams import BlockStream, DataChangedError
 from tests.files import hostile
-from tests.platforms import linux
 
 
 def blocks(kind: str, n: int = 12, seed: int = 0) -> list[tuple[Any, Any, Any]]:
@@ -107,31 +104,16 @@ def flipped(whole: bytes, at: int, bit: int) -> bytes:
 def test_a_flipped_bit_never_gives_other_rows(kind: str, tmp_path: Path) -> None:
     path = write(tmp_path / "rows.arrow", blocks(kind))
     whole = path.read_bytes()
-    expected = read(path)[1]
+    expected = read(path)
     refused = 0
     tried = range(0, len(whole), 3)
     for at in tried:
         path.write_bytes(flipped(whole, at, at % 8))
         try:
-            assert read(path)[1] == expected, (at, at % 8)
+            assert read(path) == expected, (at, at % 8)
         except BlockFileError as error:
             refused += str(path) in str(error)
     assert refused > len(tried) // 3
-
-
-def test_a_flipped_bit_never_gives_another_summary(tmp_path: Path) -> None:
-    path = write(tmp_path / "rows.arrow", blocks("csr"))
-    whole = path.read_bytes()
-    expected = read(path)
-    wrong = []
-    for at in range(whole.rindex(b'{"format"'), whole.rindex(b"rows.txt") + 9):
-        path.write_bytes(flipped(whole, at, 0))
-        try:
-            if read(path) != expected:
-                wrong.append(at)
-        except (ValueError, OSError):
-            pass
-    assert not wrong
 
 
 @pytest.mark.parametrize("kind", ["csr", "dense-string-weighted"])
@@ -142,14 +124,6 @@ def test_any_truncation_is_an_error(kind: str, tmp_path: Path) -> None:
         path.write_bytes(whole[:length])
         with pytest.raises(BlockFileError, match="not an Arrow file, or not a whole one"):
             read(path)
-
-
-def test_a_file_that_is_cut_between_two_passes(tmp_path: Path) -> None:
-    path = write(tmp_path / "rows.arrow", blocks("dense"))
-    stream = BlockStream(BlockFile(path))
-    path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(BlockFileError, match="not a whole one"):
-        list(stream.blocks())
 
 
 def test_another_file_in_its_place(tmp_path: Path) -> None:
@@ -195,9 +169,7 @@ def test_batches_out_of_place(order: list[int], message: str, tmp_path: Path) ->
     [
         (b"[]", "header is incomplete or wrong"),
         (b"\xff", "header is incomplete or wrong"),
-        (b"{}", "has format None"),
         (b'{"format": 3}', "has format 3, and this certsvm reads format 2"),
-        (b'{"format": 2}', "its header is incomplete"),
         (b'{"format": 2, "other": 1}', "its header is incomplete"),
         (b'{"format": 2, "n_rows": 2, "n_columns": 1, "n_values": 2, "shuffled": true}',
          "block 1 of 1 cannot be read"),
@@ -211,55 +183,6 @@ def test_a_forged_header(metadata: bytes, message: str, tmp_path: Path) -> None:
         writer.write_table(table)
     with pytest.raises(BlockFileError, match=message):
         read(path)
-
-
-def test_a_foreign_arrow_file(tmp_path: Path) -> None:
-    table = pa.table({"a": [1, 2], "label": [0, 1]})
-    with pa.ipc.new_file(str(tmp_path / "foreign.arrow"), table.schema) as writer:
-        writer.write_table(table)
-    with pytest.raises(BlockFileError, match="not one that certsvm made"):
-        BlockFile(tmp_path / "foreign.arrow")
-
-
-@pytest.mark.parametrize("content", [b"", b"1 1:2\n", b"ARROW1", b"PAR1" + bytes(100)])
-def test_no_arrow_file_at_all(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(content)
-    with pytest.raises(BlockFileError, match="not an Arrow file"):
-        BlockFile(tmp_path / "x")
-
-
-@linux
-def test_files_are_closed(tmp_path: Path) -> None:
-    file = BlockFile(write(tmp_path / "rows.arrow", blocks("csr")))
-    descriptors = Path("/proc/self/fd")
-    before = len(list(descriptors.iterdir()))
-    held = []
-    for _ in range(20):
-        a_pass = file()
-        held.append(next(a_pass))
-        a_pass.close()
-    assert len(list(descriptors.iterdir())) <= before + 1
-    # What was read stays as it was.
-    assert all(bits(block) == bits(held[0]) for block in held)
-
-
-@given(st.integers(0, 2**32 - 1), st.sampled_from(KINDS))
-def test_any_bytes_in_the_middle(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, kind: str
-) -> None:
-    """Several bytes at once, anything in them."""
-    path = write(tmp_path_factory.mktemp("f") / "rows.arrow", blocks(kind))
-    expected = read(path)[1]
-    whole = bytearray(path.read_bytes())
-    rng = np.random.default_rng(seed)
-    at = int(rng.integers(8, len(whole) - 20))
-    whole[at : at + 12] = rng.bytes(12)
-    path.write_bytes(bytes(whole))
-    try:
-        found = read(path)[1]
-    except BlockFileError:
-        return
-    assert found == expected
 
 
 def test_hostile_files_are_refused_before_anything_reads_them(tmp_path: Path) -> None:

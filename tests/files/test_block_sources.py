@@ -138,11 +138,6 @@ def test_categories_of_polars_are_strings(kind: Any) -> None:
         assert model.feature_names == ("a", "b", "c", "colour=blue", "colour=red")
         assert model.classes.tolist() == ["no", "yes"]
         np.testing.assert_array_equal(model.coef, expected.coef)
-    with_gap = categories.with_columns(
-        colour=pl.when(pl.int_range(N) == 50).then(None).otherwise(pl.col("colour"))
-    )
-    with pytest.raises(ValueError, match="row 51, column 'colour' is missing"):
-        fit(with_gap, categorical=True)
 
 
 def test_a_lazy_frame_is_refused() -> None:
@@ -175,11 +170,6 @@ def test_roles_are_for_columns(role: Any, tmp_path: Path) -> None:
                    BlockFile(tmp_path / "data.arrow")):  # fmt: skip
         with pytest.raises(ValueError, match="is for tables and Arrow data"):
             fit(source, **role)
-
-
-def test_a_label_for_each_row_is_refused() -> None:
-    with pytest.raises(ValueError, match="a label of its own"):
-        fit(table().set_column(3, "label", pa.array(np.arange(N))))
 
 
 def test_a_wide_table_is_not_parsed_in_each_pass(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import gzip
 import io
 import lzma
 import os
-import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -81,11 +80,6 @@ def test_the_text_comes_back(name: str) -> None:
     assert everything(b"".join(map(compress, LINES)), 1 << 20) == TEXT
 
 
-def test_plain_text_of_any_length() -> None:
-    for length in range(10):
-        assert everything(TEXT[:length], 3) == TEXT[:length]
-
-
 @every_compression
 def test_every_truncation_is_noticed(name: str) -> None:
     data = COMPRESSIONS[name](TEXT[:100])
@@ -101,12 +95,6 @@ def test_every_truncation_is_noticed(name: str) -> None:
 def test_something_behind_the_stream(name: str, rest: bytes) -> None:
     with pytest.raises(DamagedFileError, match="or something else follows"):
         everything(COMPRESSIONS[name](TEXT) + rest, 1000)
-
-
-@pytest.mark.parametrize("name", ["gzip", "xz"])
-def test_zeros_may_follow_where_the_format_has_padding(name: str) -> None:
-    data = COMPRESSIONS[name](TEXT)
-    assert everything(data + b"\0" * 100_000 + data + b"\0" * 8, 1000) == TEXT * 2
 
 
 @every_compression
@@ -148,27 +136,9 @@ def test_what_comes_before_the_damage_is_judged_first(
         list(LibsvmBlocks(path, block_bytes))
 
 
-def test_without_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ModuleNotFoundError, match="pip install pyarrow"):
-        load_libsvm(io.BytesIO(zstd(TEXT)))
-
-
 def test_a_text_file_is_refused() -> None:
     with pytest.raises(TypeError, match="binary"):
         load_libsvm(io.StringIO("1 1:1\n"))
-
-
-def test_a_file_without_data_yet() -> None:
-    class Silent(io.RawIOBase):
-        def readable(self) -> bool:
-            return True
-
-        def readinto(self, buffer: object) -> None:
-            return None
-
-    with pytest.raises(BlockingIOError, match="blocking mode"):
-        load_libsvm(Silent())
 
 
 def test_a_disk_that_fails_is_no_damage() -> None:

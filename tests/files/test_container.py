@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import pickle
@@ -25,11 +24,9 @@ from safetensors.numpy import save
 from certsvm.files import container
 from certsvm.files.container import (
     ModelFileError,
-    from_json,
     is_container,
     kind_of_container,
     read_container,
-    to_json,
     write_container,
 )
 from tests.platforms import linux
@@ -82,34 +79,6 @@ def _check_same(arrays: dict[str, NDArray[Any]], stored: dict[str, NDArray[Any]]
         assert np.array_equal(arrays[name], array, equal_nan=array.dtype.kind == "f")
 
 
-def test_arrays_that_are_not_contiguous(tmp_path: Path) -> None:
-    array = np.arange(24.0).reshape(4, 6)[::2, ::-3].T
-    write_container(tmp_path / "file", "example", {}, {"a": array})
-    restored = read_container(tmp_path / "file", "example").arrays["a"]
-    assert restored.tolist() == array.tolist()
-    restored += 1.0
-
-
-@pytest.mark.parametrize(
-    ("content", "stored"),
-    [
-        ({"a": {1}}, {}),
-        ({"a": [np.float32(1)]}, {}),
-        ({"a": "\ud800"}, {}),
-        ({"a": '"' * 34_000_000}, {}),
-        ({}, {"x": np.array(["a"])}),
-        ({}, {"x": np.array([None])}),
-    ],
-    ids=["set", "float32", "surrogate", "too long", "strings", "objects"],
-)
-def test_what_files_do_not_hold(
-    tmp_path: Path, content: dict[str, Any], stored: dict[str, Any]
-) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        write_container(tmp_path / "file", "example", content, stored)
-    assert os.listdir(tmp_path) == []
-
-
 GOOD = b'{"crc32":"' + b"0" * 8 + b'","format":1,"kind":"example","content":{}}'
 TENSOR = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
 BODY = struct.pack("<2d", 1.5, -2.0)
@@ -134,28 +103,22 @@ def test_the_forger_can_make_a_good_file(tmp_path: Path) -> None:
     assert is_container(path.read_bytes()[:64])
 
 
-TEXT = json.dumps(TENSOR)
-
-
 @pytest.mark.parametrize(
     "tensors",
     [
         {"a": TENSOR | change}
         for change in (
-            {"shape": [3]}, {"shape": [2**40, 2**40]}, {"shape": [-2]}, {"shape": [True, 2]},
-            {"shape": [2**40], "data_offsets": [0, 2**43]}, {"shape": [2.0]}, {"shape": 2},
-            {"shape": [2**63, 2**63], "data_offsets": [0, 0]}, {"shape": [1] * 70 + [2]},
-            {"data_offsets": [16, 32]}, {"data_offsets": [16, 0]}, {"data_offsets": [-16, 0]},
-            {"data_offsets": [0]}, {"shape": [1], "data_offsets": [8, 16]},
-            {"shape": [1], "data_offsets": [0, 8]}, {"dtype": "O"}, {"dtype": ["F64"]},
-            {"dtype": "BF16", "shape": [8]},
+            {"shape": [2**40, 2**40]}, {"shape": [-2]}, {"shape": [True, 2]}, {"shape": 2},
+            {"shape": [2**40], "data_offsets": [0, 2**43]}, {"shape": [1] * 70 + [2]},
+            {"data_offsets": [16, 32]}, {"data_offsets": [-16, 0]}, {"data_offsets": [0]},
+            {"shape": [1], "data_offsets": [0, 8]}, {"dtype": "O"}, {"dtype": "BF16", "shape": [8]},
         )
     ]
     + [
         {"a": TENSOR, "b": {"dtype": "F64", "shape": shape, "data_offsets": [16, 16]}}
         for shape in ([0, 2**62, 2**62], [0, 2**63], [0, 2**64 - 1])
     ]
-    + [{"a": TENSOR, "b": TENSOR}, f'"a":{TEXT},"a":{TEXT}', '"a":1', '"__metadata__":{}', '"a"'],
+    + [{"a": TENSOR, "b": TENSOR}, '"a":1', '"__metadata__":{}', '"a"'],
     ids=str,
 )  # fmt: skip
 def test_arrays_that_cannot_be(tmp_path: Path, tensors: Any) -> None:
@@ -172,7 +135,7 @@ DEEP = b"[" * 100_000 + b"]" * 100_000
         (b"}}", rest)
         for rest in (
             b"", b"}", b"}} x", b'},"content":{}}', b'},"more":1}', b'"a":NaN}}', b'"a":1e}}',
-            b'"a":' + b"1" * 5000 + b"}}", b'"a":18446744073709551616}}', b'"a":"\\ud800"}}',
+            b'"a":' + b"1" * 5000 + b"}}", b'"a":"\\ud800"}}', b'"a": 1}}',
             b'"a":' + DEEP + b"}}", b'"a":1,"a":2}}',
         )
     ]
@@ -191,14 +154,6 @@ def test_another_format(tmp_path: Path, version: bytes) -> None:
         read_container(path, "example")
 
 
-@pytest.mark.parametrize("length", [2**63, 100_000_001, 10_000, 8, 0])
-def test_lengths_that_cannot_be(tmp_path: Path, length: int) -> None:
-    data = _forge(tmp_path / "file").read_bytes()
-    (tmp_path / "file").write_bytes(length.to_bytes(8, "little") + data[8:])
-    with pytest.raises(ModelFileError, match="damaged"):
-        read_container(tmp_path / "file", "example")
-
-
 def test_another_kind(tmp_path: Path) -> None:
     write_container(tmp_path / "file", "witness", {}, {})
     with pytest.raises(ModelFileError, match="holds a 'witness', not a model"):
@@ -207,17 +162,15 @@ def test_another_kind(tmp_path: Path) -> None:
 
 def test_files_of_others(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    for data, message in (
-        (b"", "empty"),
-        (b"hello", "begins with b'hello'"),
-        (b"solver_type L2R_LR\n", "load_liblinear"),
-        (pickle.dumps([1]), "pickle"),
-        (gzip.compress(b"model", mtime=0), "begins with"),
-        (save({"a": np.ones(2)}), "safetensors file without the metadata of certsvm"),
-        (save({"a": np.ones(2)}, {"format": "pt"}), "safetensors file without the metadata"),
+    for data in (
+        b"",
+        b"solver_type L2R_LR\n",
+        pickle.dumps([1]),
+        save({"a": np.ones(2)}),
+        save({"a": np.ones(2)}, {"format": "pt"}),
     ):
         path.write_bytes(data)
-        with pytest.raises(ModelFileError, match=message):
+        with pytest.raises(ModelFileError, match="not a file of certsvm: it begins with"):
             read_container(path, "model")
 
 
@@ -230,15 +183,6 @@ def test_only_regular_files(tmp_path: Path) -> None:
         others += [tmp_path / "fifo", Path("/dev/zero")]
     for path in others:
         with pytest.raises(ModelFileError, match="not a regular file"):
-            read_container(path, "model")
-
-
-@given(st.binary(max_size=300), st.booleans())
-def test_random_bytes(data: bytes, ours: bool) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "file"
-        path.write_bytes((_forge(path).read_bytes() if ours else b"") + (data or b"x"))
-        with pytest.raises(ModelFileError):
             read_container(path, "model")
 
 
@@ -273,27 +217,3 @@ def test_what_a_file_claims_is_not_allocated(tmp_path: Path, entry: Any) -> None
         [sys.executable, "-c", GREEDY, str(path)], capture_output=True, text=True, check=True
     )
     assert run.stdout.startswith("True")
-
-
-@given(values)
-def test_json_keeps_values(value: Any) -> None:
-    text = to_json(value)
-    assert repr(from_json(text.encode())) == repr(value)
-    assert json.loads(text) == value
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"", b"{", b"[1,]", b"NaN", b'{"a":1,"a":1}', b"18446744073709551616",
-        b"-9223372036854775809", b"9" * 5000, b'"\\ud800"', b'{"\\udfff":1}', b'"\xff"', DEEP,
-    ],
-    ids=lambda text: repr(text)[:20],
-)  # fmt: skip
-def test_texts_that_are_not_strictly_valid(text: bytes) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        from_json(text)
-
-
-def test_escaped_pairs_of_surrogates_are_text() -> None:
-    assert from_json(b'"\\ud83d\\ude00"') == "\U0001f600"

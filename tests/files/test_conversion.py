@@ -92,33 +92,13 @@ def test_seeds_reproduce_bit_by_bit(tmp_path: Path) -> None:
         convert(path, tmp_path / "rows.arrow", seed=seed)
         made.append((tmp_path / "rows.arrow").read_bytes())
     assert made[0] == made[1] != made[2]
-    convert(path, tmp_path / "0.arrow", seed=0)
-    convert(path, tmp_path / "1.arrow", seed=1)
-    one, other = contents(tmp_path / "0.arrow"), contents(tmp_path / "1.arrow")
-    X, y = load_libsvm(path)
-    assert one != other
-    assert one != as_tuples(X, y)
-    assert sorted(map(repr, one)) == sorted(map(repr, other))
-
-
-@pytest.mark.parametrize("compressed", [False, True])
-def test_files_and_streams(compressed: bool, tmp_path: Path) -> None:
-    path = libsvm(tmp_path, *matrix(300, 0))
-    if compressed:
-        path.write_bytes(gzip.compress(path.read_bytes()))
-    convert(path, tmp_path / "a.arrow", shuffle=False)
-    with path.open("rb") as file:
-        convert(file, tmp_path / "b.arrow", shuffle=False)
-    with path.open("rb") as file:
-        convert(file, tmp_path / "c.arrow")
-    assert contents(tmp_path / "a.arrow") == contents(tmp_path / "b.arrow")
-    assert Counter(contents(tmp_path / "c.arrow")) == Counter(contents(tmp_path / "a.arrow"))
+    assert contents(tmp_path / "rows.arrow") != as_tuples(*load_libsvm(path))
 
 
 @posix
-def test_a_pipe_by_its_path(tmp_path: Path) -> None:
+def test_a_compressed_pipe_by_its_path(tmp_path: Path) -> None:
     X, y = matrix(3000, 0)
-    text = libsvm(tmp_path, X, y).read_bytes()
+    text = gzip.compress(libsvm(tmp_path, X, y).read_bytes())
     reading, writing = os.pipe()
 
     def write() -> None:
@@ -151,14 +131,6 @@ def test_from_zero_or_one(tmp_path: Path) -> None:
     assert convert(path, tmp_path / "rows.arrow", zero_based=True)[0].n_columns == 4
 
 
-def test_indices_beyond_32_bits(tmp_path: Path) -> None:
-    path = tmp_path / "rows.txt"
-    path.write_text("1 1:2\n-1 3:1 5000000000:4\n")
-    summary, _ = convert(path, tmp_path / "rows.arrow", shuffle=False, block_bytes=1)
-    assert summary.n_columns == 5_000_000_000
-    assert contents(tmp_path / "rows.arrow")[1][0][0] == (2, 4_999_999_999)
-
-
 @pytest.mark.parametrize(("form", "dtype"), [("csv.gz", np.float64), ("parquet", np.float32)])
 def test_tables(form: str, dtype: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
@@ -185,8 +157,7 @@ def test_tables(form: str, dtype: Any, tmp_path: Path) -> None:
 
 BAD: list[tuple[str, str, type[Exception]]] = [
     ("rows.txt", "1 1:2\n" * 30 + "1 x\n", LibsvmError),
-    ("rows.txt", "", LibsvmError),
-    ("rows.txt", "1 1:nan\n", LibsvmError),
+    ("rows.txt", "".join(f"{label} 1:1\n" for label in range(30)), ValueError),
     ("rows.csv", "a,label\n" + "1,1\n" * 30 + "1,2,3\n", TableError),
     ("rows.csv", "a,label\n1,1\n,1\n", TableError),
 ]
@@ -238,15 +209,6 @@ def on_a_full_disk(path: Path, target: Path, limit: int, order: str) -> str:
 
 
 @posix
-def test_a_disk_that_is_full_while_rows_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "rows.txt"
-    path.write_text("".join(f"{k % 2} 1:{k} 2:0.5\n" for k in range(3000)))
-    said = on_a_full_disk(path, tmp_path / "rows.arrow", 5000, "shuffle")
-    assert os.listdir(tmp_path) == ["rows.txt"]
-    assert said.endswith(" 27\n")
-
-
-@posix
 def test_a_disk_that_is_full_while_the_target_is_written(tmp_path: Path) -> None:
     """There is room for the rows on their way, but the target is a little larger."""
     path, target = tmp_path / "rows.csv", tmp_path / "rows.arrow"
@@ -259,22 +221,12 @@ def test_a_disk_that_is_full_while_the_target_is_written(tmp_path: Path) -> None
     assert sorted(os.listdir(tmp_path)) == ["rows.arrow", "rows.csv"]
 
 
-def test_the_target_may_be_the_source(tmp_path: Path) -> None:
-    path = libsvm(tmp_path, *matrix(100, 0))
-    X, y = load_libsvm(path)
-    convert(path, path, shuffle=False, n_features=7)
-    assert contents(path) == as_tuples(X, y)
-
-
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
         ("rows.txt", {"label": "y"}, "label is for tables"),
-        ("rows.txt", {"weight": "y"}, "weight is for tables"),
-        ("rows.csv", {"n_features": 5}, "n_features is for libsvm text"),
         ("rows.csv", {"zero_based": True}, "zero_based is for libsvm text"),
         ("rows.txt", {"memory": 1000}, "memory must be at least"),
-        ("rows.txt", {"dtype": np.int32}, "dtype must be float32 or float64"),
         ("rows.csv", {"dtype": np.int32}, "dtype must be float32 or float64"),
         ("rows.txt", {"block_bytes": -5}, "block_bytes"),
     ],
@@ -330,26 +282,6 @@ def test_every_row_comes_out_once(
     assert Counter(out[0]) == Counter(before)
     assert out[0] == out[1]
     assert out[2] == before
-
-
-def test_buckets_that_are_too_large_are_split_again(tmp_path: Path) -> None:
-    """A guess that is far too low puts all rows in one bucket at first."""
-    rng = np.random.default_rng(0)
-    rows = Batch(rng.standard_normal((5000, 4)), np.arange(5000))
-    out: list[int] = []
-    for run in in_runs([rows], tmp_path, 2000, 1, rng):
-        assert run.nbytes <= 2000
-        out += run.y.tolist()
-    assert not any(tmp_path.iterdir())
-    assert sorted(out) == list(range(5000))
-    assert out != sorted(out)
-
-
-@pytest.mark.parametrize("n", [1, 5])
-def test_a_row_larger_than_the_memory(n: int, tmp_path: Path) -> None:
-    rows = Batch(np.ones((n, 100)), np.arange(n))
-    runs = list(in_runs([rows], tmp_path, 500, rows.nbytes, np.random.default_rng(0)))
-    assert sorted(label for run in runs for label in run.y.tolist()) == list(range(n))
 
 
 @pytest.mark.parametrize("most", [150, 10**6])

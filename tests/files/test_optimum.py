@@ -95,21 +95,3 @@ def test_an_accurate_certificate_decides_all_rows_off_the_margin(
     # It does not take all rows.
     part = case._replace(X=case.X[:20], labels=case.labels[:20], weights=case.row_weights()[:20])
     assert statuses(part, result).tolist() == expected[:20]
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_other_data_are_refused(loss: str) -> None:
-    case = overlapping(loss=loss)
-    result = train(case.problem(), Newton(), tol=0.0, max_iter=200, seed=0)
-    with pytest.raises(ValueError, match="not the rows, labels and weights"):
-        statuses(case._replace(labels=-case.labels), result)
-
-
-def test_nothing_is_said_without_a_certificate() -> None:
-    case = overlapping()
-    result = train(case.problem(), Newton(), tol=0.0, max_iter=200, seed=0)
-    for proofs in (None, [Certificate(np.inf, 0.0, 0.01, intercept_scaling=1.0)]):
-        teller = Teller(result.w, 1.0, proofs)
-        status = teller.support_status(case.X, case.labels, case.weights)
-        assert (status == SupportStatus.UNDECIDED).all()
-        assert teller.stability(case.X) == 0.0

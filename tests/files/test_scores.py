@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
-from certsvm.files.scores import linear_scores
 from tests.files.test_model import small
-
-rows = hnp.arrays(np.float64, (5, 3), elements=st.integers(-9, 9).map(float))
-weights = hnp.arrays(np.float64, (2, 3), elements=st.integers(-9, 9).map(float))
-
-
-@given(rows, weights)
-def test_sparse_and_dense_rows_have_the_same_scores(X: Any, coef: Any) -> None:
-    intercept = np.array([0.5, -2.0])
-    # Small integers add up exactly, in any order.
-    expected = X @ coef.T + intercept
-    for matrix in (X, sp.csr_matrix(X), sp.csc_array(X), X.astype(np.int16), X.tolist()):
-        np.testing.assert_array_equal(linear_scores(matrix, coef, intercept), expected)
 
 
 def test_numbers_of_columns() -> None:

@@ -20,28 +20,19 @@ if TYPE_CHECKING:
     from certsvm.files.tables import Table
     from certsvm.verification.witness import WeightsWitness, Witness
 
-# Loaded when first used: a fit needs no file, and pyarrow takes a while to import.
-_HOMES = {
-    "block_file": ["BlockFile"],
-    "compressed": ["DamagedFileError"],
-    "conversion": ["convert"],
-    "liblinear": ["load_liblinear", "save_liblinear"],
-    "libsvm": [
-        "LibsvmBlocks", "LibsvmError", "LibsvmFile", "load_libsvm", "read_libsvm", "save_libsvm"
-    ],
-    "model": ["Model", "WeightsWitness", "Witness", "load_witness", "save_witness", "witness_path"],
-    "tables": ["Table"],
-}  # fmt: skip
-
 __all__ = [
     "BlockFile", "DamagedFileError", "LibsvmBlocks", "LibsvmError", "LibsvmFile", "Model", "Table",
     "WeightsWitness", "Witness", "convert", "load_liblinear", "load_libsvm", "load_witness",
     "read_libsvm", "save_liblinear", "save_libsvm", "save_witness", "witness_path",
 ]  # fmt: skip
 
+# Loaded when first used: a fit needs no file, and pyarrow takes a while to import.
+_MODULES = "model", "compressed", "liblinear", "libsvm", "block_file", "tables", "conversion"
+
 
 def __getattr__(name: str) -> Any:
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
+    for module in _MODULES if name in __all__ else ():
+        home = import_module(f"{__name__}.{module}")
+        if hasattr(home, name):
+            return getattr(home, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -51,15 +51,17 @@ def atomic_write(
     temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
     text: dict[str, Any] = {"encoding": "utf-8", "newline": "\n"} if mode == "w" else {}
     try:
-        permissions = _permissions(target)
+        before = os.stat(target).st_mode if os.path.exists(target) else None
+        if before is not None and not stat.S_ISREG(before):
+            raise OSError(errno.EINVAL, "it is a folder, a device or a pipe, not a regular file")
         # An interrupt may come at any moment, also right after the file was created.
         try:
             # The system applies the umask to 0o666. A file that replaces a private one starts
             # private.
-            opener = partial(os.open, mode=0o666 if permissions is None else 0o600)
+            opener = partial(os.open, mode=0o666 if before is None else 0o600)
             with open(temporary, mode.replace("w", "x"), opener=opener, **text) as file:
-                if permissions is not None:
-                    os.chmod(temporary, permissions)
+                if before is not None:
+                    os.chmod(temporary, stat.S_IMODE(before))
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -72,39 +74,19 @@ def atomic_write(
         # An error that names another file was raised by the caller, inside the block.
         if isinstance(error, WriteError) or error.filename not in (None, temporary, target):
             raise
-        raise _cannot_write(path, error) from error
-    _sync_folder(folder)
-
-
-def _permissions(target: str) -> int | None:
-    """The permissions of a regular file that will be replaced; None if there is none."""
-    try:
-        mode = os.stat(target).st_mode
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "it is a folder, a device or a pipe, not a regular file")
-    return stat.S_IMODE(mode)
-
-
-def _sync_folder(folder: str) -> None:
-    """Make the new name survive a power failure, if the system supports that."""
-    # It fails for a folder that is not readable, and on some file systems. The new file is complete
-    # and in place either way.
+        reason = error.strerror or str(error)
+        if isinstance(error, FileNotFoundError):
+            reason = f"the folder {folder} does not exist"
+        failure = WriteError(
+            f"could not write {os.fspath(path)}: {reason}; the previous file, if any, is untouched"
+        )
+        failure.errno = error.errno
+        raise failure from error
+    # The new name is to survive a power failure. That fails for a folder that is not readable, and
+    # on some file systems; the new file is complete and in place either way.
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _cannot_write(path: str | os.PathLike[str], error: OSError) -> WriteError:
-    reason = error.strerror or str(error)
-    if isinstance(error, FileNotFoundError):
-        reason = f"the folder {os.path.dirname(os.path.realpath(path))} does not exist"
-    explained = WriteError(
-        f"could not write {os.fspath(path)}: {reason}; the previous file, if any, is untouched"
-    )
-    explained.errno = error.errno
-    return explained

@@ -32,6 +32,12 @@ class Batch(NamedTuple):
         size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes
         return int(size + 16 * len(self.y))
 
+    def from_zero(self, base: int, n_columns: int) -> Batch:
+        """Sparse rows whose columns count from ``base``, with so many that count from zero."""
+        X, dtype = self.X, np.int32 if n_columns < 2**31 else np.int64
+        indices = (X.indices - base).astype(dtype, copy=False)
+        return self._replace(X=csr(X.data, indices, X.indptr, (len(self.y), n_columns)))
+
     def take(self, rows: slice | NDArray[np.int64]) -> Batch:
         """The rows of a slice, or copies of those at given positions."""
         weights = None if self.weights is None else self.weights[rows]

@@ -76,17 +76,14 @@ class Summary:
     weight: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("n_rows", "n_columns", "n_values"):
-            value = getattr(self, name)
+        for value in (self.n_rows, self.n_columns, self.n_values):
             if type(value) is not int or not 0 <= value < 2**63:
-                raise ValueError(f"{name} cannot be {value!r}")
-        names = [] if self.feature_names is None else self.feature_names
-        if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-            raise ValueError("feature_names must be strings")
-        if not all(isinstance(name, str | None) for name in (self.label, self.weight)):
-            raise ValueError("label and weight must be strings")
+                raise ValueError(f"the data cannot have {value!r} rows, columns or values")
+        names = [self.label, self.weight, *(self.feature_names or [])]
+        if not all(isinstance(name, str | None) for name in names):
+            raise ValueError("names of columns must be strings")
         if self.one_hot is not None:
-            Features.from_names(names, self.one_hot)
+            Features.from_names(self.feature_names or [], self.one_hot)
 
 
 def write_blocks(file: IO[bytes], summary: Summary, blocks: Iterable[Batch]) -> None:
@@ -140,19 +137,17 @@ class BlockFile:
             raise BlockFileError(f"{self.path} is damaged: its header does not fit its digest")
         try:
             header = json.loads(metadata[_KEY])
-            version = header.pop("format", None)
-            if version != _FORMAT:
-                raise BlockFileError(
-                    f"{self.path} has format {version!r}, and this certsvm reads format {_FORMAT}: "
-                    "convert the data again"
-                )
-            self.summary = Summary(**header)
-        except BlockFileError:
-            raise
+            if (version := header.pop("format", None)) == _FORMAT:
+                self.summary = Summary(**header)
         except (AttributeError, RecursionError, TypeError, ValueError) as error:
             raise BlockFileError(
                 f"{self.path} is damaged: its header is incomplete or wrong: {error}"
             ) from None
+        if version != _FORMAT:
+            raise BlockFileError(
+                f"{self.path} has format {version!r}, and this certsvm reads format {_FORMAT}: "
+                "convert the data again"
+            )
         self.feature_names = self.summary.feature_names
         origin = {"zero_based": self.summary.zero_based, "one_hot": self.summary.one_hot}
         self.origin = {name: fact for name, fact in origin.items() if fact is not None}

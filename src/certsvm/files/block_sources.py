@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from certsvm.files.batch import Batch, csr, joined
+from certsvm.files.batch import Batch, joined
 from certsvm.files.compressed import kind_of
 from certsvm.files.libsvm import LibsvmBlocks
 from certsvm.files.streams import BlockSource
@@ -123,19 +123,16 @@ class _TextFile:
     is_parsed = True
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = path
-        text = LibsvmBlocks(path)
+        self._path, text = path, LibsvmBlocks(path)
         for _ in text:
             pass
-        self._zero_based = text.zero_based
-        self._width = text.n_columns
+        self._zero_based, self._n_columns = text.zero_based, text.n_columns
         self.origin = {"zero_based": text.zero_based}
 
     def __call__(self) -> Iterator[Batch]:
-        base = int(not self._zero_based)
-        text = LibsvmBlocks(self._path, zero_based=self._zero_based, n_features=self._width)
-        for X, y, _ in text:
-            yield Batch(csr(X.data, X.indices - base, X.indptr, (len(y), self._width)), y)
+        base, width = int(not self._zero_based), self._n_columns
+        for batch in LibsvmBlocks(self._path, zero_based=self._zero_based, n_features=width):
+            yield batch.from_zero(base, width)
 
 
 class _Function:
@@ -156,13 +153,12 @@ class _Function:
     @property
     def feature_names(self) -> list[str] | None:
         """Names of the columns; known after the first pass."""
-        return None if self._columns is None else self._columns.features.names
+        return None if self._columns is None else self._columns.feature_names
 
     @property
     def origin(self) -> dict[str, Any]:
         """What a model has to know of the data; known after the first pass."""
-        spans = None if self._columns is None else self._columns.features.spans
-        return {} if spans is None else {"one_hot": spans}
+        return {} if self._columns is None else self._columns.origin
 
     def _rows(self, stream: Any) -> Iterator[Batch]:
         """The rows in blocks of the same size, however the stream is cut."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -80,11 +79,8 @@ class Features:
     @property
     def names(self) -> list[str]:
         """Names of the features."""
-        names: list[str] = []
-        for column in self.columns:
-            values = self.values.get(column)
-            names += [column] if values is None else [f"{column}={value}" for value in values]
-        return names
+        one_hot = {c: [f"{c}={value}" for value in values] for c, values in self.values.items()}
+        return [name for column in self.columns for name in one_hot.get(column, [column])]
 
     @property
     def spans(self) -> dict[str, list[int]] | None:
@@ -109,11 +105,10 @@ class Features:
                 values[column] = tuple(name[len(column) + 1 :] for name in names[begin:end])
                 first = end
             features = cls((*columns, *names[first:]), values)
+            if (features.names, features.spans) != (list(names), spans or None):
+                raise ValueError("they are not those of the features")
         except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(f"the one-hot columns {spans!r} make no sense: {error}") from None
-        agree = features.names == list(names) and features.spans == (spans or None)
-        if not (agree and all(values.values())):
-            raise ValueError(f"the one-hot columns {spans!r} are not those of the features")
         return features
 
 
@@ -216,7 +211,7 @@ class Columns:
     def used(self) -> list[str]:
         """The columns that have to be read."""
         roles = [name for name in (self.label, self.weight) if name is not None]
-        return list(dict.fromkeys([*self.features.columns, *roles]))
+        return [*self.features.columns, *roles]
 
     @property
     def ignored(self) -> list[str]:
@@ -242,9 +237,8 @@ class Columns:
     @property
     def numbers(self) -> list[str]:
         """The columns that have to be numbers."""
-        strings = set(self.strings)
-        weight = [] if self.weight is None else [self.weight]
-        return [name for name in (*self.features.columns, *weight) if name not in strings]
+        others = {self.label, *self.strings}
+        return [name for name in self.used if name not in others]
 
     def learn(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Collect the values of the columns that become one-hot."""
@@ -257,11 +251,11 @@ class Columns:
                 seen |= new
                 size += sum(map(len, new)) + len(name) * len(new)
                 if size > _MOST_CATEGORY_BYTES:
-                    self._refuse_identifier(name, f"{len(seen):,} values and more")
+                    raise self._identifier(name, f"{len(seen):,} values and more")
             n_rows += len(batch)
         for name, seen in found.items():
             if n_rows > FEW_ROWS and len(seen) == n_rows:
-                self._refuse_identifier(name, "a value of its own in each row")
+                raise self._identifier(name, "a value of its own in each row")
         with explained(self._where):
             self.features = Features(
                 self.features.columns, {name: tuple(sorted(seen)) for name, seen in found.items()}
@@ -322,16 +316,13 @@ class Columns:
                 column = _as_exact_numbers(column)
             column = _decoded(column)
             self._refuse_missing(column, name, first)
-            if _is_string(column.type) or re.match(r"(\w+_)?binary", str(column.type)):
-                column = self._text(column, name, first)
             if pa.types.is_integer(column.type):
                 return np.asarray(column.cast(pa.int64()))
             if pa.types.is_floating(column.type):
                 return self._numbers(column, name, first)
-            if pa.types.is_time(column.type):
-                # Python's have no nanoseconds.
+            if not (_is_string(column.type) or "binary" in str(column.type)):
                 column = column.cast(pa.string())
-            return exact_labels([str(label) for label in column.to_pylist()])
+            return exact_labels(self._text(column, name, first).to_pylist())
 
     def _text(self, column: pa.Array, name: str, first: int) -> pa.Array:
         """Strings, or bytes that are the UTF-8 of strings, as strings; others are an error."""
@@ -339,16 +330,7 @@ class Columns:
             column = _decoded(column)
             self._refuse_missing(column, name, first)
             # Arrow checks bytes, but not strings.
-            column = column.cast(pa.large_binary())
-            try:
-                return column.cast(pa.large_string())
-            except pa.ArrowInvalid:
-                row, value = next(_not_utf8(column))
-                what = (
-                    f"holds {value[:20]!r}, which is not text in UTF-8. Decode the column before "
-                    'it is written (in pandas, df[name].str.decode("latin-1") for Latin-1).'
-                )
-                raise self._error(first + row, name, what) from None
+            return column.cast(pa.large_binary()).cast(pa.large_string())
 
     def _refuse_missing(self, column: pa.Array, name: str, first: int) -> None:
         if column.null_count:
@@ -366,7 +348,8 @@ class Columns:
                 f"{self._where}: column 'label' is the index of a frame. Say which column has the "
                 "labels (--label, or label=...)."
             )
-        others = [name for name in self._types if name not in {*taken, *self._index}]
+        taken |= set(self._index)
+        others = [name for name in self._types if name not in taken]
         if "label" in others:
             return "label"
         if features is None:
@@ -375,29 +358,24 @@ class Columns:
 
     def _others(self, features: Features | None, *, complete: bool) -> list[str]:
         """The columns without a role; an error if one has two, or none and must have one."""
-        label = () if self.label is None else (self.label,)
-        weight = () if self.weight is None else (self.weight,)
-        wanted = () if features is None else features.columns
-        roles: list[tuple[str, str, Sequence[str]]] = [
-            ("the labels", f"has the labels{self._guess}", label),
-            ("the weights", "has the weights", weight),
-            ("--ignore", "is to be ignored", self._ignore),
-            ("the model", "is a feature of the model", wanted),
-        ]
+        roles: dict[str, Sequence[str | None]] = {
+            "the labels": [self.label], "the weights": [self.weight], "--ignore": self._ignore,
+            "the model": [] if features is None else features.columns,
+        }  # fmt: skip
         taken: dict[str, str] = {}
-        for role, fact, names in roles:
-            missing = [name for name in names if name not in self._types]
-            if missing:
+        for role, given in roles.items():
+            names = [name for name in given if name is not None]
+            if missing := [name for name in names if name not in self._types]:
                 raise self._unknown(missing, role)
             if complete and role == "the model":
-                taken = {**dict.fromkeys(self._index, "is the index of a frame"), **taken}
-            for name in names:
-                if name in taken:
-                    raise TableError(
-                        f"{self._where}: column {name!r} {taken[name]}, and {fact}: it can have "
-                        "one role only"
-                    )
-                taken[name] = fact
+                taken = {**dict.fromkeys(self._index, "the index of a frame"), **taken}
+            if twice := [name for name in names if name in taken]:
+                guess = self._guess if twice[0] == self.label else ""
+                raise TableError(
+                    f"{self._where}: column {twice[0]!r} has {taken[twice[0]]}{guess}, and is for "
+                    f"{role}, too: it can have one role only"
+                )
+            taken |= dict.fromkeys(names, role)
         others = [name for name in self._types if name not in taken and name not in self._index]
         if complete and features is not None and others:
             raise TableError(
@@ -436,8 +414,8 @@ class Columns:
                 f"points, not commas.{advice}"
             )
 
-    def _refuse_identifier(self, name: str, what: str) -> None:
-        raise TableError(
+    def _identifier(self, name: str, what: str) -> TableError:
+        return TableError(
             f"{self._where}: column {name!r} has {what}, so it holds names or text, not "
             "categories. Leave it out, or hash it."
         )
@@ -464,14 +442,6 @@ def _decoded(column: pa.Array) -> pa.Array:
         # Arrow cannot select from polars' views.
         values = values.cast(pa.large_string())
     return values.take(column.indices)
-
-
-def _not_utf8(column: pa.Array) -> Iterator[tuple[int, bytes]]:
-    for row, value in enumerate(column.to_pylist()):
-        try:
-            value.decode()
-        except UnicodeDecodeError:
-            yield row, value
 
 
 def _as_exact_numbers(column: pa.Array) -> pa.Array:

@@ -16,10 +16,10 @@ import stat
 import zlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 Readable = Any
-"""A binary file object: anything with ``read(size) -> bytes``."""
+"""A binary file object: anything with ``read(size) -> bytes``, which is empty at the end only."""
 
 CSV_ENDINGS = tuple(
     name + packed for name in (".csv", ".tsv") for packed in ("", ".gz", ".bz2", ".zst")
@@ -32,14 +32,6 @@ _XZ_BYTES = 1 << 28
 
 class DamagedFileError(ValueError):
     """A compressed file that cannot be decompressed to its end; the message names it."""
-
-
-class ByteSource(Protocol):
-    """A source of bytes."""
-
-    def read(self, size: int) -> bytes:
-        """At least one byte and at most ``size``; none at the end."""
-        ...
 
 
 class _Source:
@@ -58,8 +50,6 @@ class _Source:
             data, self._unread = self._unread[:size], self._unread[size:]
             return data
         data = self._file.read(size)
-        if data is None:
-            raise BlockingIOError("the file has no data yet; it must be in blocking mode")
         if not isinstance(data, bytes | bytearray | memoryview):
             raise TypeError(
                 f"a binary file is needed, but reading gave {type(data).__name__}; "
@@ -78,7 +68,7 @@ class _Streams:
     if it is damaged.
     """
 
-    def __init__(self, start: Callable[[], Any], padding: bytes, file: ByteSource) -> None:
+    def __init__(self, start: Callable[[], Any], padding: bytes, file: Readable) -> None:
         self._start, self._padding, self._file = start, padding, file
         self._stream = start()
 
@@ -101,7 +91,7 @@ class _Streams:
 class _Zstd:
     """The text of zstd, by Arrow, whose ``read`` leaks its buffer if the stream is damaged."""
 
-    def __init__(self, file: ByteSource) -> None:
+    def __init__(self, file: Readable) -> None:
         try:
             import pyarrow as pa
         except ImportError:
@@ -169,7 +159,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
     return "text"
 
 
-def open_source(file: Readable, name: str) -> ByteSource:
+def open_source(file: Readable, name: str) -> Readable:
     """The bytes of a file, decompressed if it is compressed.
 
     Parameters

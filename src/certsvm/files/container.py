@@ -10,6 +10,7 @@ executed, and no stated size is allocated before it is compared with the size of
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import zlib
@@ -31,10 +32,7 @@ _KIND = re.compile(rb'\\",\\"format\\":\d+,\\"kind\\":\\"(\w+)\\"')
 # What readers of safetensors accept.
 _LONGEST_HEADER = 100_000_000
 
-_FOREIGN = {
-    b"solver_type": "it looks like a liblinear model: certsvm.files.load_liblinear reads it",
-    b"\x80": "it looks like a pickle, which certsvm neither writes nor opens",
-}
+_INFINITIES = {"Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class ModelFileError(ValueError):
@@ -45,7 +43,7 @@ class Container(NamedTuple):
     """The content of a file: JSON values, and writeable arrays in native byte order."""
 
     content: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, Any]
 
 
 def is_container(first_bytes: bytes) -> bool:
@@ -117,20 +115,26 @@ def read_container(path: str | os.PathLike[str], kind: str) -> Container:
     if os.path.exists(name) and not os.path.isfile(name):
         raise ModelFileError(f"{name} is not a regular file")
     with open(name, "rb") as file:
-        _refuse_foreign(name, file.read(64))
+        start = file.read(64)
+        if not is_container(start):
+            raise ModelFileError(f"{name} is not a file of certsvm: it begins with {start[:12]!r}")
         try:
             document, arrays = _document_and_arrays(file)
-        except (SafetensorError, ArithmeticError, AttributeError, LookupError, TypeError,
-                ValueError) as error:  # fmt: skip
+            if list(document) != ["crc32", "format", "kind", "content"]:
+                raise ValueError(f"its metadata has {', '.join(document)}")
+            _, version, found, content = document.values()
+            content = {**content}
+        except (SafetensorError, ArithmeticError, AttributeError, LookupError, RecursionError,
+                TypeError, ValueError) as error:  # fmt: skip
             raise ModelFileError(f"{name} is truncated or damaged: {error}") from None
-    if document["format"] != FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         raise ModelFileError(
-            f"{name} has format {document['format']!r:.20}, and this certsvm reads format "
-            f"{FORMAT_VERSION}. Upgrade certsvm if a newer one wrote it."
+            f"{name} has format {version!r:.20}, and this certsvm reads format {FORMAT_VERSION}. "
+            "Upgrade certsvm if a newer one wrote it."
         )
-    if document["kind"] != kind:
-        raise ModelFileError(f"{name} holds a {document['kind']!r:.20}, not a {kind}")
-    return Container(document["content"], arrays)
+    if found != kind:
+        raise ModelFileError(f"{name} holds a {found!r:.20}, not a {kind}")
+    return Container(content, arrays)
 
 
 def _document_and_arrays(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -138,32 +142,16 @@ def _document_and_arrays(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, NDA
     size = os.fstat(file.fileno()).st_size
     file.seek(0)
     length = int.from_bytes(file.read(8), "little")
-    if length > min(size - 8, _LONGEST_HEADER):
-        raise ValueError(f"it has {size} bytes, its header alone {length + 8}")
-    header = from_json(file.read(length))
+    header = json.loads(file.read(min(length, _LONGEST_HEADER)))
     document = from_json(header.pop("__metadata__")["certsvm"].encode())
     stated = 8 + length + max((entry["data_offsets"][1] for entry in header.values()), default=0)
     if stated != size:
         raise ValueError(f"it has {size} bytes, and its header speaks of {stated}")
     file.seek(0)
-    data = file.read(size)
+    data = file.read()
     if _checksum(data) != data[_DIGITS]:
         raise ValueError("its checksum is not that of its content")
-    if document.keys() != {"crc32", "format", "kind", "content"}:
-        raise ValueError(f"its metadata has {', '.join(document)}")
-    if not isinstance(document["content"], dict):
-        raise ValueError("its content is not an object")
     return document, load(data)
-
-
-def _refuse_foreign(name: str, start: bytes) -> None:
-    if is_container(start):
-        return
-    hint = f"it begins with {start[:8]!r}" if start else "it is empty"
-    if start[8:9] == b"{":
-        hint = "it is a safetensors file without the metadata of certsvm, or a damaged one"
-    hint = next((text for first, text in _FOREIGN.items() if start.startswith(first)), hint)
-    raise ModelFileError(f"{name} is not a file of certsvm: {hint}")
 
 
 def to_json(value: Any) -> str:
@@ -181,9 +169,9 @@ def to_json(value: Any) -> str:
 
 
 def from_json(text: bytes) -> Any:
-    """Read JSON in UTF-8, with every value as it is written; else raise a ValueError.
+    """The value of a text that ``to_json`` has written; raises a ValueError for any other text.
 
-    A text with a repeated key, NaN, an integer beyond 64 bits or a lone surrogate is refused.
+    So no key is there twice, no number loses digits, and every string can be printed.
 
     Examples
     --------
@@ -192,36 +180,13 @@ def from_json(text: bytes) -> Any:
     >>> from_json(b'{"a":1,"a":2}')
     Traceback (most recent call last):
     ...
-    ValueError: a key of {'a': 2} occurs twice
+    ValueError: certsvm would write it as {"a":2}
     """
     try:
-        value = json.loads(
-            text.decode(), object_pairs_hook=_object, parse_constant=_infinity, parse_int=_integer
-        )
+        value = json.loads(text, parse_constant=_INFINITIES.get)
+        again = to_json(value)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    # An escaped lone surrogate cannot be encoded, and so not be printed.
-    if b"\\u" in text:
-        json.dumps(value, ensure_ascii=False).encode()
-    return value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError(f"a key of {members!s:.60} occurs twice")
-    return members
-
-
-def _infinity(text: str) -> float:
-    if text == "NaN":
-        raise ValueError("it contains NaN")
-    return float(text)
-
-
-def _integer(text: str) -> int:
-    # Python refuses to convert texts of thousands of digits, with advice for programmers.
-    value = int(text) if len(text) <= 20 else 2**64
-    if not -(2**63) <= value < 2**64:
-        raise ValueError(f"{text:.25} is an integer of more than 64 bits")
+    if again.encode() != text:
+        raise ValueError(f"certsvm would write it as {again:.60}")
     return value

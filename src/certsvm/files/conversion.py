@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from certsvm.files.atomic import WriteError, atomic_write
-from certsvm.files.batch import Batch, csr, joined
+from certsvm.files.batch import Batch, joined
 from certsvm.files.block_file import Summary, packed, unpacked, write_blocks
 from certsvm.files.compressed import kind_of
-from certsvm.files.labels import LabelCheck
+from certsvm.files.labels import refuse_label_of_each_row
 from certsvm.files.libsvm import LibsvmBlocks
 from certsvm.files.libsvm.errors import LONGEST_LINE
 from certsvm.files.memory import LARGEST_BLOCK, LEAST
@@ -37,6 +37,8 @@ _LARGEST_TEXT = 32_000_000
 # Bytes of rows per byte of text, estimated from above.
 _ROWS_PER_TEXT = 3
 _MOST_BUCKETS = 256
+# So many labels are collected before it is clear that they are no classes.
+_MOST_LABELS = 100_000
 
 Report = Callable[[str, int], None]
 """Called with "read" or "written" and the number of rows so far."""
@@ -140,18 +142,23 @@ def convert(
         batches = text = LibsvmBlocks(
             source, text_bytes, longest_line=longest_line, dtype=dtype, **for_text
         )
-    labels, n_rows, n_values = LabelCheck(), 0, 0
+    # Collected as long as every row has another.
+    labels: set[Any] = set()
+    n_rows = n_values = 0
 
     def counted() -> Iterator[Batch]:
         nonlocal n_rows, n_values
         for batch in batches:
+            if len(labels) == n_rows:
+                labels.update(batch.y.tolist())
             n_rows += len(batch.y)
             n_values += batch.n_values
-            labels.add(batch.y)
+            if n_rows > _MOST_LABELS:
+                refuse_label_of_each_row(n_rows, len(labels))
             if report is not None:
                 report("read", n_rows)
             yield batch
-        labels.finish()
+        refuse_label_of_each_row(n_rows, len(labels))
 
     target = Path(target)
     rng = np.random.default_rng(seed) if shuffle else None
@@ -161,20 +168,13 @@ def convert(
         runs = itertools.chain([next(runs)], runs)
         if text is not None:
             n_columns, notes, facts = text.n_columns, text.notes, {"zero_based": text.zero_based}
-            runs = (_from_zero(run, n_columns, zero_based=text.zero_based) for run in runs)
+            base = int(not text.zero_based)
+            runs = (run.from_zero(base, n_columns) for run in runs)
         name = "a stream" if path is None else path.name
         summary = Summary(n_rows, n_columns, n_values, shuffle, source=name, **facts)
         with atomic_write(target) as file:
             write_blocks(file, summary, _blocks(runs, block_bytes, report))
     return summary, notes
-
-
-def _from_zero(rows: Batch, n_columns: int, *, zero_based: bool) -> Batch:
-    """Rows of text whose columns count from zero."""
-    X = rows.X
-    indices = X.indices if zero_based else X.indices - 1
-    indices = indices.astype(np.int32 if n_columns < 2**31 else np.int64, copy=False)
-    return rows._replace(X=csr(X.data, indices, X.indptr, (len(rows.y), n_columns)))
 
 
 def _blocks(runs: Iterable[Batch], block_bytes: int, report: Report | None) -> Iterator[Batch]:

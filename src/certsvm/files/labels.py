@@ -17,8 +17,6 @@ WOULD_BE_MERGED = (
     "has more digits than float64 keeps, and would be merged with others: give the classes shorter "
     "numbers"
 )
-# So many labels are collected before it is clear that they are no classes.
-_MOST_LABELS = 100_000
 # More labels than this are no classes if there are decimal numbers among them.
 _MOST_DECIMALS = 20
 
@@ -93,27 +91,3 @@ def refuse_measurements(classes: NDArray[Any]) -> None:
             f"({decimals[0]:g}), so these are measurements, not classes. Of a table, name the "
             "column of classes (--label, or label=...)."
         )
-
-
-class LabelCheck:
-    """The same of labels that come in blocks, in bounded memory."""
-
-    def __init__(self) -> None:
-        self._seen: set[Any] | None = set()
-        self._n_rows = 0
-
-    def add(self, y: NDArray[Any]) -> None:
-        """Look at the labels of more rows."""
-        if self._seen is None:
-            return
-        self._n_rows += len(y)
-        self._seen.update(y.tolist())
-        if len(self._seen) < self._n_rows:
-            self._seen = None
-        elif self._n_rows > _MOST_LABELS:
-            self.finish()
-
-    def finish(self) -> None:
-        """Raise if each row had a label of its own."""
-        if self._seen is not None:
-            refuse_label_of_each_row(self._n_rows, len(self._seen))

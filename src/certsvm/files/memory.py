@@ -34,11 +34,6 @@ def parse_size(text: str) -> int:
     return int(float(number) * (1024 if binary else 1000) ** " kmgt".index((unit or " ").lower()))
 
 
-def resident() -> int:
-    """Bytes of memory that this process uses now."""
-    return int(psutil.Process().memory_info().rss)
-
-
 def block_bytes_for(memory: int) -> int:
     """Size of blocks from which a process of ``memory`` bytes can train.
 
@@ -53,7 +48,7 @@ def block_bytes_for(memory: int) -> int:
 
 def left_of(memory: int) -> int:
     """Bytes left for data if the whole process may use ``memory``."""
-    used = resident() + _SPARE
+    used = int(psutil.Process().memory_info().rss) + _SPARE
     if memory - used < LEAST:
         needed = -(-(used + LEAST) // 10**6)
         raise ValueError(

@@ -32,13 +32,12 @@ from certsvm.files.container import (
     ModelFileError,
     container_parts,
     from_json,
-    kind_of_container,
     read_container,
     to_json,
     write_container,
 )
 from certsvm.files.scores import OptimumMixin, linear_scores
-from certsvm.matrices import checked_matrix, columns_in_order, dense, read_only
+from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, read_only
 from certsvm.scalars import plain
 from certsvm.verification.fingerprint import Fingerprint
 from certsvm.verification.optimum_intervals import Array, RowSizes, added_up, row_sizes
@@ -136,14 +135,11 @@ class Model(OptimumMixin):
         """Raise a ValueError unless everything has its shape, and numbers are finite."""
         n_classes, names, records = self.classes.size, self.feature_names, self.history
         n_problems = 1 if n_classes == 2 else n_classes
-        shapes = {
-            "coef": (n_problems, *self.coef.shape[1:2]),
-            "intercept": (n_problems,),
-            "class_weight": (n_classes,),
-        }
-        for name, shape in shapes.items():
+        n_columns = (0, *self.coef.shape)[-1]
+        shapes = (n_problems, n_columns), (n_problems,), (n_classes,)
+        for name, shape in zip(_ARRAYS, shapes, strict=True):
             array = getattr(self, name)
-            if array.shape != shape or (name == "coef" and array.ndim != 2):
+            if array.shape != shape:
                 raise ValueError(
                     f"{n_classes} classes need {name} of shape {shape}, got {array.shape}"
                 )
@@ -175,9 +171,9 @@ class Model(OptimumMixin):
         for claim in certificates or (Certificate(0.0, 0.0, 0.0, **stated),):
             _check_certificate(claim)
         for name in _PROBLEM if certificates else ():
-            if len(values := {getattr(claim, name) for claim in certificates}) > 1:
+            stated[name], *others = {getattr(claim, name) for claim in certificates}
+            if others:
                 raise ValueError(f"the certificates of the classes differ in {name}")
-            stated |= {name: values.pop()}
         return stated
 
     @classmethod
@@ -200,13 +196,28 @@ class Model(OptimumMixin):
             raise ValueError(f"this {type(clf).__name__} is not fitted: call fit first")
         names, history = (getattr(clf, name, None) for name in ("feature_names_in_", "history_"))
         certificates = tuple(getattr(clf, "certificates_", None) or ())
+        # Parameters of the estimator may have been changed since fit.
+        about = certificates[0] if certificates else clf
+        parameters = {name: plain(getattr(about, name)) for name in _PROBLEM}
+        if not certificates and not clf.fit_intercept:
+            parameters["intercept_scaling"] = 0.0
+        weights, seed = clf.class_weight, plain(clf.random_state)
+        if isinstance(weights, dict):
+            # Keys in JSON are strings, labels need not be.
+            weights = [[plain(label), float(weight)] for label, weight in weights.items()]
+        parameters |= {
+            "tol": plain(certificates[0].target if certificates else clf.tol),
+            "solver": str(clf.solver_), "class_weight": weights,
+            "seed": seed if isinstance(seed, int) else None,
+            "max_iter": plain(clf.max_iter), "passes": plain(clf.n_iter_),
+        }  # fmt: skip
         return cls(
             coef=np.array(dense(clf.coef_), dtype=np.float64),
             intercept=np.array(clf.intercept_, dtype=np.float64),
             classes=np.array(clf.classes_),
             class_weight=np.array(clf.class_weight_, dtype=np.float64),
             certificates=certificates,
-            parameters=_parameters_of(clf, certificates),
+            parameters=parameters,
             feature_names=None if names is None else tuple(str(name) for name in names),
             fingerprint=fingerprint,
             history=None if history is None else history.closing_records(),
@@ -271,18 +282,8 @@ class Model(OptimumMixin):
         ----------
         path : str or path-like
             The file. The witness goes to ``witness_path(path)``.
-
-        Raises
-        ------
-        FileExistsError
-            A file that is not a witness would be overwritten by one.
         """
         proof = witness_path(path)
-        if self.witness is not None and os.path.exists(proof) and not _is_witness(proof):
-            raise FileExistsError(
-                f"{proof} is not a witness, and would be overwritten by one: save the model under "
-                "another name, or move that file"
-            )
         outdated = self.witness is None and _is_outdated(path, self)
         content = {
             "certsvm_version": self.certsvm_version,
@@ -330,17 +331,14 @@ class Model(OptimumMixin):
         ModelFileError
             The file is not a model or damaged, or the witness belongs to another model.
         """
-        content, stored = read_container(path, "model")
-        arrays: dict[str, Any] = {**stored}
+        content, arrays = read_container(path, "model")
         try:
             content["certificates"] = [Certificate(**claim) for claim in content["certificates"]]
             if content["fingerprint"] is not None:
                 content["fingerprint"] = Fingerprint(**content["fingerprint"])
             content["classes"] = np.array(content["classes"], dtype=object)
-            if any(arrays[name].dtype != np.float64 for name in _ARRAYS):
-                raise ValueError(f"{', '.join(_ARRAYS)} are not all of float64")
             model = cls(**content, **arrays, witness=None)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise ModelFileError(f"{os.fspath(path)} holds no valid model: {error}") from error
         if not witness:
             return model
@@ -369,16 +367,13 @@ class Model(OptimumMixin):
         """
         from sklearn.svm import LinearSVC
 
-        intercept_scaling = self.intercept_scaling
         clf = LinearSVC(
-            loss=self.loss,
-            C=self.parameters.get("C", 1.0),
-            fit_intercept=intercept_scaling > 0,
-            intercept_scaling=intercept_scaling if intercept_scaling > 0 else 1.0,
+            loss=self.loss, C=self.parameters.get("C", 1.0),
+            fit_intercept=self.intercept_scaling > 0,
+            intercept_scaling=self.intercept_scaling or 1.0,
             random_state=self.parameters.get("seed"),
-        )
-        clf.coef_ = self.coef.copy()
-        clf.intercept_ = self.intercept.copy()
+        )  # fmt: skip
+        clf.coef_, clf.intercept_ = self.coef.copy(), self.intercept.copy()
         clf.classes_ = self.classes.copy()
         clf.n_features_in_ = self.n_features
         clf.n_iter_ = int(self.parameters.get("passes", 0))
@@ -486,13 +481,6 @@ def load_witness(path: str | os.PathLike[str]) -> tuple[Witness | WeightsWitness
         raise ModelFileError(f"{os.fspath(path)} holds no valid witness: {error}") from error
 
 
-def _is_witness(path: str) -> bool:
-    if not os.path.isfile(path):
-        return False
-    with open(path, "rb") as file:
-        return kind_of_container(file.read(128)) == "witness"
-
-
 def listing(items: Sequence[Any]) -> str:
     """The first few items, as text."""
     shown = ", ".join(tidy(item) for item in items[:_MOST_SHOWN])
@@ -502,12 +490,9 @@ def listing(items: Sequence[Any]) -> str:
 def _checked_labels(classes: Any) -> NDArray[Any]:
     """The labels as numbers of 64 bits, booleans or strings; raises unless they are ascending."""
     values = np.asarray(classes).tolist()
-    labels = np.array(values)
+    labels = exact_labels(values)
     if labels.ndim != 1 or labels.size < 2 or labels.dtype.kind not in "biufU":
         raise ValueError(f"classes must be at least two numbers or strings, got {classes!r:.200}")
-    # NumPy drops NUL at the end of a string, and makes strings of numbers beside strings.
-    if labels.tolist() != values:
-        raise ValueError(f"classes cannot be kept exactly: {listing(values)}")
     if not all(a < b for a, b in pairwise(values)):
         raise ValueError(f"classes must be distinct and ascending, got {listing(values)}")
     return labels
@@ -526,25 +511,3 @@ def _check_certificate(claim: Certificate) -> None:
         number = type(value) in (int, float) and (math.isfinite(value) or name == "target")
         if not (number and value >= least):
             raise ValueError(f"{name} of a certificate cannot be {value!r:.60}")
-
-
-def _parameters_of(clf: Any, certificates: Sequence[Certificate]) -> dict[str, Any]:
-    """Parameters of an estimator's training."""
-    # Those of the estimator may have been changed since fit.
-    about = certificates[0] if certificates else clf
-    parameters = {name: plain(getattr(about, name)) for name in _PROBLEM}
-    if not certificates and not clf.fit_intercept:
-        parameters["intercept_scaling"] = 0.0
-    weights, seed = clf.class_weight, plain(clf.random_state)
-    if isinstance(weights, dict):
-        # Keys in JSON are strings, labels need not be.
-        weights = [[plain(label), float(weight)] for label, weight in weights.items()]
-    return {
-        **parameters,
-        "tol": plain(certificates[0].target if certificates else clf.tol),
-        "solver": str(clf.solver_),
-        "class_weight": weights,
-        "seed": seed if isinstance(seed, int) else None,
-        "max_iter": plain(clf.max_iter),
-        "passes": plain(clf.n_iter_),
-    }

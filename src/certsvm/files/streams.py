@@ -11,8 +11,12 @@ block is computed a second time after its use.
 
 from __future__ import annotations
 
+import sys
+import threading
+import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
+from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -21,7 +25,6 @@ import xxhash
 from numpy.typing import NDArray
 
 from certsvm.files.batch import Batch
-from certsvm.files.read_ahead import Reader
 from certsvm.matrices import checked_csr, exact_labels, refuse_masked
 from certsvm.problem.rows import Rows, Vector
 from certsvm.problem.sizes import ClassSurvey
@@ -95,11 +98,6 @@ class BlockStream:
         self, source: BlockSource, *, intercept_scaling: float = 0.0, read_ahead: bool = True,
         on_block: Callable[[int], None] | None = None,
     ) -> None:  # fmt: skip
-        if not callable(source):
-            raise TypeError(
-                "source must be a function that begins a pass and returns the blocks, not the "
-                f"blocks themselves: they are read many times. Got {type(source).__name__}."
-            )
         self.source = source
         self._reader = Reader() if read_ahead else None
         self.intercept_scaling = float(intercept_scaling)
@@ -199,8 +197,7 @@ class BlockStream:
                 if block_digest(*batch) != digest:
                     raise DataChangedError(
                         "a block was overwritten while it was in use: the source must not use its "
-                        "arrays again for the next block. Let it yield copies, or "
-                        "read_ahead=False. Nothing is certified."
+                        "arrays again for the next block, but yield copies. Nothing is certified."
                     )
                 # Keep no reference while the next one is read.
                 del batch
@@ -209,10 +206,9 @@ class BlockStream:
 def checked_block(block: Any) -> Batch:
     """A block from a source: X as CSR or array, y, and the weights, all validated."""
     if not (isinstance(block, tuple | list) and len(block) in (2, 3)):
-        length = f" of length {len(block)}" if isinstance(block, tuple | list) else ""
         raise ValueError(
-            f"a block must be (X, y) or (X, y, weights), got {type(block).__name__}{length}. Data "
-            "in one piece are a list of one block: [(X, y)]."
+            f"a block must be (X, y) or (X, y, weights), got {type(block).__name__}. Data in one "
+            "piece are a list of one block: [(X, y)]."
         )
     X, y = block[0], exact_labels(block[1])
     refuse_masked(X=X)
@@ -249,3 +245,90 @@ def block_digest(X: Any, y: NDArray[Any], weights: Vector | None) -> bytes:
         if array.size:
             digest.update(np.ascontiguousarray(array).data.cast("B"))
     return digest.digest()
+
+
+_OVER = object()
+"""The last that the thread says of a pass."""
+
+
+class _Failed(NamedTuple):
+    """The error that ended a pass; StopIteration at the end of the items."""
+
+    error: BaseException
+
+
+class Reader:
+    """A thread that reads ahead; it ends when the reader is garbage-collected.
+
+    The thread is started once, not for each pass: an interrupt during a start would leave a thread
+    that neither runs nor has ended. Nor is it an executor, whose ``submit`` takes locks in Python:
+    an interrupt in the midst of it can leave one locked for ever. The queues are written in C.
+
+    Examples
+    --------
+    >>> reader = Reader()
+    >>> list(reader.one_ahead(range(3)))
+    [0, 1, 2]
+    """
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[Any] = SimpleQueue()
+        self._free = threading.Lock()
+        # A daemon, so that a source that hangs does not keep the process alive.
+        threading.Thread(
+            target=_run_all, args=(self._work,), name="certsvm-read", daemon=True
+        ).start()
+        weakref.finalize(self, self._work.put, None)
+
+    def one_ahead(self, items: Iterable[T]) -> Generator[T, None, None]:
+        """The same items; the next one is read while one is in use.
+
+        Only the thread touches ``items``: it also closes a generator if the caller stops early, be
+        it by Ctrl-C. A second pass at the same time is read in the caller's thread.
+        """
+        if not self._free.acquire(blocking=False):
+            yield from items
+            return
+        made: SimpleQueue[Any] = SimpleQueue()
+        wanted: SimpleQueue[bool] = SimpleQueue()
+        handed_over = False
+        try:
+            # The first item is read before it is asked for.
+            wanted.put(True)
+            self._work.put((items, wanted, made))
+            handed_over = True
+            while not isinstance(item := made.get(), _Failed):
+                wanted.put(True)
+                yield item
+                # Keep no reference while the next item is read.
+                del item
+            if not isinstance(item.error, StopIteration):
+                raise item.error
+        finally:
+            wanted.put(False)
+            # When the interpreter exits, daemon threads no longer run.
+            while handed_over and not sys.is_finalizing() and made.get() is not _OVER:
+                pass
+            self._free.release()
+
+
+def _run_all(work: SimpleQueue[Any]) -> None:
+    """Read one pass after the other; runs in the thread."""
+    while (a_pass := work.get()) is not None:
+        _run(*a_pass)
+        del a_pass
+
+
+def _run(items: Iterable[Any], wanted: SimpleQueue[bool], made: SimpleQueue[Any]) -> None:
+    try:
+        iterator = iter(items)
+        try:
+            while wanted.get():
+                made.put(next(iterator))
+        finally:
+            if hasattr(iterator, "close"):
+                iterator.close()
+    except BaseException as error:
+        made.put(_Failed(error))
+    finally:
+        made.put(_OVER)

@@ -10,8 +10,8 @@ needs the interpreter for it: if that is ending just then, the process aborts.
 from __future__ import annotations
 
 import codecs
-import math
 import os
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +35,7 @@ _SEPARATORS = (",", "\t", ";")
 # Sizes of the first block of CSV, tried in turn until one holds the names and a row. The last is
 # the most bytes that a row may have.
 _FIRST_BLOCKS = (1 << 20, 1 << 24, 1 << 28)
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _ARROW_NAMES = {"gzip": "gzip", "bzip2": "bz2", "zstd": "zstd", None: None}
 
 
@@ -171,7 +172,10 @@ class _Csv:
         self._compression = _ARROW_NAMES[compression]
         if separator is not None and (len(separator) != 1 or separator in '\r\n"'):
             raise TableError(f"a separator is one character, not {separator!r}")
-        start = self._checked(_FIRST_BLOCKS[0]).lstrip("\ufeff\r\n")
+        texts = self._texts()
+        start = next(texts, "").lstrip("\ufeff\r\n")
+        # The last character of a short text is checked now.
+        next(texts, None)
         if not start:
             raise TableError(f"{path} has no rows")
         # What is between quotes is in a name.
@@ -238,23 +242,17 @@ class _Csv:
                 "is read here. Is it a file of lines, and not damaged?"
             )
         if "UTF8" in text:
-            self._checked()
+            for _ in self._texts():
+                pass
         return TableError(f"{self._path}: cannot be read: {error}")
 
-    def _checked(self, most: float = math.inf) -> str:
-        """The first text, if all of it, or its first bytes, are UTF-8; an error names the line."""
-        decoder, line, n_bytes, start = codecs.getincrementaldecoder("utf-8")(), 1, 0, ""
+    def _texts(self) -> Iterator[str]:
+        """The text, a megabyte at a time; an error names the line that is not UTF-8."""
+        line = 1
         try:
-            with self._stream() as stream:
-                # Arrow's read would leak its buffer if the stream is damaged.
-                while n_bytes < most and (
-                    data := stream.read_buffer(_FIRST_BLOCKS[0]).to_pybytes()
-                ):
-                    text = decoder.decode(data)
-                    start = start or text
-                    line += data.count(b"\n")
-                    n_bytes += len(data)
-            decoder.decode(b"", final=n_bytes < most)
+            for text in codecs.iterdecode(self._chunks(), "utf-8"):
+                yield text
+                line += text.count("\n")
         except UnicodeDecodeError as error:
             bad = error.object
             line += bad.count(b"\n", 0, error.start)
@@ -267,11 +265,16 @@ class _Csv:
                 + shlex.quote("utf8-" + name)
                 + (" (decompress it first)" if self._compression else "")
             ) from None
-        return start
+
+    def _chunks(self) -> Iterator[bytes]:
+        with self._stream() as stream:
+            # Arrow's read would leak its buffer if the stream is damaged.
+            while data := stream.read_buffer(_FIRST_BLOCKS[0]).to_pybytes():
+                yield data
 
     def _refuse_data_as_names(self, names: Sequence[str]) -> None:
         """Raise if the first line holds numbers only, or one that counts nothing."""
-        numbers = [name for name in names if _is_number(name)]
+        numbers = [name for name in names if _NUMBER.fullmatch(name)]
         if len(numbers) == len(names) or not all(name.isdecimal() for name in numbers):
             shown = self._separator.join(names)
             raise TableError(
@@ -280,11 +283,3 @@ class _Csv:
                 "are then called f0, f1, and so on. If these are the names, say --header "
                 "(header=True)."
             )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        # Python takes underscores between digits, which names may have.
-        return math.isfinite(float(text)) and "_" not in text
-    except ValueError:
-        return False

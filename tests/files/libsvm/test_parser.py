@@ -152,9 +152,3 @@ def test_float32_halfway(single: float, nudge: int, zeros: int) -> None:
     expected = nearest_float32(number)
     assert nearest(number.encode(), np.dtype(np.float32)) == expected
     assert nearest(b"-" + number.encode(), np.dtype(np.float32)) == -expected
-
-
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_the_float32_nearest_to_a_double(value: float) -> None:
-    number = repr(value)
-    assert nearest(number.encode(), np.dtype(np.float32)) == nearest_float32(number)

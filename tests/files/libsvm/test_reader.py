@@ -5,9 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import subprocess
-import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +13,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from certsvm.files import LibsvmBlocks, LibsvmError, load_libsvm, read_libsvm, save_libsvm
-from certsvm.files.compressed import DamagedFileError
+from certsvm.files import LibsvmBlocks, LibsvmError, load_libsvm, save_libsvm
 from certsvm.files.libsvm.parser import Parser
-from tests.files.libsvm.reading import load
 
 
 def sample(n_rows: int, seed: int = 0, dtype: Any = np.float64) -> tuple[Any, Any]:
@@ -35,36 +30,6 @@ def assert_same(X: Any, y: Any, Z: Any, z: Any) -> None:
     np.testing.assert_array_equal(X.indices, Z.indices)
     np.testing.assert_array_equal(X.indptr, Z.indptr)
     assert np.asarray(y, dtype=np.float64).tobytes() == z.tobytes()
-
-
-@pytest.mark.parametrize(
-    ("text", "rows", "labels"),
-    [
-        (b"1 1:2 3:4\r\n-1 2:5\r\n", [[2, 0, 4], [0, 5, 0]], [1, -1]),
-        (b"\xef\xbb\xbf1 1:2\n", [[2]], [1]),
-        (b"# first\n\n  \t\n+1\t1:2  \n# last", [[2]], [1]),
-        (b"1 1:2# 3:4\n2 2:1 #\n", [[2, 0], [0, 1]], [1, 2]),
-        (b"1e3 qid:7 1:2\n0.5 qid:8\n", [[2], [0]], [1000, 0.5]),
-        (b"-.5 1:+2. 2:.5E+1", [[2, 5]], [-0.5]),
-        (b"1\n2", [[], []], [1, 2]),
-        (b"1 0:1 2:3\n", [[1, 0, 3]], [1]),
-        (b"1 # caf\xe9\n", [[]], [1]),
-    ],
-)
-def test_what_the_format_allows(text: bytes, rows: Any, labels: Any) -> None:
-    X, y = load(text)
-    np.testing.assert_array_equal(X.toarray(), np.array(rows, dtype=float))
-    np.testing.assert_array_equal(y, labels)
-
-
-def test_where_counting_starts_is_decided_for_the_whole_file() -> None:
-    text = b"".join(b"1 5:1\n" for _ in range(1000)) + b"1 0:1\n"
-    assert load(text)[0].shape == (1001, 6)
-    assert load(text, n_features=9)[0].shape == (1001, 9)
-    assert load(text[:-6])[0].shape == (1000, 5)
-    assert load(text[:-6], zero_based=True)[0].shape == (1000, 6)
-    with pytest.raises(LibsvmError, match="line 1001"):
-        load(text, zero_based=False)
 
 
 @pytest.mark.parametrize("seekable", [True, False])
@@ -93,12 +58,6 @@ def test_agreement_with_scikit_learn(tmp_path: Path) -> None:
         assert_same(*load_libsvm(path, n_features=50, n_jobs=n_jobs), Z, z)
 
 
-def test_notes() -> None:
-    data = read_libsvm(io.BytesIO(b"1 qid:1 0:1\n1 qid:1\n1\n"))
-    assert data.zero_based
-    assert data.notes == ["indices count from zero", "qid ignored on 2 lines"]
-
-
 def test_blocks_of_a_path_can_be_read_again(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"1 2:0.5\n-1\n1 7:3\n")
@@ -120,38 +79,6 @@ def test_a_line_longer_than_allowed_is_an_error_with_its_number(block_bytes: int
     with pytest.raises(LibsvmError, match=r"line 4, column 1: this line is longer than"):
         read.extend(LibsvmBlocks(io.BytesIO(text), block_bytes, longest_line=4000))
     assert [label for _, y, _ in read for label in y] == [1.0, -1.0]
-
-
-def test_blocks_are_short_again_after_a_long_line() -> None:
-    long = b"1 " + b" ".join(b"%d:1" % j for j in range(1, 500)) + b"\n"
-    text = b"1 1:1\n" * 100 + long + b"1 1:1\n" * 1000
-    sizes = [block.y.size for block in LibsvmBlocks(io.BytesIO(text), 64)]
-    assert sum(sizes) == 1101
-    assert max(sizes) <= len(long) // 6 + 11
-    assert max(sizes[:9] + sizes[-9:]) <= 11
-
-
-class Trickle:
-    """A source that gives a few bytes at a time, and then is damaged."""
-
-    def __init__(self, text: bytes) -> None:
-        self.text = text
-
-    def read(self, size: int) -> bytes:
-        head, self.text = self.text[: min(size, 3)], self.text[min(size, 3) :]
-        if not head:
-            raise DamagedFileError("file", "truncated")
-        return head
-
-
-@pytest.mark.parametrize("block_bytes", [1, 5, 100])
-def test_lines_before_the_damage_come_first(block_bytes: int) -> None:
-    read: list[Any] = []
-    with pytest.raises(DamagedFileError):
-        read.extend(LibsvmBlocks(Trickle(b"\xef\xbb\xbf1 1:1\n2\n3"), block_bytes))
-    assert [label for _, y, _ in read for label in y] == [1.0, 2.0]
-    with pytest.raises(LibsvmError, match="line 2"):
-        list(LibsvmBlocks(Trickle(b"1 1:1\nx\n3"), block_bytes))
 
 
 @pytest.mark.parametrize("positioned", [True, False])
@@ -183,27 +110,6 @@ def test_a_file_that_changes_between_counting_and_parsing(
         load_libsvm(path)
 
 
-def test_standard_input() -> None:
-    code = (
-        "import sys; from certsvm.files import load_libsvm; "
-        "X, y = load_libsvm(sys.stdin.buffer); print(X.shape, y.sum())"
-    )
-    text = b"1 1:2\n" * 100_000
-    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, check=True)
-    assert done.stdout.split() == [b"(100000,", b"1)", b"100000.0"]
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_a_named_pipe(tmp_path: Path) -> None:
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    writer = threading.Thread(target=lambda: path.write_bytes(b"1 1:2\n" * 50_000))
-    writer.start()
-    X, _ = load_libsvm(path)
-    writer.join()
-    assert X.shape == (50_000, 1)
-
-
 def test_what_messages_call_the_source(tmp_path: Path) -> None:
     with pytest.raises(LibsvmError, match=r"^<input>, line 1"):
         list(LibsvmBlocks(io.BytesIO(b"1 1:x\n")))
@@ -215,24 +121,14 @@ def test_what_messages_call_the_source(tmp_path: Path) -> None:
         assert caught.value.file == str(path)
 
 
-def test_sources_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="expected a path or a binary file, got int"):
-        load_libsvm(3)
-    with pytest.raises(FileNotFoundError):
-        load_libsvm(tmp_path / "nothing")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"dtype": np.int32}, "dtype must be float32 or float64"),
         ({"n_features": -1}, "n_features must be"),
-        ({"n_features": 2.0}, "n_features must be"),
         ({"n_features": 2**63}, "n_features must be"),
-        ({"zero_based": 1}, "zero_based must be"),
         ({"n_jobs": -1}, "n_jobs must be"),
         ({"block_bytes": 0}, "block_bytes must be"),
-        ({"block_bytes": True}, "block_bytes must be"),
     ],
 )
 def test_what_cannot_be_asked_for(options: dict[str, Any], message: str) -> None:

@@ -71,14 +71,6 @@ def test_how_numbers_are_written(tmp_path: Path) -> None:
     assert path.read_text() == "0 1:1\n7 2:2\n"
 
 
-def test_many_rows_and_a_long_one(tmp_path: Path) -> None:
-    wide = sp.csr_matrix(np.ones((1, 150_000)))
-    X = sp.vstack([wide, sp.csr_matrix((100_000, 150_000)), wide], format="csr")
-    path = tmp_path / "text"
-    save_libsvm(path, X, np.arange(100_002))
-    assert_same(X, np.arange(100_002), *load_libsvm(path))
-
-
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
@@ -103,22 +95,6 @@ def test_what_cannot_be_written(X: Any, y: Any, message: str, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_write_that_fails_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "text"
-    path.write_text("as it was")
-
-    def full(descriptor: int) -> None:
-        raise OSError("no space left")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="no space left"):
-        save_libsvm(path, [[1.0]], [1])
-    assert path.read_text() == "as it was"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_writing_to_a_named_pipe(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
@@ -132,11 +108,6 @@ def test_writing_to_a_named_pipe(tmp_path: Path) -> None:
         os.close(descriptor)
     assert list(tmp_path.iterdir()) == [path]
     assert stat.S_ISFIFO(path.stat().st_mode)
-
-
-def test_writing_to_a_device() -> None:
-    save_libsvm(os.devnull, [[1.0]], [1])
-    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.float32, np.bool_])

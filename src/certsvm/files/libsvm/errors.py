@@ -101,10 +101,6 @@ def _problem(code: int, token: bytes, before: bytes, options: Any) -> str:
     if code == kernels.BAD_ITEM:
         if token.startswith(b"qid"):
             return f"qid and a whole number may stand right after the label, once; found {quoted}"
-        if token.startswith((b"+", b"-")):
-            return f"an index has no sign, found {quoted}"
-        if token.startswith(b":"):
-            return f"expected an index before the colon, found {quoted}"
         return f"expected index:value, found {quoted}"
     index = _index_of(token)
     if code == kernels.NOT_ASCENDING:

@@ -49,19 +49,17 @@ class ParseOptions:
     zero_based: bool | None
     dtype: Any
     n_jobs: int
+    block_bytes: int
 
     def __post_init__(self) -> None:
-        n, zero_based = self.n_features, self.zero_based
         if np.dtype(self.dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
-        if not (n is None or (is_count(n) and n <= LARGEST_INDEX)):
-            raise ValueError(f"n_features must be None or a whole number >= 0, got {n!r}")
-        if not (zero_based is None or isinstance(zero_based, bool | np.bool_)):
-            raise ValueError(f"zero_based must be True, False or None, got {zero_based!r}")
-        if not is_count(self.n_jobs):
-            raise ValueError(f"n_jobs must be a whole number >= 0 (0: all), got {self.n_jobs!r}")
+        for name, least in (("n_features", 0), ("n_jobs", 0), ("block_bytes", 1)):
+            value = getattr(self, name)
+            if value is not None and not least <= value <= LARGEST_INDEX:
+                raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
         object.__setattr__(self, "dtype", np.dtype(self.dtype))
-        object.__setattr__(self, "n_jobs", int(self.n_jobs) or available_processors())
+        object.__setattr__(self, "n_jobs", self.n_jobs or available_processors())
 
     def rules(self, base: int) -> IndexRules:
         """Which indices are allowed, as far as is known before the file is read."""
@@ -72,12 +70,6 @@ class ParseOptions:
         undecided = self.zero_based is None and n is not None
         low = 0 if self.zero_based is None or self.zero_based else 1
         return IndexRules(base, low=low, high=high, notable=high if undecided else -2)
-
-
-def is_count(number: Any) -> bool:
-    """Whether this is a whole number >= 0."""
-    whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-    return bool(whole and number >= 0)
 
 
 class Arrays(NamedTuple):

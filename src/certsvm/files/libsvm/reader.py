@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from certsvm.files.batch import Batch, joined
 from certsvm.files.compressed import DamagedFileError, compression_of, open_source
 from certsvm.files.libsvm.errors import LONGEST_LINE, changed, long_line
-from certsvm.files.libsvm.parser import Arrays, ParseOptions, Parser, Read, is_count
+from certsvm.files.libsvm.parser import Arrays, ParseOptions, Parser, Read
 from certsvm.kernels.decimal import PADDING
 from certsvm.parallel import Team
 
@@ -212,13 +212,13 @@ class LibsvmBlocks:
         n_features: int | None = None, zero_based: bool | None = None, dtype: Any = np.float64,
         n_jobs: int = 0,
     ) -> None:  # fmt: skip
-        if not (is_count(block_bytes) and block_bytes > 0):
-            raise ValueError(f"block_bytes must be a whole number > 0, got {block_bytes!r}")
         self._source = source
+        self._options = ParseOptions(
+            _name_of(source), n_features, zero_based, dtype, n_jobs, block_bytes
+        )
         # A block must be able to hold a byte order mark.
-        self._block_bytes = max(int(block_bytes), len(_MARK))
+        self._block_bytes = max(block_bytes, len(_MARK))
         self._longest_line = max(longest_line, self._block_bytes)
-        self._options = ParseOptions(_name_of(source), n_features, zero_based, dtype, n_jobs)
         self.zero_based, self.n_columns = bool(zero_based), 0
         self.notes: list[str] = []
 

@@ -7,7 +7,6 @@ atomically.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from typing import Any
 
@@ -71,7 +70,9 @@ def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) 
                 view = view[written:]
         return
     path = os.fsdecode(path_or_file)
-    with open(path, "wb") if _is_special(path) else atomic_write(path) as file:
+    # A pipe or a device must not be replaced by a file.
+    special = os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
+    with open(path, "wb") if special else atomic_write(path) as file:
         file.writelines(chunks)
 
 
@@ -136,12 +137,3 @@ def _chunks(rows: Any, labels: NDArray[np.float64], base: int) -> Iterator[bytes
         ]
         yield "".join(lines).encode("ascii")
         first = last
-
-
-def _is_special(path: str) -> bool:
-    """Whether this is a pipe or a device, which must not be replaced by a file."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
