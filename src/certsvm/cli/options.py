@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from certsvm.certificates.certificate import COARSE_TOL, DEFAULT_TOL
 from certsvm.cli.app import BadInput
 
 if TYPE_CHECKING:
@@ -124,10 +125,11 @@ class Options:
     C_range: tuple[float, float] = _option(
         "--range", default=(1e-3, 1e2), nargs=2, type=POSITIVE,
         metavar="LOW HIGH", callback=_ascending, help="The lowest and the highest C.")  # fmt: skip
-    tol: float = _option(
-        "-e", "--tol", default=0.01, type=NOT_NEGATIVE, metavar="EPS",
-        help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt. (Not liblinear's -e, which "
-             "says nothing of the objective.)")  # fmt: skip
+    tol: float | None = _option(
+        "-e", "--tol", type=NOT_NEGATIVE, metavar="EPS",
+        help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt; by default "
+             f"{DEFAULT_TOL:g}, and {COARSE_TOL:g} for streams, clusters and ranges of C. (Not "
+             "liblinear's -e, which says nothing of the objective.)")  # fmt: skip
     loss: str = _option(
         "-s", "--loss", default="hinge", callback=_loss,
         type=click.Choice(["hinge", "squared_hinge", "1", "2", "3"]),
@@ -210,8 +212,9 @@ class Options:
         from certsvm.training.settings import Settings
 
         return Settings(
-            Objective(C, loss_named(self.loss), not self.free_intercept), tol=self.tol,
-            solver=self.solver, max_iter=self.max_iter, max_time=self.max_time, seed=self.seed,
+            Objective(C, loss_named(self.loss), not self.free_intercept),
+            tol=DEFAULT_TOL if self.tol is None else self.tol, solver=self.solver,
+            max_iter=self.max_iter, max_time=self.max_time, seed=self.seed,
             n_jobs=self.n_jobs or available_processors(), **more,
         )  # fmt: skip
 
@@ -233,8 +236,11 @@ STREAM = ("witness", "memory", "stream")
 OUTPUT = ("as_json", "quiet")
 
 
-def shared(*options: str | Decorator) -> Decorator:
-    """Declare options: shared ones by name, whose values the command gets as one object."""
+def shared(*options: str | Decorator, **defaults: Any) -> Decorator:
+    """Declare options: shared ones by name, whose values the command gets as one object.
+
+    The keywords are defaults of shared options that are the command's own.
+    """
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
@@ -247,6 +253,7 @@ def shared(*options: str | Decorator) -> Decorator:
         for option in reversed(options):
             if isinstance(option, str):
                 attributes = dict(_FIELDS[option])
+                attributes["default"] = defaults.get(option, attributes["default"])
                 made = click.option(*attributes.pop("names"), option, **attributes)(made)
             else:
                 made = option(made)

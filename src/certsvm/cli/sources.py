@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from certsvm.certificates.certificate import tidy
+from certsvm.certificates.certificate import COARSE_TOL, tidy
 from certsvm.cli.app import BadInput, say
 from certsvm.cli.inputs import kind_of, load
 from certsvm.cli.interrupts import stoppable
@@ -60,6 +60,8 @@ def opened_source(
                     rows, facts = load(file, options)
                 source = MemorySource(*rows, intercept_scaling=rho, **facts)
         source.set_class_weight(parse_class_weights(options.weights, source.classes))
+        if options.tol is None and not isinstance(source, MemorySource):
+            settings = replace(settings, tol=COARSE_TOL)
         yield source, replace(settings, stop=stack.enter_context(stoppable()))
 
 

@@ -22,6 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
+from certsvm.certificates.certificate import DEFAULT_TOL
 from certsvm.estimators.classifier import LinearClassifier, are_tensors, on_host, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
 from certsvm.files.scores import binary_problems, positive_classes
@@ -34,7 +35,7 @@ from certsvm.problem.memory_limits import require_memory_for
 from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows, join, split
 from certsvm.scalars import as_float
-from certsvm.solvers import SOLVERS, Solver, Start
+from certsvm.solvers import Solver, Start
 from certsvm.training.history import Histories, History, shown_passes
 from certsvm.training.result import INTERRUPTED, Result
 from certsvm.training.settings import Settings
@@ -75,7 +76,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         Weight of the loss against the penalty; larger means less regularisation.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         The loss of a row. (The default of ``sklearn.svm.LinearSVC`` is ``"squared_hinge"``.)
-    tol : float, default=0.01
+    tol : float, default=1e-4
         Relative accuracy to be proved: training ends when ``J(w) / J_opt - 1 <= tol`` is
         certain. It is relative to the optimal objective value, so 0.01 means one per cent for
         any data, any scaling and any C.
@@ -227,7 +228,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         "C": [Interval(Real, 0, None, closed="neither")],
         "loss": [StrOptions(set(LOSSES))],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "solver": [StrOptions({"auto", *SOLVERS}), Solver],
+        "solver": [str, Solver],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "penalize_intercept": ["boolean"],
@@ -254,7 +255,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
     _ends: list[Start]
 
     def __init__(
-        self, C: float = 1.0, *, loss: str = "hinge", tol: float = 0.01,
+        self, C: float = 1.0, *, loss: str = "hinge", tol: float = DEFAULT_TOL,
         solver: str | Solver = "auto", fit_intercept: bool = True, intercept_scaling: float = 1.0,
         penalize_intercept: bool = True, class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 1000, max_time: float | None = None, n_jobs: int | None = None,

@@ -131,7 +131,7 @@ def command(
             _cross_validate(source, settings, folds or 5, options, find_C=find_C)
             return
         progress = training_progress(
-            options.tol, options.max_time, n_problems, quiet=options.silent
+            settings.tol, options.max_time, n_problems, quiet=options.silent
         )
         with progress as observer:
             settings = replace(settings, observers=[observer])
