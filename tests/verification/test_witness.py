@@ -29,7 +29,7 @@ fractions = st.sampled_from([0.0, 1.0]) | st.floats(0, 1)
 
 
 def fingerprint(n_rows: int, n_columns: int = 2) -> Fingerprint:
-    return Fingerprint(n_rows, n_columns, 0, "0" * 32)
+    return Fingerprint(n_rows, n_columns, 0, "0" * 64)
 
 
 @given(st.lists(st.tuples(sizes, fractions), max_size=8), BITS, st.floats(5e-324, 1.0))

@@ -11,18 +11,19 @@ block is computed a second time after its use.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-import xxhash
 from numpy.typing import NDArray
 
 from certsvm.files.batch import Batch
 from certsvm.files.read_ahead import Reader
-from certsvm.matrices import checked_csr, exact_labels, refuse_masked
+from certsvm.kernels.digest import mix
+from certsvm.matrices import checked_csr, exact_labels, read_only, refuse_masked
 from certsvm.problem.rows import Rows, Vector
 from certsvm.problem.sizes import ClassSurvey
 from certsvm.verification.fingerprint import FingerprintBuilder
@@ -236,7 +237,7 @@ def checked_block(block: Any) -> Batch:
 
 def block_digest(X: Any, y: NDArray[Any], weights: Vector | None) -> bytes:
     """Digest of everything in a block, as it is stored."""
-    digest = xxhash.xxh3_128(repr(X.shape).encode())
+    digest = hashlib.sha256(repr(X.shape).encode())
     arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
     if y.dtype.kind == "O":
         digest.update("\0".join(map(repr, y.tolist())).encode())
@@ -245,7 +246,10 @@ def block_digest(X: Any, y: NDArray[Any], weights: Vector | None) -> bytes:
     if weights is not None:
         arrays.append(weights)
     for array in arrays:
-        digest.update(array.dtype.str.encode())
-        if array.size:
-            digest.update(np.ascontiguousarray(array).data.cast("B"))
-    return digest.digest()
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        whole = content.size // 64 * 64
+        state = np.arange(1, 9, dtype=np.uint64)
+        mix(read_only(content[:whole].view(np.uint64)), state)
+        digest.update(f"{array.dtype.str} {array.size} ".encode())
+        digest.update(state.tobytes() + content[whole:].tobytes())
+    return digest.digest()[:16]
