@@ -111,4 +111,7 @@ def proved_model(clf: Any, X: Any, y: Any, sample_weight: Any) -> Model:
         certificate = replace(certificate, primal=J.value, primal_rounding=J.rounding)
         proofs.append(proof(problem, certificate, clf.dual_coef_[i]))
     certificates, witnesses = zip(*proofs, strict=True)
-    return replace(model, certificates=certificates, witness=joined(witnesses))
+    parameters = model.parameters | ({"float32": True} if source.float32 else {})
+    return replace(
+        model, certificates=certificates, witness=joined(witnesses), parameters=parameters
+    )

@@ -78,6 +78,8 @@ class BlockStream:
         The largest norm of an augmented row of positive weight.
     largest_block : int
         Size of the largest block, in bytes.
+    float32 : bool
+        Whether all values are float32.
     fingerprint : Fingerprint
         Fingerprint of all rows and labels; it does not depend on the division into blocks.
 
@@ -105,7 +107,7 @@ class BlockStream:
         self._reader = Reader() if read_ahead else None
         self.intercept_scaling = float(intercept_scaling)
         self.n_rows = self.n_columns = self.n_stored = self.n_blocks = self.largest_block = 0
-        self.R = 0.0
+        self.R, self.float32 = 0.0, True
         self._digests: list[bytes] = []
         self._survey(on_block)
 
@@ -168,6 +170,7 @@ class BlockStream:
             self.n_stored += rows.n_stored
             self.largest_block = max(self.largest_block, rows.nbytes)
             self.n_blocks += 1
+            self.float32 &= X.dtype == np.float32
             self._digests.append(digest)
             fingerprint.update(X, y)
             if on_block is not None:
