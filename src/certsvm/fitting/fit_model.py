@@ -28,7 +28,7 @@ from certsvm.problem.rows import Vector, split
 from certsvm.scalars import as_float, plain
 from certsvm.solvers import Auto, Newton, SmoothedNewton, Solver, make_solver
 from certsvm.training.history import closing_records
-from certsvm.training.result import NOT_KEPT, TARGET_MET, Result
+from certsvm.training.result import Result
 from certsvm.training.settings import Settings
 from certsvm.verification.witness import WeightsWitness, Witness
 
@@ -231,12 +231,8 @@ def witnessed(i: int, problem: BaseProblem, result: Result) -> Result:
             certificate = replace(certificate, dual_rounding=certificate.dual_rounding + more)
         return replace(result.certified_by(certificate, result.vector), witness=result.response)
     certificate, witness = proof(problem, result.certificate, result.alpha)
-    lost = result.reason == TARGET_MET and not certificate.met
     # The vector was that of the finer dual point.
-    return replace(
-        result, certificate=certificate, witness=witness, vector=None,
-        reason=NOT_KEPT if lost else result.reason,
-    )  # fmt: skip
+    return replace(result.certified_by(certificate, vector=None), witness=witness)
 
 
 def needs_alpha(solver: Solver, source: Source, objective: Objective) -> bool:
