@@ -178,7 +178,7 @@ def fit_classes(
         met = sum(result.certificate.met for result in results)
         gap = percent(max(result.certificate.proved_gap for result in results))
         _log.info(
-            "%d classes, %d targets met, largest proved gap %s, %.3g s",
+            "%d classes, %d targets met, largest proved gap %s, %.3f s",
             len(results), met, gap, time.perf_counter() - began,
         )  # fmt: skip
     return results

@@ -315,7 +315,7 @@ class Trainer:
     def log_result(self, result: Result) -> None:
         """Log what came of training."""
         _log.info(
-            "%sC = %g, %s after %s of %s, %.3g s: %s", self.prefix, self.problem.C, result.reason,
+            "%sC = %g, %s after %s of %s, %.3f s: %s", self.prefix, self.problem.C, result.reason,
             shown_passes(result.passes), result.solver, self.seconds, result.certificate,
         )  # fmt: skip
 
