@@ -331,9 +331,7 @@ def test_every_C_in_a_range(classes: int) -> None:
     assert model.certificate_ is not None
     assert model.certificate_.met
     assert verify(model, host(X), host(y)).verdict == "confirmed"
-    on_host = fit_path(
-        LinearSVC(random_state=0), host(X), host(y), C_range=(0.01, 1.0), tol=1e-3
-    )
+    on_host = fit_path(LinearSVC(random_state=0), host(X), host(y), C_range=(0.01, 1.0), tol=1e-3)
     certificates = zip(path.certificates(0.0789), on_host.certificates(0.0789), strict=True)
     for one, other in certificates:
         assert one.dual <= other.primal
