@@ -11,8 +11,7 @@ The time goes elsewhere on a GPU, so the computations differ:
 * The Hessian is as coarse as the accuracy of directions allows (``direction``).
 * If the intercept is free, the dual point takes the sums over the rows of either label. One pass
   gives both.
-* Problems on the same rows (classes, values of C) advance in lockstep where their source asks for
-  it (``ProblemGroup``), so that a pass over the rows serves all of them (``lockstep``).
+* Several classes are trained together first (``classes``).
 
 Each step waits for the device four times: for the free support vectors, for the slopes along the
 direction, for the rows whose alpha has changed, and for the sums of a step together with w.
@@ -24,7 +23,7 @@ Result:     w, and alpha(w).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -76,7 +75,6 @@ from certsvm.solvers.second_order.schedule import (
 from certsvm.solvers.second_order.smoothing import STEPS, best_step
 from certsvm.torch import kernels
 from certsvm.torch.direction import Directions
-from certsvm.torch.lockstep import Lockstep, Products, Sums, Task
 from certsvm.torch.problems import TensorProblem
 
 # Up to this share of rows with a changed alpha, sum_k alpha_k y_k is updated, not recomputed.
@@ -111,53 +109,39 @@ class TensorNewton(Solver):
     corrections: int = 4
 
     def start(self, problem: BaseProblem, options: Options) -> Run:
-        """Begin a run; all problems of a group begin with the first of them."""
+        """Begin a run, alone or with those of other classes."""
         require(isinstance(problem, TensorProblem), self, "it needs rows in tensors")
         require_small_systems(problem, problem.dimension, self.max_size, self)
         problem = cast(TensorProblem, problem)
-        group = problem.group
-        if group is None or options.start is not None:
-            # The problems of a group begin together, at zero.
-            return begin([problem], self, options)[0]
-        if problem.number not in group.runs:
-            group.runs = dict(enumerate(begin(group.problems, self, options)))
-        # Removed from the group, so that memory is released with the last run.
-        return group.runs.pop(problem.number)
+        if problem.group is None or options.start is not None:
+            return self.alone(problem, options)
+        run: Run = problem.group.start(problem, self, options)
+        return run
 
-
-def begin(
-    problems: Sequence[TensorProblem], solver: TensorNewton, options: Options
-) -> list[TensorNewtonRun]:
-    """Runs of problems on the same rows, in lockstep."""
-    seed = int(options.rng.integers(2**62))
-    begins = [Beginning.at(options.start, problem) for problem in problems]
-    if solver.samples:
-        begins = from_sample(problems, begins, solver.corrections, seed)
-    descents = [
-        Descent(problem, beginning, options.target, solver.corrections, options.keep_alpha)
-        for problem, beginning in zip(problems, begins, strict=True)
-    ]
-    lockstep = Lockstep(problems[0].rows, descents)
-    return [TensorNewtonRun(descent, lockstep) for descent in descents]
+    def alone(self, problem: TensorProblem, options: Options) -> Run:
+        """Begin a run of one problem."""
+        beginning = Beginning.at(options.start, problem)
+        if self.samples and beginning.w is None:
+            beginning = from_sample(problem, beginning, self, int(options.rng.integers(2**62)))
+        return TensorNewtonRun(
+            Descent(problem, beginning, options.target, self, options.keep_alpha)
+        )
 
 
 class TensorNewtonRun(Run):
-    """The run of one problem, perhaps in lockstep with others."""
+    """The run of one problem."""
 
     computes_primal = True
 
-    def __init__(self, descent: Descent, lockstep: Lockstep) -> None:
-        self._descent, self._lockstep = descent, lockstep
-        self._seen = 0
+    def __init__(self, descent: Descent) -> None:
+        self._descent = descent
 
     def epoch(self) -> Epoch:
-        """One step, or the steps already made while other problems advanced."""
+        """One step."""
         descent = self._descent
-        if descent.steps == self._seen:
-            self._lockstep.advance(descent)
-        self._seen = descent.steps
+        descent.step()
         return Epoch(
-            epochs=self._seen,
+            epochs=descent.steps,
             free=descent.free,
             primal_estimate=descent.answer.primal.value,
             finished=descent.schedule.finished,
@@ -177,8 +161,9 @@ class TensorNewtonRun(Run):
 
     def warm_start(self) -> Start | None:
         """The best w, and the best alpha on its device."""
-        answer, sigma = self._descent.answer, self._descent.schedule.sigma
-        return Start(answer.w, self._seen, answer.alpha, sigma)
+        descent = self._descent
+        answer, sigma = descent.answer, descent.schedule.sigma
+        return Start(answer.w, descent.steps, answer.alpha, sigma)
 
 
 class Beginning(NamedTuple):
@@ -214,7 +199,7 @@ class Answer:
 
 
 class Descent:
-    """The second-order method on one problem, whose passes over the rows ``Lockstep`` makes."""
+    """The second-order method on one problem."""
 
     answer: Answer
     # At the present w: the products with the signed rows, their error, alpha, its sums over rows,
@@ -231,13 +216,13 @@ class Descent:
         problem: TensorProblem,
         beginning: Beginning,
         target: float,
-        corrections: int,
+        solver: TensorNewton,
         keep_alpha: bool,
     ) -> None:
         self.problem, self.schedule, self.best = problem, beginning.schedule, BestValues()
         self.steps, self.free = 0, 0
         self._target, self._keep_alpha = target, keep_alpha
-        self._directions = Directions(problem, corrections)
+        self._directions = Directions(problem, solver.corrections)
         rows = problem.rows
         like: dict[str, Any] = {"dtype": torch.float64, "device": rows.device}
         self._signs, self._sizes = problem.signs.to(**like), rows.product_roundings
@@ -261,6 +246,8 @@ class Descent:
         self._summed_alpha = self._alpha_hat
         self._points: tuple[DualPoint, ...] = ()
         self._point: DualPoint | None = None
+        self._compute_margins()
+        self._evaluate()
 
     @property
     def sigma(self) -> float:
@@ -273,18 +260,7 @@ class Descent:
         assert self._point is not None
         return self._point.alpha_sum / (self.problem.C * self.problem.weight_sum)
 
-    @property
-    def done(self) -> bool:
-        """Whether the target is met, rounding allowed for."""
-        low = dual_bound(self.answer.point)[0].low
-        return low > 0.0 and self.answer.primal.high <= (1.0 + self._target) * low
-
-    def begin(self) -> Task:
-        """Evaluate the first w."""
-        yield from self._compute_margins()
-        yield from self._evaluate()
-
-    def step(self) -> Task:
+    def step(self) -> None:
         """One step of Newton's method, on a new smooth problem if the last one is solved."""
         self.steps += 1
         move = self.schedule.judge(
@@ -298,14 +274,14 @@ class Descent:
                 self._alpha_hat = torch.zeros_like(self._alpha)
             elif move is Move.MULTIPLIERS:
                 self._alpha_hat = self._alpha
-            yield from self._evaluate()
+            self._evaluate()
         free = ((self._unclipped > 0.0) & (self._unclipped < self._box)).nonzero()[:, 0]
         self.free = len(free)
         problem = self.problem
         slope = problem.loss.response_slope(self.sigma, problem.C)
         ridge = intercept_ridge(problem, self._w_on_host, self._gradient_on_host)
         direction = self._directions.find(free, slope, self._gradient, ridge)
-        along = self._signs * (yield Products(direction[None]))[0]
+        along = self._signs * problem.rows.products(direction[None])[0]
         step, direction_length = self._search(direction, along, ridge)
         self.schedule.steps += 1
         if step == 0.0:
@@ -314,31 +290,31 @@ class Descent:
         self._fresh = False
         self.w.add_(direction, alpha=step)
         self._margins.add_(along, alpha=step)
-        yield from self._evaluate()
+        self._evaluate()
 
-    def _compute_margins(self) -> Task:
-        self._margins = self._signs * (yield Products(self.w[None]))[0]
+    def _compute_margins(self) -> None:
+        self._margins = self._signs * self.problem.rows.products(self.w[None])[0]
         self._error, self._fresh = product_error(self.w.cpu().numpy()), True
 
-    def _evaluate(self) -> Task:
+    def _evaluate(self) -> None:
         """Compute alpha(w), its dual point and J, with small enough rounding."""
-        yield from self._evaluate_margins()
+        self._evaluate_margins()
         if too_rounded(self._primal.rounding, self.best) and not self._fresh:
             # Rounding has accumulated over many steps.
-            yield from self._compute_margins()
-            yield from self._evaluate_margins()
+            self._compute_margins()
+            self._evaluate_margins()
         factor = lengthening(self._primal, self.best, self._target)
         if factor is not None:
             self._scale(factor)
 
-    def _evaluate_margins(self) -> Task:
+    def _evaluate_margins(self) -> None:
         """Compute alpha(w), its dual point and J from the present products."""
         self._unclipped, self._alpha, numbers = self._alpha_at(self._margins, self._error)
         change = self._alpha - self._summed_alpha
         which = change.nonzero()[:, 0]
         n_changed: int | None = None
         if self._must_recompute(len(which)):
-            self._totals = yield Sums(self._of_sides(self._signs * self._alpha))
+            self._totals = self.problem.rows.sums(self._of_sides(self._signs * self._alpha))
         else:
             n_changed = len(which)
             moved = self._of_sides(self._signs[which] * change[which], which)
@@ -503,39 +479,25 @@ def primal_bound(problem: TensorProblem, w: Vector) -> Bound:
 
 
 def from_sample(
-    problems: Sequence[TensorProblem], begins: Sequence[Beginning], corrections: int, seed: int
-) -> list[Beginning]:
+    problem: TensorProblem, beginning: Beginning, solver: TensorNewton, seed: int
+) -> Beginning:
     """Where to begin: not at zero, but at the solution on a sample of the rows."""
-    begins = list(begins)
-    rows = problems[0].rows
-    fewest = min(problem.m for problem in problems)
-    size = sample_size(fewest, rows.dimension, rows.largest_sample)
-    cold = [i for i, beginning in enumerate(begins) if beginning.w is None]
-    if size is None or not cold:
-        return begins
+    rows = problem.rows
+    size = sample_size(problem.m, rows.dimension, rows.largest_sample)
+    if size is None:
+        return beginning
     generator = torch.Generator(device=rows.device).manual_seed(seed)
     # With replacement.
     which = torch.randint(rows.n_rows, (size,), generator=generator, device=rows.device)
     which = which.sort().values
-    taken = rows.take(which)
-    samples = {i: problems[i].sample(taken, which) for i in cold if _represents(problems[i], which)}
-    if not samples:
-        return begins
-    at_zero = [Beginning.at(None, problem) for problem in samples.values()]
-    deeper = from_sample(list(samples.values()), at_zero, corrections, seed + 1)
-    descents = [
-        Descent(problem, beginning, SAMPLE_GAP, corrections, keep_alpha=False)
-        for problem, beginning in zip(samples.values(), deeper, strict=True)
-    ]
-    lockstep = Lockstep(taken, descents)
-    for _ in range(SAMPLE_STEPS):
-        behind = [descent for descent in descents if descent.best.relative_gap > SAMPLE_GAP]
-        if not behind:
-            break
-        lockstep.advance(behind[0])
-    for i, descent in zip(samples, descents, strict=True):
-        begins[i] = Beginning(descent.schedule.on_all_rows(descent.filled), descent.w)
-    return begins
+    if not _represents(problem, which):
+        return beginning
+    sample = problem.sample(rows.take(which), which)
+    deeper = from_sample(sample, Beginning.at(None, sample), solver, seed + 1)
+    descent = Descent(sample, deeper, SAMPLE_GAP, solver, keep_alpha=False)
+    while descent.best.relative_gap > SAMPLE_GAP and descent.steps < SAMPLE_STEPS:
+        descent.step()
+    return Beginning(descent.schedule.on_all_rows(descent.filled), descent.w)
 
 
 def _represents(problem: TensorProblem, which: Tensor) -> bool:

@@ -1,0 +1,590 @@
+"""Many classes at once: smoothed Newton on the problems of all classes together.
+
+Minimises    J_i(w_i) = 1/2 |w_i|^2 + C sum_k s_ik loss(w_i.y_ik),     i = 1 ... K,
+
+where y_ik = [x_k, rho] if row k is of class i, and -[x_k, rho] if not. With the w_i as the rows of
+a matrix W, the products of all rows with all w_i are one matrix product, and all sums over rows are
+another, which a device computes at the highest rate it has.
+
+The hinge is smoothed as ``solvers.second_order.schedule`` explains, about the middle of the box,
+with a slope sigma of each class's own. One round reads the rows once for the gradients
+
+    w_i - sum_k alpha_ik y_ik,     alpha_ik = C s_ik clip(1/2 + sigma_i (1 - w_i.y_ik), 0, 1),
+
+and once for each step of conjugate gradients on the systems of Newton's method. All of these have
+one preconditioner: with sum_k x_k x_k' = U diag(lam) U', it is U (1 + C sigma_i p_i lam)^-1 U',
+where p_i is the share of rows that are free. A step of 1 is tried along the directions. Where the
+slope at its end shows that it was too long, a shorter one follows in the next round; the others go
+on meanwhile. Once a class's smooth problem is about solved, its sigma grows.
+
+All this is in low precision: in half precision on a GPU, in single precision on a CPU. A class that
+seems to be done leaves, and J and L are computed in float64, from W and sigma alone (``bounds``).
+What low precision does not reach is left to ``newton``, one class after the other, from where the
+class is.
+
+If there are many rows, the first rounds are on samples of them, with C raised in proportion.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from certsvm.certificates.dual import DualPoint, dual_bound
+from certsvm.certificates.rounding import Bound
+from certsvm.pass_limits import require_time
+from certsvm.problem.rows import Vector
+from certsvm.solvers.base import Epoch, Options, Run, Start
+from certsvm.solvers.second_order.schedule import FIRST_SIGMA
+from certsvm.torch import kernels
+from certsvm.torch.bounds import Evidence, alpha_of, evidence
+from certsvm.torch.newton import TensorNewton
+from certsvm.torch.problems import ClassProblems, TensorProblem
+from certsvm.torch.rows import TensorRows, free_memory
+
+# A sample has this share of the rows, but at least so many per column. Samples pay if a round on
+# all rows multiplies so many numbers: on a GPU small problems wait for the host, not for products.
+_SHARE, _PER_COLUMN = 8, 16
+_WORTH_SAMPLING = {"cuda": 2e10, "cpu": 5e8}
+# The relative gap at which a run on a sample ends, and the most rounds there and on all rows.
+_SAMPLE_GAP, _SAMPLE_ROUNDS, _ROUNDS = 0.1, 12, 16
+# Numbers of a tile of products, which shall stay in the cache.
+_TILE = {"cuda": 2**23, "cpu": 2**18}
+# Growth of sigma. It grows if smoothing costs more than a share of the tolerance, and the predicted
+# decrease is less than a share of that cost; no more than needed for a cost of the least share.
+_GROWTH, _COSTLY, _SOLVED, _LEAST_COST, _LARGEST_SIGMA = 4.0, 0.5, 0.5, 0.3, 1e5
+# The steps at which slopes are taken.
+_STEPS = (0.0, 0.02, 0.06, 0.15, 0.3, 0.5, 0.7, 0.85, 1.0, 1.25, 1.7, 2.5, 4.0, 8.0)
+# Steps of conjugate gradients: the first and the largest number, and the reduction of the residual
+# beyond which it changes.
+_FIRST_STEPS, _MOST_STEPS, _ENOUGH, _TOO_LITTLE = 1, 8, 0.05, 0.3
+# The part of the target that a class is to reach before it leaves, and the least relative gap that
+# low precision is trusted with.
+_AIM, _FLOOR = 0.9, {torch.float32: 1e-5, torch.float16: 1e-4, torch.bfloat16: 1e-3}
+# The share of the free memory that a copy of the rows may take, and that a byte for each row and
+# class may.
+_COPY, MASKS = 0.4, 0.2
+# Epochs that do not reach this share of the gap before are the last.
+_PROGRESS = 0.5
+# Numbers of preconditioned systems below which a residual is zero.
+_TINY = 1e-30
+
+
+class FastRows:
+    """The rows [x_k, rho] / unit in the type of which the device makes products fastest.
+
+    Attributes
+    ----------
+    unit : float
+        Makes the longest row fit into half precision.
+    dimension : int
+        The number of columns, padded with zeros where that makes products faster.
+    """
+
+    def __init__(self, rows: TensorRows) -> None:
+        X, self.n_rows, self.device = rows.X, rows.n_rows, rows.device
+        self.dtype = torch.float32
+        if self.device.type == "cuda":
+            self.dtype = torch.bfloat16 if X.dtype == torch.bfloat16 else torch.float16
+        longest = rows.longest
+        self.unit = 1.0 if 1e-2 <= longest <= 1e3 or longest == 0.0 else longest
+        self._rows, self.dimension = rows, rows.dimension
+        self._X: Tensor | None = None
+        on_device = X.device == self.device and rows.n_columns == rows.dimension
+        aligned = self.device.type == "cpu" or X.stride(0) % 8 == 0
+        if on_device and aligned and X.dtype == self.dtype and self.unit == 1.0:
+            self._X = X
+            return
+        if self.device.type == "cuda":
+            self.dimension = -(-rows.dimension // 8) * 8
+        bytes_of_copy = self.n_rows * self.dimension * self.dtype.itemsize
+        if bytes_of_copy <= _COPY * free_memory(self.device):
+            copy = torch.empty((self.n_rows, self.dimension), dtype=self.dtype, device=self.device)
+            for part, tile in self._converted(2**28 // max(1, 8 * self.dimension)):
+                copy[part] = tile
+            self._X = copy
+
+    def _converted(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        d, rho = self._rows.n_columns, self._rows.intercept_scaling
+        for part, rows in self._rows.wide(max(1, size)):
+            tile = rows.new_zeros((len(rows), self.dimension))
+            tile[:, :d] = rows
+            if rho > 0.0:
+                tile[:, d] = rho
+            yield part, (tile / self.unit).to(self.dtype)
+
+    def tiles(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        """All rows, so many at a time."""
+        if self._X is None:
+            yield from self._converted(size)
+            return
+        for first in range(0, self.n_rows, size):
+            part = slice(first, min(first + size, self.n_rows))
+            yield part, self._X[part]
+
+    def sample(self, which: Tensor) -> FastRows:
+        """The rows ``which``."""
+        taken = object.__new__(FastRows)
+        taken.__dict__.update(self.__dict__)
+        taken.n_rows = len(which)
+        if self._X is None:
+            tiles = [t[which[(which >= p.start) & (which < p.stop)] - p.start] for p, t in
+                     self._converted(2**28 // max(1, 8 * self.dimension))]  # fmt: skip
+            taken._X = torch.cat(tiles)
+        else:
+            taken._X = self._X[which]
+        return taken
+
+    def gram(self) -> Tensor:
+        """The sum of x_k x_k' over all rows, in single precision."""
+        total = torch.zeros(
+            (self.dimension, self.dimension), dtype=torch.float32, device=self.device
+        )
+        for _, tile in self.tiles(2**17):
+            total += kernels.product(tile.T, tile)
+        return total
+
+
+class Answers(NamedTuple):
+    """Where each class of a run is, in the units of ``FastRows``, and its relative gap there."""
+
+    W: Tensor
+    sigma: Vector
+    gaps: Vector
+
+    def put(self, which: NDArray[np.int64], W: Tensor, sigma: Vector, gaps: Vector) -> None:
+        """Replace those of the classes ``which``."""
+        self.W[torch.as_tensor(which, device=self.W.device)] = W
+        self.sigma[which], self.gaps[which] = sigma, gaps
+
+
+class Spectrum(NamedTuple):
+    """The eigenvectors of the mean of x_k x_k', as columns, and its eigenvalues."""
+
+    vectors: Tensor
+    values: Tensor
+
+    @classmethod
+    def of(cls, rows: FastRows) -> Spectrum:
+        """That of the rows."""
+        values, vectors = torch.linalg.eigh(rows.gram() / rows.n_rows)
+        return cls(vectors, values.clamp(min=0.0))
+
+
+class Point(NamedTuple):
+    """The smooth problems of some classes at a W."""
+
+    gradient: Tensor
+    classes: kernels.Classes
+    """These classes, and one more for rows of others."""
+    short: Tensor
+    """What the margins lack to one, for each of them and each row."""
+    curvature: Tensor
+    """The slope of alpha."""
+    inverse: Tensor
+    """The inverse eigenvalues of the preconditioner."""
+    numbers: Tensor
+    """For each class: the losses, sum alpha, |w|^2, |v|^2, |gradient|^2, the expected decrease."""
+
+
+class Rounds:
+    """The rounds on all rows, or on a sample.
+
+    Parameters
+    ----------
+    problems : ClassProblems
+        Labels, weights, C and the loss.
+    rows : FastRows
+        The rows.
+    spectrum : Spectrum
+        Theirs, about.
+    which : Tensor, default=None
+        The sample; None means all rows.
+    """
+
+    def __init__(
+        self, problems: ClassProblems, rows: FastRows, spectrum: Spectrum,
+        which: Tensor | None = None,
+    ) -> None:  # fmt: skip
+        self._problems, self._rows, self._spectrum, self._which = problems, rows, spectrum, which
+        self._squared = problems.objective.loss.is_smooth
+        # In the units of the rows.
+        self._C = problems.objective.C * rows.unit**2
+        self._weights = problems.row_weights
+        if self._weights is not None:
+            total, largest = float(self._weights.sum()), float(self._weights.max())
+            if which is not None:
+                self._weights = self._weights[which]
+                self._C *= total / float(self._weights.sum())
+            # Weights of at most one fit into half precision.
+            self._C *= largest
+            self._weights = (self._weights / largest).float()
+        elif which is not None:
+            self._C *= problems.rows.n_rows / len(which)
+
+    def run(self, begin: Answers, tol: Vector, rounds: int) -> Answers:
+        """Rounds until all classes seem to reach their relative gaps; the best point of each."""
+        n, device = len(begin.W), begin.W.device
+        best = Answers(begin.W.clone(), begin.sigma.copy(), np.full(n, math.inf))
+        active, W, sigma, steps = np.arange(n), begin.W, begin.sigma.copy(), _FIRST_STEPS
+        # What the last steps left of residuals.
+        left = torch.zeros(n, device=device)
+        for _ in range(rounds):
+            require_time()
+            at = self._evaluate(W, sigma, active)
+            on_host = torch.cat([at.numbers, left.double()[None]]).cpu().numpy()
+            gaps = self._gaps(on_host)
+            better = gaps < best.gaps[active]
+            where = torch.as_tensor(better.nonzero()[0], device=device)
+            best.put(active[better], W[where], sigma[better], gaps[better])
+            stay = (best.gaps[active] > tol[active]) & np.isfinite(on_host).all(0)
+            if not stay.any():
+                break
+            if not stay.all():
+                kept = torch.as_tensor(stay.nonzero()[0], device=device)
+                active, sigma, on_host = active[stay], sigma[stay], on_host[:, stay]
+                W, at = W[kept], self._without(at, kept, active)
+            steps = _adapted(steps, on_host[-1])
+            direction, left = self._direction(at, steps)
+            W = W + self._search(W, direction, at)[:, None] * direction
+            sigma = np.minimum(sigma * self._growth(on_host, tol[active]), _LARGEST_SIGMA)
+        return best
+
+    def _search(self, W: Tensor, direction: Tensor, at: Point) -> Tensor:
+        """The lengths of steps, where the slopes along the directions vanish."""
+        k, steps = len(W), torch.tensor(_STEPS, device=W.device)
+        units, lengths = self._units(direction)
+        falls = torch.zeros((len(_STEPS), k + 1), dtype=torch.float64, device=W.device)
+        for part, tile in self._rows.tiles(self._tile(k)):
+            products, short = kernels.product(units, tile.T), at.short[:, part]
+            falls += kernels.falls(at.classes.part(part), products, lengths, short, steps)
+        of_w, of_p = (W * direction).sum(1), (direction * direction).sum(1)
+        return zeros(of_w + steps[:, None] * of_p - self._C * falls[:, :k], steps)
+
+    def _units(self, D: Tensor) -> tuple[Tensor, Tensor]:
+        """The rows of D and one of zeros, in the units of their lengths, and these."""
+        D = torch.cat([D, torch.zeros_like(D[:1])])
+        lengths = D.norm(dim=1).clamp(min=_TINY)
+        return (D / lengths[:, None]).to(self._rows.dtype), lengths
+
+    def _gaps(self, numbers: Vector) -> Vector:
+        """The relative gaps, as far as low precision tells."""
+        losses, alphas, squares, of_v = numbers[:4]
+        # The penalty of the squared hinge is its loss here.
+        B = of_v + 2.0 * losses * self._squared
+        with np.errstate(divide="ignore", invalid="ignore"):
+            s = np.clip(alphas / B, 0.0, np.inf if self._squared else 1.0)
+            gaps: Vector = (0.5 * squares + losses) / (s * alphas - 0.5 * s * s * B) - 1.0
+        # Rounding makes some negative.
+        return np.where(gaps > -0.1, gaps, math.inf)
+
+    def _growth(self, numbers: Vector, tol: Vector) -> Vector:
+        """The factors by which sigma grows."""
+        losses, alphas, squares, of_v, of_gradient, decrease = numbers[:6]
+        if self._squared:
+            return np.ones_like(losses)
+        J = 0.5 * squares + losses
+        cost = J - (alphas - 0.5 * of_v) - 0.5 * of_gradient
+        wanted = np.clip(cost / (_LEAST_COST * tol * J), 1.5, _GROWTH)
+        solved = (decrease <= _SOLVED * cost) & (cost > _COSTLY * tol * J)
+        return np.where(solved, wanted, 1.0)
+
+    def _evaluate(self, W: Tensor, sigma: Vector, active: NDArray[np.int64]) -> Point:
+        """One round's reading of the rows for the gradients."""
+        rows, k, device = self._rows, len(active), W.device
+        classes = self._classes(active, torch.as_tensor(sigma, device=device).float())
+        # One more class of nothing, for rows of classes that are not active.
+        padded = torch.cat([W, torch.zeros_like(W[:1])])
+        low = torch.float16 if device.type == "cuda" else torch.float32
+        short = torch.empty((k + 1, rows.n_rows), dtype=low, device=device)
+        v = torch.zeros_like(padded)
+        sums = torch.zeros((3, k + 1), dtype=torch.float64, device=device)
+        pieces, unit = _split(padded, rows.dtype)
+        for part, tile in rows.tiles(self._tile(k)):
+            products = kernels.product(pieces, tile.T)
+            alpha, of_tile = kernels.respond(
+                classes.part(part), products, unit, short[:, part], rows.dtype
+            )
+            v += kernels.product(alpha, tile)
+            sums += of_tile
+        v, (losses, alphas, weight) = self._C * v[:k], sums[:, :k]
+        gradient = W - v
+        curvature = torch.full_like(classes.sigma[:k], 2.0 * self._C)
+        if not self._squared:
+            curvature = self._C * classes.sigma[:k]
+        of_free = (curvature * weight.float())[:, None] * self._spectrum.values
+        inverse = 1.0 / (1.0 + of_free)
+        squares = [(a * b).sum(1) for a, b in ((W, W), (v, v), (gradient, gradient))]
+        expected = 0.5 * (gradient * self._precondition(gradient, inverse)).sum(1)
+        numbers = torch.stack([self._C * losses, self._C * alphas, *squares, expected])
+        return Point(gradient, classes, short, curvature, inverse, numbers)
+
+    def _classes(self, active: NDArray[np.int64], sigma: Tensor) -> kernels.Classes:
+        own, factors = self._problems.own(active), self._problems.own_factors(active)
+        own = own if self._which is None else own[self._which]
+        sigma = torch.cat([sigma, torch.ones_like(sigma[:1])])
+        factors = None if factors is None else factors.float()
+        return kernels.Classes(own.int(), sigma, self._weights, factors, self._squared)
+
+    def _tile(self, n_classes: int) -> int:
+        # Products need aligned rows.
+        return max(1, _TILE[self._rows.device.type] // (n_classes + 1) // 64) * 64
+
+    def _without(self, at: Point, kept: Tensor, active: NDArray[np.int64]) -> Point:
+        """The point for fewer classes."""
+        with_last = torch.cat([kept, torch.full_like(kept[:1], len(at.gradient))])
+        return Point(
+            at.gradient[kept], self._classes(active, at.classes.sigma[kept]), at.short[with_last],
+            at.curvature[kept], at.inverse[kept], at.numbers[:, kept],
+        )  # fmt: skip
+
+    def _precondition(self, R: Tensor, inverse: Tensor) -> Tensor:
+        U = self._spectrum.vectors
+        return ((R @ U) * inverse) @ U.T
+
+    def _direction(self, at: Point, steps: int) -> tuple[Tensor, Tensor]:
+        """Newton's directions by conjugate gradients, and what is left of the residuals."""
+        P, R = torch.zeros_like(at.gradient), -at.gradient
+        Z = self._precondition(R, at.inverse)
+        D, square = Z, (R * Z).sum(1)
+        first = square
+        for i in range(steps):
+            Q = self._curved(D, at)
+            step = (square / (D * Q).sum(1).clamp(min=_TINY))[:, None]
+            P, R = P + step * D, R - step * Q
+            Z = self._precondition(R, at.inverse)
+            last, square = square, (R * Z).sum(1)
+            if i + 1 < steps:
+                D = Z + (square / last.clamp(min=_TINY))[:, None] * D
+        return P, (square / first.clamp(min=_TINY)).clamp(min=0.0).sqrt()
+
+    def _curved(self, D: Tensor, at: Point) -> Tensor:
+        """The Hessians of the smooth problems times the rows of D."""
+        rows, k = self._rows, len(D)
+        units, lengths = self._units(D)
+        total = torch.zeros((k + 1, D.shape[1]), device=D.device)
+        for part, tile in rows.tiles(self._tile(k)):
+            products, short = kernels.product(units, tile.T), at.short[:, part]
+            free = kernels.masked(at.classes.part(part), products, short, rows.dtype)
+            total += kernels.product(free, tile)
+        return D + (at.curvature * lengths[:k])[:, None] * total[:k]
+
+
+def _adapted(steps: int, left: Vector) -> int:
+    """The steps of conjugate gradients, after some have left this of residuals."""
+    typical = float(np.median(left))
+    if typical == 0.0:
+        return steps
+    return min(max(steps + (typical > _TOO_LITTLE) - (typical < _ENOUGH), 1), _MOST_STEPS)
+
+
+def _split(W: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """W in one or two pieces of a type, one above the other, and the unit of both."""
+    if dtype == torch.float32:
+        return W, torch.ones((), device=W.device)
+    unit = W.abs().max().clamp(min=_TINY)
+    high = (W / unit).to(dtype)
+    low = ((W / unit - high.float()) / kernels.LOW).to(dtype)
+    return torch.cat([high, low]), unit
+
+
+def zeros(slopes: Tensor, steps: Tensor) -> Tensor:
+    """Where rising slopes, given at these steps, vanish; zero where they do not."""
+    after = (slopes < 0.0).sum(0).clamp(1, len(steps) - 1)[None]
+    low, high = slopes.gather(0, after - 1)[0], slopes.gather(0, after)[0]
+    begin, end = steps[after[0] - 1], steps[after[0]]
+    return (begin + (end - begin) * (-low / (high - low).clamp(min=_TINY)).clamp(0.0, 1.0)).float()
+
+
+class Together:
+    """The problems of several classes, trained together.
+
+    Each epoch ends with J and L in float64 of all classes that have not reached the target.
+
+    Parameters
+    ----------
+    problems : ClassProblems
+        The problems.
+    target : float
+        The relative gap to reach.
+    samples : bool
+        Whether to begin on samples of the rows.
+    seed : int
+        Of the samples.
+
+    Attributes
+    ----------
+    evidence : list of Evidence
+        What is proved of each class.
+    given_up : ndarray of bool
+        The classes that low precision brings no further.
+    epochs : int
+        How many epochs there were.
+    """
+
+    def __init__(self, problems: ClassProblems, target: float, samples: bool, seed: int) -> None:
+        n = len(problems.positive)
+        self._problems, self._target, self._samples, self._seed = problems, target, samples, seed
+        self._rows = FastRows(problems.rows)
+        self._spectrum = Spectrum.of(self._rows)
+        W = torch.zeros((n, self._rows.dimension), device=self._rows.device)
+        self._answers = Answers(W, np.full(n, FIRST_SIGMA), np.full(n, math.inf))
+        self._floor = _FLOOR[self._rows.dtype]
+        self._aims = np.full(n, max(_AIM * target, self._floor))
+        self._proved_gaps = np.full(n, math.inf)
+        self.evidence: list[Any] = [None] * n
+        self.given_up = np.zeros(n, dtype=bool)
+        self.epochs = 0
+
+    def advance(self) -> None:
+        """One epoch."""
+        begin = self._from_samples() if self.epochs == 0 and self._samples else self._answers
+        pending = ((self._proved_gaps > self._target) & ~self.given_up).nonzero()[0]
+        problems = replace(
+            self._problems,
+            positive=self._problems.positive[pending], factors=self._problems.factors[pending],
+        )  # fmt: skip
+        which = torch.as_tensor(pending, device=self._rows.device)
+        rounds = Rounds(problems, self._rows, self._spectrum)
+        begin = Answers(begin.W[which], begin.sigma[pending], begin.gaps[pending])
+        end = rounds.run(begin, self._aims[pending], _ROUNDS)
+        W = end.W[:, : problems.rows.dimension].double() / self._rows.unit
+        proved = evidence(problems, np.arange(len(pending)), W, end.sigma)
+        gaps = np.array([_proved_gap(of_class) for of_class in proved])
+        aims, before = self._aims[pending], self._proved_gaps[pending]
+        # Rounding, or the rounds were too few: the next ones must bring more.
+        reached = end.gaps <= aims
+        hopeless = np.where(reached, aims <= self._floor, ~(gaps <= _PROGRESS * before))
+        self._aims[pending] = np.where(reached, np.maximum(0.5 * aims, self._floor), aims)
+        self._answers.put(pending, end.W, end.sigma, end.gaps)
+        self._proved_gaps[pending] = gaps
+        for i, of_class in zip(pending.tolist(), proved, strict=True):
+            self.evidence[i] = of_class
+        self.given_up[pending] = hopeless & (gaps > self._target)
+        self.epochs += 1
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """Which classes have reached the target."""
+        return self._proved_gaps <= self._target
+
+    @property
+    def sigma(self) -> Vector:
+        """The slopes of alpha, relative to C, that belong to the evidence."""
+        return self._answers.sigma
+
+    def _from_samples(self) -> Answers:
+        """Where to begin on all rows."""
+        rows, answers = self._rows, self._answers
+        generator = torch.Generator(device=rows.device).manual_seed(self._seed)
+        worthwhile = _WORTH_SAMPLING[rows.device.type] / (max(len(answers.W), 64) * rows.dimension)
+        sizes, n = [], rows.n_rows
+        while n > worthwhile and n // _SHARE >= _PER_COLUMN * rows.dimension:
+            n //= _SHARE
+            sizes.append(n)
+        for size in reversed(sizes):
+            which = (
+                torch.randint(rows.n_rows, (size,), generator=generator, device=rows.device)
+                .sort()
+                .values
+            )
+            sample = Rounds(self._problems, rows.sample(which), self._spectrum, which)
+            goals = np.full(len(answers.W), max(_SAMPLE_GAP, self._target))
+            answers = sample.run(answers, goals, _SAMPLE_ROUNDS)
+        return answers
+
+
+def _proved_gap(proved: Evidence) -> float:
+    """The relative gap, rounding allowed for."""
+    low = dual_bound(proved.point)[0].low
+    return proved.primal.high / low - 1.0 if low > 0.0 else math.inf
+
+
+class ClassGroup:
+    """Classes that are trained together once the first of them is.
+
+    Parameters
+    ----------
+    problems : ClassProblems
+        Their problems.
+    first : int
+        Position of the first of them among all problems of the source.
+    """
+
+    def __init__(self, problems: ClassProblems, first: int) -> None:
+        self._problems, self._first, self._n_left = problems, first, len(problems.positive)
+        self.numbers = range(first, first + self._n_left)
+        self._together: Together | None = None
+
+    def start(self, problem: TensorProblem, solver: TensorNewton, options: Options) -> Run:
+        """Begin the run of one of the problems."""
+        if self._together is None:
+            seed = int(options.rng.integers(2**62))
+            self._together = Together(self._problems, options.target, solver.samples, seed)
+        return ClassRun(self._together, problem.number - self._first, problem, solver, options)
+
+
+class ClassRun(Run):
+    """The run of one class, with those of others, and at last alone if they cannot finish it."""
+
+    computes_primal = True
+
+    def __init__(
+        self, together: Together, number: int, problem: TensorProblem, solver: TensorNewton,
+        options: Options,
+    ) -> None:  # fmt: skip
+        self._together, self._number, self._problem = together, number, problem
+        self._solver, self._options = solver, options
+        self._seen = 0
+        self._alone: Run | None = None
+
+    def epoch(self) -> Epoch:
+        """One epoch of all classes, or those already made; or a step alone."""
+        together, i = self._together, self._number
+        if self._alone is None and self._seen == together.epochs:
+            if together.given_up[i] or together.done[i]:
+                start = Start(together.evidence[i].w, smoothing=together.sigma[i])
+                self._alone = self._solver.alone(self._problem, replace(self._options, start=start))
+            else:
+                together.advance()
+        if self._alone is not None:
+            epoch = self._alone.epoch()
+            return replace(epoch, epochs=epoch.epochs + self._seen)
+        self._seen = together.epochs
+        return Epoch(self._seen, primal_estimate=together.evidence[i].primal.value)
+
+    def candidates(self) -> Iterator[Vector]:
+        """The best w."""
+        yield self.primal()[0]
+
+    def primal(self) -> tuple[Vector, Bound]:
+        """The best w, and J there."""
+        if self._alone is not None and (point := self._alone.primal()) is not None:
+            return point
+        evidence = self._together.evidence[self._number]
+        return evidence.w, evidence.primal
+
+    def dual(self) -> DualPoint | None:
+        """The last alpha."""
+        if self._alone is not None:
+            return self._alone.dual()
+        point: DualPoint = self._together.evidence[self._number].point
+        return replace(point, alpha=self._alpha) if self._options.keep_alpha else point
+
+    def _alpha(self) -> Vector:
+        evidence, sigma = self._together.evidence[self._number], self._together.sigma[self._number]
+        return alpha_of(self._problem, evidence.w, sigma)
+
+    def warm_start(self) -> Start | None:
+        """The best w."""
+        if self._alone is not None:
+            return self._alone.warm_start()
+        sigma = float(self._together.sigma[self._number])
+        return Start(self.primal()[0], self._seen, smoothing=sigma)
