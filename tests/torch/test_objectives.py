@@ -36,6 +36,7 @@ from tests.torch.problems import (
     generated,
     host,
     in_tensors,
+    overlap,
     tensor_problem,
 )
 from tests.torch.test_newton import coarse_gram
@@ -123,12 +124,6 @@ def require_true_bounds(case: Case, objective: Objective, result: Result) -> Non
     # alpha itself is rounded to float64 in the end, once or twice per row.
     sizes = abs(exact(certificate.dual)) + 20 * exact(alpha.sum())
     assert error <= exact(certificate.dual_rounding) + Fraction(1, 10**13) * sizes
-
-
-def overlap(ours: Any, theirs: Any) -> None:
-    """Both certificates are about the same optimum."""
-    assert ours.dual - ours.dual_rounding <= theirs.primal + theirs.primal_rounding
-    assert theirs.dual - theirs.dual_rounding <= ours.primal + ours.primal_rounding
 
 
 @given(case=cases(), objective=objectives, dtype=dtypes, seed=seeds, passes=st.integers(1, 20))

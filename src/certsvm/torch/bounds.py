@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from certsvm.certificates.dual import DualPoint, RowSums, largest_multiple, sums_in_any_order
@@ -15,7 +15,7 @@ from certsvm.certificates.primal import LossSums
 from certsvm.certificates.rounding import Bound, product_error, rounding_slack
 from certsvm.problem.rows import Vector
 from certsvm.torch import kernels
-from certsvm.torch.problems import ClassProblems, TensorProblem
+from certsvm.torch.problems import ClassProblems
 
 # Numbers of a tile of products.
 _TILE = {"cuda": 2**25, "cpu": 2**19}
@@ -30,9 +30,9 @@ class Evidence(NamedTuple):
 
 
 def evidence(
-    problems: ClassProblems, which: NDArray[np.int64], W: Tensor, sigma: Vector
+    problems: ClassProblems, W: Tensor, sigma: Vector, *, keep_alpha: bool = False
 ) -> list[Evidence]:
-    """J at the rows w_i of W, and the dual points alpha_i(w_i), of the problems ``which``.
+    """J at the rows w_i of W, and the dual points alpha_i(w_i), of the problems.
 
     The rows are read once, in tiles. The products of a tile with all w_i are one matrix product, so
     each is a sum of as many products as w_i has entries, added in any order: the allowance is that
@@ -40,16 +40,17 @@ def evidence(
     a tile and one for each tile, at most.
     """
     rows, d, rho = problems.rows, problems.rows.n_columns, problems.rows.intercept_scaling
-    C, loss, k = problems.objective.C, problems.objective.loss, len(which)
+    C, loss, k = problems.objective.C, problems.objective.loss, len(W)
     on_host = W.cpu().numpy()
     errors = [product_error(w) for w in on_host]
     largest = (rows.dimension + 2.0) * rows.longest
     slack = _column([*(rounding_slack(error, largest) for error in errors), 0.0], W)
     # A class of nothing, for rows of classes that are not among these.
     padded = torch.cat([W, torch.zeros_like(W[:1])])
-    own, factors = problems.own(which), problems.own_factors(which)
+    own, factors = problems.own(np.arange(k)), problems.own_factors(np.arange(k))
     of_alpha = _column([*(C * sigma), 1.0], W)
     numbers: Any = 0.0
+    kept = np.empty((k if keep_alpha else 0, rows.n_rows))
     totals = torch.zeros_like(padded)
     size, tiles = max(1, _TILE[rows.device.type] // (k + 1)), 0
     for part, tile in rows.wide(size):
@@ -60,6 +61,8 @@ def evidence(
         weights = None if problems.row_weights is None else problems.row_weights[part]
         s = kernels.weights_in_classes(own[part], weights, factors)
         alpha, sums = _alpha(problems, margins, s, part, of_alpha, slack)
+        if keep_alpha:
+            kept[:, part] = alpha[:k].cpu().numpy()
         alpha = alpha.neg_().scatter_(0, index, -alpha.gather(0, index))
         numbers = numbers + sums
         totals[:, :d] += alpha @ tile
@@ -76,7 +79,9 @@ def evidence(
         most = largest_multiple(loss)
         # The sum was weighted by (n_k + 2) |y_k|.
         path /= rows.dimension + 2.0
-        point = RowSums(v, (alpha_sums,), path, additions, most).point("multipliers")
+        alpha_of_class = partial(kept.__getitem__, len(proved)) if keep_alpha else None
+        sums_of_rows = RowSums(v, (alpha_sums,), path, additions, most)
+        point = sums_of_rows.point("multipliers", alpha_of_class)
         proved.append(Evidence(w, primal, point))
     return proved
 
@@ -97,15 +102,3 @@ def _alpha(
 
 def _column(values: Sequence[float], like: Tensor) -> Tensor:
     return torch.tensor(values, dtype=torch.float64).to(like.device)[:, None]
-
-
-def alpha_of(problem: TensorProblem, w: Vector, sigma: float) -> Vector:
-    """The alpha of one class that ``evidence`` has, up to the rounding of products."""
-    formulas: Any = problem.loss
-    rows, C = problem.rows, problem.C
-    margins = problem.signs * rows.products(torch.as_tensor(w, device=rows.device)[None])[0]
-    s = torch.ones_like(margins) if problem.row_weights is None else problem.row_weights
-    centre = formulas.smoothing_centre(C, s)
-    alpha = formulas.response(margins, centre, C * sigma, C, s).clamp(min=0.0)
-    on_host: Vector = torch.minimum(alpha, formulas.box_end(C, s)).cpu().numpy()
-    return on_host

@@ -44,7 +44,7 @@ from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Start
 from certsvm.solvers.second_order.schedule import FIRST_SIGMA
 from certsvm.torch import kernels
-from certsvm.torch.bounds import Evidence, alpha_of, evidence
+from certsvm.torch.bounds import Evidence, evidence
 from certsvm.torch.newton import TensorNewton
 from certsvm.torch.problems import ClassProblems, TensorProblem
 from certsvm.torch.rows import TensorRows, free_memory
@@ -418,6 +418,8 @@ class Together:
         Whether to begin on samples of the rows.
     seed : int
         Of the samples.
+    keep_alpha : bool
+        Whether to keep the dual points.
 
     Attributes
     ----------
@@ -429,8 +431,11 @@ class Together:
         How many epochs there were.
     """
 
-    def __init__(self, problems: ClassProblems, target: float, samples: bool, seed: int) -> None:
+    def __init__(
+        self, problems: ClassProblems, target: float, *, samples: bool, seed: int, keep_alpha: bool
+    ) -> None:
         n = len(problems.positive)
+        self._keep_alpha = keep_alpha
         self._problems, self._target, self._samples, self._seed = problems, target, samples, seed
         self._rows = FastRows(problems.rows)
         self._spectrum = Spectrum.of(self._rows)
@@ -456,7 +461,7 @@ class Together:
         begin = Answers(begin.W[which], begin.sigma[pending], begin.gaps[pending])
         end = rounds.run(begin, self._aims[pending], _ROUNDS)
         W = end.W[:, : problems.rows.dimension].double() / self._rows.unit
-        proved = evidence(problems, np.arange(len(pending)), W, end.sigma)
+        proved = evidence(problems, W, end.sigma, keep_alpha=self._keep_alpha)
         gaps = np.array([_proved_gap(of_class) for of_class in proved])
         aims, before = self._aims[pending], self._proved_gaps[pending]
         # Rounding, or the rounds were too few: the next ones must bring more.
@@ -527,7 +532,10 @@ class ClassGroup:
         """Begin the run of one of the problems."""
         if self._together is None:
             seed = int(options.rng.integers(2**62))
-            self._together = Together(self._problems, options.target, solver.samples, seed)
+            self._together = Together(
+                self._problems, options.target, samples=solver.samples, seed=seed,
+                keep_alpha=options.keep_alpha,
+            )  # fmt: skip
         return ClassRun(self._together, problem.number - self._first, problem, solver, options)
 
 
@@ -576,11 +584,7 @@ class ClassRun(Run):
         if self._alone is not None:
             return self._alone.dual()
         point: DualPoint = self._together.evidence[self._number].point
-        return replace(point, alpha=self._alpha) if self._options.keep_alpha else point
-
-    def _alpha(self) -> Vector:
-        evidence, sigma = self._together.evidence[self._number], self._together.sigma[self._number]
-        return alpha_of(self._problem, evidence.w, sigma)
+        return point
 
     def warm_start(self) -> Start | None:
         """The best w."""
