@@ -12,12 +12,7 @@ import certsvm.torch.direction as direction_module
 import certsvm.torch.rows as rows_module
 from certsvm.solvers.second_order.smoothing import STEPS
 from certsvm.torch import TensorProblem, TensorRows
-from certsvm.torch.direction import (
-    COARSE,
-    CORRECTED,
-    EXACT,
-    Directions,
-)
+from certsvm.torch.direction import Directions
 from tests.torch.problems import device, host
 
 
@@ -51,14 +46,14 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("intercept_scaling", "ridge"), [(0.0, 1.0), (0.5, 1.0), (0.5, 1e-3)])
-@pytest.mark.parametrize("care", [COARSE, CORRECTED, EXACT])
+@pytest.mark.parametrize("exactly", [False, True])
 @pytest.mark.parametrize("at_once", [64, 2**16])
 def test_it_solves_the_system(
     monkeypatch: pytest.MonkeyPatch,
     weighted: bool,
     intercept_scaling: float,
     ridge: float,
-    care: int,
+    exactly: bool,
     at_once: int,
 ) -> None:
     monkeypatch.setattr(direction_module, "GATHERED", at_once)
@@ -66,14 +61,13 @@ def test_it_solves_the_system(
     of = problem(weighted, intercept_scaling)
     free = np.arange(0, 200, 2)
     gradient = np.random.default_rng(1).standard_normal(of.dimension)
-    directions = Directions(of, corrections=8)
-    directions.care = care
+    directions = Directions(of)
+    directions.exact = exactly
     ours = host(directions.find(device(free), 0.3, device(gradient), ridge))
     exact = expected(of, free, 0.3, gradient, ridge)
     error = np.linalg.norm(ours - exact) / np.linalg.norm(exact)
-    assert error < {COARSE: 0.3, CORRECTED: 1e-4, EXACT: 1e-10}[care]
-    assert (error > 1e-4) == (care == COARSE)
-    assert directions.care == care
+    assert error < (1e-10 if exactly else 0.3)
+    assert (error > 1e-4) == (not exactly)
 
 
 def test_a_failure_is_no_number_and_two_leave_the_diagonal(
@@ -83,11 +77,11 @@ def test_a_failure_is_no_number_and_two_leave_the_diagonal(
     minus = device(-5.0 * np.eye(6))
     monkeypatch.setattr(TensorRows, "gram", lambda *given, **options: minus.clone())
     free, gradient = device(np.arange(10)), device(np.ones(6))
-    directions = Directions(of, corrections=4)
+    directions = Directions(of)
     for _ in range(2):
         assert bool(directions.find(free, 1.0, gradient).isnan().all())
         directions.failed()
-        assert directions.care == EXACT
+        assert directions.exact
     np.testing.assert_allclose(host(directions.find(free, 1.0, gradient)), np.full(6, 0.25))
     directions.judge(STEPS - 1.0, 0)
     assert bool(directions.find(free, 1.0, gradient).isnan().all())

@@ -47,7 +47,7 @@ def test_it_is_the_source_in_memory(classes: int, weighted: bool, class_weight: 
 def test_solvers() -> None:
     source = TensorSource(*data(50))
     assert source.solver("auto") == source.solver("newton") == TensorNewton()
-    solver = TensorNewton(corrections=1)
+    solver = TensorNewton(max_size=1000)
     assert source.solver(solver) is solver
     for other, name in (("dcd", "'dcd'"), (DCD(), "DCD"), (Newton(), "Newton")):
         with pytest.raises(ValueError, match=f"solver {name} does not run on tensors"):

@@ -80,32 +80,33 @@ _TINY = 1e-30
 class FastRows:
     """The rows [x_k, rho] / unit in the type of which the device makes products fastest.
 
+    Parameters
+    ----------
+    rows : TensorRows
+        The rows.
+    unit : float, default=None
+        The unit; None means one, or what makes the longest row fit into half precision.
+
     Attributes
     ----------
-    unit : float
-        Makes the longest row fit into half precision.
     dimension : int
         The number of columns, padded with zeros where that makes products faster.
     """
 
-    def __init__(self, rows: TensorRows) -> None:
+    def __init__(self, rows: TensorRows, unit: float | None = None) -> None:
         X, self.n_rows, self.device = rows.X, rows.n_rows, rows.device
-        self.dtype = torch.float32
+        self.dtype, self.dimension = torch.float32, rows.dimension
         if self.device.type == "cuda":
             self.dtype = torch.bfloat16 if X.dtype == torch.bfloat16 else torch.float16
-        longest = rows.longest
-        self.unit = 1.0 if 1e-2 <= longest <= 1e3 or longest == 0.0 else longest
-        self._rows, self.dimension = rows, rows.dimension
-        self._X: Tensor | None = None
-        on_device = X.device == self.device and rows.n_columns == rows.dimension
-        aligned = self.device.type == "cpu" or X.stride(0) % 8 == 0
-        if on_device and aligned and X.dtype == self.dtype and self.unit == 1.0:
-            self._X = X
-            return
-        if self.device.type == "cuda":
             self.dimension = -(-rows.dimension // 8) * 8
-        bytes_of_copy = self.n_rows * self.dimension * self.dtype.itemsize
-        if bytes_of_copy <= _COPY * free_memory(self.device):
+        fits = 1e-2 <= rows.longest <= 1e3 or rows.longest == 0.0
+        self.unit = (1.0 if fits else rows.longest) if unit is None else unit
+        self._rows = rows
+        self._X: Tensor | None = None
+        as_stored = (X.device, X.dtype, X.shape[1]) == (self.device, self.dtype, self.dimension)
+        if as_stored and self.unit == 1.0 and X.stride(0) * X.element_size() % 16 == 0:
+            self._X = X
+        elif self.n_rows * self.dimension * self.dtype.itemsize <= _COPY * free_memory(self.device):
             copy = torch.empty((self.n_rows, self.dimension), dtype=self.dtype, device=self.device)
             for part, tile in self._converted(2**28 // max(1, 8 * self.dimension)):
                 copy[part] = tile
@@ -113,12 +114,12 @@ class FastRows:
 
     def _converted(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         d, rho = self._rows.n_columns, self._rows.intercept_scaling
-        for part, rows in self._rows.wide(max(1, size)):
-            tile = rows.new_zeros((len(rows), self.dimension))
-            tile[:, :d] = rows
+        for part, rows in self._rows.tiles(size):
+            tile = torch.zeros((len(rows), self.dimension), dtype=self.dtype, device=self.device)
+            tile[:, :d] = rows if self.unit == 1.0 else rows.double() / self.unit
             if rho > 0.0:
-                tile[:, d] = rho
-            yield part, (tile / self.unit).to(self.dtype)
+                tile[:, d] = rho / self.unit
+            yield part, tile
 
     def tiles(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         """All rows, so many at a time."""
@@ -128,19 +129,6 @@ class FastRows:
         for first in range(0, self.n_rows, size):
             part = slice(first, min(first + size, self.n_rows))
             yield part, self._X[part]
-
-    def sample(self, which: Tensor) -> FastRows:
-        """The rows ``which``."""
-        taken = object.__new__(FastRows)
-        taken.__dict__.update(self.__dict__)
-        taken.n_rows = len(which)
-        if self._X is None:
-            tiles = [t[which[(which >= p.start) & (which < p.stop)] - p.start] for p, t in
-                     self._converted(2**28 // max(1, 8 * self.dimension))]  # fmt: skip
-            taken._X = torch.cat(tiles)
-        else:
-            taken._X = self._X[which]
-        return taken
 
     def gram(self) -> Tensor:
         """The sum of x_k x_k' over all rows, in single precision."""
@@ -500,7 +488,8 @@ class Together:
                 .sort()
                 .values
             )
-            sample = Rounds(self._problems, rows.sample(which), self._spectrum, which)
+            taken = FastRows(self._problems.rows.take(which), rows.unit)
+            sample = Rounds(self._problems, taken, self._spectrum, which)
             goals = np.full(len(answers.W), max(_SAMPLE_GAP, self._target))
             answers = sample.run(answers, goals, _SAMPLE_ROUNDS)
         return answers

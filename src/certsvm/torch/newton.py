@@ -94,19 +94,16 @@ class TensorNewton(Solver):
         with the square of the size, the time of a step with its cube.
     samples : bool, default=True
         Whether to begin on samples of the rows.
-    corrections : int, default=4
-        Conjugate gradient steps that correct a direction, where that is needed.
     """
 
     name: ClassVar[str] = "newton"
     problem_type: ClassVar[type[Any]] = TensorProblem
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
     frees_intercept: ClassVar[bool] = True
-    ranges: ClassVar = {"max_size": "> 0", "corrections": ">= 0"}
+    ranges: ClassVar = {"max_size": "> 0"}
 
     max_size: int = 5000
     samples: bool = True
-    corrections: int = 4
 
     def start(self, problem: BaseProblem, options: Options) -> Run:
         """Begin a run, alone or with those of other classes."""
@@ -222,7 +219,7 @@ class Descent:
         self.problem, self.schedule, self.best = problem, beginning.schedule, BestValues()
         self.steps, self.free = 0, 0
         self._target, self._keep_alpha = target, keep_alpha
-        self._directions = Directions(problem, solver.corrections)
+        self._directions = Directions(problem)
         rows = problem.rows
         like: dict[str, Any] = {"dtype": torch.float64, "device": rows.device}
         self._signs, self._sizes = problem.signs.to(**like), rows.product_roundings

@@ -11,6 +11,7 @@ block in each pass.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -99,13 +100,10 @@ class TensorRows:
         self._blocks = [slice(0, self.n_rows)]
         if X.device != self.device or memory is not None:
             self._move(memory)
-        self.squared_norms = torch.empty(self.n_rows, dtype=torch.float64, device=self.device)
-        if self._has_kernels:
-            for part, rows in self._read():
-                self.squared_norms[part] = kernels.squared_norms(rows)
-        else:
-            for part, rows in self.wide():
-                self.squared_norms[part] = (rows * rows).sum(1)
+        norms = [
+            torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64) for _, rows in self._read()
+        ]
+        self.squared_norms = torch.cat(norms).square()
         self.squared_norms += self.intercept_scaling**2
         self._refuse_non_finite()
 
@@ -126,13 +124,18 @@ class TensorRows:
         for part in self._blocks:
             yield part, self.X[part].to(self.device)
 
-    def wide(self, size: int | None = None) -> Iterator[tuple[slice, Tensor]]:
-        """All rows in float64, without the intercept's column, at most ``size`` at a time."""
+    def tiles(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        """All rows as they are stored, without the intercept's column, so many at a time."""
         for block, rows in self._read():
             start = block.start
-            for chunk in rows.split(max(1, min(self._rows_per_chunk, size or self.n_rows))):
-                yield slice(start, start + len(chunk)), chunk.double()
-                start += len(chunk)
+            for tile in rows.split(max(1, size)):
+                yield slice(start, start + len(tile)), tile
+                start += len(tile)
+
+    def wide(self, size: int = sys.maxsize) -> Iterator[tuple[slice, Tensor]]:
+        """The same in float64, and no more at a time than memory should take."""
+        for part, tile in self.tiles(min(self._rows_per_chunk, size)):
+            yield part, tile.double()
 
     @property
     def _rows_per_chunk(self) -> int:
@@ -260,11 +263,6 @@ class TensorRows:
         """The unit of rows in which their squares fit into single precision."""
         largest = self.longest
         return 1.0 if _SINGLE[0] <= largest <= _SINGLE[1] or largest == 0.0 else largest
-
-    @property
-    def ordinary(self) -> bool:
-        """Whether products fit into single precision."""
-        return self._unit == 1.0
 
     def _refuse_non_finite(self) -> None:
         bad = ~torch.isfinite(self.squared_norms)
