@@ -42,7 +42,7 @@ def host(tensor: torch.Tensor) -> Any:
 
 def device(array: Any) -> torch.Tensor:
     """The same values in a tensor."""
-    return torch.tensor(array, device=DEVICE)
+    return torch.as_tensor(array).clone().to(DEVICE)
 
 
 def tensor_problem(

@@ -131,3 +131,35 @@ def test_nan_is_not_taken_for_a_small_number(weighted: bool, loss: Loss) -> None
     unclipped = device(np.where(np.arange(n) == 7, np.nan, 0.5))
     steps = device(np.array([0.0, 1.0]))
     assert np.isnan(host(kernels.clipped_sums(loss, unclipped, ones, s, 1.0, 1.0, steps))).all()
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="kernels are for GPUs: CERTSVM_TEST_DEVICE=cuda")
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("factors", [False, True])
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_kernels_of_many_classes_compute_what_pytorch_does(
+    pieces: int, factors: bool, weighted: bool, squared: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    k, n = 7, 5000
+
+    def single(*shape: int) -> torch.Tensor:
+        return torch.tensor(rng.standard_normal(shape), dtype=torch.float32)
+
+    classes = kernels.Classes(
+        torch.tensor(rng.integers(k, size=n), dtype=torch.int32), 0.5 + single(k).abs(),
+        single(n).abs() if weighted else None, single(k).abs() if factors else None, squared,
+    )  # fmt: skip
+    on_device = kernels.Classes(*(device(v) if torch.is_tensor(v) else v for v in classes))
+    products, units = single(pieces * k, n), single(k).abs()
+    steps = torch.tensor([0.0, 0.1, 2.0])
+    results = []
+    for of, move in ((classes, torch.Tensor.cpu), (on_device, device)):
+        short = move(torch.zeros(k, n + 8))[:, 8:]
+        alpha, sums = kernels.respond(of, move(products), move(units[0]), short, torch.float32)
+        masked = kernels.masked(of, move(products[:k]), short, torch.float32)
+        falls = kernels.falls(of, move(products[:k]), move(units), short, move(steps))
+        results.append([host(t) for t in (alpha, sums, short, masked, falls)])
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)

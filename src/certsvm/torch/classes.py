@@ -54,7 +54,7 @@ from certsvm.torch.rows import TensorRows, free_memory
 _SHARE, _PER_COLUMN = 8, 16
 _WORTH_SAMPLING = {"cuda": 2e10, "cpu": 5e8}
 # The relative gap at which a run on a sample ends, and the most rounds there and on all rows.
-_SAMPLE_GAP, _SAMPLE_ROUNDS, _ROUNDS = 0.1, 12, 16
+_SAMPLE_GAP, _SAMPLE_ROUNDS, _ROUNDS = 0.1, 12, 30
 # Numbers of a tile of products, which shall stay in the cache.
 _TILE = {"cuda": 2**23, "cpu": 2**18}
 # Growth of sigma. It grows if smoothing costs more than a share of the tolerance, and the predicted
@@ -457,9 +457,9 @@ class Together:
         hopeless = np.where(reached, aims <= self._floor, ~(gaps <= _PROGRESS * before))
         self._aims[pending] = np.where(reached, np.maximum(0.5 * aims, self._floor), aims)
         self._answers.put(pending, end.W, end.sigma, end.gaps)
-        self._proved_gaps[pending] = gaps
         for i, of_class in zip(pending.tolist(), proved, strict=True):
             self.evidence[i] = of_class
+        self._proved_gaps[pending] = gaps
         self.given_up[pending] = hopeless & (gaps > self._target)
         self.epochs += 1
 
