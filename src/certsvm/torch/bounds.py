@@ -71,7 +71,7 @@ def evidence(
         tiles += 1
     additions = min(size, rows.n_rows) + tiles
     in_parts = kernels.additions_in_parts(min(size, rows.n_rows)) + tiles
-    proved = []
+    proved: list[Evidence] = []
     columns = zip(on_host, errors, numbers.T.cpu().numpy(), totals.cpu().numpy(), strict=False)
     for w, error, (value, mass, alpha_sum, penalty, path), v in columns:
         primal = LossSums((value,), (mass,), in_parts).primal(C, w, error)

@@ -62,9 +62,12 @@ _TILE = {"cuda": 2**23, "cpu": 2**18}
 _GROWTH, _COSTLY, _SOLVED, _LEAST_COST, _LARGEST_SIGMA = 4.0, 0.5, 0.5, 0.3, 1e5
 # The steps at which slopes are taken.
 _STEPS = (0.0, 0.02, 0.06, 0.15, 0.3, 0.5, 0.7, 0.85, 1.0, 1.25, 1.7, 2.5, 4.0, 8.0)
-# Steps of conjugate gradients: the first and the largest number, and the reduction of the residual
-# beyond which it changes.
-_FIRST_STEPS, _MOST_STEPS, _ENOUGH, _TOO_LITTLE = 1, 8, 0.05, 0.3
+# Steps of conjugate gradients: the first and the largest number, the largest if each is a pass over
+# all rows, and the reductions of the residual beyond which the number changes.
+_FIRST_STEPS, _MOST_STEPS, _MOST_PASSES, _ENOUGH, _TOO_LITTLE = 1, 48, 8, 0.02, 0.2
+# Free rows are gathered if there are so many times more rows, and if copies of all of them take no
+# more than this share of the free memory.
+_WORTH_GATHERING, _GATHERED = 8, 0.05
 # The part of the target that a class is to reach before it leaves, and the least relative gap that
 # low precision is trusted with.
 _AIM, _FLOOR = 0.9, {torch.float32: 1e-5, torch.float16: 1e-4, torch.bfloat16: 1e-3}
@@ -102,15 +105,15 @@ class FastRows:
         fits = 1e-2 <= rows.longest <= 1e3 or rows.longest == 0.0
         self.unit = (1.0 if fits else rows.longest) if unit is None else unit
         self._rows = rows
-        self._X: Tensor | None = None
+        self.X: Tensor | None = None
         as_stored = (X.device, X.dtype, X.shape[1]) == (self.device, self.dtype, self.dimension)
         if as_stored and self.unit == 1.0 and X.stride(0) * X.element_size() % 16 == 0:
-            self._X = X
+            self.X = X
         elif self.n_rows * self.dimension * self.dtype.itemsize <= _COPY * free_memory(self.device):
             copy = torch.empty((self.n_rows, self.dimension), dtype=self.dtype, device=self.device)
             for part, tile in self._converted(2**28 // max(1, 8 * self.dimension)):
                 copy[part] = tile
-            self._X = copy
+            self.X = copy
 
     def _converted(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         d, rho = self._rows.n_columns, self._rows.intercept_scaling
@@ -123,12 +126,12 @@ class FastRows:
 
     def tiles(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         """All rows, so many at a time."""
-        if self._X is None:
+        if self.X is None:
             yield from self._converted(size)
             return
         for first in range(0, self.n_rows, size):
             part = slice(first, min(first + size, self.n_rows))
-            yield part, self._X[part]
+            yield part, self.X[part]
 
     def gram(self) -> Tensor:
         """The sum of x_k x_k' over all rows, in single precision."""
@@ -179,7 +182,20 @@ class Point(NamedTuple):
     inverse: Tensor
     """The inverse eigenvalues of the preconditioner."""
     numbers: Tensor
-    """For each class: the losses, sum alpha, |w|^2, |v|^2, |gradient|^2, the expected decrease."""
+    """For each class: the losses, sum alpha, |w|^2, |v|^2, |gradient|^2, the expected decrease, the
+    weight of the free rows."""
+
+
+class FreeRows(NamedTuple):
+    """The free rows of each class, padded to the same number with rows of no weight."""
+
+    rows: Tensor
+    weights: Tensor
+
+    def curved(self, units: Tensor) -> Tensor:
+        """The sum of s_k x_k (x_k.u) for each class and its row u."""
+        products = kernels.product(self.rows, units[:, :, None])[:, :, 0] * self.weights
+        return kernels.product(products.to(self.rows.dtype)[:, None], self.rows)[:, 0]
 
 
 class Rounds:
@@ -240,7 +256,7 @@ class Rounds:
                 active, sigma, on_host = active[stay], sigma[stay], on_host[:, stay]
                 W, at = W[kept], self._without(at, kept, active)
             steps = _adapted(steps, on_host[-1])
-            direction, left = self._direction(at, steps)
+            direction, left = self._direction(at, steps, float(on_host[6].max()))
             W = W + self._search(W, direction, at)[:, None] * direction
             sigma = np.minimum(sigma * self._growth(on_host, tol[active]), _LARGEST_SIGMA)
         return best
@@ -311,7 +327,7 @@ class Rounds:
         inverse = 1.0 / (1.0 + of_free)
         squares = [(a * b).sum(1) for a, b in ((W, W), (v, v), (gradient, gradient))]
         expected = 0.5 * (gradient * self._precondition(gradient, inverse)).sum(1)
-        numbers = torch.stack([self._C * losses, self._C * alphas, *squares, expected])
+        numbers = torch.stack([self._C * losses, self._C * alphas, *squares, expected, weight])
         return Point(gradient, classes, short, curvature, inverse, numbers)
 
     def _classes(self, active: NDArray[np.int64], sigma: Tensor) -> kernels.Classes:
@@ -337,14 +353,17 @@ class Rounds:
         U = self._spectrum.vectors
         return ((R @ U) * inverse) @ U.T
 
-    def _direction(self, at: Point, steps: int) -> tuple[Tensor, Tensor]:
+    def _direction(self, at: Point, steps: int, free_weight: float) -> tuple[Tensor, Tensor]:
         """Newton's directions by conjugate gradients, and what is left of the residuals."""
+        free = self._gathered(at, free_weight)
+        if free is None:
+            steps = min(steps, _MOST_PASSES)
         P, R = torch.zeros_like(at.gradient), -at.gradient
         Z = self._precondition(R, at.inverse)
         D, square = Z, (R * Z).sum(1)
         first = square
         for i in range(steps):
-            Q = self._curved(D, at)
+            Q = self._curved(D, at, free)
             step = (square / (D * Q).sum(1).clamp(min=_TINY))[:, None]
             P, R = P + step * D, R - step * Q
             Z = self._precondition(R, at.inverse)
@@ -353,24 +372,51 @@ class Rounds:
                 D = Z + (square / last.clamp(min=_TINY))[:, None] * D
         return P, (square / first.clamp(min=_TINY)).clamp(min=0.0).sqrt()
 
-    def _curved(self, D: Tensor, at: Point) -> Tensor:
+    def _curved(self, D: Tensor, at: Point, free: FreeRows | None) -> Tensor:
         """The Hessians of the smooth problems times the rows of D."""
         rows, k = self._rows, len(D)
         units, lengths = self._units(D)
+        scales = (at.curvature * lengths[:k])[:, None]
+        if free is not None:
+            return D + scales * free.curved(units[:k])
         total = torch.zeros((k + 1, D.shape[1]), device=D.device)
         for part, tile in rows.tiles(self._tile(k)):
             products, short = kernels.product(units, tile.T), at.short[:, part]
-            free = kernels.masked(at.classes.part(part), products, short, rows.dtype)
-            total += kernels.product(free, tile)
-        return D + (at.curvature * lengths[:k])[:, None] * total[:k]
+            masked = kernels.masked(at.classes.part(part), products, short, rows.dtype)
+            total += kernels.product(masked, tile)
+        return D + scales * total[:k]
+
+    def _gathered(self, at: Point, free_weight: float) -> FreeRows | None:
+        """The free rows of each class; None if that is not worthwhile, or takes much memory."""
+        rows, classes, k = self._rows, at.classes, len(at.gradient)
+        row_bytes = k * rows.dimension * rows.dtype.itemsize
+        room = min(_GATHERED * free_memory(rows.device) / row_bytes, rows.n_rows / _WORTH_GATHERING)
+        if rows.X is None or free_weight > room:
+            return None
+        # Some classes at a time, since PyTorch does not index more than 2^31 numbers.
+        found, at_once = [], max(1, 2**28 // rows.n_rows)
+        for first in range(0, k, at_once):
+            which, positions = classes.free(at.short, slice(first, min(first + at_once, k)))
+            found.append(torch.stack([which + first, positions]))
+        which, positions = torch.cat(found, 1)
+        counts = which.bincount(minlength=k)
+        most = int(counts.max())
+        if most > room:
+            return None
+        places = torch.arange(len(which), device=which.device) - (counts.cumsum(0) - counts)[which]
+        index = torch.zeros((k, most), dtype=torch.long, device=which.device)
+        index[which, places] = positions
+        weights = torch.zeros((k, most), device=which.device)
+        weights[which, places] = classes.weights_of(which, positions)
+        return FreeRows(rows.X[index], weights)
 
 
 def _adapted(steps: int, left: Vector) -> int:
     """The steps of conjugate gradients, after some have left this of residuals."""
     typical = float(np.median(left))
-    if typical == 0.0:
-        return steps
-    return min(max(steps + (typical > _TOO_LITTLE) - (typical < _ENOUGH), 1), _MOST_STEPS)
+    if typical > _TOO_LITTLE:
+        return min(2 * steps, _MOST_STEPS)
+    return max(steps // 2, 1) if 0.0 < typical < _ENOUGH else steps
 
 
 def _split(W: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -157,9 +157,9 @@ def smoothed_alpha(
 
 
 def product(A: Tensor, B: Tensor) -> Tensor:
-    """The product of two matrices of low precision, in single precision."""
+    """The product of matrices of low precision, or of pairs of them, in single precision."""
     if A.is_cuda and A.dtype != torch.float32:
-        return torch.mm(A, B, out_dtype=torch.float32)
+        return (torch.mm if A.ndim == 2 else torch.bmm)(A, B, out_dtype=torch.float32)
     return A @ B
 
 
@@ -202,11 +202,26 @@ class Classes(NamedTuple):
             return 2.0 * short.clamp(min=0.0)
         return (short * self.sigma[:, None]).add_(0.5).clamp_(0.0, 1.0)
 
-    def free(self, short: Tensor) -> Tensor:
+    def is_free(self, short: Tensor) -> Tensor:
         """Which rows are free."""
         if self.squared:
             return short > 0.0
         return short.abs() < (0.5 / self.sigma)[:, None]
+
+    def free(self, short: Tensor, which: slice) -> tuple[Tensor, ...]:
+        """The free rows of some of the classes: pairs of class and row, in order."""
+        free = self._replace(sigma=self.sigma[which]).is_free(short[which])
+        pairs: tuple[Tensor, ...] = free.nonzero(as_tuple=True)
+        return pairs
+
+    def weights_of(self, which: Tensor, rows: Tensor) -> Tensor:
+        """The weights of pairs of class and row."""
+        s = torch.ones(len(rows), device=rows.device)
+        if self.weights is not None:
+            s = self.weights[rows]
+        if self.factors is not None:
+            s = torch.where(self.own[rows] == which, s * self.factors[which], s)
+        return s
 
 
 def weights_in_classes(own: Tensor, weights: Tensor | None, factors: Tensor | None) -> Any:
@@ -240,7 +255,7 @@ def respond(
         losses, alpha = lack.clamp(min=0.0), classes.alpha(lack) * s
         if classes.squared:
             losses *= losses
-        weight = (classes.free(lack) * s).sum(1)
+        weight = (classes.is_free(lack) * s).sum(1)
         sums = torch.stack([(losses * s).sum(1), alpha.sum(1), weight])
         return classes.signed(alpha).to(dtype), sums.double()
     signed = torch.empty((k, n), dtype=dtype, device=products.device)
@@ -258,7 +273,7 @@ def masked(classes: Classes, products: Tensor, short: Tensor, dtype: torch.dtype
     """Products of many classes with rows, times the weights of the free ones; zero for others."""
     if not usable(products):
         s = weights_in_classes(classes.own, classes.weights, classes.factors)
-        return (products * (classes.free(short) * s)).to(dtype)
+        return (products * (classes.is_free(short) * s)).to(dtype)
     k, n = products.shape
     out = torch.empty((k, n), dtype=dtype, device=products.device)
     with torch.cuda.device(products.device):
