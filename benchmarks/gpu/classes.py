@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -87,13 +88,14 @@ def phases(fit: Callable[[], Any], n_rows: int) -> str:
     def noted(self: Any, numbers: Any) -> Any:
         found = gaps(self, numbers)
         share = n_rows / self._rows.n_rows
-        rounds.append(f"1/{share:.0f}:{found.size}:{sorted(found)[len(found) // 2]:.1e}")
+        rounds.append(f"{share:.0f}:{found.size}:{sorted(found)[len(found) // 2]:.0e}")
         return found
 
     undo = [
         spans.timed(classes.Spectrum, "of", "spectrum"),
         spans.timed(classes.FastRows, "__init__", "copy"),
         spans.timed(classes.Rounds, "_evaluate", "gradients"),
+        spans.timed(classes.Rounds, "_gathered", "gathering"),
         spans.timed(classes.Rounds, "_curved", "conjugate gradients"),
         spans.timed(classes.Rounds, "_search", "searches"),
         spans.timed(classes.Together, "_from_samples", "(samples)"),
@@ -158,7 +160,11 @@ def main() -> None:
                 rows=case.rows // 200, columns=case.columns // 16,
                 classes=max(2, case.classes // 20), dtype=torch.float32,
             )  # fmt: skip
-        measure(name, case, device, 1 if arguments.quick else 3)
+        try:
+            measure(name, case, device, 1 if arguments.quick else 3)
+        except Exception:
+            # The other cases shall be measured.
+            print(f"{name}: failed\n{traceback.format_exc(limit=-6)[-1500:]}", flush=True)
 
 
 if __name__ == "__main__":
