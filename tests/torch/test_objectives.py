@@ -274,7 +274,7 @@ def test_drift_stays_within_its_allowance(name: str) -> None:
     descent = run._descent
     for _ in range(40):
         run.epoch()
-        margins = problem.signs * problem.rows.products(descent.w[None])[0]
+        margins = problem.signs * problem.rows.products(descent.w)
         allowed = 2.0**-53 * (descent._error + 1.01 * float(descent.w.norm()))
         assert bool(((descent._margins - margins).abs() <= allowed * descent._sizes).all())
         alpha = host(descent._alpha)

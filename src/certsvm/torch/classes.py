@@ -73,7 +73,7 @@ _WORTH_GATHERING, _GATHERED = 8, 0.05
 _AIM, _FLOOR = 0.9, {torch.float32: 1e-5, torch.float16: 1e-4, torch.bfloat16: 1e-3}
 # The share of the free memory that a copy of the rows may take, and that a byte for each row and
 # class may.
-_COPY, MASKS = 0.4, 0.2
+_COPY, MASKS = 0.4, 0.1
 # Epochs that do not reach this share of the gap before are the last.
 _PROGRESS = 0.5
 # Numbers of preconditioned systems below which a residual is zero.
@@ -543,8 +543,8 @@ class Together:
 
 def _proved_gap(proved: Evidence) -> float:
     """The relative gap, rounding allowed for."""
-    low = dual_bound(proved.point)[0].low
-    return proved.primal.high / low - 1.0 if low > 0.0 else math.inf
+    low, high = dual_bound(proved.point)[0].low, proved.primal.high
+    return high / low - 1.0 if low > 0.0 and math.isfinite(high) else math.inf
 
 
 class ClassGroup:

@@ -27,11 +27,10 @@ try:
 except ImportError:  # On a CPU there is no Triton, and no need of it.
     triton = None
 
-# Rows and columns that are read at a time, and threads for them in units of 32; for sums, by how
-# many vectors there are at most. Found by trying, on an H200.
+# Rows and columns that are read at a time, and threads for them in units of 32; for sums by how
+# many vectors there are. Found by trying, on an H200.
 _PRODUCT_TILE = 8, 128, 2
-_SUM_TILES = {1: (16, 512, 4), 8: (16, 64, 4)}
-MOST_SUMS = max(_SUM_TILES)
+_SUM_TILES = {1: (16, 512, 4), 2: (16, 256, 4)}
 _WARPS = 4
 # Parts that sums are made of, for each multiprocessor.
 _PARTS = 8
@@ -59,16 +58,15 @@ def products(X: Tensor, v: Tensor) -> Tensor:
 
 
 def sums(X: Tensor, weights: Tensor) -> Tensor:
-    """sum_k a_k x_k, for each of up to ``MOST_SUMS`` weights a of the rows, in float64."""
+    """sum_k a_k x_k, for one or two vectors a of weights of the rows, in float64."""
     n, d = X.shape
     count = len(weights)
-    most = min(size for size in _SUM_TILES if size >= count)
-    rows, columns, warps = _SUM_TILES[most]
+    rows, columns, warps = _SUM_TILES[count]
     parts, per_part = _cut(n, X.device, rows)
     out = torch.empty((parts, count, d), dtype=torch.float64, device=X.device)
     with torch.cuda.device(X.device):
         _sums[(parts, triton.cdiv(d, columns))](
-            X, weights.contiguous(), out, n, d, X.stride(0), per_part, count, VECTORS=most,
+            X, weights.contiguous(), out, n, d, X.stride(0), per_part, count, VECTORS=count,
             ROWS=rows, COLUMNS=columns, num_warps=warps,
         )  # fmt: skip
     return out.sum(0)

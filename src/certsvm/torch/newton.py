@@ -278,7 +278,7 @@ class Descent:
         slope = problem.loss.response_slope(self.sigma, problem.C)
         ridge = intercept_ridge(problem, self._w_on_host, self._gradient_on_host)
         direction = self._directions.find(free, slope, self._gradient, ridge)
-        along = self._signs * problem.rows.products(direction[None])[0]
+        along = self._signs * problem.rows.products(direction)
         step, direction_length = self._search(direction, along, ridge)
         self.schedule.steps += 1
         if step == 0.0:
@@ -290,7 +290,7 @@ class Descent:
         self._evaluate()
 
     def _compute_margins(self) -> None:
-        self._margins = self._signs * self.problem.rows.products(self.w[None])[0]
+        self._margins = self._signs * self.problem.rows.products(self.w)
         self._error, self._fresh = product_error(self.w.cpu().numpy()), True
 
     def _evaluate(self) -> None:
@@ -466,7 +466,7 @@ def primal_bound(problem: TensorProblem, w: Vector) -> Bound:
     """J(w), in one pass over the rows."""
     rows, error = problem.rows, product_error(w)
     like: dict[str, Any] = {"dtype": torch.float64, "device": rows.device}
-    products = rows.products(torch.as_tensor(w, **like)[None])[0]
+    products = rows.products(torch.as_tensor(w, **like))
     numbers = kernels.smoothed_alpha(
         problem.loss, problem.signs.to(**like) * products, torch.zeros(problem.n_rows, **like),
         problem.row_weights, None, rows.product_roundings, 1.0, problem.C,

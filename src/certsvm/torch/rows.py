@@ -25,8 +25,6 @@ from certsvm.torch import kernels
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 # Bytes of rows that are converted to float64 at a time.
 _CHUNK = 2**28
-# With more vectors than this, converting the rows once is cheaper than reading them for each.
-_FEW_VECTORS = 6
 # The least and the most bytes of a block of rows that are not on the device.
 _BLOCKS = 2**24, 2**28
 # Rows that are gathered at a time.
@@ -70,8 +68,8 @@ class TensorRows:
     >>> rows = TensorRows(torch.tensor([[3.0, 4.0], [0.0, 1.0]]), intercept_scaling=2.0)
     >>> rows.dimension, rows.squared_norms.tolist()
     (3, [29.0, 5.0])
-    >>> rows.products(torch.tensor([[1.0, 1.0, 0.5]], dtype=torch.float64)).tolist()
-    [[8.0, 2.0]]
+    >>> rows.products(torch.tensor([1.0, 1.0, 0.5], dtype=torch.float64)).tolist()
+    [8.0, 2.0]
     """
 
     def __init__(
@@ -141,33 +139,22 @@ class TensorRows:
     def _rows_per_chunk(self) -> int:
         return int(max(1, _CHUNK // max(1, 8 * self.n_columns)))
 
-    def products(self, vectors: Tensor) -> Tensor:
-        """v.[x_k, rho] for each vector and row, of shape (vectors, rows), in one pass."""
-        out = torch.empty((len(vectors), self.n_rows), dtype=torch.float64, device=self.device)
-        inner = vectors[:, : self.n_columns]
-        if self._has_kernels and len(vectors) <= _FEW_VECTORS:
-            for part, rows in self._read():
-                for v, products in zip(inner, out, strict=True):
-                    products[part] = kernels.products(rows, v)
-        else:
-            for part, rows in self.wide():
-                out[:, part] = inner @ rows.T
+    def products(self, v: Tensor) -> Tensor:
+        """v.[x_k, rho] for each row, in one pass."""
+        out = torch.empty(self.n_rows, dtype=torch.float64, device=self.device)
+        inner = v[: self.n_columns]
+        for part, rows in self._read() if self._has_kernels else self.wide():
+            out[part] = kernels.products(rows, inner) if self._has_kernels else rows @ inner
         if self.intercept_scaling > 0:
-            out += self.intercept_scaling * vectors[:, -1:]
+            out += self.intercept_scaling * v[-1]
         return out
 
     def sums(self, weights: Tensor) -> Tensor:
-        """sum_k a_k [x_k, rho] for each vector a of row weights, in one pass."""
+        """sum_k a_k [x_k, rho] for one or two vectors a of row weights, in one pass."""
         out = torch.zeros((len(weights), self.dimension), dtype=torch.float64, device=self.device)
-        inner = out[:, : self.n_columns]
-        if self._has_kernels:
-            for part, rows in self._read():
-                for first in range(0, len(weights), kernels.MOST_SUMS):
-                    which = slice(first, first + kernels.MOST_SUMS)
-                    inner[which] += kernels.sums(rows, weights[which, part])
-        else:
-            for part, rows in self.wide():
-                inner += weights[:, part] @ rows
+        for part, rows in self._read() if self._has_kernels else self.wide():
+            a = weights[:, part]
+            out[:, : self.n_columns] += kernels.sums(rows, a) if self._has_kernels else a @ rows
         if self.intercept_scaling > 0:
             out[:, -1] = self.intercept_scaling * kernels.sum_in_parts(weights)
         return out
