@@ -98,8 +98,8 @@ def phases(fit: Callable[[], Any], n_rows: int) -> str:
         spans.timed(classes.Rounds, "_gathered", "gathering"),
         spans.timed(classes.Rounds, "_curved", "conjugate gradients"),
         spans.timed(classes.Rounds, "_search", "searches"),
-        spans.timed(classes.Together, "_from_samples", "(samples)"),
-        spans.timed(classes.Together, "advance", "(together)"),
+        spans.timed(classes.ClassGroup, "_from_samples", "(samples)"),
+        spans.timed(classes.ClassGroup, "advance", "(together)"),
         spans.timed(classes, "evidence", "float64"),
     ]
     classes.Rounds._gaps = noted  # type: ignore[method-assign]

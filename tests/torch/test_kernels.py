@@ -82,6 +82,7 @@ def test_kernels_compute_what_pytorch_does(dtype: str, shape: tuple[int, int]) -
         (kernels.products(X, v), wide @ v),
         (kernels.sums(X, a[None])[0], wide.T @ a),
         (kernels.sums(X, torch.stack([a, -a]))[1], -wide.T @ a),
+        (kernels.squared_norms(X), (wide * wide).sum(1)),
     ):
         np.testing.assert_allclose(host(ours), host(theirs), rtol=1e-12, atol=1e-10)
 

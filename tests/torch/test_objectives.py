@@ -270,10 +270,9 @@ def test_drift_stays_within_its_allowance(name: str) -> None:
     case, objective = Case(X.astype(float), y, None, 10.0, 1.0, FORM), OBJECTIVES[name]
     problem = tensor_problem(case, device(X), objective)
     options = Options(np.random.default_rng(0), target=0.0)
-    run: Any = TensorNewton(samples=False).start(problem, options)
-    descent = run._descent
+    descent = TensorNewton(samples=False).alone(problem, options)
     for _ in range(40):
-        run.epoch()
+        descent.step()
         margins = problem.signs * problem.rows.products(descent.w)
         allowed = 2.0**-53 * (descent._error + 1.01 * float(descent.w.norm()))
         assert bool(((descent._margins - margins).abs() <= allowed * descent._sizes).all())

@@ -45,7 +45,7 @@ from certsvm.solvers.base import Epoch, Options, Run, Start
 from certsvm.solvers.second_order.schedule import FIRST_SIGMA
 from certsvm.torch import kernels
 from certsvm.torch.bounds import Evidence, evidence
-from certsvm.torch.newton import TensorNewton
+from certsvm.torch.newton import Descent, TensorNewton
 from certsvm.torch.problems import ClassProblems, TensorProblem
 from certsvm.torch.rows import TensorRows, free_memory
 
@@ -437,106 +437,98 @@ def zeros(slopes: Tensor, steps: Tensor) -> Tensor:
     return (begin + (end - begin) * (-low / (high - low).clamp(min=_TINY)).clamp(0.0, 1.0)).float()
 
 
-class Together:
-    """The problems of several classes, trained together.
+class ClassGroup:
+    """Classes that are trained together, once the first of them is.
 
     Each epoch ends with J and L in float64 of all classes that have not reached the target.
 
     Parameters
     ----------
     problems : ClassProblems
-        The problems.
-    target : float
-        The relative gap to reach.
-    samples : bool
-        Whether to begin on samples of the rows.
-    seed : int
-        Of the samples.
-    keep_alpha : bool
-        Whether to keep the dual points.
+        Their problems.
+    first : int
+        Position of the first of them among all problems of the source.
 
     Attributes
     ----------
+    numbers : range
+        Their positions.
     evidence : list of Evidence
         What is proved of each class.
-    given_up : ndarray of bool
-        The classes that low precision brings no further.
+    left : ndarray of bool
+        The classes that have reached the target, or that low precision brings no further.
     epochs : int
         How many epochs there were.
     """
 
-    def __init__(
-        self, problems: ClassProblems, target: float, *, samples: bool, seed: int, keep_alpha: bool
-    ) -> None:
+    def __init__(self, problems: ClassProblems, first: int) -> None:
         n = len(problems.positive)
-        self._keep_alpha = keep_alpha
-        self._problems, self._target, self._samples, self._seed = problems, target, samples, seed
-        self._rows = FastRows(problems.rows)
-        self._spectrum = Spectrum.of(self._rows)
-        W = torch.zeros((n, self._rows.dimension), device=self._rows.device)
-        self._answers = Answers(W, np.full(n, FIRST_SIGMA), np.full(n, math.inf))
-        self._floor = _FLOOR[self._rows.dtype]
-        self._aims = np.full(n, max(_AIM * target, self._floor))
-        self._proved_gaps = np.full(n, math.inf)
+        self._problems, self.numbers = problems, range(first, first + n)
+        self._begun, self.epochs = False, 0
         self.evidence: list[Any] = [None] * n
-        self.given_up = np.zeros(n, dtype=bool)
-        self.epochs = 0
+        self._proved_gaps, self.left = np.full(n, math.inf), np.zeros(n, dtype=bool)
+
+    def start(self, problem: TensorProblem, solver: TensorNewton, options: Options) -> Run:
+        """Begin the run of one of the problems."""
+        if not self._begun:
+            self._begun, self._options = True, options
+            self._rows = FastRows(self._problems.rows)
+            self._spectrum = Spectrum.of(self._rows)
+            n = len(self.numbers)
+            W = torch.zeros((n, self._rows.dimension), device=self._rows.device)
+            self._answers = Answers(W, np.full(n, FIRST_SIGMA), np.full(n, math.inf))
+            self._aims = np.full(n, max(_AIM * options.target, _FLOOR[self._rows.dtype]))
+            if solver.samples:
+                self._answers = self._from_samples(int(options.rng.integers(2**62)))
+        return ClassRun(self, problem, solver, options)
 
     def advance(self) -> None:
         """One epoch."""
-        begin = self._from_samples() if self.epochs == 0 and self._samples else self._answers
-        pending = ((self._proved_gaps > self._target) & ~self.given_up).nonzero()[0]
+        pending, target = (~self.left).nonzero()[0], self._options.target
         problems = replace(
             self._problems,
             positive=self._problems.positive[pending], factors=self._problems.factors[pending],
         )  # fmt: skip
-        which = torch.as_tensor(pending, device=self._rows.device)
+        W, sigma, gaps = self._answers
+        which = torch.as_tensor(pending, device=W.device)
         rounds = Rounds(problems, self._rows, self._spectrum)
-        begin = Answers(begin.W[which], begin.sigma[pending], begin.gaps[pending])
+        begin = Answers(W[which], sigma[pending], gaps[pending])
         end = rounds.run(begin, self._aims[pending], _ROUNDS)
         W = end.W[:, : problems.rows.dimension].double() / self._rows.unit
-        proved = evidence(problems, W, end.sigma, keep_alpha=self._keep_alpha)
+        proved = evidence(problems, W, end.sigma, keep_alpha=self._options.keep_alpha)
         gaps = np.array([_proved_gap(of_class) for of_class in proved])
         aims, before = self._aims[pending], self._proved_gaps[pending]
         # Rounding, or the rounds were too few: the next ones must bring more.
-        reached = end.gaps <= aims
-        hopeless = np.where(reached, aims <= self._floor, ~(gaps <= _PROGRESS * before))
-        self._aims[pending] = np.where(reached, np.maximum(0.5 * aims, self._floor), aims)
+        reached, floor = end.gaps <= aims, _FLOOR[self._rows.dtype]
+        hopeless = np.where(reached, aims <= floor, ~(gaps <= _PROGRESS * before))
+        self._aims[pending] = np.where(reached, np.maximum(0.5 * aims, floor), aims)
         self._answers.put(pending, end.W, end.sigma, end.gaps)
         for i, of_class in zip(pending.tolist(), proved, strict=True):
             self.evidence[i] = of_class
         self._proved_gaps[pending] = gaps
-        self.given_up[pending] = hopeless & (gaps > self._target)
+        self.left[pending] = hopeless | (gaps <= target)
         self.epochs += 1
-
-    @property
-    def done(self) -> NDArray[np.bool_]:
-        """Which classes have reached the target."""
-        return self._proved_gaps <= self._target
 
     @property
     def sigma(self) -> Vector:
         """The slopes of alpha, relative to C, that belong to the evidence."""
         return self._answers.sigma
 
-    def _from_samples(self) -> Answers:
+    def _from_samples(self, seed: int) -> Answers:
         """Where to begin on all rows."""
         rows, answers = self._rows, self._answers
-        generator = torch.Generator(device=rows.device).manual_seed(self._seed)
+        generator = torch.Generator(device=rows.device).manual_seed(seed)
         worthwhile = _WORTH_SAMPLING[rows.device.type] / (max(len(answers.W), 64) * rows.dimension)
         sizes, n = [], rows.n_rows
         while n > worthwhile and n // _SHARE >= _PER_COLUMN * rows.dimension:
             n //= _SHARE
             sizes.append(n)
         for size in reversed(sizes):
-            which = (
-                torch.randint(rows.n_rows, (size,), generator=generator, device=rows.device)
-                .sort()
-                .values
-            )
+            which = torch.randint(rows.n_rows, (size,), generator=generator, device=rows.device)
+            which = which.sort().values
             taken = FastRows(self._problems.rows.take(which), rows.unit)
             sample = Rounds(self._problems, taken, self._spectrum, which)
-            goals = np.full(len(answers.W), max(_SAMPLE_GAP, self._target))
+            goals = np.full(len(answers.W), max(_SAMPLE_GAP, self._options.target))
             answers = sample.run(answers, goals, _SAMPLE_ROUNDS)
         return answers
 
@@ -547,83 +539,54 @@ def _proved_gap(proved: Evidence) -> float:
     return high / low - 1.0 if low > 0.0 and math.isfinite(high) else math.inf
 
 
-class ClassGroup:
-    """Classes that are trained together once the first of them is.
-
-    Parameters
-    ----------
-    problems : ClassProblems
-        Their problems.
-    first : int
-        Position of the first of them among all problems of the source.
-    """
-
-    def __init__(self, problems: ClassProblems, first: int) -> None:
-        self._problems, self._first, self._n_left = problems, first, len(problems.positive)
-        self.numbers = range(first, first + self._n_left)
-        self._together: Together | None = None
-
-    def start(self, problem: TensorProblem, solver: TensorNewton, options: Options) -> Run:
-        """Begin the run of one of the problems."""
-        if self._together is None:
-            seed = int(options.rng.integers(2**62))
-            self._together = Together(
-                self._problems, options.target, samples=solver.samples, seed=seed,
-                keep_alpha=options.keep_alpha,
-            )  # fmt: skip
-        return ClassRun(self._together, problem.number - self._first, problem, solver, options)
-
-
 class ClassRun(Run):
     """The run of one class, with those of others, and at last alone if they cannot finish it."""
 
     computes_primal = True
 
     def __init__(
-        self, together: Together, number: int, problem: TensorProblem, solver: TensorNewton,
-        options: Options,
-    ) -> None:  # fmt: skip
-        self._together, self._number, self._problem = together, number, problem
-        self._solver, self._options = solver, options
-        self._seen = 0
-        self._alone: Run | None = None
+        self, group: ClassGroup, problem: TensorProblem, solver: TensorNewton, options: Options
+    ) -> None:
+        self._group, self._problem, self._solver, self._options = group, problem, solver, options
+        self._number, self._seen = group.numbers.index(problem.number), 0
+        self._alone: Descent | None = None
 
     def epoch(self) -> Epoch:
         """One epoch of all classes, or those already made; or a step alone."""
-        together, i = self._together, self._number
-        if self._alone is None and self._seen == together.epochs:
-            if together.given_up[i] or together.done[i]:
-                start = Start(together.evidence[i].w, smoothing=together.sigma[i])
+        group, i = self._group, self._number
+        if self._alone is None and self._seen == group.epochs:
+            if group.left[i]:
+                start = Start(group.evidence[i].w, smoothing=float(group.sigma[i]))
                 self._alone = self._solver.alone(self._problem, replace(self._options, start=start))
             else:
-                together.advance()
+                group.advance()
         if self._alone is not None:
             epoch = self._alone.epoch()
             return replace(epoch, epochs=epoch.epochs + self._seen)
-        self._seen = together.epochs
-        return Epoch(self._seen, primal_estimate=together.evidence[i].primal.value)
+        self._seen = group.epochs
+        return Epoch(self._seen, primal_estimate=group.evidence[i].primal.value)
 
     def candidates(self) -> Iterator[Vector]:
         """The best w."""
         yield self.primal()[0]
 
     def primal(self) -> tuple[Vector, Bound]:
-        """The best w, and J there."""
-        if self._alone is not None and (point := self._alone.primal()) is not None:
-            return point
-        evidence = self._together.evidence[self._number]
-        return evidence.w, evidence.primal
+        """The last w, and J there."""
+        if self._alone is not None:
+            return self._alone.primal()
+        proved: Evidence = self._group.evidence[self._number]
+        return proved.w, proved.primal
 
-    def dual(self) -> DualPoint | None:
+    def dual(self) -> DualPoint:
         """The last alpha."""
         if self._alone is not None:
             return self._alone.dual()
-        point: DualPoint = self._together.evidence[self._number].point
-        return point
+        proved: Evidence = self._group.evidence[self._number]
+        return proved.point
 
-    def warm_start(self) -> Start | None:
-        """The best w."""
+    def warm_start(self) -> Start:
+        """Where the class is."""
         if self._alone is not None:
             return self._alone.warm_start()
-        sigma = float(self._together.sigma[self._number])
+        sigma = float(self._group.sigma[self._number])
         return Start(self.primal()[0], self._seen, smoothing=sigma)

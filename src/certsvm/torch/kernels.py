@@ -57,6 +57,18 @@ def products(X: Tensor, v: Tensor) -> Tensor:
     return out
 
 
+def squared_norms(X: Tensor) -> Tensor:
+    """x_k.x_k for all rows, in float64."""
+    n, d = X.shape
+    out = torch.empty(n, dtype=torch.float64, device=X.device)
+    rows, columns, warps = _PRODUCT_TILE
+    with torch.cuda.device(X.device):
+        _squared_norms[(triton.cdiv(n, rows),)](
+            X, out, n, d, X.stride(0), ROWS=rows, COLUMNS=columns, num_warps=warps
+        )
+    return out
+
+
 def sums(X: Tensor, weights: Tensor) -> Tensor:
     """sum_k a_k x_k, for one or two vectors a of weights of the rows, in float64."""
     n, d = X.shape
@@ -385,6 +397,18 @@ if triton is not None:
             values = tl.load(x + rows[:, None] * stride + columns[None, :], mask=inside, other=0.0)
             entries = tl.load(v + columns, mask=columns < d, other=0.0)
             total += values.to(tl.float64) * entries[None, :]
+        tl.store(out + rows, tl.sum(total, axis=1), mask=rows < n)
+
+    @triton.jit
+    def _squared_norms(x, out, n, d, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+        rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+        total = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
+        for first in range(0, d, COLUMNS):
+            columns = first + tl.arange(0, COLUMNS)
+            inside = (rows < n)[:, None] & (columns < d)[None, :]
+            values = tl.load(x + rows[:, None] * stride + columns[None, :], mask=inside, other=0.0)
+            wide = values.to(tl.float64)
+            total += wide * wide
         tl.store(out + rows, tl.sum(total, axis=1), mask=rows < n)
 
     @triton.jit

@@ -115,52 +115,12 @@ class TensorNewton(Solver):
         run: Run = problem.group.start(problem, self, options)
         return run
 
-    def alone(self, problem: TensorProblem, options: Options) -> Run:
+    def alone(self, problem: TensorProblem, options: Options) -> Descent:
         """Begin a run of one problem."""
         beginning = Beginning.at(options.start, problem)
         if self.samples and beginning.w is None:
-            beginning = from_sample(problem, beginning, self, int(options.rng.integers(2**62)))
-        return TensorNewtonRun(
-            Descent(problem, beginning, options.target, self, options.keep_alpha)
-        )
-
-
-class TensorNewtonRun(Run):
-    """The run of one problem."""
-
-    computes_primal = True
-
-    def __init__(self, descent: Descent) -> None:
-        self._descent = descent
-
-    def epoch(self) -> Epoch:
-        """One step."""
-        descent = self._descent
-        descent.step()
-        return Epoch(
-            epochs=descent.steps,
-            free=descent.free,
-            primal_estimate=descent.answer.primal.value,
-            finished=descent.schedule.finished,
-        )
-
-    def candidates(self) -> Iterator[Vector]:
-        """The best w."""
-        yield self._descent.answer.w
-
-    def primal(self) -> tuple[Vector, Bound] | None:
-        """The best w, and J there."""
-        return self._descent.answer.w, self._descent.answer.primal
-
-    def dual(self) -> DualPoint | None:
-        """The best alpha."""
-        return self._descent.answer.point
-
-    def warm_start(self) -> Start | None:
-        """The best w, and the best alpha on its device."""
-        descent = self._descent
-        answer, sigma = descent.answer, descent.schedule.sigma
-        return Start(answer.w, descent.steps, answer.alpha, sigma)
+            beginning = from_sample(problem, beginning, int(options.rng.integers(2**62)))
+        return Descent(problem, beginning, options.target, keep_alpha=options.keep_alpha)
 
 
 class Beginning(NamedTuple):
@@ -195,9 +155,10 @@ class Answer:
     alpha: Tensor
 
 
-class Descent:
-    """The second-order method on one problem."""
+class Descent(Run):
+    """The run of one problem."""
 
+    computes_primal = True
     answer: Answer
     # At the present w: the products with the signed rows, their error, alpha, its sums over rows,
     # the gradient.
@@ -209,12 +170,7 @@ class Descent:
     _gradient: Tensor
 
     def __init__(
-        self,
-        problem: TensorProblem,
-        beginning: Beginning,
-        target: float,
-        solver: TensorNewton,
-        keep_alpha: bool,
+        self, problem: TensorProblem, beginning: Beginning, target: float, *, keep_alpha: bool
     ) -> None:
         self.problem, self.schedule, self.best = problem, beginning.schedule, BestValues()
         self.steps, self.free = 0, 0
@@ -256,6 +212,32 @@ class Descent:
         """The sum of alpha relative to its largest feasible value."""
         assert self._point is not None
         return self._point.alpha_sum / (self.problem.C * self.problem.weight_sum)
+
+    def epoch(self) -> Epoch:
+        """One step."""
+        self.step()
+        return Epoch(
+            epochs=self.steps,
+            free=self.free,
+            primal_estimate=self.answer.primal.value,
+            finished=self.schedule.finished,
+        )
+
+    def candidates(self) -> Iterator[Vector]:
+        """The best w."""
+        yield self.answer.w
+
+    def primal(self) -> tuple[Vector, Bound]:
+        """The best w, and J there."""
+        return self.answer.w, self.answer.primal
+
+    def dual(self) -> DualPoint:
+        """The best alpha."""
+        return self.answer.point
+
+    def warm_start(self) -> Start:
+        """The best w, and the best alpha on its device."""
+        return Start(self.answer.w, self.steps, self.answer.alpha, self.schedule.sigma)
 
     def step(self) -> None:
         """One step of Newton's method, on a new smooth problem if the last one is solved."""
@@ -475,9 +457,7 @@ def primal_bound(problem: TensorProblem, w: Vector) -> Bound:
     return _primal(problem, numbers.cpu().numpy(), w, error)
 
 
-def from_sample(
-    problem: TensorProblem, beginning: Beginning, solver: TensorNewton, seed: int
-) -> Beginning:
+def from_sample(problem: TensorProblem, beginning: Beginning, seed: int) -> Beginning:
     """Where to begin: not at zero, but at the solution on a sample of the rows."""
     rows = problem.rows
     size = sample_size(problem.m, rows.dimension, rows.largest_sample)
@@ -490,8 +470,8 @@ def from_sample(
     if not _represents(problem, which):
         return beginning
     sample = problem.sample(rows.take(which), which)
-    deeper = from_sample(sample, Beginning.at(None, sample), solver, seed + 1)
-    descent = Descent(sample, deeper, SAMPLE_GAP, solver, keep_alpha=False)
+    deeper = from_sample(sample, Beginning.at(None, sample), seed + 1)
+    descent = Descent(sample, deeper, SAMPLE_GAP, keep_alpha=False)
     while descent.best.relative_gap > SAMPLE_GAP and descent.steps < SAMPLE_STEPS:
         descent.step()
     return Beginning(descent.schedule.on_all_rows(descent.filled), descent.w)

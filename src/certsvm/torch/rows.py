@@ -98,10 +98,10 @@ class TensorRows:
         self._blocks = [slice(0, self.n_rows)]
         if X.device != self.device or memory is not None:
             self._move(memory)
-        norms = [
-            torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64) for _, rows in self._read()
-        ]
-        self.squared_norms = torch.cat(norms).square()
+        self.squared_norms = torch.empty(self.n_rows, dtype=torch.float64, device=self.device)
+        for part, rows in self._read() if self._has_kernels else self.wide():
+            norms = kernels.squared_norms(rows) if self._has_kernels else (rows * rows).sum(1)
+            self.squared_norms[part] = norms
         self.squared_norms += self.intercept_scaling**2
         self._refuse_non_finite()
 
