@@ -7,15 +7,16 @@ a matrix W, the products of all rows with all w_i are one matrix product, and al
 another, which a device computes at the highest rate it has.
 
 The hinge is smoothed as ``solvers.second_order.schedule`` explains, about the middle of the box,
-with a slope sigma of each class's own. One round reads the rows once for the gradients
+with a slope sigma of each class's own. One round reads all rows for the gradients
 
     w_i - sum_k alpha_ik y_ik,     alpha_ik = C s_ik clip(1/2 + sigma_i (1 - w_i.y_ik), 0, 1),
 
-and once for each step of conjugate gradients on the systems of Newton's method. All of these have
-one preconditioner: with sum_k x_k x_k' = U diag(lam) U', it is U (1 + C sigma_i p_i lam)^-1 U',
-where p_i is the share of rows that are free. A step of 1 is tried along the directions. Where the
-slope at its end shows that it was too long, a shorter one follows in the next round; the others go
-on meanwhile. Once a class's smooth problem is about solved, its sigma grows.
+and once more for a search along the directions of Newton's method: their products with the rows
+give the slopes at several steps. Directions come from conjugate gradients. Their steps read the
+free rows of each class, gathered, or all rows if these are many. All classes have one
+preconditioner: with sum_k x_k x_k' = U diag(lam) U', it is U (1 + C sigma_i p_i lam)^-1 U', where
+p_i is the share of rows that are free. Once a class's smooth problem is about solved, its sigma
+grows.
 
 All this is in low precision: in half precision on a GPU, in single precision on a CPU. A class that
 seems to be done leaves, and J and L are computed in float64, from W and sigma alone (``bounds``).
