@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from certsvm.certificates.dual import DualPoint, RowSums, largest_multiple, sums_in_any_order
 from certsvm.certificates.primal import LossSums
 from certsvm.certificates.rounding import Bound, product_error, rounding_slack
 from certsvm.problem.rows import Vector
@@ -76,7 +75,7 @@ def evidence(
     for w, error, (value, mass, alpha_sum, penalty, path), v in columns:
         primal = LossSums((value,), (mass,), in_parts).primal(C, w, error)
         alpha_sums = sums_in_any_order(alpha_sum, penalty, in_parts)
-        most = largest_multiple(loss)
+        most = loss.largest_multiple
         # The sum was weighted by (n_k + 2) |y_k|.
         path /= rows.dimension + 2.0
         alpha_of_class = partial(kept.__getitem__, len(proved)) if keep_alpha else None
