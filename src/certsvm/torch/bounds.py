@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from certsvm.certificates.dual import DualPoint, RowSums, sums_in_any_order
 from certsvm.certificates.primal import LossSums
 from certsvm.certificates.rounding import Bound, product_error, rounding_slack
 from certsvm.problem.rows import Vector
