@@ -264,7 +264,7 @@ FIT = (
                  help='Multiply the weights of a class; "balanced" gives all classes the same '
                       "total weight."),
     click.option("--solver", default="auto", show_default=True, metavar="NAME",
-                 help="auto, working-set, newton, dcd, sgd-s, sgd-m, ... (certsvm compare runs "
+                 help="auto, working-set, newton, dcd, block-dcd, sgd-s, ... (certsvm compare runs "
                       "several)."),
     click.option("--max-time", type=NOT_NEGATIVE, metavar="SECONDS",
                  help="Limit in seconds, for each class of each fit; for the whole search of "

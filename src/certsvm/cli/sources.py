@@ -31,7 +31,8 @@ _WITHOUT_DATA = 300_000_000
 # Of training in memory, per byte of a file: the rows twice, and arrays for them. A byte of text may
 # become three bytes of rows.
 _PER_BYTE, _PER_BYTE_OF_TEXT = 3, 7
-# SGD counts margin errors by row, and keeps old counts, for a witness with a number per row.
+# SGD counts margin errors by row, and keeps old counts, for a witness with a number per row; other
+# solvers need less.
 _PER_ROW_OF_WITNESS = 120
 # Matrices that matter in comparison with the rest.
 _LARGE_MATRICES = 20_000_000
@@ -123,24 +124,27 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
         )  # fmt: skip
     source = StreamSource(stream)
     if options.memory is not None:
-        require_memory(options.memory, source, settings, witness=options.witness)
+        needed = require_memory(options.memory, source, settings, witness=options.witness)
+        stream.cache_bytes = options.memory - needed
     return source
 
 
-def require_memory(memory: int, source: StreamSource, settings: Settings, *, witness: bool) -> None:
-    """Raise if training from blocks could need more than ``memory`` bytes."""
+def require_memory(memory: int, source: StreamSource, settings: Settings, *, witness: bool) -> int:
+    """The bytes that training from blocks needs, which a cache of rows adds to.
+
+    Raises if there are more than ``memory``.
+    """
     from certsvm.files.memory import BLOCKS_AT_ONCE
-    from certsvm.fitting.fit_model import needs_alpha
-    from certsvm.kernels.losses import HINGE
+    from certsvm.solvers import Auto, Newton, SmoothedNewton
     from certsvm.solvers.second_order.directions import gram_matrices
 
     stream, objective, d = source.stream, settings.objective, source.dimension
     solver = source.solver(settings.solver, objective)
     blocks, matrices = BLOCKS_AT_ONCE * stream.largest_block, 0
     needed = _WITHOUT_DATA + blocks + 8 * d * (solver.n_vectors + len(source.labels))
-    if not needs_alpha(solver, source, objective):
-        # Newton's method: the matrices of the threads, their sum, and its factor. Blocks are of
-        # about the same size.
+    only_newton = objective.frees(source.intercept_scaling)
+    if isinstance(solver, Newton | SmoothedNewton) or (isinstance(solver, Auto) and only_newton):
+        # The matrices of the threads, their sum, and its factor. Blocks are of about the same size.
         n_rows = 2 * stream.n_rows // stream.n_blocks
         n_stored = n_rows * stream.n_stored // stream.n_rows
         matrices = 8 * d * d * (2 + gram_matrices(n_rows, n_stored, d, settings.n_jobs))
@@ -150,15 +154,16 @@ def require_memory(memory: int, source: StreamSource, settings: Settings, *, wit
     if needed > memory:
         advice = ", or make smaller blocks: certsvm convert --block-size."
         if matrices > _LARGE_MATRICES:
-            advice = ", or train with --solver sgd-s, which needs no matrices."
-            if objective.loss != HINGE or not objective.penalize_intercept:
-                advice = ": for this objective there is Newton's method only."
+            advice = ", or train with --solver block-dcd, which needs no matrices."
+            if only_newton:
+                advice = ": without a penalty on the intercept there is Newton's method only."
         raise BadInput(
             f"{memory / 1e6:.0f} MB of memory are not enough to train from this file: it takes "
             f"about {needed / 1e6:.0f} MB, {blocks / 1e6:.0f} of them for blocks of up to "
             f"{stream.largest_block / 1e6:.1f} MB, the others for libraries and {stream.n_columns} "
             f"columns. Give more{advice}"
         )
+    return needed
 
 
 @contextmanager
