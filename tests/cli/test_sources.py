@@ -95,9 +95,9 @@ def test_the_advice_depends_on_what_takes_the_memory(tmp_path: Path) -> None:
     convert(tmp_path / "data", tmp_path / "data.arrow")
     source = StreamSource(BlockStream(BlockFile(tmp_path / "data.arrow"), intercept_scaling=1.0))
     for changes, advice in (
-        ({"solver": "newton"}, "--solver sgd-s"),
+        ({"solver": "newton"}, "--solver block-dcd"),
         ({"solver": "sgd-s"}, "certsvm convert --block-size"),
-        ({"loss": "squared_hinge"}, "there is Newton's method only"),
+        ({"loss": "squared_hinge"}, "certsvm convert --block-size"),
         ({"penalize_intercept": False}, "there is Newton's method only"),
     ):
         with pytest.raises(BadInput, match=advice):

@@ -34,7 +34,7 @@ from certsvm.training.result import INTERRUPTED, Result
 from tests.platforms import posix
 from tests.problems import Case, cases, exact_dual, exact_objective, optimum, require_proof
 
-STREAMING = ["sgd-s", "sgd-m", "newton", "smoothed-newton", "auto"]
+STREAMING = ["block-dcd", "sgd-s", "sgd-m", "newton", "smoothed-newton", "auto"]
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=25)
 

@@ -80,7 +80,7 @@ def sound(report: VerificationReport) -> bool:
     weighted=st.booleans(),
     class_weight=st.sampled_from([None, "balanced", "dict"]),
     intercept_scaling=st.sampled_from([0.0, 0.3, 1.0]),
-    solver=st.sampled_from(["auto", "sgd-s", "sgd-m", "newton", "dcd", "working-set"]),
+    solver=st.sampled_from(["auto", "sgd-s", "sgd-m", "newton", "block-dcd", "dcd", "working-set"]),
     streamed=st.booleans(),
     tol=st.sampled_from([0.1, 1e-3]),
 )
@@ -154,9 +154,8 @@ def test_a_stream_and_memory_agree(
 @pytest.mark.parametrize(
     ("settings", "advice"),
     [
-        ({"solver": "newton"}, "Use 'sgd-s'"),
-        ({"loss": "squared_hinge"}, "memory and use 'working-set'"),
-        ({"penalize_intercept": False}, "Use 'sgd-s'"),
+        ({"solver": "newton"}, "Use 'block-dcd'"),
+        ({"penalize_intercept": False}, "memory and use 'working-set'"),
     ],
 )
 def test_too_many_columns_for_a_stream(settings: dict[str, Any], advice: str) -> None:
@@ -168,7 +167,7 @@ def test_too_many_columns_for_a_stream(settings: dict[str, Any], advice: str) ->
         ValueError, match=rf"{advice}.* raise max_size: solver=SmoothedNewton\(max_size=5002\)"
     ):
         fit_stream(lambda: blocks, **how, **settings)
-    assert fit_stream(lambda: blocks, **how).parameters["solver"] == "sgd-s"
+    assert fit_stream(lambda: blocks, **how).parameters["solver"] == "block-dcd"
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -189,7 +188,7 @@ def model(kind: str) -> tuple[Model, list[tuple[Any, Any, Any]]]:
     blocks = cut(X, y, weights, 3)
     how: dict[str, Any] = {"C": 0.3, "intercept_scaling": 1.0, "witness": True, "max_iter": 100}
     if kind == "weights":
-        return fit(lambda: blocks, tol=1e-3, **how).model, blocks
+        return fit(lambda: blocks, solver="smoothed-newton", tol=1e-3, **how).model, blocks
     return fit((X, y, weights), solver="sgd-s", tol=0.02, **how).model, blocks
 
 

@@ -93,7 +93,7 @@ def make_solver(solver: str | Solver) -> Solver:
 
 
 __all__ = [
-    "DCD", "MPU", "BlockDCD", "NORMA", "OCAS", "SGDQN", "SOLVERS", "Auto", "Epoch", "Newton", "Options",
-    "Pegasos", "Run", "SGDm", "SGDr", "SGDs", "SVMperf", "SmoothedNewton", "Solver", "Start",
-    "SvmSgd", "WorkingSet", "make_solver",
+    "DCD", "MPU", "NORMA", "OCAS", "SGDQN", "SOLVERS", "Auto", "BlockDCD", "Epoch", "Newton",
+    "Options", "Pegasos", "Run", "SGDm", "SGDr", "SGDs", "SVMperf", "SmoothedNewton", "Solver",
+    "Start", "SvmSgd", "WorkingSet", "make_solver",
 ]  # fmt: skip

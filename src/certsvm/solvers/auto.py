@@ -177,6 +177,7 @@ class StreamRun(Run):
             if isinstance(first, BlockDCD)
             else first.start(problem, of_newton)
         )
+        self._newton: SmoothedNewtonRun | None = None
         self._blocks: BlockDCDRun | None = None
         self.solver_name = self._run.solver_name
         # The gap when it last halved, the passes since, and the most of them.
@@ -201,21 +202,26 @@ class StreamRun(Run):
     def _switch(self) -> None:
         """Let the other method go on from here, with more patience."""
         problem, run = self._problem, self._run
+        if "then" not in self.solver_name:
+            newton_began = isinstance(run, SmoothedNewtonRun)
+            then = BlockDCD.name if newton_began else SmoothedNewton.name
+            self.solver_name += f", then {then}"
         self._idle, self._patience = 0, 2 * self._patience
         if isinstance(run, BlockDCDRun):
             run.drop_cache()
-            start = Start(next(run.candidates()).copy())
             self._blocks = run
-            self._run = SmoothedNewton().start(problem, replace(self._of_newton, start=start))
-        elif self._blocks is not None and self._blocks.best.dual >= run.best.dual:
+            start = Start(next(run.candidates()).copy())
+            self._run = self._newton or SmoothedNewton().start(
+                problem, replace(self._of_newton, start=start, resumed=False)
+            )
+            return
+        self._newton = run
+        if self._blocks is not None and self._blocks.best.dual >= run.best.dual:
             self._run = self._blocks
         else:
             w, sigma = run.best_response
             start = Start(w, smoothing=sigma / problem.C)
             self._run = BlockDCD().start(problem, replace(self._of_blocks, start=start))
-        first = self.solver_name.split(",")[0]
-        other = SmoothedNewton.name if first == BlockDCD.name else BlockDCD.name
-        self.solver_name = f"{first}, then {other}"
 
     def candidates(self) -> Iterator[Vector]:
         """The candidates of the run at work."""

@@ -126,13 +126,13 @@ class BlockDCDRun(Run):
         self._alpha = _zeros(problem.n_rows, on_disk=on_disk)
         self._weights = _zeros(problem.n_rows, on_disk=on_disk)
         self._w, self._rounding = np.zeros(problem.dimension), 0.0
+        # The w whose J comes with the next pass.
+        self._next = options.first_w(problem)
         if options.start is not None:
             self._begin_at(options.start)
         self.best = BestValues()
         # The cached rows of each block, by the block's first row.
         self._cache: dict[int, Cached] = {}
-        # The w whose J comes with the next pass.
-        self._next = self._w.copy()
         self._primal: tuple[Vector, Bound] | None = None
         self._point: DualPoint | None = None
 
