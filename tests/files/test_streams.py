@@ -255,7 +255,7 @@ CHANGES: dict[str, Callable[[list[Any]], list[Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "passes"), [("sgd-s", 1), ("newton", 3)])
+@pytest.mark.parametrize(("name", "passes"), [("sgd-s", 1), ("newton", 3), ("block-dcd", 3)])
 @pytest.mark.parametrize("change", CHANGES)
 def test_data_that_changes_is_not_certified(change: str, name: str, passes: int) -> None:
     blocks, begun = separable(), itertools.count()
@@ -322,7 +322,7 @@ def test_a_pass_that_is_left_early_leaves_nothing_running(read_ahead: bool) -> N
         assert no_thread_is_left()
 
 
-@pytest.mark.parametrize("name", ["sgd-s", "smoothed-newton"])
+@pytest.mark.parametrize("name", ["sgd-s", "smoothed-newton", "block-dcd"])
 def test_an_interrupt_keeps_what_was_proved(name: str) -> None:
     """The source is interrupted in the midst of a pass."""
     blocks, begun = separable(), itertools.count()

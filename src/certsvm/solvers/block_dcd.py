@@ -119,10 +119,11 @@ class BlockDCDRun(Run):
         self._solver, self._problem, self._options = solver, problem, options
         self._rng, self._passes = options.rng, 0
         room = cache_room(problem)
-        per_row = 16 * problem.n_rows
-        on_disk = per_row > room // 2
-        share = (room if on_disk else room - per_row) / max(1, problem.nbytes)
-        self._share = min(solver.cache, share)
+        # Two numbers per row, and three more while alpha is kept and scaled.
+        numbers, copies = 16 * problem.n_rows, 24 * problem.n_rows * options.keep_alpha
+        on_disk = numbers > room // 2
+        left = room - copies - (0 if on_disk else numbers)
+        self._share = min(solver.cache, max(0, left) / max(1, problem.nbytes))
         self._alpha = _zeros(problem.n_rows, on_disk=on_disk)
         self._weights = _zeros(problem.n_rows, on_disk=on_disk)
         self._w, self._rounding = np.zeros(problem.dimension), 0.0
