@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import functools
 import itertools
+import tempfile
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from certsvm import LinearSVC, fit_stream, verify_model
+from certsvm import LinearSVC, Model, fit_stream, verify_model
+from certsvm.files.batch import Batch
+from certsvm.files.block_file import Summary, write_blocks
 from certsvm.files.streams import BlockStream
+from certsvm.kernels.losses import LOSSES
 from certsvm.problem.objective import Objective
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import BlockDCD, Solver, Start
 from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.loop import train
 from certsvm.training.result import Result
+from tests.cli.running import run
+from tests.problems import Case, cases, exact, exact_objective, optimum
 
 Blocks = list[tuple[Any, Any]]
 
@@ -127,6 +136,48 @@ def test_auto_goes_on_with_the_other_one() -> None:
     apart = fit(blocks, "auto", C=1e4, tol=1e-3)
     assert (apart.solver, apart.certificate.met) == ("smoothed-newton, then block-dcd", True)
     assert apart.passes < fit(blocks, "smoothed-newton", C=1e4, tol=1e-3).passes
+
+
+@pytest.mark.parametrize("door", ["fit_stream", "command"])
+@given(case=cases(losses=tuple(LOSSES)), size=st.integers(1, 5), tol=st.sampled_from([0.1, 1e-6]))
+def test_exact_arithmetic_agrees(door: str, case: Case, size: int, tol: float) -> None:
+    """J of the model, and L of its witness in the file, without rounding."""
+    assume(case.labels.min() < case.labels.max() and len(set(case.labels * case.row_weights())) > 1)
+    X, weights = case.matrix(), case.row_weights()
+    assume(all(weights[case.labels == sign].any() for sign in (-1.0, 1.0)))
+    spans = [slice(i, i + size) for i in range(0, len(weights), size)]
+    blocks = [Batch(X[part], case.labels[part], weights[part]) for part in spans]
+    with tempfile.TemporaryDirectory() as folder:
+        saved = Path(folder) / "model"
+        if door == "fit_stream":
+            fit_stream(
+                blocks, C=case.C, loss=case.loss, tol=tol, witness=True, max_iter=30,
+                solver="block-dcd", fit_intercept=case.intercept_scaling > 0,
+                intercept_scaling=case.intercept_scaling or 1.0,
+            ).save(saved)  # fmt: skip
+        else:
+            summary = Summary(len(weights), X.shape[1], int(X.size), shuffled=False)
+            with (Path(folder) / "blocks.arrow").open("wb") as file:
+                write_blocks(file, summary, blocks)
+            done = run(
+                "train", "blocks.arrow", "--stream", "-c", case.C, "--loss", case.loss, "--tol",
+                tol, "--witness", "--max-iter", 30, "--solver", "block-dcd", "-o", "model", "-q",
+                *(("-B", case.intercept_scaling) if case.intercept_scaling else ()),
+                cwd=Path(folder),
+            )  # fmt: skip
+            assert done.code in (0, 3)
+            assert run("verify", "model", "blocks.arrow", cwd=Path(folder)).code == 0
+        model = Model.load(saved, witness=True)
+    (certificate,) = model.certificates
+    w = [exact(v) for v in model.coef[0]]
+    if case.intercept_scaling:
+        w.append(exact(model.intercept[0]) / exact(case.intercept_scaling))
+    J = exact_objective(case, w)
+    rounding = Fraction(certificate.primal_rounding) + J / 10**14
+    assert abs(J - Fraction(certificate.primal)) <= rounding
+    low, high = optimum(case)
+    assert exact(certificate.dual) - exact(certificate.dual_rounding) <= high
+    assert exact(low) * (1 - Fraction(1, 10**12)) <= J
 
 
 def test_an_intercept_without_penalty_is_for_newton() -> None:
