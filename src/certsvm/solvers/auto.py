@@ -145,7 +145,8 @@ class Auto(Solver):
         begins = self.for_stream(
             problem.n_rows, problem.dimension, free_intercept=problem.free_intercept
         )
-        return isinstance(problem, Problem) or begins == BlockDCD()
+        streamed = isinstance(problem, PartedProblem) and begins == BlockDCD()
+        return streamed or isinstance(problem, Problem)
 
     def for_stream(
         self, n_rows: int, dimension: int, *, free_intercept: bool = False
