@@ -145,8 +145,8 @@ def _left_by_training(memory: int, source: StreamSource, settings: Settings, wit
             f"{memory / 1e6:.0f} MB of memory are not enough to train from this file: blocks of up "
             f"to {stream.largest_block / 1e6:.1f} MB, {d} columns and the libraries take about "
             f"{needed / 1e6:.0f} MB. Give more, make smaller blocks (certsvm convert "
-            "--block-size), or, if there are many columns, use --solver block-dcd, which needs no matrices but "
-            "penalizes the intercept."
+            "--block-size), or, if there are many columns, use --solver block-dcd, which needs no "
+            "matrices (but a penalty on the intercept)."
         )
     return memory - needed
 
