@@ -158,9 +158,6 @@ def training_charts(histories: Mapping[str, Any]) -> list[Draw]:
     runs = [(h["seconds"], *h.best_bounds(), h["relative_gap"]) for h in histories.values()]
     alone, proved = len(runs) == 1, any(np.isfinite(gaps).any() for *_, gaps in runs)
 
-    def bounds(axis: Any) -> None:
-        draw_bounds(axis, "seconds", *runs[0][:3])
-
     def lines(axis: Any) -> None:
         for i, (name, (x, primal, _, gaps)) in enumerate(zip(histories, runs, strict=True)):
             how = {} if alone else {"label": name, "color": _COLOURS[i % len(_COLOURS)]}
@@ -170,6 +167,8 @@ def training_charts(histories: Mapping[str, Any]) -> list[Draw]:
                 _line(axis, x, _drawable(primal), **how)
                 axis.set(xlabel="seconds", ylabel="objective", yscale="log")
 
+    x, primal, dual, _ = runs[0]
+    bounds = partial(draw_bounds, xlabel="seconds", x=x, primal=primal, dual=dual)
     return [bounds] * alone + [lines] * (proved or not alone)
 
 
@@ -253,11 +252,16 @@ def _line(axis: Any, x: Any, y: Any, **how: Any) -> None:
 def _percent_against_C(
     axis: Any, Cs: Sequence[float], ylabel: str, top: float | None = None
 ) -> None:
-    from matplotlib.ticker import PercentFormatter
+    from matplotlib.ticker import LogLocator, PercentFormatter
 
     axis.set(xscale="log", xlabel="C", ylabel=ylabel, ylim=(0.0, top))
     if len(Cs) > 1:
         axis.set_xlim(Cs[0], Cs[-1])
+    low, high = axis.get_xlim()
+    if high < 50.0 * low:
+        # Labels between powers of ten, as few as have room.
+        between = LogLocator(subs=(2.0, 5.0))
+        axis.xaxis.set(minor_locator=between, minor_formatter="{x:g}", major_formatter="{x:g}")
     axis.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
 
 

@@ -36,7 +36,7 @@ def test_a_certificate() -> None:
     certificate = Certificate(101.0, 100.0, target=0.02, bound="<b>", intercept_scaling=1.0)
     found = Found(certificate._repr_html_())
     assert "within 1 % of the optimum, proved; target 2 % met" in found.text
-    assert "L from <b>" in found.text
+    assert "(<b>)" in found.text
     assert certificate.problem in found.text
     assert found.tags.count("b") == 1
 

@@ -94,7 +94,7 @@ def test_without_a_path_notebooks_show_the_page(
     path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.01, 1.0))
     search = LinearSVCCV(Cs=2, random_state=0).fit(X, y)
     shown = [made.report(X=X, y=y) for made in (path, search, path[0])]
-    assert {Path(page) for page in shown} == set(tmp_path.glob("*.html"))
+    assert {Path(page) for page in shown} == set(tmp_path.glob("*/report.html"))
     notebook = tmp_path / "notebook.html"
     icon, frames = '<link rel="icon" href="data:,">', "".join(p._repr_html_() for p in shown)
     notebook.write_text(f"<!DOCTYPE html>{icon}<p class='verdict'>around</p>{frames}")

@@ -178,8 +178,8 @@ class Certificate:
         """For notebooks: the sentence, and the bounds."""
         return statement(
             self.met, str(self), f"problem {self.problem}",
-            f"J, upper bound {self.primal:.10g}", f"L, lower bound {self.dual:.10g}",
-            f"L from {printable(self.bound)}",
+            f"J, upper bound {self.primal:.10g}",
+            f"L, lower bound {self.dual:.10g} ({printable(self.bound)})",
             f"rounding, at most {self.primal_rounding + self.dual_rounding:.1e}",
         )  # fmt: skip
 
@@ -231,7 +231,7 @@ class Certificates(list[Certificate]):
             ]
             for label, c in zip(self.labels, self, strict=False)
         ]  # fmt: skip
-        return table(["class", "J", "L", "gap, proved", "target", "L from"], rows)
+        return table(["class", "J", "L", "gap, proved", "target", "origin of L"], rows)
 
 
 def largest_scale(loss: str) -> float:

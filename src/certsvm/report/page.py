@@ -84,10 +84,7 @@ class PageFile(str):
 
 def write_page(path: str | os.PathLike[str] | None, content: str) -> PageFile | None:
     """Write the page, or nothing at all; without a path, to a temporary file, which is returned."""
-    to = path
-    if to is None:
-        handle, to = tempfile.mkstemp(".html", "certsvm-")
-        os.close(handle)
+    to = path if path is not None else Path(tempfile.mkdtemp(prefix="certsvm-"), "report.html")
     # Names of files need not be text: what is not becomes an escape.
     with atomic_write(to) as file:
         file.write(content.encode("utf-8", "backslashreplace"))
