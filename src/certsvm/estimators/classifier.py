@@ -257,7 +257,11 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
             claim = replace(self.certificates_[i], primal=J.value, primal_rounding=J.rounding)
             proofs.append(proof(problem, claim, self.dual_coef_[i]))
         certificates, witnesses = zip(*proofs, strict=True)
-        return replace(model, certificates=certificates, witness=joined(witnesses))
+        single = {"float32": True} if getattr(X, "dtype", None) == np.float32 else {}
+        return replace(
+            model, certificates=certificates, witness=joined(witnesses),
+            parameters=model.parameters | single,
+        )  # fmt: skip
 
     def report(
         self, path: str | PathLike[str] | None = None, X: Any = None, y: Any = None
