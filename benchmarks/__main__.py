@@ -14,6 +14,7 @@ from benchmarks import (
     markdown,
     master,
     optima,
+    passes,
     path,
     selection,
     small,
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "selection": selection,
     "io": io,
     "streaming": streaming,
+    "passes": passes,
     "cluster": cluster,
 }
 RESULTS = Path(__file__).parent / "results"
