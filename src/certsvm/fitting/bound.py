@@ -289,7 +289,7 @@ def certify(
 
     result = train(
         problem, Auto(), tol=_WORTH_IT * tol, max_iter=max_iter, seed=seed,
-        start=Start(w, alpha=alpha), callbacks=[proved],
+        start=Start(w, alpha=alpha), callbacks=[proved], name="bound",
     )  # fmt: skip
     if result.reason == INTERRUPTED:
         raise KeyboardInterrupt

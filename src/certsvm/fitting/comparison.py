@@ -210,15 +210,20 @@ def compare(
     problem, seed = source.problem(0, objective), np.random.SeedSequence(random_state)
     sides = [np.flatnonzero(sign * problem.signed_weights > 0) for sign in (1, -1)]
     few = problem.sample(np.concatenate([side[:_TRIAL_ROWS] for side in sides]))
-    for solver in made:
-        trial = train(few, solver, tol=settings.tol, max_iter=3, seed=seed, stop=stop)
+    for name, solver in zip(names, made, strict=True):
+        trial = train(
+            few, solver, tol=settings.tol, max_iter=3, seed=seed, stop=stop,
+            name=f"{name} is compiled",
+        )  # fmt: skip
         if trial.reason == INTERRUPTED:
             raise KeyboardInterrupt
     results: dict[str, Result] = {}
     for i, (name, solver) in enumerate(zip(names, made, strict=True)):
         try:
             callbacks = [c for observer in observers for c in observer.begin(i, name, problem)]
-            results[name] = train(problem, solver, settings, seed=seed, callbacks=callbacks)
+            results[name] = train(
+                problem, solver, settings, seed=seed, callbacks=callbacks, name=name
+            )
         except KeyboardInterrupt:
             if not results:
                 raise
