@@ -69,10 +69,10 @@ def batches_of(file: Any, options: Options) -> Iterable[Batch]:
     return file() if callable(file) else file  # type: ignore[no-any-return]
 
 
-def load(path: str, options: Options) -> tuple[Batch, dict[str, Any]]:
+def load(path: str, options: Options, **more: Any) -> tuple[Batch, dict[str, Any]]:
     """All of a file in memory, with its ``feature_names`` and ``origin`` for the model.
 
-    Remarks of the reader go to standard error.
+    Remarks of the reader, to which ``more`` goes, are printed on standard error.
     """
     from certsvm.files.batch import Batch, joined
 
@@ -83,7 +83,7 @@ def load(path: str, options: Options) -> tuple[Batch, dict[str, Any]]:
         text = read_libsvm(source_of(path), **how)
         say_notes(path, text.notes)
         return Batch(text.X, text.y), {"origin": {"zero_based": text.zero_based}}
-    file = opened(path, options)
+    file = opened(path, options, **more)
     say_notes(path, getattr(file, "notes", ()))
     rows = joined(list(batches_of(file, options)))
     return rows, {"feature_names": file.feature_names, "origin": file.origin}

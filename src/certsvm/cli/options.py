@@ -5,6 +5,7 @@ A command names those that it takes, as in ``@shared("C", *FIT)``, and gets them
 
 from __future__ import annotations
 
+import csv
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -66,6 +67,13 @@ def _separator(context: click.Context, parameter: click.Parameter, value: str | 
     return value
 
 
+def _names(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> tuple[str, ...] | None:
+    # Names with commas are between quotes, as in CSV.
+    return None if value is None else tuple(next(csv.reader([value], skipinitialspace=True), ()))
+
+
 def _ascending(
     context: click.Context, parameter: click.Parameter, value: tuple[float, float]
 ) -> tuple[float, float]:
@@ -113,6 +121,12 @@ class Options:
         "--categorical",
         help="Make columns of strings of a table one-hot: a column NAME=VALUE of zeros and ones "
              "for each value. The model encodes other files in the same way.")  # fmt: skip
+    drop: tuple[str, ...] = _option(
+        "--drop", default=(), multiple=True, metavar="NAME",
+        help="A column of a table to leave out (repeatable).")  # fmt: skip
+    columns: tuple[str, ...] | None = _option(
+        "--columns", callback=_names, metavar="NAME,NAME,...",
+        help="The columns of a table to train on; by default all others.")  # fmt: skip
     ignore: tuple[str, ...] = _option(
         "--ignore", default=(), multiple=True, metavar="NAME",
         help="A column of a table, or of a file converted from one, to leave out (repeatable). "
@@ -194,7 +208,7 @@ class Options:
         for name in refused:
             if getattr(self, name) != getattr(Options, name):
                 raise BadInput(f"{_FIELDS[name]['names'][0]} does not apply to {_KINDS[kind]}")
-        return {name: getattr(self, name) for name in names}
+        return {"ignore" if name == "drop" else name: getattr(self, name) for name in names}
 
     @property
     def intercept_scaling(self) -> float:
@@ -218,7 +232,7 @@ class Options:
 
 _FIELDS = {item.name: item.metadata for item in fields(Options)}
 _TEXT = ("zero_based", "n_features")
-_TABLE = ("label", "weight", "header", "separator", "categorical")
+_TABLE = ("label", "weight", "header", "separator", "categorical", "drop", "columns")
 _READING = {"text": (_TEXT, (*_TABLE, "ignore")), "table": (_TABLE, _TEXT)}
 _KINDS = {
     "text": "libsvm text", "table": "tables", "blocks": "converted files", "model": "models"
@@ -226,7 +240,7 @@ _KINDS = {
 
 # What several commands take.
 DATA = ("zero_based", "n_features", "float32", "label", "weight", "header", "separator")
-TRAINING_DATA = (*DATA, "categorical")
+TRAINING_DATA = (*DATA, "categorical", "drop", "columns")
 PROBLEM = ("tol", "loss", "bias", "free_intercept", "max_iter", "seed")
 FIT = (*PROBLEM, "weights", "solver", "max_time", "n_jobs")
 STREAM = ("witness", "memory", "stream")
