@@ -30,6 +30,7 @@ _COMMANDS = {
     "evaluate": "Measure how well a model predicts the labels of a file.",
     "report": "Write a page about a model, to be opened in a browser.",
     "verify": "Recompute a model's certificate from the data.",
+    "bound": "Prove how close to the optimum any model is.",
     "convert": "Convert text or tables to a file to train from in bounded memory.",
     "compare": "Run several solvers on the same data.",
     "info": "Describe a model or a data file.",

@@ -54,10 +54,12 @@ def size(context: click.Context, parameter: click.Parameter, value: str | None) 
 POSITIVE, NOT_NEGATIVE = FiniteFloat(min=0, min_open=True), FiniteFloat(min=0)
 OUTPUT_FILE = click.Path(dir_okay=False)
 _LIBLINEAR_LOSSES = {"1": "squared_hinge", "2": "squared_hinge", "3": "hinge"}
+LOSSES = click.Choice(["hinge", "squared_hinge", *_LIBLINEAR_LOSSES])
 
 
-def _loss(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    return _LIBLINEAR_LOSSES.get(value, value)
+def loss(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The name of a loss, which may be given by liblinear's number."""
+    return _LIBLINEAR_LOSSES.get(str(value), value)
 
 
 def _separator(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -143,8 +145,7 @@ class Options:
         help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt. (Not liblinear's -e, which "
              "says nothing of the objective.)")  # fmt: skip
     loss: str = _option(
-        "-s", "--loss", default="hinge", callback=_loss,
-        type=click.Choice(["hinge", "squared_hinge", "1", "2", "3"]),
+        "-s", "--loss", default="hinge", callback=loss, type=LOSSES,
         help="The loss of a row, also by liblinear's number: 3 is the hinge, 1 and 2 its square. "
              "liblinear's algorithms for 1 and 2 have one optimum (see --solver).")  # fmt: skip
     bias: float = _option(
