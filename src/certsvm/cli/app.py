@@ -31,6 +31,7 @@ _COMMANDS = {
     "report": "Write a page about a model, to be opened in a browser.",
     "verify": "Recompute a model's certificate from the data.",
     "bound": "Prove how close to the optimum any model is.",
+    "scale": "Scale the columns of a file, and others in the same way.",
     "convert": "Convert text or tables to a file to train from in bounded memory.",
     "compare": "Run several solvers on the same data.",
     "info": "Describe a model or a data file.",

@@ -86,4 +86,6 @@ def load(path: str, options: Options, **more: Any) -> tuple[Batch, dict[str, Any
     file = opened(path, options, **more)
     say_notes(path, getattr(file, "notes", ()))
     rows = joined(list(batches_of(file, options)))
+    if unseen := getattr(file, "unseen", None):
+        say_notes(path, [f"{unseen.total()} values were not seen before; they count as none"])
     return rows, {"feature_names": file.feature_names, "origin": file.origin}
