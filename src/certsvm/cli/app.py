@@ -37,6 +37,7 @@ _COMMANDS = {
     "info": "Describe a model or a data file.",
     "export": "Write a model as liblinear's text.",
     "import": "Read a model that liblinear wrote.",
+    "compile": "Compile the kernels, so that no command has to.",
     "demo": "Train, verify and compare on generated data.",
 }
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certsvm.cli.app import say
+from certsvm.cli.compilation import watch_compilation
 from certsvm.cli.options import Options
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def opened(path: str, options: Options, **more: Any) -> Any:
         return Table(path, **reading)
     from certsvm.files.libsvm import LibsvmBlocks
 
+    watch_compilation(quiet=options.silent)
     return LibsvmBlocks(source_of(path), _BLOCK_BYTES, dtype=options.dtype, **reading)
 
 
@@ -76,6 +78,7 @@ def load(path: str, options: Options, **more: Any) -> tuple[Batch, dict[str, Any
     """
     from certsvm.files.batch import Batch, joined
 
+    watch_compilation(quiet=options.silent)
     if kind_of(path) == "text":
         from certsvm.files.libsvm import read_libsvm
 

@@ -420,7 +420,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             if first:
                 if labels.size < 2:
                     raise ValueError(
-                        f"classes must name at least two classes, got {listing(labels)}"
+                        f"classes must name at least two classes, got {listing(labels.tolist())}"
                     )
                 n_problems, n_columns = len(positive_classes(labels.size)), X.shape[1]
                 # For each class the weights, and a copy that replaces them.
@@ -430,8 +430,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
                 self.intercept_ = np.zeros(n_problems)
             elif not np.array_equal(self.classes_, labels):
                 raise ValueError(
-                    f"classes ({listing(labels)}) are not the same as on the first call: "
-                    f"{listing(self.classes_)}"
+                    f"classes ({listing(labels.tolist())}) are not the same as on the first call: "
+                    f"{listing(self.classes_.tolist())}"
                 )
             self.n_samples_seen_ += len(y)
             total = self.n_samples_seen_ if total_samples is None else int(total_samples)

@@ -9,6 +9,7 @@ import click
 from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, put_json
+from certsvm.cli.compilation import watch_compilation
 from certsvm.cli.models import certificates_as_json, load_model, positive_classes, rows_for
 
 
@@ -49,6 +50,7 @@ def command(
     from certsvm.files.batch import joined
     from certsvm.fitting.bound import bound
 
+    watch_compilation(quiet=options.silent)
     trained = load_model(model, file)
     rows = rows_for(trained, file, options, complete=True, exact=True)
     X, y, weights = joined(list(rows))
