@@ -145,7 +145,8 @@ def app() -> None:
 def say(text: str) -> None:
     """Print to standard error, if it is open."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        click.echo(printable(text, keep="\n"), err=True)
+        # click would write past a live line, and into it.
+        print(printable(text, keep="\n"), file=sys.stderr, flush=True)
 
 
 def facts(thing: Any, names: str) -> dict[str, Any]:

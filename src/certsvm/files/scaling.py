@@ -90,18 +90,22 @@ class Scaling:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Scaling:
         """Read what ``save`` has written; anything else is a ModelFileError."""
-        (content, arrays), bad = read_container(path, _KIND), False
-        shift, factor, names = arrays.get("shift"), arrays.get("factor"), content.get("names")
-        for array in (shift, factor):
-            bad |= array is None or array.dtype != np.float64 or array.ndim != 1
-            bad = bad or not np.isfinite(array).all()
-        bad = bad or shift.shape != factor.shape or not isinstance(content.get("origin"), dict)
-        if names is not None and not bad:
-            bad = not isinstance(names, list) or len(names) != len(factor)
-            bad = bad or not all(isinstance(name, str) for name in names)
-        if bad:
+        content, arrays = read_container(path, _KIND)
+        names, origin = content.get("names"), content.get("origin")
+        empty = np.empty((0, 0))
+        shift, factor = arrays.get("shift", empty), arrays.get("factor", empty)
+        numbers = all(
+            array.dtype == np.float64 and array.ndim == 1 and np.isfinite(array).all()
+            for array in (shift, factor)
+        )
+        named = names is None or (
+            isinstance(names, list)
+            and len(names) == factor.size
+            and all(isinstance(name, str) for name in names)
+        )
+        if not (numbers and shift.shape == factor.shape and named and isinstance(origin, dict)):
             raise ModelFileError(f"{os.fspath(path)} is damaged: it holds no scaling")
-        return cls(shift, factor, names, content["origin"])
+        return cls(shift, factor, names, origin)
 
 
 def save_table(

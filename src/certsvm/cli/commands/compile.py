@@ -15,8 +15,10 @@ import click
 from certsvm.cli.app import BadInput, app, say
 from certsvm.cli.compilation import UNKEPT
 
-# Problems of few columns are solved in a compiled loop of their own, and wide ones in the dual.
-_SHAPES = {"small": (60, 5), "large": (300, 80), "wide": (80, 300)}
+# Rows, columns, and the share of values that are not zero: each makes other kernels run.
+_SHAPES = {
+    "small": (60, 5, 0.5), "large": (300, 80, 1.0), "sparse": (300, 80, 0.1), "wide": (80, 300, 0.1)
+}  # fmt: skip
 _SOLVERS = ("auto", "working-set", "newton")
 
 
@@ -59,11 +61,12 @@ def _write_data(folder: Path) -> None:
     from certsvm.files.scaling import save_table
 
     rng = np.random.default_rng(0)
-    for name, shape in _SHAPES.items():
-        X = rng.standard_normal(shape) * (rng.random(shape) < 0.1)
+    for name, (n_rows, n_columns, density) in _SHAPES.items():
+        X = rng.standard_normal((n_rows, n_columns))
+        X *= rng.random(X.shape) < density
         y = (X.sum(axis=1) + rng.standard_normal(len(X)) > 0).astype(int)
         save_libsvm(folder / f"{name}.txt", X, y)
-        columns = [f"f{j}" for j in range(shape[1])]
+        columns = [f"f{j}" for j in range(n_columns)]
         save_table(str(folder / f"{name}.csv"), Batch(X, y), columns, label="label", weight=None)
 
 

@@ -47,9 +47,11 @@ def command(options: o.Options, model: str, file: str) -> None:
     if answers.stability is not None:
         # Rounded down: it is a claim.
         share = math.floor(answers.stability * 1e6) / 1e6
-        click.echo(
-            f"more training could not flip {share:.4%} of the predictions, by its certificate"
-        )
+        told = f"more training could not flip {share:.4%} of the predictions, by its certificate"
+        if share == 0.0:
+            told = "more training could flip any prediction, as far as its certificate tells: a "
+            told += "tighter --tol would prove more, or scaled columns (certsvm scale)"
+        click.echo(told)
     width = max(len(name) for name in result["classes"])
     for name, of_class in result["classes"].items():
         precision, recall = (

@@ -55,7 +55,8 @@ def command(
     if kind == "blocks":
         raise BadInput(f"{file} is a converted file: scale the data, then convert them")
     require_outputs([file, restored], scaled_file=output, scaling=saved)
-    known, more = None, {}
+    known: Scaling | None = None
+    more: dict[str, Any] = {}
     if restored is not None:
         known = Scaling.load(restored)
         options, more = _as_in_training(known, kind, options)
