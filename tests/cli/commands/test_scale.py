@@ -73,7 +73,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         (("data", "out"), "would be overwritten"),
         (("data", "data"), "is an input"),
         (("data", "new", "-r", "out"), "is not a file of certsvm"),
-        (("t.csv", "new", "-r", "s"), "the scaling is of"),
+        (("t.csv", "new", "-r", "s"), "is of text"),
         (("data", "new", "-r", "s", "--standardize"), "does not go with"),
     ):
         refused = run("scale", *words, cwd=tmp_path)

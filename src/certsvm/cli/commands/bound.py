@@ -22,8 +22,7 @@ from certsvm.cli.models import certificates_as_json, load_model, positive_classe
     click.option("-s", "--loss", "asked_loss", type=o.LOSSES, callback=o.loss,
                  help="The loss, also by liblinear's number; by default the model's."),
     click.option("-B", "--bias", "asked_bias", type=o.POSITIVE, metavar="HEIGHT",
-                 help="Height of the constant column behind the intercept; by default the "
-                      "model's."),
+                 help="Height of the constant column of the intercept; by default the model's."),
     click.option("-R", "--free-intercept", "free", is_flag=True,
                  help="Leave the intercept out of the penalty, also if the model does not."),
     "tol", click.option("--max-iter", "passes", type=click.IntRange(min=1), default=100,

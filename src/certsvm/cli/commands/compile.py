@@ -8,6 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import click
@@ -19,7 +20,6 @@ from certsvm.cli.compilation import UNKEPT
 _SHAPES = {
     "small": (60, 5, 0.5), "large": (300, 80, 1.0), "sparse": (300, 80, 0.1), "wide": (80, 300, 0.1)
 }  # fmt: skip
-_SOLVERS = ("auto", "working-set", "newton")
 
 
 @click.command()
@@ -53,37 +53,33 @@ def command() -> None:
 
 
 def _write_data(folder: Path) -> None:
-    """The same rows as text and as tables, in each shape."""
+    """The same rows as text and as a table, in each shape."""
     import numpy as np
 
     from certsvm.files import save_libsvm
-    from certsvm.files.batch import Batch
-    from certsvm.files.scaling import save_table
 
     rng = np.random.default_rng(0)
     for name, (n_rows, n_columns, density) in _SHAPES.items():
         X = rng.standard_normal((n_rows, n_columns))
         X *= rng.random(X.shape) < density
-        y = (X.sum(axis=1) + rng.standard_normal(len(X)) > 0).astype(int)
+        y = (X.sum(axis=1) + rng.standard_normal(n_rows) > 0).astype(int)
         save_libsvm(folder / f"{name}.txt", X, y)
-        columns = [f"f{j}" for j in range(n_columns)]
-        save_table(str(folder / f"{name}.csv"), Batch(X, y), columns, label="label", weight=None)
+        np.savetxt(folder / f"{name}.csv", np.column_stack([X, y]), delimiter=",")
 
 
 def _commands(folder: Path) -> Iterator[tuple[object, ...]]:
     """The commands that use the kernels, one after the other."""
-    model, blocks = folder / "model", folder / "blocks.arrow"
-    for name in _SHAPES:
-        for kind in ("txt", "csv"):
-            data = folder / f"{name}.{kind}"
-            for precision in ((), ("--float32",)):
-                for loss in ("hinge", "squared_hinge"):
-                    how = ("-q", "-s", loss, "-B", 1, "--witness", "-o", model)
-                    for solver in _SOLVERS:
-                        yield "train", data, *precision, *how, "--solver", solver
-                    yield "convert", data, blocks, *precision, "-q", "--memory", "8G"
-                    yield "train", blocks, *how
-                    yield "train", blocks, *how, "--stream"
-                yield "verify", model, data, *precision
-                yield "predict", model, data, *precision, "-o", folder / "labels"
+    model, blocks, labels = folder / "model", folder / "blocks.arrow", folder / "labels"
+    kinds = ("txt",), ("csv", "--no-header")
+    losses = "hinge", "squared_hinge"
+    for name, kind, precision, loss in product(_SHAPES, kinds, ((), ("--float32",)), losses):
+        data = (folder / f"{name}.{kind[0]}", *kind[1:], *precision)
+        how = ("-q", "-s", loss, "-B", 1, "--witness", "-o", model)
+        for solver in ("auto", "working-set", "newton"):
+            yield "train", *data, *how, "--solver", solver
+        yield "verify", model, *data
+        yield "predict", model, *data, "-o", labels
+        yield "convert", data[0], blocks, *data[1:], "-q", "--memory", "8G"
+        yield "train", blocks, *how
+        yield "train", blocks, *how, "--stream"
     yield "train", blocks, "-q", "-o", model, "--stream", "--solver", "sgd-s"

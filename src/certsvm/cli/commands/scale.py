@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,9 +11,6 @@ from certsvm.cli import options as o
 from certsvm.cli.app import BadInput
 from certsvm.cli.inputs import kind_of, load
 from certsvm.cli.outputs import require_outputs
-
-if TYPE_CHECKING:
-    from certsvm.files.scaling import Scaling
 
 
 @click.command()
@@ -55,11 +52,16 @@ def command(
     if kind == "blocks":
         raise BadInput(f"{file} is a converted file: scale the data, then convert them")
     require_outputs([file, restored], scaled_file=output, scaling=saved)
-    known: Scaling | None = None
+    known = None if restored is None else Scaling.load(restored)
     more: dict[str, Any] = {}
-    if restored is not None:
-        known = Scaling.load(restored)
-        options, more = _as_in_training(known, kind, options)
+    if known is not None:
+        if (known.names is not None) != (kind == "table"):
+            raise BadInput(f"{restored} is of {'text' if kind == 'table' else 'a table'}")
+        # Rows are read like those of training.
+        if kind == "table":
+            more = {"features": known.features, "usual_label": known.origin.get("label")}
+        elif options.zero_based is None:
+            options = replace(options, zero_based=known.origin.get("zero_based") is True)
     rows, facts = load(file, options, **more)
     names, origin = facts.get("feature_names"), facts["origin"]
     scaling = known or Scaling.of(rows.X, names, origin, standardize=standardize)
@@ -72,19 +74,3 @@ def command(
         scaling.save(saved)
     if not options.quiet:
         click.echo(f"{output}: {len(rows.y):,} rows, {scaling.factor.size:,} columns scaled")
-
-
-def _as_in_training(
-    known: Scaling, kind: str, options: o.Options
-) -> tuple[o.Options, dict[str, Any]]:
-    """The options and arguments with which other data are read like those that were scaled."""
-    from certsvm.files.columns import Features
-
-    if (known.names is not None) != (kind == "table"):
-        raise BadInput("the scaling is of a table, and the file is not, or the other way round")
-    if known.names is not None:
-        features = Features.from_names(known.names, known.origin.get("one_hot"))
-        return options, {"features": features, "usual_label": known.origin.get("label")}
-    if options.zero_based is None:
-        options = replace(options, zero_based=known.origin.get("zero_based") is True)
-    return options, {}
