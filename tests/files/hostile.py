@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
-import xxhash
 from numpy.typing import NDArray
 
 from certsvm.files import block_file
@@ -29,7 +29,7 @@ def write_blocks(
         "format": 2, "n_rows": n, "n_columns": 3, "n_values": values.size, "shuffled": True,
     } | header  # fmt: skip
     text = json.dumps(summary)
-    metadata = {"certsvm": text, "certsvm-digest": xxhash.xxh3_64_hexdigest(text.encode())}
+    metadata = {"certsvm": text, "certsvm-digest": f"{zlib.crc32(text.encode()):08x}"}
     index, value = pa.array(indices), pa.array(values)
     fields = [pa.field("index", index.type, False), pa.field("value", value.type, False)]
     entries = pa.StructArray.from_arrays([index, value], fields=fields)

@@ -59,7 +59,7 @@ def test_a_reader_written_from_the_document() -> None:
     }  # fmt: skip
     assert content["certificates"][2]["target"] == math.inf
     assert content["fingerprint"] == {
-        "n_rows": 4, "n_columns": 3, "n_values": 5, "digest": "0123456789abcdef" * 2
+        "n_rows": 4, "n_columns": 3, "n_values": 5, "digest": "0123456789abcdef" * 4
     }  # fmt: skip
     kind, of_witness, dual = read_by_the_document(GOLDEN / NAMES[1])
     assert (kind, of_witness["form"]) == ("witness", "quantised")

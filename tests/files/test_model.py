@@ -8,7 +8,7 @@ import pickle
 import shutil
 import tempfile
 import warnings
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ def models(draw: st.DrawFn) -> Model:
         penalize_intercept=st.just(penalised),
     )  # fmt: skip
     certificates = st.lists(certificate, min_size=n_problems, max_size=n_problems)
-    digest = st.text("0123456789abcdef", min_size=32, max_size=32)
+    digest = st.text("0123456789abcdef", min_size=64, max_size=64)
     size = st.integers(0, 2**40)
     return Model(
         coef=draw(hnp.arrays(np.float64, (n_problems, n_columns), elements=finite)),
@@ -86,6 +86,10 @@ def models(draw: st.DrawFn) -> Model:
     )
 
 
+def facts(model: Model) -> str:
+    return repr(([asdict(certificate) for certificate in model.certificates], model.parameters))
+
+
 def same(a: Model, b: Model) -> bool:
     arrays = ("coef", "intercept", "classes", "class_weight")
     return (
@@ -95,7 +99,7 @@ def same(a: Model, b: Model) -> bool:
             and getattr(a, name).tobytes() == getattr(b, name).tobytes()
             for name in arrays
         )
-        and repr((a.certificates, a.parameters)) == repr((b.certificates, b.parameters))
+        and facts(a) == facts(b)
         and a.feature_names == b.feature_names
         and a.fingerprint == b.fingerprint
         and a.certsvm_version == b.certsvm_version
@@ -120,7 +124,7 @@ def small(**changes: Any) -> Model:
         coef=np.array([[1.0, -2.0]]), intercept=np.array([0.5]), classes=np.array([0, 1]),
         class_weight=np.ones(2), certificates=(certificate,),
         parameters={"C": 0.5, "intercept_scaling": 1.0, "passes": 7, "seed": 3},
-        fingerprint=Fingerprint(3, 2, 4, "0" * 32),
+        fingerprint=Fingerprint(3, 2, 4, "0" * 64),
     )  # fmt: skip
     return replace(made, **changes)
 
@@ -359,7 +363,7 @@ def test_a_full_disk_leaves_the_old_model_and_its_witness(tmp_path: Path, witnes
     # The witness has room, the model has not.
     witness = Witness(np.ones((1, 3), np.uint8), np.ones(1)) if witnessed else None
     large = small(
-        coef=np.ones((1, 1000)), fingerprint=Fingerprint(3, 1000, 4, "0" * 32), witness=witness
+        coef=np.ones((1, 1000)), fingerprint=Fingerprint(3, 1000, 4, "0" * 64), witness=witness
     )
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limits[1]))

@@ -14,8 +14,7 @@ from tools.bounds import all_requirements, build_requirements, lower_bounds, mai
 
 ROOT = Path(__file__).parent.parent.parent
 # Names on conda-forge, where they differ.
-CONDA = {"xxhash": "python-xxhash", "matplotlib": "matplotlib-base", "dask": "dask-core",
-         "torch": "pytorch"}  # fmt: skip
+CONDA = {"matplotlib": "matplotlib-base", "dask": "dask-core", "torch": "pytorch"}
 
 
 def recipe() -> dict[str, Any]:

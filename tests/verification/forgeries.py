@@ -90,7 +90,7 @@ class Case:
     def matrix(self) -> Any:
         return sp.csr_matrix(self.X) if self.form == "csr" else self.X.astype(self.form)
 
-    def verified(self) -> VerificationReport:
+    def verified(self, *, exact: bool = False) -> VerificationReport:
         """The report of ``verify`` or, with a witness, of ``verify_model``."""
         classes, X = np.arange(self.class_weight.size), self.matrix()
         if self.witness is None:
@@ -100,7 +100,7 @@ class Case:
             )  # fmt: skip
             if self.alphas is not None:
                 clf.dual_coef_ = self.alphas
-            return verify(clf, X, self.labels, self.weights)
+            return verify(clf, X, self.labels, self.weights, exact=exact)
         model = SimpleNamespace(
             coef=self.coef, intercept=self.intercept, classes=classes,
             class_weight=self.class_weight, certificates=self.claims, witness=self.witness,
@@ -111,7 +111,7 @@ class Case:
             (X[a:b], self.labels[a:b], None if self.weights is None else self.weights[a:b])
             for a, b in itertools.pairwise(edges)
         ]
-        return verify_model(model, blocks)
+        return verify_model(model, blocks, exact=exact)
 
 
 # What is true.

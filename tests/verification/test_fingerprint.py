@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
+import pickle
 import struct
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.verification import fingerprint as module
-from certsvm.verification.fingerprint import Fingerprint, FingerprintBuilder
+from certsvm.verification.fingerprint import Fingerprint, FingerprintBuilder, FingerprintPart
 from tests.problems import Case, cases
 
 
 def plainly(X: Any, labels: list[Any]) -> str:
     """The digest, row by row, from what the documentation says."""
-    lengths, columns, values, names = b"", b"", b"", b""
+    rows, n_values = [], 0
     for row, label in zip(X, labels, strict=True):
         stored = [(j, float(v)) for j, v in enumerate(row) if v != 0]
-        lengths += struct.pack("<q", len(stored))
-        columns += b"".join(struct.pack("<q", j) for j, _ in stored)
-        values += b"".join(struct.pack("<d", v) for _, v in stored)
-        if isinstance(label, str):
-            names += xxhash.xxh3_128(label.encode()).digest()
-        else:
-            names += struct.pack("<d", label)
+        text = isinstance(label, str)
+        name = sha256(label.encode()).digest() if text else struct.pack("<d", label)
+        entries = b"".join(struct.pack("<qd", j, v) for j, v in stored)
+        rows.append(struct.pack("<q", len(stored)) + name + entries)
+        n_values += len(stored)
+    groups = [sha256(b"".join(rows[i : i + 4096])).digest() for i in range(0, len(rows), 4096)]
     kind = b"s" if isinstance(labels[0], str) else b"n"
-    streams = [xxhash.xxh3_128(stream).digest() for stream in (lengths, columns, values, names)]
-    start = struct.pack("<qq", len(labels), len(values) // 8) + kind
-    return xxhash.xxh3_128(start + b"".join(streams)).hexdigest()
+    counts = struct.pack("<qq", len(rows), n_values)
+    return sha256(counts + kind + b"".join(groups)).hexdigest()
 
 
 @given(cases())
@@ -90,17 +88,32 @@ def test_a_change_changes_it(case: Case, data: st.DataObject) -> None:
     assert longer.digest == before.digest
 
 
-def test_many_rows_and_long_rows_are_cut_inside() -> None:
+@pytest.mark.parametrize("labels", [[1, -1], ["ham", "späm"]])
+def test_groups_of_rows_in_blocks_and_parts(labels: list[Any]) -> None:
     rng = np.random.default_rng(0)
-    X = sp.random(3, 200_000, density=0.4, format="csr", random_state=rng)
-    dense = X.toarray()
-    assert X.nnz > 3 * module._AT_ONCE / 2
-    assert Fingerprint.of(X, [0, 1, 0]) == Fingerprint.of(dense, [0, 1, 0])
-    tall = sp.csr_array((150_000, 2))
-    builder = FingerprintBuilder(2)
-    for _ in range(3):
-        builder.update(tall[:50_000], np.ones(50_000))
-    assert builder.finish() == Fingerprint.of(tall, np.ones(150_000))
+    X = sp.random(10_000, 30, density=0.3, format="csr", random_state=rng)
+    y = rng.choice(labels, 10_000)
+    whole = Fingerprint.of(X, y)
+    assert whole == Fingerprint.of(X.toarray(), y)
+    assert whole.digest == plainly(X.toarray(), y.tolist())
+    edges = [0, 0, 1, 4000, 4095, 4096, 8192, 8200, 8300, 10_000]
+    blocks, parts = FingerprintBuilder(30), FingerprintBuilder(30)
+    for first, last in pairwise(edges):
+        blocks.update(X[first:last], y[first:last])
+        part = FingerprintPart.of(X[first:last], y[first:last], first)
+        parts.join(pickle.loads(pickle.dumps(part)))
+    assert blocks.finish() == parts.finish() == whole
+    halves = FingerprintBuilder(30)
+    halves.join(FingerprintPart.of(X[:9000], y[:9000], 0))
+    halves.join(FingerprintPart.of(X[9000:], y[9000:], 9000))
+    assert halves.finish() == whole
+    with pytest.raises(ValueError, match="row 10000 is next"):
+        halves.join(part)
+
+
+def test_long_rows() -> None:
+    X = sp.random(3, 200_000, density=0.4, format="csr", random_state=np.random.default_rng(0))
+    assert Fingerprint.of(X, [0, 1, 0]) == Fingerprint.of(X.toarray(), [0, 1, 0])
 
 
 def test_what_is_stored_twice_is_added() -> None:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.primal import multiply
 from certsvm.certificates.rounding import (
     NOTHING,
     SLACK,
@@ -26,12 +28,16 @@ from certsvm.kernels.losses import Loss
 from certsvm.kernels.objective import dual_penalties, weighted_sum
 from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE, Team, single_threaded_blas
-from certsvm.problem.base import SummableProblem
+from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 
 _SUM_IN_PAIRS = 65
+# An alpha that is kept is rounded after its sums were computed: in products with the factor that
+# balances it and with the scale. A quantised one is a product of three, and rounds five times in
+# its two evaluations.
+_KEPT = 6
 # Numbers below this may have lost digits to underflow. Far above it, they have not.
 _FEW_DIGITS = 1e-280
 
@@ -133,7 +139,7 @@ def sums_in_any_order(alpha: float, penalty: float, additions: int) -> AlphaSums
     return AlphaSums(sum_in_any_order(alpha, additions), sum_in_any_order(penalty, additions + 4))
 
 
-def dual_sum(problem: Problem, alpha: Vector) -> AlphaSums:
+def dual_sum(problem: BaseProblem, alpha: Vector) -> AlphaSums:
     """The sums over all rows."""
     return alpha_sums(problem.loss, alpha, problem.weights, problem.C)
 
@@ -199,9 +205,9 @@ class RowSums:
 
         Entry j of w sums rounded products, in at most n ``additions`` inside a part and one for
         each of p parts but the first: its error is at most n + p units of sum_k alpha_k |y_kj|.
-        The vector of these sums is no longer than ``path``.
+        The vector of these sums is no longer than ``path``. An alpha that is kept adds its own.
         """
-        additions = self.additions + len(self.alpha_sums)
+        additions = self.additions + len(self.alpha_sums) + _KEPT
         sums = AlphaSums(*map(_sum_of_bounds, zip(*self.alpha_sums, strict=True)))
         rounding = units(additions, self.path)
         return DualPoint(sums, self.w, source, rounding, self.most, alpha, response)
@@ -263,7 +269,7 @@ def balanced_point(
     if least > _FEW_DIGITS * max(a, b):
         factors = (least / a, least / b)
         off = positive.sums.alpha.rounding / a + negative.sums.alpha.rounding / b
-        off = SLACK * off + units(2, 1.0)
+        off = SLACK * off + units(2 + _KEPT, 1.0)
     else:
         least, factors, off = 0.0, (0.0, 0.0), 0.0
     points = tuple(zip(factors, (positive, negative), strict=True))
@@ -362,7 +368,13 @@ def moved_sum_point(
 
 
 def point_of(
-    problem: Problem, alpha: Vector, w: Vector, w_rounding: float, source: str, *, keep_alpha: bool
+    problem: BaseProblem,
+    alpha: Vector,
+    w: Vector,
+    w_rounding: float,
+    source: str,
+    *,
+    keep_alpha: bool,
 ) -> DualPoint:
     """The dual point of an alpha whose w was kept up to date, with an error of ``w_rounding``."""
     sums, most = dual_sum(problem, alpha), problem.loss.largest_multiple
@@ -380,9 +392,9 @@ def counts_point(
     factor (a quotient C / n), and of the product with it. The entries of a round in proportion to
     ``size``: |a|, or sum_k s_k I_k |y_k|.
     """
-    rounding = factor * (count_sum.rounding + units(4, count_sum.value))
+    rounding = factor * (count_sum.rounding + units(4 + _KEPT, count_sum.value))
     sums = AlphaSums(Bound(factor * count_sum.value, rounding))
-    w_rounding = factor * (a_rounding + units(4, size))
+    w_rounding = factor * (a_rounding + units(4 + _KEPT, size))
     return DualPoint(sums, factor * a, source, w_rounding, alpha=alpha)
 
 
@@ -406,11 +418,14 @@ def mixed_point(
 
     Row i of ``vectors`` is w of point i, of norm ``lengths[i]``, with an error of ``roundings[i]``;
     ``alpha_sums[i]`` was computed by ``total``. The combination inherits the errors in proportion
-    to the shares. Its sums of n products, in any order, add n units.
+    to the shares. Its sums of n products, in any order, add n units. An alpha that is kept is
+    another such sum. The roundings are ``_KEPT`` and two units of sum_k alpha_k |y_k| or more.
     """
     n, alpha_sum = shares.size, float(shares @ alpha_sums)
-    sums = AlphaSums(Bound(alpha_sum, units(n + 1 + _SUM_IN_PAIRS, alpha_sum)))
-    w_rounding = SLACK * float(shares @ roundings) + units(n + 2, float(shares @ lengths))
+    kept = 0 if alpha is None else n + _KEPT
+    sums = AlphaSums(Bound(alpha_sum, units(n + 1 + _SUM_IN_PAIRS + kept, alpha_sum)))
+    w_rounding = SLACK * float(shares @ roundings) * (1.0 + kept / (2 + _KEPT))
+    w_rounding += units(n + 2, float(shares @ lengths))
     return DualPoint(sums, shares @ vectors, source, w_rounding, alpha=alpha)
 
 
@@ -458,3 +473,55 @@ def scaled_vector(point: DualPoint, scale: float) -> DualVector:
     """The sum scale * sum_k alpha_k y_k, whose entries are rounded once more."""
     v = scale * point.w
     return DualVector(v, scale * point.w_rounding + units(2, length(v)))
+
+
+def response_rounding(
+    problem: SummableProblem, response: Response, certificate: Certificate, team: Team = ALONE
+) -> float:
+    """How far L can be off if whoever recomputes alpha from a response rounds in another way.
+
+    Let alpha_k be off by at most e_k. L then changes by at most sum_k e_k |D_k'(alpha_k) - v.y_k|
+    and (sum_k e_k |y_k|)^2 / 2, with |v|^2 / 2 <= sum_k alpha_k - L. If the intercept is free, the
+    factors that balance alpha change, too.
+    """
+    arguments = response, problem.loss, problem.C, certificate.scale
+    sums: Vector = problem.total(_response_errors, *arguments, team=team)
+    linear, moved, squares, path, positive, negative, of_positive, of_negative = sums.tolist()
+    A = positive + negative
+    size = math.sqrt(max(0.0, 2.01 * (A - certificate.dual)))
+    rounding = linear + size * moved + 0.5 * moved * moved + squares
+    if problem.free_intercept and min(positive, negative) > 0.0:
+        off = of_positive / positive + of_negative / negative
+        rounding += 4.0 * off * (A + size * path)
+    return float(SLACK * rounding + UNDERFLOW)
+
+
+def _response_errors(
+    part: Part, team: Team, response: Response, loss: Loss, C: float, scale: float
+) -> Vector:
+    products = np.empty(part.rows.n_rows)
+    multiply(part, response.w, products, team)
+    weights, norms, distance = part.weights, part.rows.norms, 1.0 - products
+    # Of s_k v.y_k, in either evaluation.
+    error, box = units(2, length(response.w)) * part.loss_roundings, C * weights
+    positive = np.maximum(distance, 0.0)
+    if loss.has_penalty:
+        alpha, slopes = 2.0 * box * positive, 1.0 + scale * positive
+        moved = 2.0 * C * error + units(8, 1.0) * alpha
+        moved[weights * distance < -error] = 0.0
+    else:
+        shift, slopes = response.sigma * weights * distance, np.ones(products.size)
+        unclipped = 0.5 * box + shift
+        alpha = np.clip(unclipped, 0.0, box)
+        sizes = np.abs(shift) + box + response.sigma * weights
+        moved = response.sigma * error + units(8, 1.0) * sizes
+        beyond = unclipped - moved > box
+        moved[beyond] = units(8, 1.0) * box[beyond]
+        moved[unclipped + moved < 0.0] = 0.0
+    alpha, moved = scale * alpha, scale * moved
+    squares = np.divide(moved * moved, 4.0 * box, out=np.zeros(box.size), where=box > 0.0)
+    first = part.signed_weights > 0.0
+    return np.array([
+        moved @ slopes, moved @ norms, squares.sum() if loss.has_penalty else 0.0, alpha @ norms,
+        alpha[first].sum(), alpha[~first].sum(), moved[first].sum(), moved[~first].sum(),
+    ])  # fmt: skip

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -26,7 +27,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 import scipy.sparse as sp
-import xxhash
 
 from certsvm.files.batch import Batch, csr
 from certsvm.files.columns import Features
@@ -89,7 +89,7 @@ class Summary:
 def write_blocks(file: IO[bytes], summary: Summary, blocks: Iterable[Batch]) -> None:
     """Write a block file; the counts of the summary must be those of the blocks."""
     header = json.dumps({"format": _FORMAT, **asdict(summary)})
-    metadata = {_KEY: header, _DIGEST_KEY: xxhash.xxh3_64_hexdigest(header.encode())}
+    metadata = {_KEY: header, _DIGEST_KEY: f"{zlib.crc32(header.encode()):08x}"}
     writer: Any = None
     try:
         for i, block in enumerate(blocks):
@@ -132,7 +132,7 @@ class BlockFile:
                 f"{self.path} is an Arrow file, but not one that certsvm made. Turn it into "
                 "Parquet or CSV, and convert that: certsvm convert FILE.parquet OUT.arrow"
             )
-        digest = xxhash.xxh3_64_hexdigest(metadata[_KEY])
+        digest = f"{zlib.crc32(metadata[_KEY]):08x}"
         if metadata.get(_DIGEST_KEY) != digest.encode():
             raise BlockFileError(f"{self.path} is damaged: its header does not fit its digest")
         try:

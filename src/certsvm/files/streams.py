@@ -11,6 +11,7 @@ block is computed a second time after its use.
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import threading
 import weakref
@@ -21,11 +22,11 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-import xxhash
 from numpy.typing import NDArray
 
 from certsvm.files.batch import Batch
-from certsvm.matrices import checked_csr, exact_labels, refuse_masked
+from certsvm.kernels.digest import mix
+from certsvm.matrices import checked_csr, exact_labels, read_only, refuse_masked
 from certsvm.problem.rows import Rows, Vector
 from certsvm.problem.sizes import ClassSurvey
 from certsvm.verification.fingerprint import FingerprintBuilder
@@ -67,6 +68,8 @@ class BlockStream:
         Whether to read the next block while one is in use. Then two are in memory.
     on_block : callable, default=None
         Called after each block of the survey with the number of rows read; for a progress bar.
+    cache_bytes : int, default=None
+        Memory for what a solver keeps of the rows; None leaves it to the solver.
 
     Attributes
     ----------
@@ -78,8 +81,10 @@ class BlockStream:
         Row count and weights of each class.
     R : float
         The largest norm of an augmented row of positive weight.
-    largest_block : int
-        Size of the largest block, in bytes.
+    nbytes, largest_block : int
+        Size of all blocks and of the largest, in bytes.
+    float32 : bool
+        Whether all values are float32.
     fingerprint : Fingerprint
         Fingerprint of all rows and labels; it does not depend on the division into blocks.
 
@@ -96,13 +101,14 @@ class BlockStream:
 
     def __init__(
         self, source: BlockSource, *, intercept_scaling: float = 0.0, read_ahead: bool = True,
-        on_block: Callable[[int], None] | None = None,
+        on_block: Callable[[int], None] | None = None, cache_bytes: int | None = None,
     ) -> None:  # fmt: skip
         self.source = source
         self._reader = Reader() if read_ahead else None
         self.intercept_scaling = float(intercept_scaling)
         self.n_rows = self.n_columns = self.n_stored = self.n_blocks = self.largest_block = 0
-        self.R = 0.0
+        self.R, self.float32 = 0.0, True
+        self.nbytes, self.cache_bytes = 0, cache_bytes
         self._digests: list[bytes] = []
         self._survey(on_block)
 
@@ -163,8 +169,10 @@ class BlockStream:
             self.R = max(self.R, float(np.sqrt(norms.max(initial=0.0))))
             self.n_rows += rows.n_rows
             self.n_stored += rows.n_stored
+            self.nbytes += rows.nbytes
             self.largest_block = max(self.largest_block, rows.nbytes)
             self.n_blocks += 1
+            self.float32 &= X.dtype == np.float32
             self._digests.append(digest)
             fingerprint.update(X, y)
             if on_block is not None:
@@ -232,7 +240,7 @@ def checked_block(block: Any) -> Batch:
 
 def block_digest(X: Any, y: NDArray[Any], weights: Vector | None) -> bytes:
     """Digest of everything in a block, as it is stored."""
-    digest = xxhash.xxh3_128(repr(X.shape).encode())
+    digest = hashlib.sha256(repr(X.shape).encode())
     arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
     if y.dtype.kind == "O":
         digest.update("\0".join(map(repr, y.tolist())).encode())
@@ -241,10 +249,13 @@ def block_digest(X: Any, y: NDArray[Any], weights: Vector | None) -> bytes:
     if weights is not None:
         arrays.append(weights)
     for array in arrays:
-        digest.update(array.dtype.str.encode())
-        if array.size:
-            digest.update(np.ascontiguousarray(array).data.cast("B"))
-    return digest.digest()
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        whole = content.size // 64 * 64
+        state = np.arange(1, 9, dtype=np.uint64)
+        mix(read_only(content[:whole].view(np.uint64)), state)
+        digest.update(f"{array.dtype.str} {array.size} ".encode())
+        digest.update(state.tobytes() + content[whole:].tobytes())
+    return digest.digest()[:16]
 
 
 _OVER = object()

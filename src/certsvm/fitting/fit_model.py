@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.dual import dual_bound, dual_point
+from certsvm.certificates.dual import dual_bound, dual_point, response_rounding
 from certsvm.files.block_sources import block_source, only_block
 from certsvm.files.labels import refuse_label_of_each_row, refuse_measurements
 from certsvm.files.model import Model
@@ -28,7 +28,7 @@ from certsvm.problem.rows import Vector, split
 from certsvm.scalars import as_float, plain
 from certsvm.solvers import Auto, Newton, SmoothedNewton, Solver, make_solver
 from certsvm.training.history import closing_records
-from certsvm.training.result import NOT_KEPT, TARGET_MET, Result
+from certsvm.training.result import Result
 from certsvm.training.settings import Settings
 from certsvm.verification.witness import WeightsWitness, Witness
 
@@ -130,7 +130,7 @@ def fit_stream(
     C : float, default=1.0
         Weight of the loss against the regulariser.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        The loss of a row. The squared hinge is for up to 5000 columns, by Newton's method.
+        The loss of a row.
     class_weight : dict or "balanced", default=None
         Factors for the weights of each class's rows, as in ``LinearSVC``.
     fit_intercept : bool, default=True
@@ -208,6 +208,7 @@ def model_of(source: Source, settings: Settings, results: Sequence[Result]) -> M
             "class_weight": weights, "seed": settings.seed, "max_iter": settings.max_iter,
             "passes": max(result.passes for result in results),
             "reasons": [result.reason for result in results], **source.origin,
+            **({"float32": True} if source.float32 else {}),
         },
         feature_names=None if names is None else tuple(names),
         fingerprint=source.fingerprint,
@@ -221,27 +222,28 @@ def witnessed(i: int, problem: BaseProblem, result: Result) -> Result:
 
     Both are in one object, so that no interrupt can fall between them.
     """
-    if result.alpha is None:
-        return replace(result, witness=result.response)
     assert isinstance(problem, SummableProblem)
+    certificate = result.certificate
+    if result.alpha is None:
+        if result.response is not None:
+            # Others compute alpha, too, and round in another way.
+            more = response_rounding(problem, result.response, certificate)
+            certificate = replace(certificate, dual_rounding=certificate.dual_rounding + more)
+        return replace(result.certified_by(certificate, result.vector), witness=result.response)
     certificate, witness = proof(problem, result.certificate, result.alpha)
-    lost = result.reason == TARGET_MET and not certificate.met
     # The vector was that of the finer dual point.
-    return replace(
-        result, certificate=certificate, witness=witness, vector=None,
-        reason=NOT_KEPT if lost else result.reason,
-    )  # fmt: skip
+    return replace(result.certified_by(certificate, vector=None), witness=witness)
 
 
 def needs_alpha(solver: Solver, source: Source, objective: Objective) -> bool:
     """Whether a witness takes a number for each row.
 
-    It does not with Newton's method on a stream, where alpha is a function of a weight vector.
+    It does not if Newton's method begins on a stream, where alpha is a function of a weight vector.
     """
     streamed = not issubclass(source.problem_type, Problem)
     if streamed and isinstance(solver, Auto):
         free_intercept = objective.frees(source.intercept_scaling)
-        solver = solver.for_stream(source.dimension, objective.loss, free_intercept=free_intercept)
+        solver = solver.for_stream(source.n_rows, source.dimension, free_intercept=free_intercept)
     return not (isinstance(solver, SmoothedNewton) or (streamed and isinstance(solver, Newton)))
 
 

@@ -74,6 +74,8 @@ class Source(ABC):
     origin : dict
         What a model has to know of the file that the rows come from, in types of JSON:
         "zero_based" of libsvm text, "one_hot" and "label" of a table.
+    float32 : bool
+        Whether the values are float32: whoever reads them from text has to round them.
     """
 
     problem_type: type[BaseProblem]
@@ -82,6 +84,7 @@ class Source(ABC):
     intercept_scaling: float
     feature_names: Sequence[str] | None = None
     origin: Mapping[str, Any] = MappingProxyType({})
+    float32 = False
 
     def __init__(
         self, classes: NDArray[Any], totals: Vector, class_weight: ClassWeight = None
@@ -220,6 +223,7 @@ class MemorySource(Source):
         self.n_rows, self.n_columns = self.rows.n_rows, self.rows.n_columns
         self.intercept_scaling = self.rows.intercept_scaling
         self.feature_names, self.origin = feature_names, origin
+        self.float32 = getattr(X, "dtype", None) == np.float32
 
     def problem(self, i: int, objective: Objective) -> Problem:
         """The i-th problem."""
@@ -272,6 +276,7 @@ class StreamSource(Source):
         self.intercept_scaling = stream.intercept_scaling
         self.feature_names = getattr(stream.source, "feature_names", None)
         self.origin = getattr(stream.source, "origin", {})
+        self.float32 = stream.float32
 
     def problem(self, i: int, objective: Objective) -> StreamedProblem:
         """The i-th problem."""

@@ -65,6 +65,10 @@ class Fit:
         How training went, with times, for each problem; None takes what the model keeps.
     n_rows : int, default=None
         The number of training rows; None takes the one of the model's fingerprint.
+    files : sequence of str, default=()
+        The files of the model and its witness in base64, which the page then can check.
+    too_large : bool, default=False
+        Whether they were left out for their size.
     """
 
     model: Model
@@ -74,6 +78,8 @@ class Fit:
     evaluation: Evaluation | None = None
     histories: Sequence[History] | None = None
     n_rows: int | None = None
+    files: Sequence[str] = ()
+    too_large: bool = False
 
 
 def fit_report(fit: Fit) -> str:
@@ -149,8 +155,8 @@ def _charts(closing: Mapping[str, list[float]]) -> Any:
     x, primal, dual = closing[label], closing["primal"], closing["dual"]
     gaps = [relative_gap(J, L) for J, L in zip(primal, dual, strict=True)]
     return charts(
-        bounds=partial(draw_bounds, label=label, x=x, primal=primal, dual=dual),
-        gap=partial(draw_gap, label=label, x=x, gaps=gaps),
+        bounds=partial(draw_bounds, xlabel=label, x=x, primal=primal, dual=dual),
+        gap=partial(draw_gap, xlabel=label, x=x, gaps=gaps),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from certsvm.certificates.certificate import Certificate
@@ -83,6 +83,9 @@ class Result:
     vector: DualVector | None = None
     witness: Any = None
 
+    def __repr__(self) -> str:
+        return f"<Result of {self.solver}: {self.certificate}; {self.reason}>"
+
     @property
     def passes(self) -> int:
         """The number of passes over the data."""
@@ -92,6 +95,15 @@ class Result:
     def epochs(self) -> int:
         """How often each row was presented."""
         return self.start.epochs
+
+    def certified_by(self, certificate: Certificate, vector: DualVector | None) -> Result:
+        """The result with the certificate and the vector of another dual point.
+
+        That point may prove less. The reason does not say that the target is met if it is not.
+        """
+        lost = self.reason == TARGET_MET and not certificate.met
+        reason = NOT_KEPT if lost else self.reason
+        return replace(self, certificate=certificate, vector=vector, reason=reason)
 
 
 class Observer:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from numbers import Real
 from typing import Any, TypeAlias
@@ -34,10 +34,13 @@ from certsvm.certificates.certificate import (
     percent,
     tidy,
 )
+from certsvm.markup import element, statement, table
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, refuse_masked
 from certsvm.scalars import as_float
+from certsvm.verification.exact import Row, judge, upwards
 from certsvm.verification.fingerprint import FingerprintBuilder
 from certsvm.verification.interval_arithmetic import (
+    ANYTHING,
     UNDERFLOW,
     Interval,
     ProblemSums,
@@ -45,6 +48,7 @@ from certsvm.verification.interval_arithmetic import (
     Vector,
 )
 from certsvm.verification.optimum_intervals import added_up
+from certsvm.verification.witness import WeightsWitness
 
 # Relative to the claimed value. A model in a file differs from what was trained by a rounding of
 # its intercept and of alpha, which allowances do not cover. A lost or doubled block of rows, or a
@@ -116,6 +120,9 @@ class Verification(Judged):
         The positive class of the problem.
     L_trained : Interval or None, default=None
         Contains L of the alpha that training computed, too, if another rounding makes another.
+    exact : dict or None, default=None
+        What ``certsvm.verification.exact.judge`` found, if verification was exact: fractions "J"
+        and "L", and the verdict, which allows for no more than the certificate does.
     """
 
     claimed: Certificate
@@ -124,6 +131,7 @@ class Verification(Judged):
     box_violation: float
     label: Any
     L_trained: Interval | None = None
+    exact: dict[str, Any] | None = None
 
     @property
     def primal(self) -> float:
@@ -149,6 +157,8 @@ class Verification(Judged):
     @property
     def verdict(self) -> str:
         """One of ``VERDICTS``."""
+        if self.exact is not None:
+            return str(self.exact["verdict"])
         c = self.claimed
         numbers = (
             c.primal, c.dual, c.primal_rounding, c.dual_rounding, c.C, c.intercept_scaling
@@ -208,7 +218,18 @@ class Verification(Judged):
                 f"CANNOT BE CHECKED at this precision against {claims}: the primal is {self.J}"
                 + of_dual
             )
+        if self.exact is not None:
+            parts.append(f"exactly, J - primal = {upwards(self.exact['J - primal'])}")
+            if self.L is not None:
+                parts.append(f"dual - L = {upwards(self.exact['dual - L'])}")
         return "; ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"{self.verdict}: {self}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the verdict, and what it is about."""
+        return statement(self.dual_verified, repr(self), f"problem {self.claimed.problem}")
 
 
 def _tolerance(claimed: Fraction) -> Fraction:
@@ -243,17 +264,36 @@ class VerificationReport(Judged, list[Verification]):
         return max((v.verdict for v in self), key=VERDICTS.index, default=UNDECIDED)
 
     def __str__(self) -> str:
-        lines = [str(v) for v in self]
-        if self.same_data is False:
-            lines.append(
-                "these are not the data that the model was trained on, or not in their order; what "
-                "is said here is about these"
-            )
-        return "\n".join(lines)
+        return "\n".join([*map(str, self), *self._other_data])
+
+    def __repr__(self) -> str:
+        said = str(self[0]) if len(self) == 1 else f"{len(self)} classes"
+        return "; ".join([f"{self.verdict}: {said}", *self._other_data])
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the verdict, and a row for each class."""
+        rows = [
+            [
+                tidy(v.label), v.verdict, f"{v.primal:.6g}",
+                "none" if v.dual is None else f"{v.dual:.6g}", percent(v.relative_gap),
+            ]
+            for v in self
+        ]  # fmt: skip
+        header = ["class", "verdict", "J, recomputed", "L, recomputed", "gap"]
+        return element("div", statement(self.dual_verified, repr(self)), table(header, rows))
+
+    @property
+    def _other_data(self) -> list[str]:
+        if self.same_data is not False:
+            return []
+        return [
+            "these are not the data that the model was trained on, or not in their order; what "
+            "is said here is about these"
+        ]
 
 
 def verify(
-    clf: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    clf: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, exact: bool = False
 ) -> VerificationReport:
     """Recompute a fitted classifier's certificate from the training data.
 
@@ -268,6 +308,10 @@ def verify(
         Their labels.
     sample_weight : array-like of shape (n_samples,), default=None
         Their weights, if the classifier was fitted with weights.
+    exact : bool, default=False
+        Whether to compute with integers of any length instead of intervals. This takes some
+        microseconds for each value of X and class, leaves nothing undecided, and tolerates no
+        rounding beyond the certificate's own allowances.
 
     Returns
     -------
@@ -304,6 +348,13 @@ def verify(
                 f"and X need {shape}. Pass the training data."
             )
 
+    if exact:
+        witnesses = None if alphas is None else [{"alpha": alpha.tolist()} for alpha in alphas]
+        return _exact_report(
+            dense(clf.coef_), clf.intercept_, certificates, clf.classes_, clf.class_weight_,
+            witnesses, [(X, y, sample_weight)],
+        )  # fmt: skip
+
     def stored(
         i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector, first: int
     ) -> tuple[Vector, Vector]:
@@ -315,7 +366,9 @@ def verify(
     )  # fmt: skip
 
 
-def verify_model(model: Any, blocks: Blocks | Callable[[], Blocks]) -> VerificationReport:
+def verify_model(
+    model: Any, blocks: Blocks | Callable[[], Blocks], *, exact: bool = False
+) -> VerificationReport:
     """Recompute a saved model's certificate from the training data.
 
     Parameters
@@ -326,6 +379,8 @@ def verify_model(model: Any, blocks: Blocks | Callable[[], Blocks]) -> Verificat
         The training data, read once: ``[(X, y)]`` if they are in one piece. The columns of a data
         frame are matched by name: one that is missing, or that the model does not use, is an error.
         Select those that the verdict is to be about.
+    exact : bool, default=False
+        Whether to compute with integers of any length instead of intervals, as ``verify`` does.
 
     Returns
     -------
@@ -362,10 +417,13 @@ def verify_model(model: Any, blocks: Blocks | Callable[[], Blocks]) -> Verificat
             yield X, *rest
             builder.update(X, np.asarray(rest[0]).ravel())
 
-    report = _report(
-        model.coef, model.intercept, model.certificates, model.classes, model.class_weight,
-        None if witness is None else witness.alpha_of, fingerprinted(),
+    parts = (
+        model.coef, model.intercept, model.certificates, model.classes, model.class_weight
     )  # fmt: skip
+    if exact:
+        report = _exact_report(*parts, _plain(witness), fingerprinted())
+    else:
+        report = _report(*parts, None if witness is None else witness.alpha_of, fingerprinted())
     fingerprint = builder.finish()
     if witness is not None and witness.n_rows not in (None, fingerprint.n_rows):
         raise ValueError(
@@ -428,6 +486,58 @@ def _report(
             L_trained = problem.L()
         report.append(Verification(problem.claimed, J, L, problem.box_violation, label, L_trained))
     return report
+
+
+def _exact_report(
+    coef: Vector, intercept: Vector, claims: Sequence[Certificate], classes: NDArray[Any],
+    class_weight: Vector, witnesses: list[dict[str, Any]] | None, blocks: Blocks,
+) -> VerificationReport:  # fmt: skip
+    """The same, without rounding."""
+    labels = classes.tolist()
+
+    def rows() -> Iterator[Row]:
+        for X, y, *rest in blocks:
+            X = added_up(checked_matrix(X))
+            n_rows, n_columns = X.shape
+            if n_columns != coef.shape[1]:
+                raise ValueError(f"X has {n_columns} columns, the model {coef.shape[1]}")
+            position = positions(classes, y, n_rows)
+            given = checked_weights(rest[0] if rest and rest[0] is not None else 1.0, n_rows)
+            for k in range(n_rows):
+                if sp.issparse(X):
+                    part = slice(X.indptr[k], X.indptr[k + 1])
+                    columns, values = X.indices[part].tolist(), X.data[part]
+                else:
+                    columns, values = list(range(n_columns)), X[k]
+                floats = values.astype(np.float64).tolist()
+                yield labels[position[k]], float(given[k]), columns, floats
+
+    weights = [[*w, b] for w, b in zip(coef.tolist(), intercept.tolist(), strict=True)]
+    claimed = [_as_floats(claim) for claim in claims]
+    claims_of = [asdict(claim) for claim in claimed]
+    try:
+        found, _ = judge(claims_of, labels, class_weight.tolist(), weights, rows(), witnesses)
+    except (ArithmeticError, IndexError) as error:
+        raise ValueError(f"the model or its witness is not about these rows: {error}") from None
+    report = VerificationReport()
+    for claim, exact in zip(claimed, found, strict=True):
+        J, L = (
+            None if x is None else Interval.around(x, Fraction(0)) for x in (exact["J"], exact["L"])
+        )
+        outside = math.inf if witnesses and L is None else 0.0
+        report.append(Verification(claim, J or ANYTHING, L, outside, exact["class"], exact=exact))
+    return report
+
+
+def _plain(witness: Any) -> list[dict[str, Any]] | None:
+    """A witness as the exact checker takes it, for each problem."""
+    if witness is None:
+        return None
+    if isinstance(witness, WeightsWitness):
+        pairs = zip(witness.vectors.tolist(), witness.sigma.tolist(), strict=True)
+        return [{"vectors": vector, "sigma": [sigma]} for vector, sigma in pairs]
+    pairs = zip(witness.codes, witness.scale.tolist(), strict=True)
+    return [{"codes": memoryview(codes), "scale": [scale]} for codes, scale in pairs]
 
 
 def _as_floats(claim: Certificate) -> Certificate:

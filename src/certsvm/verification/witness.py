@@ -85,6 +85,10 @@ class Witness:
         object.__setattr__(self, "codes", read_only(codes))
         object.__setattr__(self, "scale", read_only(scale))
 
+    def __repr__(self) -> str:
+        bits = 8 * self.codes.itemsize
+        return f"<Witness of {self.n_rows} rows and {self.n_problems} problems, {bits} bits each>"
+
     @classmethod
     def quantise(
         cls, alphas: ArrayLike, boxes: ArrayLike, bits: int = 8, *, loss: str = HINGE_NAME
@@ -250,6 +254,10 @@ class WeightsWitness:
             raise ValueError("vectors and sigma must be finite, and sigma not negative")
         object.__setattr__(self, "vectors", read_only(vectors))
         object.__setattr__(self, "sigma", read_only(sigma))
+
+    def __repr__(self) -> str:
+        n_problems, n = self.vectors.shape
+        return f"<WeightsWitness of {n_problems} problems with {n} weights each>"
 
     @property
     def n_problems(self) -> int:

@@ -33,7 +33,7 @@ MODEL = Model(
     certificates=(certificate(1.005, 1.0), certificate(2.5, 2.25), certificate(0.3, 0.0, math.inf)),
     parameters={"C": 0.1, "solver": "dcd", "seed": None},
     feature_names=("height", "width", "Größe"),
-    fingerprint=Fingerprint(4, 3, 5, "0123456789abcdef0123456789abcdef"),
+    fingerprint=Fingerprint(4, 3, 5, "0123456789abcdef" * 4),
     witness=Witness(
         np.array([[0, 1, 65535, 2], [65535, 0, 0, 7], [9, 8, 7, 6]], dtype=np.uint16),
         np.array([1.0, 0.5, 3.0]),

@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 @click.command()
 @o.file_argument("model", stdin=False)
 @o.file_argument("file")
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Compute with integers of any length, which leaves nothing undecided and takes "
+    "some microseconds for each value and class.",
+)
 @o.shared(*o.DATA, "ignore", "as_json")
-def command(options: o.Options, model: str, file: str) -> None:
+def command(options: o.Options, model: str, file: str, exact: bool) -> None:
     """Recompute MODEL's certificate from FILE, the data it was trained on.
 
     J is recomputed from the weights by other code than in training, with bounds on its own rounding
@@ -40,7 +46,7 @@ def command(options: o.Options, model: str, file: str) -> None:
 
     trained = load_model(model, file, with_witness=True)
     rows = rows_for(trained, file, options, complete=True, exact=True)
-    report = v.verify_model(trained, rows)
+    report = v.verify_model(trained, rows, exact=exact)
     code, meaning = {
         v.CONFIRMED: (0, "confirmed: both halves were recomputed from the data"),
         v.HALF_CONFIRMED: (
@@ -74,7 +80,18 @@ def _as_json(report: VerificationReport) -> dict[str, Any]:
                 "dual_interval": None if v.L is None else list(v.L),
                 "claimed_primal": v.claimed.primal,
                 "claimed_dual": v.claimed.dual,
+                **_exactly(v.exact),
             }
             for v in report
         ]
     }
+
+
+def _exactly(found: dict[str, Any] | None) -> dict[str, Any]:
+    """What exact verification adds: how far the claims are off, rounded up."""
+    from certsvm.verification.exact import upwards
+
+    if found is None:
+        return {}
+    names = {"primal_excess": "J - primal", "dual_excess": "dual - L"}
+    return {key: None if found[n] is None else upwards(found[n]) for key, n in names.items()}
