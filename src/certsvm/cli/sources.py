@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from certsvm.certificates.certificate import COARSE_TOL, tidy
 from certsvm.cli.app import BadInput, say
+from certsvm.cli.compilation import watch_compilation
 from certsvm.cli.inputs import kind_of, load
 from certsvm.cli.interrupts import stoppable
 from certsvm.cli.options import Options
@@ -47,6 +48,7 @@ def opened_source(
     from certsvm.solvers import make_solver
 
     rho = options.intercept_scaling
+    watch_compilation(quiet=options.silent)
     with contextlib.ExitStack() as stack:
         if cluster is not None:
             options.reading("blocks")

@@ -25,6 +25,7 @@ from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 from certsvm.certificates.certificate import DEFAULT_TOL, Certificates
 from certsvm.estimators.classifier import LinearClassifier, are_tensors, on_host, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
+from certsvm.files.model import listing
 from certsvm.files.scores import binary_problems, positive_classes
 from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
 from certsvm.fitting.sources import MemorySource, Source, class_factors
@@ -419,7 +420,9 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             labels = self.classes_ if classes is None else np.unique(exact_labels(classes))
             if first:
                 if labels.size < 2:
-                    raise ValueError(f"classes must name at least two classes, got {labels!r}")
+                    raise ValueError(
+                        f"classes must name at least two classes, got {listing(labels.tolist())}"
+                    )
                 n_problems, n_columns = len(positive_classes(labels.size)), X.shape[1]
                 # For each class the weights, and a copy that replaces them.
                 require_memory_for(n_columns, 2 * n_problems + 1)
@@ -428,7 +431,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
                 self.intercept_ = np.zeros(n_problems)
             elif not np.array_equal(self.classes_, labels):
                 raise ValueError(
-                    f"classes={classes!r} is not the same as on the first call: {self.classes_!r}"
+                    f"classes ({listing(labels.tolist())}) are not the same as on the first call: "
+                    f"{listing(self.classes_.tolist())}"
                 )
             self.n_samples_seen_ += len(y)
             total = self.n_samples_seen_ if total_samples is None else int(total_samples)

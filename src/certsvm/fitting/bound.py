@@ -140,7 +140,9 @@ def bound(
     given = zip(_OBJECTIVE, (C, loss, intercept_scaling, penalize_intercept), strict=True)
     asked = {**own, **{name: value for name, value in given if value is not None}}
     if "C" not in asked:
-        raise ValueError(f"{type(model).__name__} has no parameter C; pass the C of the problem")
+        raise ValueError(
+            f"{type(model).__name__} has no parameter C; pass the C of the problem (C=..., or -c)"
+        )
     asked["C"] = positive_C(asked["C"])
     rho = asked["intercept_scaling"]
     objective = Objective(asked["C"], loss_named(asked["loss"]), asked["penalize_intercept"])
