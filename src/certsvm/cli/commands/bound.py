@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import click
 
-from certsvm.certificates.certificate import tidy
+from certsvm.certificates.certificate import DEFAULT_TOL, tidy
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, put_json
 from certsvm.cli.compilation import watch_compilation
@@ -55,7 +55,8 @@ def command(
     X, y, weights = joined(list(rows))
     proved = bound(
         trained, X, y, C=asked_C, loss=asked_loss, intercept_scaling=asked_bias,
-        penalize_intercept=False if free else None, sample_weight=weights, tol=options.tol,
+        penalize_intercept=False if free else None, sample_weight=weights,
+        tol=DEFAULT_TOL if options.tol is None else options.tol,
         max_iter=passes, random_state=options.seed,
     )  # fmt: skip
     certificates = tuple(proved) if isinstance(proved, list) else (proved,)
