@@ -514,12 +514,15 @@ class CrossValidation:
                     waiting.remove(task)
                 if not running:
                     break
-                for future in wait(running, _BETWEEN_LOOKS, FIRST_COMPLETED).done:
+                done = wait(running, _BETWEEN_LOOKS, FIRST_COMPLETED).done
+                if self._stop.is_set():
+                    break
+                for future in done:
                     C, i, ends = running.pop(future)
                     fit = future.result()
                     if ends and OUT_OF_TIME in fit.reasons:
                         self.reason = self.reason or OUT_OF_TIME
-                    elif INTERRUPTED not in fit.reasons:
+                    else:
                         fits[C, i] = self._scored(i, fit)
                         if all((C, k) in fits for k in numbers):
                             self._add(C, [fits[C, k] for k in numbers])
@@ -593,7 +596,7 @@ def fit_fold(
                 left = settings.max_time - (time.perf_counter() - began)
                 settings = replace(settings, max_time=max(left, 0.0))
             again = _measured(fold, replace(settings, tol=tol), fit.starts, eps)
-            if not {INTERRUPTED, OUT_OF_TIME} & again.reasons:
+            if OUT_OF_TIME not in again.reasons:
                 return replace(again, fit_time=fit.fit_time + again.fit_time)
     return fit
 
