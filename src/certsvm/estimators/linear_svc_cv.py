@@ -334,7 +334,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 if C in values:
                     table[:, j] = [getattr(fold, name) for fold in values[C].folds]
         self.scores_ = measured["score"]
-        self.n_iter_ = np.nan_to_num(measured["passes"]).astype(np.int64)
+        self.n_iter_ = np.nan_to_num(measured.pop("passes")).astype(np.int64)
         self.cv_results_ = _in_sklearn_form(self.Cs_, measured)
         self.C_, self.best_score_ = best.C, float(np.mean(best.scores))
         self.certified_, self.curve_ = search.certified, search.curve
@@ -490,15 +490,13 @@ def _progress(
 
 def _in_sklearn_form(Cs: NDArray[np.float64], measured: dict[str, Any]) -> dict[str, Any]:
     """``cv_results_`` of a table for each quantity, with a row for each fold."""
-    results: dict[str, Any] = {}
-    for name in ("fit_time", "score_time"):
-        results[f"mean_{name}"] = measured[name].mean(axis=0)
-        results[f"std_{name}"] = measured[name].std(axis=0)
-    results["param_C"] = np.ma.MaskedArray(Cs, mask=False)
-    results["params"] = [{"C": C} for C in Cs.tolist()]
+    mean, results = measured["score"].mean(axis=0), {}
+    for name, table in measured.items():
+        shown = "test_score" if name == "score" else name
+        results |= {f"mean_{shown}": table.mean(axis=0), f"std_{shown}": table.std(axis=0)}
+    results |= {"param_C": np.ma.MaskedArray(Cs, mask=False)}
+    results |= {"params": [{"C": C} for C in Cs.tolist()]}
     results |= {f"split{i}_test_score": row for i, row in enumerate(measured["score"])}
-    mean = measured["score"].mean(axis=0)
-    results |= {"mean_test_score": mean, "std_test_score": measured["score"].std(axis=0)}
     # Values of C that were not fitted rank last.
     ranked = rankdata(-np.nan_to_num(mean, nan=np.nanmin(mean) - 1.0), method="min")
     return results | {"rank_test_score": ranked.astype(np.int32)}

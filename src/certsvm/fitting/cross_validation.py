@@ -523,7 +523,12 @@ class CrossValidation:
                     if ends and OUT_OF_TIME in fit.reasons:
                         self.reason = self.reason or OUT_OF_TIME
                     else:
-                        fits[C, i] = self._scored(i, fit)
+                        if self._score is not None:
+                            began = time.perf_counter()
+                            score = self._score(self.folds[i], C, fit.results)
+                            seconds = time.perf_counter() - began
+                            fit = replace(fit, score=score, score_time=seconds)
+                        fits[C, i] = fit
                         if all((C, k) in fits for k in numbers):
                             self._add(C, [fits[C, k] for k in numbers])
         except KeyboardInterrupt:
@@ -543,14 +548,6 @@ class CrossValidation:
         settings = replace(self._settings.at(C), tol=tol, max_time=limit)
         starts = [(end.C, end.starts) for end in ends]
         return submit(fit_fold, i, settings, starts, self._eps, least)
-
-    def _scored(self, i: int, fit: FoldFit) -> FoldFit:
-        """The fit with its score, if that is not accuracy."""
-        if self._score is None:
-            return fit
-        began = time.perf_counter()
-        score = self._score(self.folds[i], fit.C, fit.results)
-        return replace(fit, score=score, score_time=time.perf_counter() - began)
 
     def _add(self, C: float, folds: list[FoldFit]) -> None:
         """Add a value, of which all folds have been fitted."""
@@ -716,10 +713,8 @@ def _positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int64]
     """Positions of rows, which splitters may give as a mask."""
     array: NDArray[Any] = np.asarray(which)
     positions = np.zeros(0, dtype=np.int64)
-    if array.size:
-        kind = np.bool_ if array.dtype == np.bool_ else np.int64
-        with suppress(IndexError):
-            positions = np.arange(n_rows)[array.astype(kind, casting="same_kind")]
+    with suppress(IndexError):
+        positions = np.arange(n_rows)[array]
     if positions.ndim != 1 or not positions.size:
         raise ValueError(
             f"cv must give the rows {purpose} of each fold as a mask or as a list of positions, at "
