@@ -149,8 +149,8 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    The folds are views of one copy of the data: rows that are held out have weight zero. Processes
-    map it from a temporary file.
+    Each fold has a copy of its training rows, so that n folds take n times the memory of the data.
+    Processes map it from a temporary file.
 
     Each fit starts from the fit of its fold at the next smaller C. If the error falls towards an
     end of the range and is least there, ``fit`` warns that the range should be wider.

@@ -5,8 +5,8 @@ error of the exact optimum on the held-out rows for every C between them
 (``certificates.held_out_error``), piece by piece. Where this lower bound is too far below the best
 error found, C is fitted in between.
 
-Folds are views of one copy of the data. A fold has all rows: those that it is not trained on have
-weight zero, and solvers skip them; a row that is drawn several times has a multiple of its weight.
+A fold has a copy of the rows that it is trained on. Solvers would skip rows of weight zero in a
+view of all rows, but fits as short as these would take up to twice as long.
 A task is one fold at one C. Where the work takes seconds, tasks run in processes that map the data
 from one file (``fitting.processes``). What is computed does not depend on their number.
 """
@@ -32,7 +32,7 @@ from certsvm.certificates.held_out_error import ChordBalls, HeldOutRows, Optimum
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.path import Knot, decades, fit_settings, require_proofs, starts_at
 from certsvm.fitting.processes import Submit, started, submitter
-from certsvm.fitting.sources import MemorySource, Source
+from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.objective import products_of
 from certsvm.plots import draw_curve, new_figure, saved
 from certsvm.problem.rows import Vector, as_compiled_for
@@ -92,35 +92,34 @@ class Fold(MemorySource):
     --------
     >>> whole = MemorySource(np.eye(4), np.array(["a", "b", "b", "c"]))
     >>> fold = Fold(whole, [0, 1, 1], [2, 3])
-    >>> from certsvm.problem.objective import Objective
-    >>> fold.classes.tolist(), fold.problem(0, Objective()).weights.tolist()
-    (['a', 'b'], [1.0, 2.0, 0.0, 0.0])
+    >>> fold.classes.tolist(), fold.n_rows, fold.held_out.truth.tolist()
+    (['a', 'b'], 3, [1, -1])
     """
 
     def __init__(
         self, whole: MemorySource, train: ArrayLike, test: ArrayLike, weights: Vector | None = None
     ) -> None:
-        self.rows, self.n_rows, self.n_columns = whole.rows, whole.n_rows, whole.n_columns
-        self.intercept_scaling = whole.intercept_scaling
         rows = _positions(train, whole.n_rows, "to train on")
         self.test = _positions(test, whole.n_rows, "held out")
-        counts = np.bincount(rows, minlength=whole.n_rows).astype(np.float64)
-        self.row_weights = counts if whole.row_weights is None else counts * whole.row_weights
+        super().__init__(
+            whole.rows.matrix[rows], whole.y[rows],
+            None if whole.row_weights is None else whole.row_weights[rows],
+            class_weight=whole.class_weight, intercept_scaling=whole.intercept_scaling, origin={},
+        )  # fmt: skip
+        # Other processes need the rows once.
+        del self.X
+        self._all_rows = whole.rows
         present = np.unique(whole.y_index[rows])
-        # Rows of other classes have weight zero, so that their position does not matter.
         position = np.full(whole.classes.size, -1, dtype=np.int64)
         position[present] = np.arange(present.size)
-        self.y_index = np.maximum(position[whole.y_index], 0)
-        totals = np.bincount(self.y_index, self.row_weights, present.size).astype(np.float64)
-        Source.__init__(self, whole.classes[present], totals, whole.class_weight)
         weights = np.ones(whole.n_rows) if weights is None else np.asarray(weights, np.float64)
         held_out = weights[self.test]
         if not held_out.sum() > 0.0:
             raise ValueError("cv has a fold whose held-out rows have no weight: nothing to measure")
-        columns = _occupied(self.rows.matrix, self.row_weights > 0.0)
+        columns = _occupied(self.rows.matrix)
         # The optimum is zero in columns in which no training row has a value.
         self._unoccupied = np.flatnonzero(~columns)
-        squares, n_stored = row_sizes(self.rows.matrix[self.test][:, columns])
+        squares, n_stored = row_sizes(whole.rows.matrix[self.test][:, columns])
         rho = self.intercept_scaling
         sizes = RowSizes(squares + rho * rho, n_stored + int(rho > 0.0))
         truth = position[whole.y_index[self.test]]
@@ -136,7 +135,7 @@ class Fold(MemorySource):
             w = w.copy()
             w[self._unoccupied] = 0.0
         out = np.empty(self.test.size)
-        products_of(self.rows.arrays, self.test, w, 0, out.size, out)
+        products_of(self._all_rows.arrays, self.test, w, 0, out.size, out)
         return out
 
 
@@ -723,10 +722,8 @@ def _positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int64]
     return positions
 
 
-def _occupied(matrix: Any, trained: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The columns in which a row that is trained on has a value."""
+def _occupied(matrix: Any) -> NDArray[np.bool_]:
+    """The columns in which a row has a value."""
     if not sp.issparse(matrix):
-        return np.array([bool(matrix[trained, j].any()) for j in range(matrix.shape[1])])
-    stored = np.repeat(trained, np.diff(matrix.indptr))
-    used = matrix.indices[matrix.indptr[0] : matrix.indptr[-1]][stored]
-    return np.bincount(used, minlength=matrix.shape[1]) > 0
+        return np.asarray(matrix.any(axis=0))
+    return np.bincount(matrix.indices, minlength=matrix.shape[1]) > 0
