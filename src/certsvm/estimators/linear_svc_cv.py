@@ -490,7 +490,8 @@ def _progress(
 
 def _in_sklearn_form(Cs: NDArray[np.float64], measured: dict[str, Any]) -> dict[str, Any]:
     """``cv_results_`` of a table for each quantity, with a row for each fold."""
-    mean, results = measured["score"].mean(axis=0), {}
+    results: dict[str, Any] = {}
+    mean = measured["score"].mean(axis=0)
     for name, table in measured.items():
         shown = "test_score" if name == "score" else name
         results |= {f"mean_{shown}": table.mean(axis=0), f"std_{shown}": table.std(axis=0)}
