@@ -12,7 +12,7 @@ before.
 
     python -m benchmarks.selection --jobs 1,5,16 [FILE]
 
-measures processes instead, by the clock, on generated rows or on a file of libsvm text: nine values
+measures processes instead, by the clock, on generated rows or on a file of libsvm text: 20 values
 of C, and a proof for every C, on the first 40,000 rows. The first search with a number of processes
 starts them, "again" finds them running. The scores must not depend on their number.
 """
@@ -116,7 +116,7 @@ def seconds(job: Callable[[], Any]) -> float:
 def compare_jobs(X: Any, y: Any, numbers: list[int]) -> None:
     """Print the seconds of two searches for each number of processes."""
     searches: dict[str, dict[str, Any]] = {
-        "9 values": {"Cs": 9, "C_range": RANGE},
+        "20 values": {"Cs": VALUES, "C_range": RANGE},
         "certify=0.03": {"certify": 0.03, "C_range": (1e-3, 1e-1)},
     }
     for name, options in searches.items():

@@ -6,6 +6,7 @@ which is for the process that waits for them. They wait a minute for more work, 
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import joblib
-from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky import ProcessPoolExecutor, process_executor
 
 Submit: TypeAlias = Callable[..., Future[Any]]
 """``submit(function, i, *arguments)`` calls ``function(objects[i], *arguments)``."""
@@ -61,7 +62,7 @@ def submitter(objects: Sequence[Any], n_jobs: int) -> Iterator[Submit]:
         return
     key, ended = (os.getpid(), n_jobs), False
     pool = _idle.pop(key, None) or ProcessPoolExecutor(
-        n_jobs, timeout=_SECONDS_IDLE, initializer=_ignore_interrupts
+        n_jobs, timeout=_SECONDS_IDLE, initializer=_prepare
     )
     with TemporaryDirectory(prefix="certsvm-", ignore_cleanup_errors=True) as folder:
         path = str(Path(folder, "objects"))
@@ -76,8 +77,10 @@ def submitter(objects: Sequence[Any], n_jobs: int) -> Iterator[Submit]:
                 pool.shutdown(wait=True, kill_workers=True)
 
 
-def _ignore_interrupts() -> None:
+def _prepare() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Mapped arrays count as memory of the process, and loky would end it as if it leaked.
+    process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
 
 
 def _call(path: str, function: Callable[..., Any], i: int, *arguments: Any) -> Any:
