@@ -1,5 +1,6 @@
 """A real Ctrl-C: SIGINT to a real process."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -62,17 +63,19 @@ print("interrupted" in str(caught[0].message), not clf.certified_, clf.score(X, 
         (FIT.format(2, 1), 0.7), (FIT.format(3, 2), 0.7),
         (SEARCH.format(1), 2.0), (SEARCH.format(2), 2.0),
     ],
-    ids=["one class", "threads of classes", "search", "threads of folds"],
+    ids=["one class", "threads of classes", "search", "processes of folds"],
 )  # fmt: skip
 def test_ctrl_c_keeps_what_is_proved(script: str, seconds: float) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(seconds)
-        process.send_signal(signal.SIGINT)
+        # As a terminal does: to child processes, too.
+        os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=120)
     finally:
         process.kill()

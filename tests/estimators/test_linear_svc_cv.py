@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.model_selection import (
 )
 
 from certsvm import LinearSVC, LinearSVCCV, verify
+from certsvm.fitting import cross_validation
 
 X, y = make_classification(n_samples=200, n_informative=4, n_classes=3, random_state=0)
 binary = y == 1
@@ -93,14 +95,64 @@ def test_a_certified_choice(labels: Any, form: Any) -> None:
     assert verify(clf.best_estimator_, X, labels).ok
 
 
-def test_the_number_of_threads_does_not_matter() -> None:
+@pytest.mark.parametrize("options", [{"Cs": CS}, {"C_range": (0.01, 1.0), "certify": 0.05}])
+@pytest.mark.parametrize("labels", [np.array(["a", "b", "c"])[y], binary])
+def test_the_number_of_processes_does_not_matter(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], labels: Any
+) -> None:
+    # However small the data.
+    monkeypatch.setattr(cross_validation, "_WORTH_STARTING", 0)
     fits = [
-        LinearSVCCV(C_range=(0.01, 1.0), certify=0.05, cv=3, n_jobs=n, random_state=0).fit(X, y)
-        for n in (1, 3)
+        LinearSVCCV(cv=3, n_jobs=n, random_state=0, **options).fit(form(X), labels)
+        for n, form in ((1, np.asarray), (2, np.asarray), (1, sp.csr_matrix), (2, sp.csr_matrix))
     ]
-    np.testing.assert_array_equal(fits[0].scores_, fits[1].scores_)
-    np.testing.assert_array_equal(fits[0].curve_.lower, fits[1].curve_.lower)
-    assert fits[0].C_ == fits[1].C_
+    for one, two in (fits[:2], fits[2:]):
+        np.testing.assert_array_equal(one.scores_, two.scores_)
+        np.testing.assert_array_equal(one.curve_.lower, two.curve_.lower)
+        np.testing.assert_array_equal(one.curve_.edges, two.curve_.edges)
+        np.testing.assert_array_equal(one.coef_, two.coef_)
+        assert one.C_ == two.C_
+
+
+def test_the_choice_is_as_good_as_that_of_exact_fits() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((3000, 30)) * np.exp(rng.standard_normal(30))
+    labels = rows[:, :5].sum(axis=1) + 3.0 * rng.standard_normal(3000) > 0
+    options: dict[str, Any] = {"Cs": 9, "C_range": (1e-5, 1e-1), "refit": False}
+    quick = LinearSVCCV(**options).fit(rows, labels)
+    exact = LinearSVCCV(tol=1e-8, **options).fit(rows, labels)
+    errors = dict(zip(exact.Cs_, 1.0 - exact.scores_.mean(axis=0), strict=True))
+    # The standard error of an error is 0.007.
+    assert errors[quick.C_] <= errors[exact.C_] + 0.002
+    assert abs(quick.scores_ - exact.scores_).mean() <= 0.002
+
+
+@pytest.mark.parametrize(
+    ("Cs", "edge"), [([1e-4, 0.01], "highest"), ([0.01, 100.0], "lowest"), ([1e-4, 0.01, 100], "")]
+)
+def test_a_choice_at_the_edge_is_warned_of(Cs: list[float], edge: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((200, 60)) + 0.5
+    labels = rows[:, 0] + rng.standard_normal(200) > 1.0
+    clf = LinearSVCCV(Cs=Cs, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clf.fit(rows, labels)
+    assert [f"the {edge} C" in str(w.message) for w in caught] == [True] * bool(edge)
+
+
+def test_results_have_the_form_of_a_grid_search() -> None:
+    options: dict[str, Any] = {"tol": 1e-8, "random_state": 0}
+    ours = LinearSVCCV(Cs=CS, cv=3, **options).fit(X, binary).cv_results_
+    grid = GridSearchCV(LinearSVC(**options), {"C": CS}, cv=3).fit(X, binary).cv_results_
+    assert ours.keys() == grid.keys()
+    assert ours.pop("params") == grid.pop("params")
+    for name, values in grid.items():
+        assert len(ours[name]) == len(CS)
+        if "time" not in name:
+            assert type(ours[name]) is type(values)
+            assert list(ours[name]) == pytest.approx(list(values))
+    assert (ours["mean_fit_time"] > 0.0).all()
 
 
 def test_groups_reach_the_splitter() -> None:

@@ -14,6 +14,8 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names
@@ -77,8 +79,9 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         The loss of a row in training. The error of a choice is the share of rows that are predicted
         wrongly in either case.
     tol : float, default=1e-4
-        Relative accuracy of the models, as in ``LinearSVC``. With ``certify``, the models of the
-        folds are trained as accurately as the proof needs.
+        Relative accuracy of the model of all rows, as in ``LinearSVC``. The models of the folds are
+        trained to ten times ``tol`` and to 1e-3 at least, which is enough to compare their errors,
+        or, with ``certify``, as accurately as the proof needs.
     solver : str or Solver, default="auto"
         As in ``LinearSVC``. ``certify`` needs one that certifies.
     fit_intercept : bool, default=True
@@ -98,8 +101,9 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     max_fits : int, default=None
         Limit on the number of values of C with ``certify``.
     n_jobs : int, default=None
-        Number of threads, for folds and values of C at the same time. None means 1 unless in a
-        ``joblib.parallel_config`` context, -1 all processors. The result does not depend on it.
+        Number of processes, for folds and values of C at the same time; searches that take a second
+        or two stay in this one. None means 1 unless in a ``joblib.parallel_config`` context, -1 all
+        processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of the order in which rows are presented. The folds are those of ``cv``.
     verbose : int, default=0
@@ -119,6 +123,8 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         No C in the range has a mean error below this, proved; zero without ``certify``.
     certified_ : bool
         Whether the error of ``C_`` is proved to be at most ``error_bound_ + certify``.
+    cv_results_ : dict
+        Scores and times in the form of ``GridSearchCV``, which ``pandas.DataFrame`` takes.
     curve_ : Curve
         Errors against C, with the bounds for every C; ``curve_.plot()`` shows them.
     best_estimator_ : LinearSVC
@@ -143,7 +149,11 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    The folds are views of one copy of the data: rows that are held out have weight zero.
+    Each fold has a copy of its training rows, so that n folds take n times the memory of the data.
+    Processes map it from a temporary file.
+
+    Each fit starts from the fit of its fold at the next smaller C. If the error falls towards an
+    end of the range and is least there, ``fit`` warns that the range should be wider.
 
     If the proof was not reached within the limits, ``fit`` warns, and ``error_bound_`` states what
     is proved by then. So does Ctrl-C, except before all folds were fitted at a first value of C.
@@ -229,6 +239,12 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 self.certificate_, self.certificates_ = model.certificate_, model.certificates_
         # Outside: where warnings are errors, a missed target must not cost the model.
         self._warn_if_missed(search)
+        if search.edge:
+            warnings.warn(
+                f"C = {self.C_:g} has the least error and is the {search.edge} C of its range: "
+                "widen C_range, or give more values Cs, since a C beyond it may be better.",
+                stacklevel=3,
+            )
         return self
 
     def _values(self) -> list[float]:
@@ -309,12 +325,17 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _set_fitted(self, search: CrossValidation, Cs: list[float]) -> None:
         values, best = search.values, search.best
         self.Cs_ = np.array(Cs if self.certify is None else sorted(values))
-        self.scores_ = np.full((self.n_splits_, self.Cs_.size), math.nan)
-        self.n_iter_ = np.zeros(self.scores_.shape, dtype=np.int64)
-        for j, C in enumerate(self.Cs_.tolist()):
-            if C in values:
-                self.scores_[:, j] = values[C].scores
-                self.n_iter_[:, j] = [fold.passes for fold in values[C].folds]
+        measured = {
+            name: np.full((self.n_splits_, self.Cs_.size), math.nan)
+            for name in ("fit_time", "score_time", "score", "passes")
+        }
+        for name, table in measured.items():
+            for j, C in enumerate(self.Cs_.tolist()):
+                if C in values:
+                    table[:, j] = [getattr(fold, name) for fold in values[C].folds]
+        self.scores_ = measured["score"]
+        self.n_iter_ = np.nan_to_num(measured.pop("passes")).astype(np.int64)
+        self.cv_results_ = _in_sklearn_form(self.Cs_, measured)
         self.C_, self.best_score_ = best.C, float(np.mean(best.scores))
         self.certified_, self.curve_ = search.certified, search.curve
         self.error_bound_ = search.bound
@@ -483,6 +504,21 @@ def _progress(
     finally:
         if root is not None:
             root.call_on_fit_task_end(estimator=estimator, **given)
+
+
+def _in_sklearn_form(Cs: NDArray[np.float64], measured: dict[str, Any]) -> dict[str, Any]:
+    """``cv_results_`` of a table for each quantity, with a row for each fold."""
+    results: dict[str, Any] = {}
+    mean = measured["score"].mean(axis=0)
+    for name, table in measured.items():
+        shown = "test_score" if name == "score" else name
+        results |= {f"mean_{shown}": table.mean(axis=0), f"std_{shown}": table.std(axis=0)}
+    results |= {"param_C": np.ma.MaskedArray(Cs, mask=False)}
+    results |= {"params": [{"C": C} for C in Cs.tolist()]}
+    results |= {f"split{i}_test_score": row for i, row in enumerate(measured["score"])}
+    # Values of C that were not fitted rank last.
+    ranked = rankdata(-np.nan_to_num(mean, nan=np.nanmin(mean) - 1.0), method="min")
+    return results | {"rank_test_score": ranked.astype(np.int32)}
 
 
 def _is_accuracy(scoring: Any) -> bool:

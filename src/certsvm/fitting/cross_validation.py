@@ -1,13 +1,14 @@
 """Cross-validation over C: at given values, or with a proof for every C in a range.
 
-Each fold is fitted at values of C, each fit from its neighbours. With a proof, two fits bound the
+Each fold is fitted at values of C, each fit from its neighbour. With a proof, two fits bound the
 error of the exact optimum on the held-out rows for every C between them
 (``certificates.held_out_error``), piece by piece. Where this lower bound is too far below the best
 error found, C is fitted in between.
 
-Folds are views of one copy of the data. A fold has all rows: those that it is not trained on have
-weight zero, and solvers skip them; a row that is drawn several times has a multiple of its weight.
-Folds run in threads. What is computed does not depend on their number.
+A fold has a copy of the rows that it is trained on. Solvers would skip rows of weight zero in a
+view of all rows, but fits as short as these would take up to twice as long.
+A task is one fold at one C. Where the work takes seconds, tasks run in processes that map the data
+from one file (``fitting.processes``). What is computed does not depend on their number.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,12 +31,13 @@ from certsvm.certificates.certificate import percent
 from certsvm.certificates.held_out_error import ChordBalls, HeldOutRows, OptimumBall, mean_bounds
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.path import Knot, decades, fit_settings, require_proofs, starts_at
-from certsvm.fitting.sources import MemorySource, Source
+from certsvm.fitting.processes import Submit, started, submitter
+from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.objective import products_of
 from certsvm.markup import element, table
 from certsvm.plots import draw_curve, new_figure, notebook_chart, saved
-from certsvm.problem.rows import Vector
-from certsvm.solvers import Newton
+from certsvm.problem.rows import Vector, as_compiled_for
+from certsvm.solvers import Newton, Start
 from certsvm.training.history import History
 from certsvm.training.result import INTERRUPTED, OUT_OF_TIME, STOPPED, Result
 from certsvm.training.settings import Settings
@@ -44,8 +45,14 @@ from certsvm.verification.optimum_intervals import RowSizes, row_sizes
 
 DEFAULT_RANGE = (1e-3, 1e2)
 _DEFAULT_VALUES = 20
-# Of more values than these, every fourth is fitted first.
-_FEW, _EVERY = 8, 4
+# Folds without a proof are fitted to ten times the accuracy of models, and at least so accurately.
+# In practice, that changes an error by a tenth of its standard error at most.
+_COARSER, _MOST_COARSE = 10.0, 1e-3
+# The stored values that all fits read together from which processes are worth starting, and worth
+# using if they run already. A fit with a proof takes as long as so many others.
+_WORTH_STARTING, _WORTH_USING, _FITS_OF_PROOF = 5e7, 5e6, 500
+# Seconds between two looks at whether to stop.
+_BETWEEN_LOOKS = 0.1
 # Pieces of the range between two fits, each with its own bounds.
 _PIECES = 128
 # A chord is divided into at most so many; the width of the bounds is taken to fall with the
@@ -86,38 +93,42 @@ class Fold(MemorySource):
     --------
     >>> whole = MemorySource(np.eye(4), np.array(["a", "b", "b", "c"]))
     >>> fold = Fold(whole, [0, 1, 1], [2, 3])
-    >>> from certsvm.problem.objective import Objective
-    >>> fold.classes.tolist(), fold.problem(0, Objective()).weights.tolist()
-    (['a', 'b'], [1.0, 2.0, 0.0, 0.0])
+    >>> fold.classes.tolist(), fold.n_rows, fold.held_out.truth.tolist()
+    (['a', 'b'], 3, [1, -1])
     """
 
     def __init__(
         self, whole: MemorySource, train: ArrayLike, test: ArrayLike, weights: Vector | None = None
     ) -> None:
-        vars(self).update(vars(whole))
         rows = _positions(train, whole.n_rows, "to train on")
         self.test = _positions(test, whole.n_rows, "held out")
-        counts = np.bincount(rows, minlength=whole.n_rows).astype(np.float64)
-        self.row_weights = counts if whole.row_weights is None else counts * whole.row_weights
+        super().__init__(
+            whole.rows.matrix[rows], whole.y[rows],
+            None if whole.row_weights is None else whole.row_weights[rows],
+            class_weight=whole.class_weight, intercept_scaling=whole.intercept_scaling, origin={},
+        )  # fmt: skip
+        # Other processes need the rows once.
+        del self.X
+        self._all_rows = whole.rows
         present = np.unique(whole.y_index[rows])
-        # Rows of other classes have weight zero, so that their position does not matter.
         position = np.full(whole.classes.size, -1, dtype=np.int64)
         position[present] = np.arange(present.size)
-        self.y_index = np.maximum(position[whole.y_index], 0)
-        totals = np.bincount(self.y_index, self.row_weights, present.size).astype(np.float64)
-        Source.__init__(self, whole.classes[present], totals, whole.class_weight)
         weights = np.ones(whole.n_rows) if weights is None else np.asarray(weights, np.float64)
         held_out = weights[self.test]
         if not held_out.sum() > 0.0:
             raise ValueError("cv has a fold whose held-out rows have no weight: nothing to measure")
-        columns = _occupied(self.rows.matrix, self.row_weights > 0.0)
+        columns = _occupied(self.rows.matrix)
         # The optimum is zero in columns in which no training row has a value.
         self._unoccupied = np.flatnonzero(~columns)
-        squares, n_stored = row_sizes(self.rows.matrix[self.test][:, columns])
+        squares, n_stored = row_sizes(whole.rows.matrix[self.test][:, columns])
         rho = self.intercept_scaling
         sizes = RowSizes(squares + rho * rho, n_stored + int(rho > 0.0))
         truth = position[whole.y_index[self.test]]
         self.held_out = HeldOutRows(sizes.norms, sizes.counts, truth, weights=held_out)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickle, in another process."""
+        vars(self).update({name: as_compiled_for(value) for name, value in state.items()})
 
     def products(self, w: Vector) -> Vector:
         """Products with the rows held out, without columns that no training row has."""
@@ -125,16 +136,12 @@ class Fold(MemorySource):
             w = w.copy()
             w[self._unoccupied] = 0.0
         out = np.empty(self.test.size)
-        products_of(self.rows.arrays, self.test, w, 0, out.size, out)
+        products_of(self._all_rows.arrays, self.test, w, 0, out.size, out)
         return out
 
 
 Score = Callable[[Fold, float, list[Result]], float]
 """The score of the models of a fold at C, if it is not accuracy."""
-
-
-class _NotFitted(Exception):  # noqa: N818  that is no error
-    """There is no time for a fit, or it was interrupted."""
 
 
 @dataclass(frozen=True)
@@ -149,16 +156,25 @@ class FoldFit(Knot):
         One for each class, if errors are to be bounded.
     products : ndarray of shape (n_problems, n_rows)
         Of the rows held out with the centres of the balls.
+    fit_time, score_time : float
+        Seconds.
     """
 
     score: float
     balls: list[OptimumBall]
     products: NDArray[np.float64]
+    fit_time: float
+    score_time: float
 
     @property
     def met(self) -> bool:
         """Whether the fits reached the accuracy asked for."""
         return all(result.certificate.met for result in self.results)
+
+    @property
+    def reasons(self) -> set[str]:
+        """Why training ended, for each class."""
+        return {result.reason for result in self.results}
 
     @property
     def passes(self) -> int:
@@ -272,8 +288,8 @@ class CrossValidation:
     folds : sequence of Fold
         The folds, of the same rows.
     settings : Settings
-        How to train; ``C`` is not used. ``n_jobs`` is the number of threads for all fits, and
-        ``max_time`` the limit for the whole search.
+        How to train; ``C`` is not used. ``n_jobs`` is the number of processes, ``max_time`` the
+        limit for the whole search. Folds are fitted to ten times ``tol``, and to 1e-3 at least.
     certify : float, default=None
         Fit until no C can have an error lower by more than this than one that was fitted; None
         means that nothing is proved.
@@ -318,12 +334,14 @@ class CrossValidation:
                     "use penalize_intercept=True, or choose C without certify"
                 )
         self._most = math.inf if max_fits is None or certify is None else max_fits
-        self._n_jobs, self._score, self._callback = settings.n_jobs, score, callback
+        # With given values, a fold is fitted at one after the other.
+        self._n_jobs = settings.n_jobs if certify else min(settings.n_jobs, len(self.folds))
+        self._score, self._callback = score, callback
         most = math.inf if settings.max_time is None else settings.max_time
         self._deadline = time.monotonic() + most
         self._stop = settings.stop or threading.Event()
         self._settings = replace(
-            fit_settings(settings, self.solver, settings.tol),
+            fit_settings(settings, self.solver, min(_COARSER * settings.tol, _MOST_COARSE)),
             n_jobs=1, keep_vector=certify is not None, stop=self._stop,
         )  # fmt: skip
         # The range of C, and what is proved between neighbouring values in it.
@@ -348,6 +366,15 @@ class CrossValidation:
     def bound(self) -> float:
         """No C in the range has an error below this; zero if nothing is proved."""
         return min(map(self._bound, self._pairs), default=0.0)
+
+    @property
+    def edge(self) -> str:
+        """The end of the range, "lowest" or "highest", towards which the error falls; or none."""
+        Cs, best = sorted(self.values), self.best
+        if len(Cs) < 2 or best.C not in self._range:
+            return ""
+        name, neighbour = ("lowest", Cs[1]) if Cs[0] == best.C else ("highest", Cs[-2])
+        return name if self.values[neighbour].error > best.error else ""
 
     @property
     def certified(self) -> bool:
@@ -389,22 +416,25 @@ class CrossValidation:
         if len(values) > self._most:
             spread = np.linspace(0, len(values) - 1, int(self._most)).round().astype(int)
             values = [values[k] for k in spread]
-        step = 1 if len(values) <= _FEW else _EVERY
-        first = sorted({*values[::step], values[-1]})
-        requests = [(C, first[max(k - 1, 0) : k]) for k, C in enumerate(first)]
-        rest = [k for r in range(1, step) for k in range(r, len(values), step)]
-        requests += [(values[k], [values[k - 1]]) for k in rest if values[k] not in first]
-        self._fit(requests)
+        fits = len(values) if self._eps is None else _FITS_OF_PROOF
+        fits *= len(self.folds) * len(self.folds[0].labels)
+        least = _WORTH_USING if started(self._n_jobs) else _WORTH_STARTING
+        if fits * self.folds[0].rows.n_stored < least:
+            self._n_jobs = 1
+        if self._n_jobs > 1:
+            self._settings = replace(self._settings, stop=None)
+        with submitter(self.folds, self._n_jobs) as submit:
+            self._fit(submit, [(C, values[max(k - 1, 0) : k]) for k, C in enumerate(values)])
+            if self.values and self._eps is not None:
+                try:
+                    self._prove(submit, self._eps)
+                except KeyboardInterrupt:
+                    self._end(INTERRUPTED)
         if not self.values:
             raise KeyboardInterrupt
-        if self._eps is not None:
-            try:
-                self._prove(self._eps)
-            except KeyboardInterrupt:
-                self._end(INTERRUPTED)
         return self
 
-    def _prove(self, eps: float) -> None:
+    def _prove(self, submit: Submit, eps: float) -> None:
         """Fit between neighbours until no error in the range may be too low."""
         while not (self.reason or self.certified):
             least = min(value.high for value in self.values.values()) - eps
@@ -415,7 +445,7 @@ class CrossValidation:
                 self._end("some fits are not accurate enough to prove more")
             elif room <= 0:
                 self._end("max_fits reached")
-            self._fit(new[:room])
+            self._fit(submit, new[:room])
 
     @property
     def _least_error(self) -> float:
@@ -466,35 +496,64 @@ class CrossValidation:
             bounds.append(fold.held_out.error_bounds(balls, a.products, b.products, edges))
         return mean_bounds(bounds)
 
-    def _fit(self, requests: Sequence[tuple[float, Sequence[float]]]) -> None:
+    def _fit(self, submit: Submit, requests: Sequence[tuple[float, Sequence[float]]]) -> None:
         """Fit all folds at values of C, each from the fits at others, which are known or before.
 
-        Ctrl-C ends the search: fits that run end after their pass, and others do not begin.
+        After Ctrl-C, no more fits begin. Those in this process end after their pass; others are
+        given up.
         """
-        least = self._least_error
-        fits: dict[tuple[float, int], Callable[[], FoldFit]] = {}
+        least, numbers = self._least_error, range(len(self.folds))
+        fits = {(C, i): fit for C, v in self.values.items() for i, fit in enumerate(v.folds)}
+        waiting = [(C, i, ends) for C, ends in requests for i in numbers]
+        running: dict[Future[FoldFit], tuple[float, int, Sequence[float]]] = {}
+        try:
+            while not self._stop.is_set():
+                ready = [t for t in waiting if all((end, t[1]) in fits for end in t[2])]
+                for task in ready[: self._n_jobs - len(running)]:
+                    C, i, ends = task
+                    # The first value is fitted in any case.
+                    if ends and time.monotonic() >= self._deadline:
+                        self.reason = self.reason or OUT_OF_TIME
+                    if not (ends and self.reason):
+                        known = [fits[end, i] for end in ends]
+                        running[self._submitted(submit, i, C, known, least)] = task
+                    waiting.remove(task)
+                if not running:
+                    break
+                done = wait(running, _BETWEEN_LOOKS, FIRST_COMPLETED).done
+                if self._stop.is_set():
+                    break
+                for future in done:
+                    C, i, ends = running.pop(future)
+                    fit = future.result()
+                    if ends and OUT_OF_TIME in fit.reasons:
+                        self.reason = self.reason or OUT_OF_TIME
+                    else:
+                        if self._score is not None:
+                            began = time.perf_counter()
+                            score = self._score(self.folds[i], C, fit.results)
+                            seconds = time.perf_counter() - began
+                            fit = replace(fit, score=score, score_time=seconds)
+                        fits[C, i] = fit
+                        if all((C, k) in fits for k in numbers):
+                            self._add(C, [fits[C, k] for k in numbers])
+        except KeyboardInterrupt:
+            self._stop.set()
+        if self._stop.is_set():
+            self._end(INTERRUPTED)
 
-        def fit(i: int, C: float, ends: Sequence[float]) -> FoldFit:
-            known = [
-                self.values[end].folds[i] if end in self.values else fits[end, i]() for end in ends
-            ]
-            return self._fitted(i, C, known, least)
-
-        with ThreadPoolExecutor(self._n_jobs, thread_name_prefix="certsvm") as executor:
-            for C, ends in requests:
-                for i in range(len(self.folds)):
-                    job = partial(fit, i, C, ends)
-                    fits[C, i] = cache(job) if self._n_jobs == 1 else executor.submit(job).result
-            for C, _ in requests:
-                try:
-                    self._add(C, [fits[C, i]() for i in range(len(self.folds))])
-                except _NotFitted:
-                    continue
-                except KeyboardInterrupt:
-                    self._end(INTERRUPTED)
-                except BaseException:
-                    self._stop.set()
-                    raise
+    def _submitted(
+        self, submit: Submit, i: int, C: float, ends: Sequence[FoldFit], least: float
+    ) -> Future[FoldFit]:
+        """A fit of a fold at C that has begun."""
+        left, tol = self._deadline - time.monotonic(), self._settings.tol
+        if self._eps is not None:
+            wanted = [wanted_tol(self.folds[i], end, self._eps, least) for end in ends]
+            tol = min(wanted, default=_FIRST_TOL)
+        limit = None if math.isinf(left) else max(left, 0.0)
+        settings = replace(self._settings.at(C), tol=tol, max_time=limit)
+        starts = [(end.C, end.starts) for end in ends]
+        return submit(fit_fold, i, settings, starts, self._eps, least)
 
     def _add(self, C: float, folds: list[FoldFit]) -> None:
         """Add a value, of which all folds have been fitted."""
@@ -506,69 +565,79 @@ class CrossValidation:
         if self._callback is not None and self._callback(self):
             self._end(STOPPED)
 
-    def _fitted(self, i: int, C: float, ends: Sequence[FoldFit], least: float) -> FoldFit:
-        """Fit a fold at C, as accurately as its held-out rows need."""
-        if self._eps is None:
-            return self._fit_once(i, C, ends, self._settings.tol)
-        tol = min([self._wanted(i, end, least) for end in ends], default=_FIRST_TOL)
-        fit = self._fit_once(i, C, ends, tol)
-        # More rows may be open than the accuracy was chosen for.
-        if fit.met and (tol := self._wanted(i, fit, least)) < 0.25 * fit.gap:
-            with suppress(_NotFitted):
-                return self._fit_once(i, C, [fit], tol)
-        return fit
-
-    def _wanted(self, i: int, fit: FoldFit, least: float) -> float:
-        """The relative accuracy at which few enough rows are open at a fit.
-
-        Where the error is larger than the least, more of them may be.
-        """
-        assert self._eps is not None
-        newton = all(Newton.name in result.solver for result in fit.results)
-        share = _SHARE_OPEN[0] if newton else _SHARE_OPEN[1]
-        share *= self._eps + max(1.0 - fit.score - least, 0.0)
-        largest = max(result.certificate.primal for result in fit.results)
-        gap = self.folds[i].held_out.distance(fit.products, share) ** 2
-        return min(max(gap / largest, _LEAST_TOL), _MOST_TOL) if largest > 0.0 else _MOST_TOL
-
-    def _fit_once(self, i: int, C: float, ends: Sequence[FoldFit], tol: float) -> FoldFit:
-        """Fit a fold at C; raises if there is no time, or after Ctrl-C."""
-        left, fold = self._deadline - time.monotonic(), self.folds[i]
-        # The first value is fitted in any case, and none after a fit for which there was no time.
-        if not self._stop.is_set() and (not ends or (left > 0.0 and not self.reason)):
-            limit = None if math.isinf(left) else max(left, 0.0)
-            settings = replace(self._settings.at(C), tol=tol, max_time=limit)
-            starts = starts_at(fold, C, [(end.C, end.starts) for end in ends])
-            results = fit_classes(fold, settings, start=starts)
-            reasons = {result.reason for result in results}
-            if INTERRUPTED in reasons:
-                self._end(INTERRUPTED)
-            elif not (ends and OUT_OF_TIME in reasons):
-                return self._measured(fold, C, results)
-        self.reason = self.reason or (INTERRUPTED if self._stop.is_set() else OUT_OF_TIME)
-        raise _NotFitted
-
-    def _measured(self, fold: Fold, C: float, results: list[Result]) -> FoldFit:
-        if self._score is not None:
-            score = self._score(fold, C, results)
-        else:
-            scores = np.array([fold.products(result.w) for result in results])
-            score = 1.0 - fold.held_out.error(scores)
-        proved = results if self._eps is not None else []
-        balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in proved]
-        products = np.array([fold.products(ball.centre) for ball in balls])
-        light = [
-            replace(
-                r, history=History(r.history[-1:]), alpha=None, response=None, vector=None,
-                start=replace(r.start, alpha=_in_single(r.start.alpha)),
-            )
-            for r in results
-        ]  # fmt: skip
-        return FoldFit(C, light, score, balls, products)
-
     def _end(self, reason: str) -> None:
         self.reason = self.reason or reason
         self._stop.set()
+
+
+def fit_fold(
+    fold: Fold, settings: Settings, ends: Sequence[tuple[float, list[Start]]],
+    eps: float | None, least: float,
+) -> FoldFit:  # fmt: skip
+    """Fit a fold at one C from its fits at others: a task for any process.
+
+    Parameters
+    ----------
+    fold : Fold
+        The rows.
+    settings : Settings
+        How to train, with C.
+    ends : sequence of tuple
+        Other values of C, at most two, and where the fits there ended.
+    eps : float or None
+        As ``certify`` of the search.
+    least : float
+        The least error so far.
+    """
+    began, starts = time.perf_counter(), starts_at(fold, settings.objective.C, ends)
+    fit = _measured(fold, settings, starts, eps)
+    if eps is not None and fit.met:
+        # More rows may be open than the accuracy was chosen for.
+        tol = wanted_tol(fold, fit, eps, least)
+        if tol < 0.25 * fit.gap:
+            if settings.max_time is not None:
+                left = settings.max_time - (time.perf_counter() - began)
+                settings = replace(settings, max_time=max(left, 0.0))
+            again = _measured(fold, replace(settings, tol=tol), fit.starts, eps)
+            if OUT_OF_TIME not in again.reasons:
+                return replace(again, fit_time=fit.fit_time + again.fit_time)
+    return fit
+
+
+def _measured(
+    fold: Fold, settings: Settings, starts: list[Start] | None, eps: float | None
+) -> FoldFit:
+    """Fit a fold, and measure its error; with ``eps``, keep what bounds on it need."""
+    times = [time.perf_counter()]
+    results = fit_classes(fold, settings, start=starts)
+    times.append(time.perf_counter())
+    score = 1.0 - fold.held_out.error(np.array([fold.products(result.w) for result in results]))
+    proved = results if eps is not None else []
+    balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in proved]
+    products = np.array([fold.products(ball.centre) for ball in balls])
+    times.append(time.perf_counter())
+    light = [
+        replace(
+            r, history=History(r.history[-1:]), alpha=None, response=None, vector=None,
+            start=replace(r.start, alpha=_in_single(r.start.alpha)),
+        )
+        for r in results
+    ]  # fmt: skip
+    seconds = (last - first for first, last in itertools.pairwise(times))
+    return FoldFit(settings.objective.C, light, score, balls, products, *seconds)
+
+
+def wanted_tol(fold: Fold, fit: FoldFit, eps: float, least: float) -> float:
+    """The relative accuracy at which few enough rows are open at a fit.
+
+    Where the error is larger than the least, more of them may be.
+    """
+    newton = all(Newton.name in result.solver for result in fit.results)
+    share = _SHARE_OPEN[0] if newton else _SHARE_OPEN[1]
+    share *= eps + max(1.0 - fit.score - least, 0.0)
+    largest = max(result.certificate.primal for result in fit.results)
+    gap = fold.held_out.distance(fit.products, share) ** 2
+    return min(max(gap / largest, _LEAST_TOL), _MOST_TOL) if largest > 0.0 else _MOST_TOL
 
 
 def values_in(C_range: tuple[float, float], n: int | None = None, *, certify: bool) -> list[float]:
@@ -650,10 +719,8 @@ def _positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int64]
     """Positions of rows, which splitters may give as a mask."""
     array: NDArray[Any] = np.asarray(which)
     positions = np.zeros(0, dtype=np.int64)
-    if array.size:
-        kind = np.bool_ if array.dtype == np.bool_ else np.int64
-        with suppress(IndexError):
-            positions = np.arange(n_rows)[array.astype(kind, casting="same_kind")]
+    with suppress(IndexError):
+        positions = np.arange(n_rows)[array]
     if positions.ndim != 1 or not positions.size:
         raise ValueError(
             f"cv must give the rows {purpose} of each fold as a mask or as a list of positions, at "
@@ -662,10 +729,8 @@ def _positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int64]
     return positions
 
 
-def _occupied(matrix: Any, trained: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The columns in which a row that is trained on has a value."""
+def _occupied(matrix: Any) -> NDArray[np.bool_]:
+    """The columns in which a row has a value."""
     if not sp.issparse(matrix):
-        return np.array([bool(matrix[trained, j].any()) for j in range(matrix.shape[1])])
-    stored = np.repeat(trained, np.diff(matrix.indptr))
-    used = matrix.indices[matrix.indptr[0] : matrix.indptr[-1]][stored]
-    return np.bincount(used, minlength=matrix.shape[1]) > 0
+        return np.asarray(matrix.any(axis=0))
+    return np.bincount(matrix.indices, minlength=matrix.shape[1]) > 0

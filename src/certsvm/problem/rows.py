@@ -145,11 +145,15 @@ class Rows:
     def matrix(self) -> Any:
         """The data as a NumPy array or SciPy matrix, without the intercept's column; a view."""
         if isinstance(self.arrays, CsrRows):
+            # SciPy would check all indices again, which takes as long as a pass.
             values, indices, indptr, _ = self.arrays
-            signed = np.int32 if indices.dtype == np.uint32 else np.int64
-            return sp.csr_matrix(
-                (values, indices.view(signed), indptr), shape=(self.n_rows, self.n_columns)
-            )
+            signed = indices.view(np.int32 if indices.dtype == np.uint32 else np.int64)
+            # Both kinds of positions must have the same type.
+            kind = signed.dtype if indptr[-1] <= np.iinfo(np.int32).max else np.dtype(np.int64)
+            matrix = sp.csr_matrix((self.n_rows, self.n_columns), dtype=values.dtype)
+            matrix.data, matrix.indices = values, signed.astype(kind, copy=False)
+            matrix.indptr = indptr.astype(kind, copy=False)
+            return matrix
         return self.arrays.values
 
     def take(self, which: NDArray[np.int64]) -> Rows:
