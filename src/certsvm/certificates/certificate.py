@@ -20,7 +20,6 @@ conclusion:
 from __future__ import annotations
 
 import math
-import sys
 import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
@@ -201,17 +200,6 @@ class Certificate:
             f"{numbers}: within {percent(self.proved_gap)} of the optimum, proved "
             f"({bound}); target {self.target * 100:.6g} % {verdict}"
         )
-
-
-def largest_scale(loss: str) -> float:
-    """The largest multiple of a feasible alpha that is feasible, whatever alpha is.
-
-    Examples
-    --------
-    >>> largest_scale("hinge"), largest_scale("squared_hinge")
-    (1.0, 1.7976931348623157e+308)
-    """
-    return sys.float_info.max if loss == SQUARED_HINGE_NAME else 1.0
 
 
 def tidy(label: object) -> str:

@@ -319,13 +319,14 @@ def alpha_and_free(
 def alpha_of(problem: SummableProblem, response: Response, team: Team, *factors: float) -> Vector:
     """The alpha of a response, times a factor for each label: one pass, and a number per row."""
     loss, C = problem.loss, problem.C
-    parts = problem.of_each(_alpha_of_part, response, loss, C, *factors, team=team)
+    parts = problem.of_each(alpha_of_part, response, loss, C, *factors, team=team)
     return np.concatenate(parts)
 
 
-def _alpha_of_part(
+def alpha_of_part(
     part: Part, team: Team, response: Response, loss: Loss, C: float, *factors: float
 ) -> Vector:
+    """The alpha of a response, of the rows of a part."""
     products = np.empty(part.rows.n_rows)
     multiply(part, response.w, products, team)
     alpha = alpha_and_free(part, products, response.sigma, loss, C)[1]
