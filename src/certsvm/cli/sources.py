@@ -34,6 +34,8 @@ _WITHOUT_DATA = 300_000_000
 _PER_BYTE = {"blocks": 3, "text": 7, "table": 7}
 # SGD counts margin errors by row, and keeps old counts, for a witness with a number per row.
 _PER_ROW_OF_WITNESS = 120
+# Codes of up to four bytes for each class, which are joined at the end.
+_PER_CODE = 12
 
 
 @contextmanager
@@ -143,6 +145,7 @@ def _of_stream(source: StreamSource, settings: Settings, *, witness: bool) -> in
         # about the same size.
         n_rows = 2 * stream.n_rows // stream.n_blocks
         n_stored = n_rows * stream.n_stored // stream.n_rows
+        needed += witness * _PER_CODE * stream.n_rows * len(source.labels)
         return needed + 8 * d * d * (2 + gram_matrices(n_rows, n_stored, d, settings.n_jobs))
     return needed + witness * _PER_ROW_OF_WITNESS * stream.n_rows
 

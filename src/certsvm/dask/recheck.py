@@ -68,11 +68,9 @@ def recheck(problem: ClusterProblem, result: Result) -> Result:
     checked = Verification(claimed, sums.J(), sums.L(), sums.box_violation, None)
     if checked.verdict != REFUTED:
         return result
-    recomputed = checked.recomputed
-    slack = {
-        "primal_rounding": _SLACK * recomputed.primal, "dual_rounding": _SLACK * recomputed.dual
-    }  # fmt: skip
-    proved = result.certified_by(replace(recomputed, **slack), vector=None)
+    c = checked.recomputed
+    c = replace(c, primal_rounding=_SLACK * c.primal, dual_rounding=_SLACK * c.dual)
+    proved = result.certified_by(c, vector=None)
     warnings.warn(
         f"the certificate ({claimed}) is not true of the rows: computed again, its J is "
         f"{checked.J}, and its L {checked.L}. It is replaced by what these intervals prove "

@@ -36,7 +36,7 @@ from certsvm.certificates.certificate import (
 )
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, refuse_masked
 from certsvm.scalars import as_float
-from certsvm.verification.exact import ExactWitness, Row, judge, quantised, upwards
+from certsvm.verification.exact import ExactWitness, Row, judge, upwards
 from certsvm.verification.fingerprint import FingerprintBuilder
 from certsvm.verification.interval_arithmetic import (
     ANYTHING,
@@ -299,27 +299,14 @@ def verify(
                 f"and X need {shape}. Pass the training data."
             )
 
-    if exact:
-        points: list[ExactWitness | None] = [None] * len(certificates)
-        if alphas is not None:
-            points = [partial(_stored, alpha) for alpha in alphas]
-        return _exact_report(
-            dense(clf.coef_), clf.intercept_, certificates, clf.classes_, clf.class_weight_,
-            points, [(X, y, sample_weight)],
-        )  # fmt: skip
-
     def stored(i: int, box: Vector, first: int) -> Vector:
         part: Vector = alphas[i, first : first + box.size]
         return part
 
-    return _report(
+    return (_exact_report if exact else _report)(
         dense(clf.coef_), clf.intercept_, certificates, clf.classes_, clf.class_weight_,
         None if alphas is None else stored, [(X, y, sample_weight)],
     )  # fmt: skip
-
-
-def _stored(alpha: Vector, k: int, box: float) -> float:
-    return float(alpha[k])
 
 
 def verify_model(
@@ -370,19 +357,10 @@ def verify_model(
             yield X, *rest
             builder.update(X, np.asarray(rest[0]).ravel())
 
-    parts = (
-        model.coef, model.intercept, model.certificates, model.classes, model.class_weight
+    report = (_exact_report if exact else _report)(
+        model.coef, model.intercept, model.certificates, model.classes, model.class_weight,
+        None if witness is None else witness.alpha, fingerprinted(),
     )  # fmt: skip
-    if exact:
-        points: list[ExactWitness | None] = [None] * len(model.certificates)
-        if witness is not None:
-            points = [
-                quantised(memoryview(codes), scale)
-                for codes, scale in zip(witness.codes, witness.scale.tolist(), strict=True)
-            ]
-        report = _exact_report(*parts, points, fingerprinted())
-    else:
-        report = _report(*parts, None if witness is None else witness.alpha, fingerprinted())
     fingerprint = builder.finish()
     if witness is not None and witness.n_rows != fingerprint.n_rows:
         raise ValueError(
@@ -440,10 +418,12 @@ def _report(
 
 def _exact_report(
     coef: Vector, intercept: Vector, claims: Sequence[Certificate], classes: NDArray[Any],
-    class_weight: Vector, witnesses: Sequence[ExactWitness | None], blocks: Blocks,
+    class_weight: Vector, alpha_of: AlphaOf | None, blocks: Blocks,
 ) -> VerificationReport:  # fmt: skip
     """The same, without rounding."""
-    labels = classes.tolist()
+    labels, points = classes.tolist(), list[ExactWitness | None]([None] * len(claims))
+    if alpha_of is not None:
+        points = [partial(_alpha_of_row, alpha_of, i) for i in range(len(claims))]
 
     def rows() -> Iterator[Row]:
         for X, y, *rest in blocks:
@@ -466,7 +446,7 @@ def _exact_report(
     claimed = [_as_floats(claim) for claim in claims]
     claims_of = [asdict(claim) for claim in claimed]
     try:
-        found = judge(claims_of, labels, class_weight.tolist(), weights, rows(), witnesses)
+        found = judge(claims_of, labels, class_weight.tolist(), weights, rows(), points)
     except (ArithmeticError, IndexError) as error:
         raise ValueError(f"the model or its witness is not about these rows: {error}") from None
     report = VerificationReport()
@@ -474,9 +454,13 @@ def _exact_report(
         J, L = (
             None if x is None else Interval.around(x, Fraction(0)) for x in (exact["J"], exact["L"])
         )
-        outside = math.inf if any(witnesses) and L is None else 0.0
+        outside = math.inf if alpha_of is not None and L is None else 0.0
         report.append(Verification(claim, J or ANYTHING, L, outside, exact["class"], exact=exact))
     return report
+
+
+def _alpha_of_row(alpha_of: AlphaOf, i: int, k: int, box: float) -> float:
+    return float(alpha_of(i, np.array([box]), k)[0])
 
 
 def _as_floats(claim: Certificate) -> Certificate:
