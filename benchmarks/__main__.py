@@ -13,6 +13,7 @@ from benchmarks import (
     markdown,
     master,
     optima,
+    passes,
     path,
     selection,
     small,
@@ -37,6 +38,7 @@ BENCHMARKS = {
     "selection": selection,
     "io": io,
     "streaming": streaming,
+    "passes": passes,
     "cluster": cluster,
 }
 RESULTS = Path(__file__).parent / "results"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from benchmarks.gpu.optimisers import lbfgs, race, sgd
 from benchmarks.gpu.problems import generated
 from benchmarks.markdown import Records, measured_on, of_records
 from certsvm import LinearSVC, fit_path
-from certsvm.torch import TensorRows, TensorSource, rows
+from certsvm.torch import TensorRows, rows, source
 
 REPEATS = 7
 # Limit in seconds for each of PyTorch's optimisers.
@@ -99,7 +100,7 @@ def where_the_time_goes(
         name: sum(begin.elapsed_time(end) for begin, end, _ in timed)
         for name, timed in calls.items()
     }
-    read = sum(given[0]._X.nbytes for name in ("products", "sums") for _, _, given in calls[name])
+    read = sum(given[0].X.nbytes for name in ("products", "sums") for _, _, given in calls[name])
     work = sum(2.0 * given[0].shape[0] * n_columns**2 for _, _, given in calls["gram"])
     reading = took["products"] + took["sums"]
     speed, rate = read / reading / 1e9, work / took["gram"] / 1e9
@@ -138,7 +139,7 @@ def certified(rates: dict[str, Any], shapes: list[tuple[int, int, torch.dtype]])
 
 
 def variations(n: int, d: int) -> Records:
-    """Several C, several classes in lockstep or not, data on the host: to 1e-4."""
+    """Several C, several classes together or not, data on the host: to 1e-4."""
     table: Records = []
 
     def note(what: str, fit: Callable[[], Any], repeats: int = 3) -> None:
@@ -155,15 +156,15 @@ def variations(n: int, d: int) -> Records:
     array, labels = X.cpu().numpy(), y.cpu().numpy()
     note("from a NumPy array, moved to the card", lambda: on_card.fit(array, labels))
     many = generated(n, d, classes=10)
-    one_by_one = mock.patch.object(TensorSource, "_at_once", return_value=1)
-    note("10 classes in lockstep", lambda: base.fit(*many))
+    one_by_one = mock.patch.object(source, "_FEWEST", math.inf)
+    note("10 classes together", lambda: base.fit(*many))
     with one_by_one:
         note("10 classes, one after the other", lambda: base.fit(*many))
     # As if the rows did not fit on the card.
     several = [tensor.cpu().numpy() for tensor in generated(n, d, classes=4)]
     with mock.patch.object(rows, "_room_for", return_value=array.nbytes // 8):
         note("in blocks, moved in each pass", lambda: on_card.fit(array, labels), 1)
-        note("the same, 4 classes in lockstep", lambda: on_card.fit(*several), 1)
+        note("the same, 4 classes together", lambda: on_card.fit(*several), 1)
         with one_by_one:
             note("the same, 4 classes, one after the other", lambda: on_card.fit(*several), 1)
     return table

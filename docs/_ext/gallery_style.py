@@ -30,6 +30,7 @@ ORDER = (
     "plot_stream.py",
     "plot_cluster.py",
     "plot_gpu.py",
+    "linear_probe.py",
     "plot_windows.py",
     "plot_solvers.py",
 )

@@ -14,6 +14,7 @@ from benchmarks import (
     kernels,
     master,
     optima,
+    passes,
     selection,
     small,
     systems,
@@ -28,6 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     dump_svmlight_file(*text_like(n_documents=60, n_words=20, length=10), str(tmp_path / "a9a"))
     monkeypatch.setattr(optima, "MAX_SECONDS", 0.05)
     monkeypatch.setattr(systems, "PASSES", 3)
+    monkeypatch.setattr(passes, "MOST_PASSES", 5)
     monkeypatch.setattr(systems, "DUAL", systems.DUAL[:1])
     monkeypatch.setattr(systems, "SINGLE", systems.SINGLE[:1])
     for module in (auto, kernels, master, small):
@@ -47,6 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "name",
     [
         "optima",
+        "passes",
         "path",
         "stability",
         "systems",

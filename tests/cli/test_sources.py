@@ -56,7 +56,8 @@ def peak_of(*words: object, cwd: Path) -> int:
 @pytest.mark.parametrize(
     ("shape", "options", "memory"),
     [((4000, 60), [], "365M"), ((4000, 1200), ["--n-jobs", "2"], "420M"),
-     ((2000, 200_000), ["--solver", "sgd-s", "-c", "0.01"], "365M")],
+     ((2000, 200_000), ["--solver", "sgd-s", "-c", "0.01"], "365M"),
+     ((40_000, 20_000), [], "380M")],
 )  # fmt: skip
 def test_what_is_accepted_is_enough(
     shape: tuple[int, int], options: list[str], memory: str, tmp_path: Path

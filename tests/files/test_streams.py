@@ -32,7 +32,7 @@ from certsvm.training.result import INTERRUPTED, Result
 from tests.platforms import posix
 from tests.problems import Case, cases, exact_dual, exact_objective, optimum, require_proof
 
-STREAMING = ["sgd-s", "sgd-m", "newton", "smoothed-newton", "auto"]
+STREAMING = ["block-dcd", "sgd-s", "sgd-m", "newton", "smoothed-newton", "auto"]
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=25)
 
@@ -199,7 +199,7 @@ CHANGES: dict[str, Callable[[Any, Any, Any], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "passes"), [("sgd-s", 1), ("newton", 3)])
+@pytest.mark.parametrize(("name", "passes"), [("sgd-s", 1), ("newton", 3), ("block-dcd", 3)])
 @pytest.mark.parametrize("change", [*CHANGES, "a block more", "a block fewer", "another order"])
 def test_data_that_changes_is_not_certified(change: str, name: str, passes: int) -> None:
     blocks, begun = separable(), itertools.count()
@@ -259,7 +259,7 @@ def test_a_pass_that_is_left_early_leaves_nothing_running(read_ahead: bool) -> N
         assert no_thread_is_left()
 
 
-@pytest.mark.parametrize("name", ["sgd-s", "smoothed-newton"])
+@pytest.mark.parametrize("name", ["sgd-s", "smoothed-newton", "block-dcd"])
 def test_an_interrupt_keeps_what_was_proved(name: str) -> None:
     """The source is interrupted in the midst of a pass."""
     blocks, begun = separable(), itertools.count()

@@ -79,7 +79,7 @@ def sound(report: VerificationReport) -> bool:
     intercept_scaling=st.sampled_from([0.0, 0.3, 1.0]),
     loss=st.sampled_from(["hinge", "squared_hinge"]),
     penalize_intercept=st.booleans(),
-    solver=st.sampled_from(["auto", "sgd-s", "sgd-m", "newton", "dcd", "working-set"]),
+    solver=st.sampled_from(["auto", "sgd-s", "sgd-m", "newton", "block-dcd", "dcd", "working-set"]),
     streamed=st.booleans(),
     tol=st.sampled_from([0.1, 1e-3]),
 )
@@ -157,9 +157,8 @@ def test_a_stream_and_memory_agree(
 @pytest.mark.parametrize(
     ("settings", "advice"),
     [
-        ({"solver": "newton"}, "Use 'sgd-s'"),
-        ({"loss": "squared_hinge"}, "memory and use 'working-set'"),
-        ({"penalize_intercept": False}, "Use 'sgd-s'"),
+        ({"solver": "newton"}, "Use 'block-dcd'"),
+        ({"penalize_intercept": False}, "memory and use 'working-set'"),
     ],
 )
 def test_too_many_columns_for_a_stream(settings: dict[str, Any], advice: str) -> None:
@@ -171,7 +170,7 @@ def test_too_many_columns_for_a_stream(settings: dict[str, Any], advice: str) ->
         ValueError, match=rf"{advice}.* raise max_size: solver=SmoothedNewton\(max_size=5002\)"
     ):
         fit_stream(lambda: blocks, **how, **settings)
-    assert fit_stream(lambda: blocks, **how).parameters["solver"] == "sgd-s"
+    assert fit_stream(lambda: blocks, **how).parameters["solver"] == "block-dcd"
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -20,6 +20,7 @@ from certsvm.solvers import (
     OCAS,
     SOLVERS,
     Auto,
+    BlockDCD,
     Newton,
     Options,
     SGDm,
@@ -66,6 +67,8 @@ CERTIFYING: list[Solver] = [
     WorkingSet(omega=1.0, shuffled=True),
     Newton(),
     SmoothedNewton(),
+    BlockDCD(),
+    BlockDCD(sweeps=1, visits=2.5, cache=0.5),
     Auto(),
 ]
 certifying = pytest.mark.parametrize("solver", CERTIFYING, ids=lambda solver: solver.label)
@@ -109,7 +112,8 @@ def test_every_certifying_solver_is_here() -> None:
     assert {s.name for s in CERTIFYING} == certifying | {"auto"}
     general = {s.name for s in CERTIFYING if s.frees_intercept}
     assert general == {"auto", "working-set", "dcd", "newton", "smoothed-newton"}
-    assert general == {s.name for s in CERTIFYING if len(s.losses) == len(LOSSES)}
+    squared = {s.name for s in CERTIFYING if len(s.losses) == len(LOSSES)}
+    assert squared == general | {"block-dcd"}
 
 
 @on_all_problems
@@ -164,9 +168,16 @@ def test_any_start_is_certified_truly(
         require_proof(case, result)
 
 
-@pytest.mark.parametrize("solver", [Auto(), Newton(), SmoothedNewton()], ids=lambda s: s.label)
-@given(case=others, seed=seeds, passes=st.integers(1, 20), rows_at_once=st.integers(1, 10))
-def test_streams(solver: Solver, case: Case, seed: int, passes: int, rows_at_once: int) -> None:
+@pytest.mark.parametrize(
+    "solver",
+    [Auto(), Newton(), SmoothedNewton(), BlockDCD(), BlockDCD(cache=0.4)],
+    ids=lambda s: s.label,
+)
+@given(data=st.data(), seed=seeds, passes=st.integers(1, 20), rows_at_once=st.integers(1, 10))
+def test_streams(
+    solver: Solver, data: st.DataObject, seed: int, passes: int, rows_at_once: int
+) -> None:
+    case = data.draw(others if solver.frees_intercept else cases(losses=tuple(LOSSES)))
     assume(case.labels.min() < case.labels.max())
     problem = streamed(case, rows_at_once)
     result = train(problem, solver, tol=0.0, max_iter=passes, seed=seed, keep_alpha=True)
@@ -176,7 +187,9 @@ def test_streams(solver: Solver, case: Case, seed: int, passes: int, rows_at_onc
     assert error <= Fraction(result.certificate.primal_rounding)
 
 
-@pytest.mark.parametrize("solver", [DCD(), MPU(delta=1e-6), SGDs(), SGDm()], ids=lambda s: s.label)
+@pytest.mark.parametrize(
+    "solver", [DCD(), BlockDCD(), MPU(delta=1e-6), SGDs(), SGDm()], ids=lambda s: s.label
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_long_runs_drift_within_their_allowance(solver: Solver, seed: int) -> None:
     """Thousands of updates: what rounding did to w is covered by what is allowed for it."""

@@ -242,8 +242,8 @@ def test_without_tensors_pytorch_is_not_loaded() -> None:
 def test_an_interruption_leaves_true_certificates(
     monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
-    """Wherever it falls: also between w and its products, in all problems of a group."""
-    X, y = data(400, columns=5)
+    """Wherever it falls: also between w and its products, and with classes together."""
+    X, y = data(400, columns=5, classes=2 + moment % 2)
     add, calls = torch.Tensor.add_, []
 
     def interrupted(self: Any, *given: Any, **options: Any) -> Any:

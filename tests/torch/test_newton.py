@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import certsvm.torch.rows as rows_module
-from certsvm.certificates.dual import dual_bound
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton, Options, Start
@@ -33,10 +32,7 @@ def coarse_gram(rows: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("C", [0.01, 100.0])
-@pytest.mark.parametrize("corrections", [0, 4])
-def test_columns_of_very_different_scales(
-    monkeypatch: pytest.MonkeyPatch, C: float, corrections: int
-) -> None:
+def test_columns_of_very_different_scales(monkeypatch: pytest.MonkeyPatch, C: float) -> None:
     """A coarse Gram matrix leads astray here; that is noticed."""
     monkeypatch.setattr(rows_module, "_gram", coarse_gram)
     rng = np.random.default_rng(0)
@@ -44,8 +40,7 @@ def test_columns_of_very_different_scales(
     y = np.where(X[:, 0] - 3.0 + 0.5 * rng.standard_normal(20_000) > 0, 1.0, -1.0)
     case = Case(X, y, None, C, 1.0, "dense-float64-int32")
     case, tensor = in_tensors(case, "float32")
-    solver = TensorNewton(corrections=corrections)
-    result = train(tensor_problem(case, tensor), solver, tol=1e-5, max_iter=60, seed=0)
+    result = train(tensor_problem(case, tensor), SOLVER, tol=1e-5, max_iter=60, seed=0)
     assert result.certificate.met, f"{result.certificate!r} after {result.passes} steps"
 
 
@@ -71,24 +66,6 @@ def test_half_precision_is_exact() -> None:
     assert rounded.dual > result.primal or rounded.primal < result.dual
 
 
-def test_drift_stays_within_its_allowance() -> None:
-    """Margins that were added up over many steps, against those from scratch."""
-    X, y = generated(500, 6)
-    case = Case(X.astype(float), y, None, 10.0, 0.0, "dense-float64-int32")
-    problem = tensor_problem(case, device(X))
-    rng = np.random.default_rng(0)
-    run = TensorNewton(samples=False).start(problem, Options(rng, target=0.0))
-    descent = run._descent
-    for _ in range(40):
-        run.epoch()
-        exact = problem.signs * problem.rows.products(descent.w[None])[0]
-        allowed = 2.0**-53 * (descent._error + 1.01 * float(descent.w.norm()))
-        assert bool(((descent._margins - exact).abs() <= allowed * descent._sizes).all())
-        point = run.dual()
-        assert point is not None
-        assert dual_bound(point)[0].low <= descent.answer.primal.high
-
-
 def test_what_it_does_not_take() -> None:
     X, y = generated(20, 3)
     case = Case(X.astype(float), y, None, 1.0, 0.0, "dense-float64-int32")
@@ -96,8 +73,6 @@ def test_what_it_does_not_take() -> None:
         train(tensor_problem(case, device(X)), TensorNewton(max_size=2))
     with pytest.raises(ValueError, match="needs rows in tensors"):
         SOLVER.start(case.problem(), Options(np.random.default_rng(0)))
-    with pytest.raises(ValueError, match="corrections must be >= 0"):
-        TensorNewton(corrections=-1)
     with pytest.raises(ValueError, match="no row has a positive weight"):
         tensor_problem(case._replace(weights=np.zeros(20)), device(X))
 

@@ -36,6 +36,7 @@ from tests.torch.problems import (
     generated,
     host,
     in_tensors,
+    overlap,
     tensor_problem,
 )
 from tests.torch.test_newton import coarse_gram
@@ -123,12 +124,6 @@ def require_true_bounds(case: Case, objective: Objective, result: Result) -> Non
     # alpha itself is rounded to float64 in the end, once or twice per row.
     sizes = abs(exact(certificate.dual)) + 20 * exact(alpha.sum())
     assert error <= exact(certificate.dual_rounding) + Fraction(1, 10**13) * sizes
-
-
-def overlap(ours: Any, theirs: Any) -> None:
-    """Both certificates are about the same optimum."""
-    assert ours.dual - ours.dual_rounding <= theirs.primal + theirs.primal_rounding
-    assert theirs.dual - theirs.dual_rounding <= ours.primal + ours.primal_rounding
 
 
 @given(case=cases(), objective=objectives, dtype=dtypes, seed=seeds, passes=st.integers(1, 20))
@@ -275,11 +270,10 @@ def test_drift_stays_within_its_allowance(name: str) -> None:
     case, objective = Case(X.astype(float), y, None, 10.0, 1.0, FORM), OBJECTIVES[name]
     problem = tensor_problem(case, device(X), objective)
     options = Options(np.random.default_rng(0), target=0.0)
-    run: Any = TensorNewton(samples=False).start(problem, options)
-    descent = run._descent
+    descent = TensorNewton(samples=False).alone(problem, options)
     for _ in range(40):
-        run.epoch()
-        margins = problem.signs * problem.rows.products(descent.w[None])[0]
+        descent.step()
+        margins = problem.signs * problem.rows.products(descent.w)
         allowed = 2.0**-53 * (descent._error + 1.01 * float(descent.w.norm()))
         assert bool(((descent._margins - margins).abs() <= allowed * descent._sizes).all())
         alpha = host(descent._alpha)

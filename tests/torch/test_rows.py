@@ -31,9 +31,10 @@ def test_readings(monkeypatch: pytest.MonkeyPatch, dtype: str, blocks: bool, rho
     assert (len(rows._blocks) > 1) == blocks
     Y = augmented(X, rho)
     np.testing.assert_allclose(host(rows.squared_norms), (Y * Y).sum(1), rtol=1e-12)
-    for count in (1, 3, 9):
-        v, a = rng.standard_normal((count, Y.shape[1])), rng.standard_normal((count, 100))
-        np.testing.assert_allclose(host(rows.products(device(v))), v @ Y.T, atol=1e-10)
+    v = rng.standard_normal(Y.shape[1])
+    for count in (1, 2):
+        a = rng.standard_normal((count, 100))
+        np.testing.assert_allclose(host(rows.products(device(v))), Y @ v, atol=1e-10)
         np.testing.assert_allclose(host(rows.sums(device(a))), a @ Y, atol=1e-10)
     which = np.arange(0, 100, 3)
     weights = rng.standard_normal((2, which.size))
@@ -42,7 +43,7 @@ def test_readings(monkeypatch: pytest.MonkeyPatch, dtype: str, blocks: bool, rho
     np.testing.assert_array_equal(host(rows.gathered(device(which))), host(X)[which])
     taken = rows.take(device(which))
     assert taken.n_rows == which.size
-    np.testing.assert_allclose(host(taken.products(device(v))), v @ Y[which].T, atol=1e-10)
+    np.testing.assert_allclose(host(taken.products(device(v))), Y[which] @ v, atol=1e-10)
 
 
 @pytest.mark.parametrize("intercept_scaling", [0.0, 3.0])

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-import certsvm.torch.newton as newton_module
-import certsvm.torch.rows as rows_module
-from certsvm import LinearSVC
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import SQUARED_HINGE
 from certsvm.problem.objective import Objective
 from certsvm.solvers import DCD, Newton
 from certsvm.torch import TensorNewton, TensorSource
-from tests.torch.problems import agrees, data, host
+from tests.torch.problems import data, host
 
 ONE = Objective()
 
@@ -51,48 +47,8 @@ def test_it_is_the_source_in_memory(classes: int, weighted: bool, class_weight: 
 def test_solvers() -> None:
     source = TensorSource(*data(50))
     assert source.solver("auto") == source.solver("newton") == TensorNewton()
-    solver = TensorNewton(corrections=1)
+    solver = TensorNewton(max_size=1000)
     assert source.solver(solver) is solver
     for other, name in (("dcd", "'dcd'"), (DCD(), "DCD"), (Newton(), "Newton")):
         with pytest.raises(ValueError, match=f"solver {name} does not run on tensors"):
             source.solver(other)
-
-
-def test_classes_go_in_lockstep(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = data(400, classes=5)
-    readings = []
-    products = rows_module.TensorRows.products
-
-    def counted(self: Any, vectors: Any) -> Any:
-        if self.n_rows == 400:
-            readings.append(len(vectors))
-        return products(self, vectors)
-
-    monkeypatch.setattr(rows_module.TensorRows, "products", counted)
-    together = LinearSVC(tol=1e-3, random_state=0).fit(X, y)
-    assert max(readings) == 5
-    n_together = len(readings)
-    readings.clear()
-    monkeypatch.setattr(TensorSource, "_at_once", lambda self: 1)
-    alone = LinearSVC(tol=1e-3, random_state=0).fit(X, y)
-    assert set(readings) == {1}
-    assert n_together < 0.5 * len(readings)
-    agrees(alone, host(X), host(y))
-    agrees(together, host(X), host(y))
-
-
-def test_the_memory_of_a_group_is_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = data(400, classes=6)
-    monkeypatch.setattr(TensorSource, "_at_once", lambda self: 2)
-    alive: list[int] = []
-    begin = newton_module.begin
-
-    def counted(*given: Any) -> Any:
-        gc.collect()
-        alive.append(sum(type(o) is newton_module.Lockstep for o in gc.get_objects()))
-        return begin(*given)
-
-    monkeypatch.setattr(newton_module, "begin", counted)
-    clf = LinearSVC(tol=1e-3, random_state=0).fit(X, y)
-    assert alive == [0, 0, 0]
-    agrees(clf, host(X), host(y))

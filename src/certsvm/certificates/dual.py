@@ -26,7 +26,7 @@ from certsvm.kernels.losses import Loss
 from certsvm.kernels.objective import dual_penalties, weighted_sum
 from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE, Team, single_threaded_blas
-from certsvm.problem.base import SummableProblem
+from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
@@ -137,7 +137,7 @@ def sums_in_any_order(alpha: float, penalty: float, additions: int) -> AlphaSums
     return AlphaSums(sum_in_any_order(alpha, additions), sum_in_any_order(penalty, additions + 4))
 
 
-def dual_sum(problem: Problem, alpha: Vector) -> AlphaSums:
+def dual_sum(problem: BaseProblem, alpha: Vector) -> AlphaSums:
     """The sums over all rows."""
     return alpha_sums(problem.loss, alpha, problem.weights, problem.C)
 
@@ -366,7 +366,13 @@ def moved_sum_point(
 
 
 def point_of(
-    problem: Problem, alpha: Vector, w: Vector, w_rounding: float, source: str, *, keep_alpha: bool
+    problem: BaseProblem,
+    alpha: Vector,
+    w: Vector,
+    w_rounding: float,
+    source: str,
+    *,
+    keep_alpha: bool,
 ) -> DualPoint:
     """The dual point of an alpha whose w was kept up to date, with an error of ``w_rounding``."""
     sums, most = dual_sum(problem, alpha), problem.loss.largest_multiple

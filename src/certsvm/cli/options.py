@@ -146,7 +146,7 @@ class Options:
     # How.
     solver: str = _option(
         "--solver", default="auto", metavar="NAME",
-        help="auto, working-set, newton, dcd, sgd-s, ... (compare runs several).")  # fmt: skip
+        help="auto, working-set, newton, dcd, block-dcd, ... (compare runs several).")  # fmt: skip
     max_iter: int = _option(
         "--max-iter", default=1000, type=click.IntRange(min=1),
         help="Limit on passes over the data, for each class of each fit.")  # fmt: skip

@@ -32,7 +32,8 @@ _WITHOUT_DATA = 300_000_000
 # Of training in memory, per byte of a file: the rows twice, and arrays for them. A byte of text may
 # become three bytes of rows, and a byte that is compressed any number.
 _PER_BYTE = {"blocks": 3, "text": 7, "table": 7}
-# SGD counts margin errors by row, and keeps old counts, for a witness with a number per row.
+# SGD counts margin errors by row, and keeps old counts, for a witness with a number per row; other
+# solvers need less.
 _PER_ROW_OF_WITNESS = 120
 # Codes of up to four bytes for each class, which are joined at the end.
 _PER_CODE = 12
@@ -118,36 +119,39 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
             on_block=lambda n: show(f"{n:,} rows read"),
         )  # fmt: skip
     source = StreamSource(stream)
-    needed = _of_stream(source, settings, witness=options.witness)
-    if options.memory is not None and needed > options.memory:
-        raise BadInput(
-            f"{options.memory / 1e6:.0f} MB of memory are not enough to train from this file: "
-            f"blocks of up to {stream.largest_block / 1e6:.1f} MB, {stream.n_columns} columns and "
-            f"the libraries take about {needed / 1e6:.0f} MB. Give more, make smaller blocks "
-            "(certsvm convert --block-size), or, if there are many columns, use --solver sgd-s, "
-            "which needs no matrices."
-        )
+    if options.memory is not None:
+        stream.cache_bytes = _left_by_training(options.memory, source, settings, options.witness)
     return source
 
 
-def _of_stream(source: StreamSource, settings: Settings, *, witness: bool) -> int:
-    """Bytes that training from blocks could need."""
+def _left_by_training(memory: int, source: StreamSource, settings: Settings, witness: bool) -> int:
+    """The bytes that training from blocks leaves for a cache of rows; raises if it needs more."""
     from certsvm.files.memory import BLOCKS_AT_ONCE
-    from certsvm.fitting.fit_model import needs_alpha
+    from certsvm.solvers import Auto, Newton, SmoothedNewton
     from certsvm.solvers.second_order.directions import gram_matrices
 
-    stream, d = source.stream, source.dimension
-    solver = source.solver(settings.solver, settings.objective)
+    stream, objective, d = source.stream, settings.objective, source.dimension
+    solver = source.solver(settings.solver, objective)
     needed = _WITHOUT_DATA + BLOCKS_AT_ONCE * stream.largest_block
     needed += 8 * d * (solver.n_vectors + len(source.labels))
-    if not needs_alpha(solver, source, settings.objective):
-        # Newton's method: the matrices of the threads, their sum, and its factor. Blocks are of
-        # about the same size.
+    only_newton = objective.frees(source.intercept_scaling)
+    if isinstance(solver, Newton | SmoothedNewton) or (isinstance(solver, Auto) and only_newton):
+        # The matrices of the threads, their sum, and its factor. Blocks are of about the same size.
         n_rows = 2 * stream.n_rows // stream.n_blocks
         n_stored = n_rows * stream.n_stored // stream.n_rows
+        needed += 8 * d * d * (2 + gram_matrices(n_rows, n_stored, d, settings.n_jobs))
         needed += witness * _PER_CODE * stream.n_rows * len(source.labels)
-        return needed + 8 * d * d * (2 + gram_matrices(n_rows, n_stored, d, settings.n_jobs))
-    return needed + witness * _PER_ROW_OF_WITNESS * stream.n_rows
+    elif witness:
+        needed += _PER_ROW_OF_WITNESS * stream.n_rows
+    if needed > memory:
+        raise BadInput(
+            f"{memory / 1e6:.0f} MB of memory are not enough to train from this file: blocks of up "
+            f"to {stream.largest_block / 1e6:.1f} MB, {d} columns and the libraries take about "
+            f"{needed / 1e6:.0f} MB. Give more, make smaller blocks (certsvm convert "
+            "--block-size), or, if there are many columns, use --solver block-dcd, which needs no "
+            "matrices (but a penalty on the intercept)."
+        )
+    return memory - needed
 
 
 @contextmanager

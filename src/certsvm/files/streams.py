@@ -68,6 +68,8 @@ class BlockStream:
         Whether to read the next block while one is in use. Then two are in memory.
     on_block : callable, default=None
         Called after each block of the survey with the number of rows read; for a progress bar.
+    cache_bytes : int, default=None
+        Memory for what a solver keeps of the rows; None leaves it to the solver.
 
     Attributes
     ----------
@@ -79,8 +81,8 @@ class BlockStream:
         Row count and weights of each class.
     R : float
         The largest norm of an augmented row of positive weight.
-    largest_block : int
-        Size of the largest block, in bytes.
+    nbytes, largest_block : int
+        Size of all blocks and of the largest, in bytes.
     float32 : bool
         Whether all values are float32.
     fingerprint : Fingerprint
@@ -99,13 +101,14 @@ class BlockStream:
 
     def __init__(
         self, source: BlockSource, *, intercept_scaling: float = 0.0, read_ahead: bool = True,
-        on_block: Callable[[int], None] | None = None,
+        on_block: Callable[[int], None] | None = None, cache_bytes: int | None = None,
     ) -> None:  # fmt: skip
         self.source = source
         self._reader = Reader() if read_ahead else None
         self.intercept_scaling = float(intercept_scaling)
         self.n_rows = self.n_columns = self.n_stored = self.n_blocks = self.largest_block = 0
         self.R, self.float32 = 0.0, True
+        self.nbytes, self.cache_bytes = 0, cache_bytes
         self._digests: list[bytes] = []
         self._survey(on_block)
 
@@ -166,6 +169,7 @@ class BlockStream:
             self.R = max(self.R, float(np.sqrt(norms.max(initial=0.0))))
             self.n_rows += rows.n_rows
             self.n_stored += rows.n_stored
+            self.nbytes += rows.nbytes
             self.largest_block = max(self.largest_block, rows.nbytes)
             self.n_blocks += 1
             self.float32 &= X.dtype == np.float32

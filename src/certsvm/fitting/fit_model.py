@@ -134,7 +134,7 @@ def fit_stream(
     C : float, default=1.0
         Weight of the loss against the regulariser.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        The loss of a row. The squared hinge is for up to 5000 columns, by Newton's method.
+        The loss of a row.
     class_weight : dict or "balanced", default=None
         Factors for the weights of each class's rows, as in ``LinearSVC``.
     fit_intercept : bool, default=True
@@ -238,12 +238,12 @@ def witnessed(i: int, problem: BaseProblem, result: Result) -> Result:
 def needs_alpha(solver: Solver, source: Source, objective: Objective) -> bool:
     """Whether the solver has to keep alpha for a witness.
 
-    Newton's method on a stream does not: alpha is a function of a weight vector.
+    It does not if Newton's method begins on a stream, where alpha is a function of a weight vector.
     """
     streamed = not issubclass(source.problem_type, Problem)
     if streamed and isinstance(solver, Auto):
         free_intercept = objective.frees(source.intercept_scaling)
-        solver = solver.for_stream(source.dimension, objective.loss, free_intercept=free_intercept)
+        solver = solver.for_stream(source.n_rows, source.dimension, free_intercept=free_intercept)
     return not (isinstance(solver, SmoothedNewton) or (streamed and isinstance(solver, Newton)))
 
 

@@ -102,6 +102,10 @@ class PartedProblem(SummableProblem):
     """A problem that yields its parts one after the other."""
 
     where = "rows in memory or from a stream"
+    nbytes: int = 0
+    """Size of the rows, if they are not in memory."""
+    cache_bytes: int | None = None
+    """Memory for what a solver keeps of the rows; None leaves it to the solver."""
 
     @abstractmethod
     def parts(self) -> Iterator[Part]:

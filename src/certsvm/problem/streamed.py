@@ -42,8 +42,8 @@ class StreamedProblem(PartedProblem):
 
     where = "rows from a stream"
     for_many_columns = (
-        "Use 'sgd-s' (with loss='hinge' and penalize_intercept=True), or hold the rows in memory "
-        "and use 'working-set'"
+        "Use 'block-dcd' (with penalize_intercept=True), or hold the rows in memory and use "
+        "'working-set'"
     )
 
     def __init__(
@@ -55,6 +55,7 @@ class StreamedProblem(PartedProblem):
         class_factors: Vector | None = None,
     ) -> None:
         self.stream = stream
+        self.nbytes, self.cache_bytes = stream.nbytes, stream.cache_bytes
         factors = np.ones(stream.classes.size) if class_factors is None else class_factors
         self._class_weights = one_against_rest(factors, positive)
         sizes = sizes_of_classes(

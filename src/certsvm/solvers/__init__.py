@@ -12,6 +12,7 @@ from certsvm.solvers.auto import Auto
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 
 if TYPE_CHECKING:
+    from certsvm.solvers.block_dcd import BlockDCD
     from certsvm.solvers.dcd import DCD
     from certsvm.solvers.newton import Newton
     from certsvm.solvers.published.mpu import MPU
@@ -34,6 +35,7 @@ _HOMES = {
     "sgd-m": ("SGDm", "sgd_m"),
     "working-set": ("WorkingSet", "working_set"),
     "dcd": ("DCD", "dcd"),
+    "block-dcd": ("BlockDCD", "block_dcd"),
     "newton": ("Newton", "newton"),
     "smoothed-newton": ("SmoothedNewton", "smoothed_newton"),
     "mpu": ("MPU", "published.mpu"),
@@ -91,7 +93,7 @@ def make_solver(solver: str | Solver) -> Solver:
 
 
 __all__ = [
-    "DCD", "MPU", "NORMA", "OCAS", "SGDQN", "SOLVERS", "Auto", "Epoch", "Newton", "Options",
-    "Pegasos", "Run", "SGDm", "SGDr", "SGDs", "SVMperf", "SmoothedNewton", "Solver", "Start",
-    "SvmSgd", "WorkingSet", "make_solver",
+    "DCD", "MPU", "NORMA", "OCAS", "SGDQN", "SOLVERS", "Auto", "BlockDCD", "Epoch", "Newton",
+    "Options", "Pegasos", "Run", "SGDm", "SGDr", "SGDs", "SVMperf", "SmoothedNewton", "Solver",
+    "Start", "SvmSgd", "WorkingSet", "make_solver",
 ]  # fmt: skip

@@ -36,8 +36,13 @@ Problems that Newton solves within a few milliseconds are solved by Newton, unti
 falls or to machine precision. With few columns the steps are made in one compiled loop
 (``second_order.small``) before the first pass, which evaluates its result.
 
-On a stream, nothing is stored per row: Auto chooses the smoothed form of Newton's method up to 3000
-columns, and SGD-s beyond if it minimises this objective.
+On a stream, the smoothed form of Newton's method takes a few passes if there are many more rows
+than columns, so that the first rows are a good sample. Auto begins with it if there are 1000 times
+as many, and with ``block_dcd`` otherwise. Either may stall: Newton if the classes are separable or
+columns differ much in scale, coordinate descent at large C. If the gap has not halved in six
+passes, the other one goes on from there, and then has twice as many passes for that, and so on.
+Above 3000 columns, or without room for the matrices of Newton, there is block DCD only. If the
+intercept is free, there is Newton only.
 """
 
 from __future__ import annotations
@@ -45,28 +50,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
-from certsvm.kernels.losses import HINGE, LOSS_TYPES, Loss
+from certsvm.kernels.losses import LOSS_TYPES
 from certsvm.kernels.rows import CsrRows, Vector
-from certsvm.problem.base import SummableProblem
+from certsvm.problem.base import BaseProblem, PartedProblem, SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.memory_limits import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
+from certsvm.solvers.block_dcd import BlockDCD, BlockDCDRun, cache_room
 from certsvm.solvers.newton import Newton, NewtonRun
 from certsvm.solvers.second_order import small
 from certsvm.solvers.second_order.schedule import sample_size
 from certsvm.solvers.shared.order import Order
-from certsvm.solvers.smoothed_newton import SmoothedNewton
+from certsvm.solvers.smoothed_newton import SmoothedNewton, SmoothedNewtonRun
 from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
-
-if TYPE_CHECKING:
-    from certsvm.solvers.sgd_s import SGDs
 
 # The largest size of Newton's systems, and the largest number of columns on a stream.
 _LARGEST_SIZE, _MOST_COLUMNS_OF_STREAM = 5000, 3000
+# On a stream, Newton begins with so many rows per column. The passes in which the gap must halve.
+_ROWS_PER_COLUMN, _PATIENT = 1000, 6
 # The number of square matrices of that size that Newton keeps at the same time. Smaller ones than
 # so many bytes always have room.
 _MATRICES, _ALWAYS_ROOM = 3, 1 << 26
@@ -124,21 +130,111 @@ class Auto(Solver):
         """Begin a run."""
         if isinstance(problem, Problem):
             return AutoRun(problem, options, self.shuffled)
-        solver: Solver = self.for_stream(
-            problem.dimension, problem.loss, free_intercept=problem.free_intercept
+        if not isinstance(problem, PartedProblem) or problem.free_intercept:
+            return SmoothedNewton().start(problem, options)
+        first = self.for_stream(problem.n_rows, problem.dimension)
+        # A witness takes alpha if block DCD takes over from Newton, whose witness needs none.
+        keeps = replace(options, keep_alpha=options.keep_alpha or first != BlockDCD())
+        matrices = 8 * problem.dimension**2 * (2 + options.team.n_jobs)
+        if problem.dimension > _MOST_COLUMNS_OF_STREAM or matrices > cache_room(problem):
+            return BlockDCD().start(problem, keeps)
+        return StreamRun(problem, first, options, keeps)
+
+    def saves_alpha(self, problem: BaseProblem) -> bool:
+        """Unless it begins with Newton on a stream."""
+        begins = self.for_stream(
+            problem.n_rows, problem.dimension, free_intercept=problem.free_intercept
         )
-        return solver.start(problem, options)
+        streamed = isinstance(problem, PartedProblem) and begins == BlockDCD()
+        return streamed or isinstance(problem, Problem)
 
     def for_stream(
-        self, dimension: int, loss: Loss = HINGE, *, free_intercept: bool = False
-    ) -> SmoothedNewton | SGDs:
-        """The solver for a stream."""
-        from certsvm.solvers.sgd_s import SGDs
+        self, n_rows: int, dimension: int, *, free_intercept: bool = False
+    ) -> SmoothedNewton | BlockDCD:
+        """The solver to begin with on a stream."""
+        few = dimension <= _MOST_COLUMNS_OF_STREAM and _ROWS_PER_COLUMN * dimension <= n_rows
+        return SmoothedNewton() if few or free_intercept else BlockDCD()
 
-        few = dimension <= _MOST_COLUMNS_OF_STREAM
-        if few or not SGDs.solves(loss, free_intercept=free_intercept):
-            return SmoothedNewton()
-        return SGDs(shuffled=self.shuffled)
+
+class StreamRun(Run):
+    """Newton or block DCD on a stream; if the gap does not fall, the other one goes on."""
+
+    computes_primal = True
+
+    def __init__(
+        self,
+        problem: PartedProblem,
+        first: SmoothedNewton | BlockDCD,
+        of_newton: Options,
+        of_blocks: Options,
+    ) -> None:
+        self._problem, self._of_newton, self._of_blocks = problem, of_newton, of_blocks
+        start = of_newton.start
+        if start is not None and of_newton.resumed:
+            # The one that was at work.
+            first = BlockDCD() if start.smoothing is None else SmoothedNewton()
+        self._run: SmoothedNewtonRun | BlockDCDRun = (
+            first.start(problem, of_blocks)
+            if isinstance(first, BlockDCD)
+            else first.start(problem, of_newton)
+        )
+        self._newton: SmoothedNewtonRun | None = None
+        self._blocks: BlockDCDRun | None = None
+        self.solver_name = self._run.solver_name
+        # The gap when it last halved, the passes since, and the most of them.
+        self._best, self._gap, self._idle, self._patience = BestValues(), math.inf, 0, _PATIENT
+        self._passes, self._ended = 0, False
+
+    def epoch(self) -> Epoch:
+        """One pass of the run that is at work."""
+        newton_works = isinstance(self._run, SmoothedNewtonRun)
+        if self._idle >= self._patience and (newton_works or not self._ended):
+            self._switch()
+        epoch = self._run.epoch()
+        self._passes += 1
+        self._idle += 1
+        self._best.offer(self._run.best.primal, self._run.best.dual)
+        if self._best.relative_gap < 0.5 * self._gap:
+            self._gap, self._idle = self._best.relative_gap, 0
+        if epoch.finished:
+            self._ended, self._idle = True, self._patience
+        return replace(epoch, epochs=self._passes, finished=False)
+
+    def _switch(self) -> None:
+        """Let the other method go on from here, with more patience."""
+        problem, run = self._problem, self._run
+        if "then" not in self.solver_name:
+            newton_began = isinstance(run, SmoothedNewtonRun)
+            then = BlockDCD.name if newton_began else SmoothedNewton.name
+            self.solver_name += f", then {then}"
+        self._idle, self._patience = 0, 2 * self._patience
+        if isinstance(run, BlockDCDRun):
+            run.drop_cache()
+            self._blocks = run
+            start = Start(next(run.candidates()).copy())
+            self._run = self._newton or SmoothedNewton().start(
+                problem, replace(self._of_newton, start=start, resumed=False)
+            )
+            return
+        self._newton = run
+        if self._blocks is not None and self._blocks.best.dual >= run.best.dual:
+            self._run = self._blocks
+        else:
+            w, sigma = run.best_response
+            start = Start(w, smoothing=sigma / problem.C)
+            self._run = BlockDCD().start(problem, replace(self._of_blocks, start=start))
+
+    def candidates(self) -> Iterator[Vector]:
+        """The candidates of the run at work."""
+        yield from self._run.candidates()
+
+    def primal(self) -> tuple[Vector, Bound] | None:
+        """The primal value of the run at work."""
+        return self._run.primal()
+
+    def dual(self) -> DualPoint | None:
+        """The dual point of the run at work."""
+        return self._run.dual()
 
 
 class AutoRun(Run):

@@ -256,6 +256,10 @@ class Solver(ABC):
         """Whether it minimises this loss, with the intercept free or not."""
         return isinstance(loss, cls.losses) and (cls.frees_intercept or not free_intercept)
 
+    def saves_alpha(self, problem: BaseProblem) -> bool:
+        """Whether checkpoints hold alpha: whether keeping it costs no pass."""
+        return isinstance(problem, Problem)
+
     @abstractmethod
     def start(self, problem: Any, options: Options) -> Run:
         """Begin a run on ``problem``, which is of the solver's ``problem_type``."""

@@ -50,7 +50,7 @@ from certsvm.certificates.rounding import Bound, product_error
 from certsvm.kernels.losses import LOSS_TYPES, Loss, response_slope, smoothing_centre
 from certsvm.kernels.vectors import inner
 from certsvm.parallel import Team
-from certsvm.problem.base import SummableProblem
+from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
@@ -99,6 +99,10 @@ class SmoothedNewton(Solver):
     max_size: int = 5000
     samples: bool = True
 
+    def saves_alpha(self, problem: BaseProblem) -> bool:
+        """Never: it follows from w."""
+        return False
+
     def start(self, problem: SummableProblem, options: Options) -> SmoothedNewtonRun:
         """Begin a run; keeping alpha costs a number per row, and a pass for each better bound."""
         require_small_systems(problem, problem.dimension, self.max_size, self)
@@ -129,7 +133,9 @@ class SmoothedNewtonRun(Run):
         start = options.start
         sigma = start.smoothing if start is not None and options.resumed else None
         self._schedule = Schedule.warm(self._rules, sigma, smoothing=True, same=options.resumed)
-        self._best = BestValues()
+        self.best = BestValues()
+        # Where the dual bound was best.
+        self.best_response = Response(np.zeros(problem.dimension), self.sigma)
         self._passes = 0
         # The point that steps start from; that of the next pass, and the step that leads there.
         self._w = options.first_w(problem)
@@ -161,11 +167,11 @@ class SmoothedNewtonRun(Run):
         run = SmoothedNewtonRun(sample, replace(self._options, keep_alpha=False))
         for _ in range(_FIRST_STEPS):
             run.epoch()
-            if run._best.relative_gap <= _FIRST_GAP:
+            if run.best.relative_gap <= _FIRST_GAP:
                 break
         self._w = run._w
         self._schedule = Schedule(
-            self._rules, sigma=run._schedule.sigma, sample_primal=run._best.primal
+            self._rules, sigma=run._schedule.sigma, sample_primal=run.best.primal
         )
 
     def epoch(self) -> Epoch:
@@ -174,7 +180,10 @@ class SmoothedNewtonRun(Run):
         w, along = self._next
         reading = read(self._problem, w, along, self.sigma, self._options)
         self._passes += 1
-        self._best.offer(reading.primal.value, dual_bound(reading.point)[0].value)
+        dual = dual_bound(reading.point)[0].value
+        if dual >= self.best.dual:
+            self.best_response = Response(w, self.sigma)
+        self.best.offer(reading.primal.value, dual)
         step = None if reading.slopes is None else best_step(reading.slopes)
         if along is None or step is None:
             self._take(reading)
@@ -193,7 +202,7 @@ class SmoothedNewtonRun(Run):
         problem, sigma = self._problem, self.sigma
         w, G, gradient = reading.w, reading.sums.gram, reading.gradient
         self._schedule.steps += 1
-        move = self._schedule.judge(squared_gradient(problem, w, gradient), self._best)
+        move = self._schedule.judge(squared_gradient(problem, w, gradient), self.best)
         if move in (Move.STEP, Move.STEEPER):
             self._w = w
             if move is Move.STEEPER:
@@ -207,7 +216,7 @@ class SmoothedNewtonRun(Run):
             return
         if move is Move.BACK:
             w = self._solved_w
-        elif self._best.primal > problem.C * problem.weight_sum:
+        elif self.best.primal > problem.C * problem.weight_sum:
             # The w from the sample is worse than zero.
             w = np.zeros(problem.dimension)
         self._w = w
@@ -326,7 +335,7 @@ def alpha_of(problem: SummableProblem, response: Response, team: Team, *factors:
 def alpha_of_part(
     part: Part, team: Team, response: Response, loss: Loss, C: float, *factors: float
 ) -> Vector:
-    """The alpha of a response, of the rows of a part."""
+    """The alpha of a part's rows, times a factor for each label."""
     products = np.empty(part.rows.n_rows)
     multiply(part, response.w, products, team)
     alpha = alpha_and_free(part, products, response.sigma, loss, C)[1]

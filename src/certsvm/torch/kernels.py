@@ -14,7 +14,7 @@ computes: in ``rows``, and ``smoothed_alpha`` and ``clipped_sums`` here. There, 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,14 +27,15 @@ try:
 except ImportError:  # On a CPU there is no Triton, and no need of it.
     triton = None
 
-# Rows and columns that are read at a time, and threads for them in units of 32; for sums, by how
-# many vectors there are at most. Found by trying, on an H200.
+# Rows and columns that are read at a time, and threads for them in units of 32; for sums by how
+# many vectors there are. Found by trying, on an H200.
 _PRODUCT_TILE = 8, 128, 2
-_SUM_TILES = {1: (16, 512, 4), 8: (16, 64, 4)}
-MOST_SUMS = max(_SUM_TILES)
+_SUM_TILES = {1: (16, 512, 4), 2: (16, 256, 4)}
 _WARPS = 4
 # Parts that sums are made of, for each multiprocessor.
 _PARTS = 8
+# What the second of two pieces of a number is worth.
+LOW = 2.0**-11
 # Rows at a time of what is done row by row, and numbers that are added at a time.
 _ROWS = 2048
 
@@ -69,16 +70,15 @@ def squared_norms(X: Tensor) -> Tensor:
 
 
 def sums(X: Tensor, weights: Tensor) -> Tensor:
-    """sum_k a_k x_k, for each of up to ``MOST_SUMS`` weights a of the rows, in float64."""
+    """sum_k a_k x_k, for one or two vectors a of weights of the rows, in float64."""
     n, d = X.shape
     count = len(weights)
-    most = min(size for size in _SUM_TILES if size >= count)
-    rows, columns, warps = _SUM_TILES[most]
+    rows, columns, warps = _SUM_TILES[count]
     parts, per_part = _cut(n, X.device, rows)
     out = torch.empty((parts, count, d), dtype=torch.float64, device=X.device)
     with torch.cuda.device(X.device):
         _sums[(parts, triton.cdiv(d, columns))](
-            X, weights.contiguous(), out, n, d, X.stride(0), per_part, count, VECTORS=most,
+            X, weights.contiguous(), out, n, d, X.stride(0), per_part, count, VECTORS=count,
             ROWS=rows, COLUMNS=columns, num_warps=warps,
         )  # fmt: skip
     return out.sum(0)
@@ -117,18 +117,21 @@ def smoothed_alpha(
     weights: Tensor | None,
     signs: Tensor | None,
     sizes: Tensor,
-    sigma: float,
+    sigma: Any,
     C: float,
-    slack: float,
+    slack: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The ``response`` of each row, as it is and clipped to the box; and sums over rows.
+
+    For several problems, ``margins`` has a row for each, ``sigma`` and ``slack`` are columns, and
+    ``weights`` may be a matrix, too.
 
     These are the losses s_k l(margin_k); s_k sizes_k times the steepness of the loss, of the rows
     that may have a loss, their margins being below 1 + slack; alpha_k; the ``dual_penalty`` of
     alpha_k; and alpha_k sizes_k. Given ``signs``, the last three are those of the rows of sign +1,
     and again three of the others. A sum goes through no more than ``additions_in_parts``.
     """
-    if not usable(margins):
+    if margins.ndim == 2 or not usable(margins):
         formulas: Any = loss
         short = 1.0 - margins
         s = torch.ones_like(margins[:1]) if weights is None else weights
@@ -161,6 +164,171 @@ def smoothed_alpha(
             WEIGHTED=weights is not None, SIDES=sides, ROWS=_ROWS, num_warps=_WARPS,
         )  # fmt: skip
     return unclipped, alpha, out.sum(0)
+
+
+def product(A: Tensor, B: Tensor) -> Tensor:
+    """The product of matrices of low precision, or of pairs of them, in single precision."""
+    if A.is_cuda and A.dtype != torch.float32:
+        return (torch.mm if A.ndim == 2 else torch.bmm)(A, B, out_dtype=torch.float32)
+    return A @ B
+
+
+class Classes(NamedTuple):
+    """What rows are to many classes, some of them at a time.
+
+    Attributes
+    ----------
+    own : Tensor of shape (n_rows,), int32
+        The position of each row's class.
+    sigma : Tensor of shape (n_classes,), float32
+        The slope of alpha / C of each class.
+    weights : Tensor of shape (n_rows,), float32, or None
+        Weights of the rows; None if all are one.
+    factors : Tensor of shape (n_classes,), float32, or None
+        Factors of these weights in the problem of the row's own class; None if all are one.
+    squared : bool
+        Whether the loss is the squared hinge.
+    """
+
+    own: Tensor
+    sigma: Tensor
+    weights: Tensor | None
+    factors: Tensor | None
+    squared: bool
+
+    def part(self, rows: slice) -> Classes:
+        """For some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return self._replace(own=self.own[rows], weights=weights)
+
+    def signed(self, values: Tensor) -> Tensor:
+        """Values for each class and row, times the label, in place."""
+        own = self.own.long()[None]
+        return values.neg_().scatter_(0, own, -values.gather(0, own))
+
+    def alpha(self, short: Tensor) -> Tensor:
+        """Alpha / C without weights, where the margins are ``short`` of one."""
+        if self.squared:
+            return 2.0 * short.clamp(min=0.0)
+        return (short * self.sigma[:, None]).add_(0.5).clamp_(0.0, 1.0)
+
+    def is_free(self, short: Tensor) -> Tensor:
+        """Which rows are free."""
+        if self.squared:
+            return short > 0.0
+        return short.abs() < (0.5 / self.sigma)[:, None]
+
+    def free(self, short: Tensor, which: slice) -> tuple[Tensor, ...]:
+        """The free rows of some of the classes: pairs of class and row, in order."""
+        free = self._replace(sigma=self.sigma[which]).is_free(short[which])
+        pairs: tuple[Tensor, ...] = free.nonzero(as_tuple=True)
+        return pairs
+
+    def weights_of(self, which: Tensor, rows: Tensor) -> Tensor:
+        """The weights of pairs of class and row."""
+        s = torch.ones(len(rows), device=rows.device)
+        if self.weights is not None:
+            s = self.weights[rows]
+        if self.factors is not None:
+            s = torch.where(self.own[rows] == which, s * self.factors[which], s)
+        return s
+
+
+def weights_in_classes(own: Tensor, weights: Tensor | None, factors: Tensor | None) -> Any:
+    """The weight of each row (columns) in the problem of each class (rows); 1 if all are one."""
+    if factors is None:
+        return 1.0 if weights is None else weights[None]
+    own = own.long()
+    s = torch.ones_like(factors[:1]).expand(len(own)) if weights is None else weights
+    of_class = s.expand(len(factors), -1).clone()
+    return of_class.scatter_(0, own[None], (s * factors[own])[None])
+
+
+def respond(
+    classes: Classes, products: Tensor, unit: Tensor, short: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Alpha of many classes from their products with rows, in low precision; and sums over rows.
+
+    ``products`` has a row for each class; it may have another for the second piece of each w, of
+    which ``LOW`` is the unit. They are in terms of ``unit``. What margins lack to one is written to
+    ``short``. The results are alpha / C times the label, in the given type, and for each class the
+    losses, the sum of alpha / C and the weight of the free rows.
+    """
+    k, n = len(classes.sigma), products.shape[1]
+    if not usable(products):
+        values = products[:k]
+        if len(products) > k:
+            values = values + LOW * products[k:]
+        lack = 1.0 - classes.signed(values * unit)
+        short.copy_(lack)
+        s = weights_in_classes(classes.own, classes.weights, classes.factors)
+        losses, alpha = lack.clamp(min=0.0), classes.alpha(lack) * s
+        if classes.squared:
+            losses *= losses
+        weight = (classes.is_free(lack) * s).sum(1)
+        sums = torch.stack([(losses * s).sum(1), alpha.sum(1), weight])
+        return classes.signed(alpha).to(dtype), sums.double()
+    signed = torch.empty((k, n), dtype=dtype, device=products.device)
+    parts = triton.cdiv(n, _ROWS)
+    out = torch.empty((parts, 3, k), dtype=torch.float32, device=products.device)
+    with torch.cuda.device(products.device):
+        _respond[(k, parts)](
+            products, *_given(classes, products), unit, short, short.stride(0), signed, out, n, k,
+            PIECES=len(products) // k, **_kind(classes),
+        )  # fmt: skip
+    return signed, out.sum(0, dtype=torch.float64)
+
+
+def masked(classes: Classes, products: Tensor, short: Tensor, dtype: torch.dtype) -> Tensor:
+    """Products of many classes with rows, times the weights of the free ones; zero for others."""
+    if not usable(products):
+        s = weights_in_classes(classes.own, classes.weights, classes.factors)
+        return (products * (classes.is_free(short) * s)).to(dtype)
+    k, n = products.shape
+    out = torch.empty((k, n), dtype=dtype, device=products.device)
+    with torch.cuda.device(products.device):
+        _masked[(k, triton.cdiv(n, _ROWS))](
+            products, *_given(classes, products), short, short.stride(0), out, n, k,
+            **_kind(classes),
+        )  # fmt: skip
+    return out
+
+
+def falls(
+    classes: Classes, products: Tensor, units: Tensor, short: Tensor, steps: Tensor
+) -> Tensor:
+    """Sums over rows of alpha / C times the margin along a direction, for some steps along it.
+
+    ``products`` are those of the directions, in terms of ``units``. The result has a row for each
+    step and a column for each class.
+    """
+    k, n = products.shape
+    if not usable(products):
+        along = classes.signed(products * units[:, None])
+        weighted = along * weights_in_classes(classes.own, classes.weights, classes.factors)
+        sums = [(classes.alpha(short - t * along) * weighted).sum(1) for t in steps]
+        return torch.stack(sums).double()
+    parts = triton.cdiv(n, _ROWS)
+    out = torch.empty((parts, len(steps), k), dtype=torch.float32, device=products.device)
+    with torch.cuda.device(products.device):
+        _falls[(k, parts)](
+            products, *_given(classes, products), units, short, short.stride(0), steps, out, n, k,
+            len(steps), **_kind(classes),
+        )  # fmt: skip
+    return out.sum(0, dtype=torch.float64)
+
+
+def _given(classes: Classes, like: Tensor) -> tuple[Tensor, ...]:
+    """What kernels take of classes; anything for what is not used."""
+    weights = like if classes.weights is None else classes.weights
+    return classes.own, classes.sigma, weights, like if classes.factors is None else classes.factors
+
+
+def _kind(classes: Classes) -> dict[str, Any]:
+    return {
+        "SQUARED": classes.squared, "WEIGHTED": classes.weights is not None,
+        "FACTORS": classes.factors is not None, "ROWS": _ROWS, "num_warps": _WARPS,
+    }  # fmt: skip
 
 
 def clipped_sums(
@@ -327,3 +495,91 @@ if triton is not None:
             value = begin - tl.load(steps + i) * change
             clipped = tl.where(value < zero, zero, tl.where(value > box, box, value))
             tl.store(out + part * n_steps + i, tl.sum(clipped * z, axis=0))
+
+    @triton.jit
+    def _alpha(short, sigma, SQUARED: tl.constexpr):
+        zero = tl.zeros_like(short)
+        if SQUARED:
+            return tl.where(short > zero, 2.0 * short, zero)
+        value = 0.5 + sigma * short
+        return tl.where(value < zero, zero, tl.where(value > zero + 1.0, zero + 1.0, value))
+
+    @triton.jit
+    def _free(short, sigma, SQUARED: tl.constexpr):
+        if SQUARED:
+            return short > 0.0
+        return tl.abs(short) * sigma < 0.5
+
+    @triton.jit
+    def _weight(
+        own, weights, factors, i, rows, inside,
+        WEIGHTED: tl.constexpr, FACTORS: tl.constexpr, ROWS: tl.constexpr,
+    ):  # fmt: skip
+        mine = tl.load(own + rows, mask=inside, other=-1) == i
+        s = tl.where(inside, tl.full((ROWS,), 1.0, tl.float32), 0.0)
+        if WEIGHTED:
+            s = tl.load(weights + rows, mask=inside, other=0.0)
+        if FACTORS:
+            s = tl.where(mine, s * tl.load(factors + i), s)
+        return mine, s
+
+    @triton.jit
+    def _respond(
+        products, own, sigma, weights, factors, unit, short, stride, signed, out, n, k,
+        PIECES: tl.constexpr, SQUARED: tl.constexpr, WEIGHTED: tl.constexpr,
+        FACTORS: tl.constexpr, ROWS: tl.constexpr,
+    ):  # fmt: skip
+        i, part = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
+        rows = part * ROWS + tl.arange(0, ROWS)
+        inside = rows < n
+        mine, s = _weight(own, weights, factors, i, rows, inside, WEIGHTED, FACTORS, ROWS)
+        slope = tl.load(sigma + i)
+        value = tl.load(products + i * n + rows, mask=inside, other=0.0)
+        if PIECES == 2:
+            low = tl.load(products + (i + k) * n + rows, mask=inside, other=0.0)
+            # LOW.
+            value += low * 0.00048828125
+        value *= tl.load(unit)
+        lack = tl.where(mine, 1.0 - value, 1.0 + value)
+        tl.store(short + i * stride + rows, lack, mask=inside)
+        loss = tl.where(lack > 0.0, lack, 0.0)
+        if SQUARED:
+            loss *= loss
+        alpha = s * _alpha(lack, slope, SQUARED)
+        to = signed + i * n + rows
+        tl.store(to, tl.where(mine, alpha, -alpha), mask=inside)
+        first = out + part * 3 * k + i
+        tl.store(first, tl.sum(s * loss, axis=0))
+        tl.store(first + k, tl.sum(alpha, axis=0))
+        tl.store(first + 2 * k, tl.sum(tl.where(_free(lack, slope, SQUARED), s, 0.0), axis=0))
+
+    @triton.jit
+    def _masked(
+        products, own, sigma, weights, factors, short, stride, out, n, k,
+        SQUARED: tl.constexpr, WEIGHTED: tl.constexpr, FACTORS: tl.constexpr, ROWS: tl.constexpr,
+    ):  # fmt: skip
+        i, part = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
+        rows = part * ROWS + tl.arange(0, ROWS)
+        inside = rows < n
+        _, s = _weight(own, weights, factors, i, rows, inside, WEIGHTED, FACTORS, ROWS)
+        lack = tl.load(short + i * stride + rows, mask=inside, other=0.0).to(tl.float32)
+        value = tl.load(products + i * n + rows, mask=inside, other=0.0)
+        free = _free(lack, tl.load(sigma + i), SQUARED)
+        tl.store(out + i * n + rows, tl.where(free, s * value, 0.0), mask=inside)
+
+    @triton.jit
+    def _falls(
+        products, own, sigma, weights, factors, units, short, stride, steps, out, n, k, n_steps,
+        SQUARED: tl.constexpr, WEIGHTED: tl.constexpr, FACTORS: tl.constexpr, ROWS: tl.constexpr,
+    ):  # fmt: skip
+        i, part = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
+        rows = part * ROWS + tl.arange(0, ROWS)
+        inside = rows < n
+        mine, s = _weight(own, weights, factors, i, rows, inside, WEIGHTED, FACTORS, ROWS)
+        slope = tl.load(sigma + i)
+        lack = tl.load(short + i * stride + rows, mask=inside, other=0.0).to(tl.float32)
+        value = tl.load(products + i * n + rows, mask=inside, other=0.0) * tl.load(units + i)
+        along = tl.where(mine, value, -value)
+        for j in range(n_steps):
+            alpha = _alpha(lack - tl.load(steps + j) * along, slope, SQUARED)
+            tl.store(out + (part * n_steps + j) * k + i, tl.sum(s * along * alpha, axis=0))

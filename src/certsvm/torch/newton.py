@@ -8,11 +8,12 @@ The time goes elsewhere on a GPU, so the computations differ:
 * A step reads the rows for the products with the direction and, as long as many of the alpha
   change, for sum_k alpha_k y_k. Both are in float64, which costs nothing (``kernels``), and give J
   and L with their rounding.
-* The Hessian is as coarse as the accuracy of directions allows (``direction``).
+* Gram matrices of free support vectors are computed from rows rounded to bfloat16, on tensor cores.
+  If the slopes along a direction show that it was inaccurate, they are computed in float64 from
+  then on.
 * If the intercept is free, the dual point takes the sums over the rows of either label. One pass
   gives both.
-* Problems on the same rows (classes, values of C) advance in lockstep where their source asks for
-  it (``ProblemGroup``), so that a pass over the rows serves all of them (``lockstep``).
+* Several classes are trained together first (``classes``).
 
 Each step waits for the device four times: for the free support vectors, for the slopes along the
 direction, for the rows whose alpha has changed, and for the sums of a step together with w.
@@ -24,7 +25,7 @@ Result:     w, and alpha(w).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -74,14 +75,17 @@ from certsvm.solvers.second_order.schedule import (
 )
 from certsvm.solvers.second_order.smoothing import STEPS, best_step
 from certsvm.torch import kernels
-from certsvm.torch.direction import Directions
-from certsvm.torch.lockstep import Lockstep, Products, Sums, Task
 from certsvm.torch.problems import TensorProblem
+from certsvm.torch.rows import GATHERED
 
 # Up to this share of rows with a changed alpha, sum_k alpha_k y_k is updated, not recomputed.
 _FEW_CHANGES = 0.1
 # The unit of steps below which the line search ends.
 _LEAST_UNIT = 1e-20
+# Tolerated distance of the minimum along a direction from a step of one.
+_ACCURATE = 0.02
+# Steps on one smooth problem that indicate inaccurate directions.
+_MANY_STEPS = 8
 
 
 @dataclass(frozen=True)
@@ -95,89 +99,33 @@ class TensorNewton(Solver):
         with the square of the size, the time of a step with its cube.
     samples : bool, default=True
         Whether to begin on samples of the rows.
-    corrections : int, default=4
-        Conjugate gradient steps that correct a direction, where that is needed.
     """
 
     name: ClassVar[str] = "newton"
     problem_type: ClassVar[type[Any]] = TensorProblem
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
     frees_intercept: ClassVar[bool] = True
-    ranges: ClassVar = {"max_size": "> 0", "corrections": ">= 0"}
+    ranges: ClassVar = {"max_size": "> 0"}
 
     max_size: int = 5000
     samples: bool = True
-    corrections: int = 4
 
     def start(self, problem: BaseProblem, options: Options) -> Run:
-        """Begin a run; all problems of a group begin with the first of them."""
+        """Begin a run, alone or with those of other classes."""
         require(isinstance(problem, TensorProblem), self, "it needs rows in tensors")
         require_small_systems(problem, problem.dimension, self.max_size, self)
         problem = cast(TensorProblem, problem)
-        group = problem.group
-        if group is None or options.start is not None:
-            # The problems of a group begin together, at zero.
-            return begin([problem], self, options)[0]
-        if problem.number not in group.runs:
-            group.runs = dict(enumerate(begin(group.problems, self, options)))
-        # Removed from the group, so that memory is released with the last run.
-        return group.runs.pop(problem.number)
+        if problem.group is None or options.start is not None:
+            return self.alone(problem, options)
+        run: Run = problem.group.start(problem, self, options)
+        return run
 
-
-def begin(
-    problems: Sequence[TensorProblem], solver: TensorNewton, options: Options
-) -> list[TensorNewtonRun]:
-    """Runs of problems on the same rows, in lockstep."""
-    seed = int(options.rng.integers(2**62))
-    begins = [Beginning.at(options.start, problem) for problem in problems]
-    if solver.samples:
-        begins = from_sample(problems, begins, solver.corrections, seed)
-    descents = [
-        Descent(problem, beginning, options.target, solver.corrections, options.keep_alpha)
-        for problem, beginning in zip(problems, begins, strict=True)
-    ]
-    lockstep = Lockstep(problems[0].rows, descents)
-    return [TensorNewtonRun(descent, lockstep) for descent in descents]
-
-
-class TensorNewtonRun(Run):
-    """The run of one problem, perhaps in lockstep with others."""
-
-    computes_primal = True
-
-    def __init__(self, descent: Descent, lockstep: Lockstep) -> None:
-        self._descent, self._lockstep = descent, lockstep
-        self._seen = 0
-
-    def epoch(self) -> Epoch:
-        """One step, or the steps already made while other problems advanced."""
-        descent = self._descent
-        if descent.steps == self._seen:
-            self._lockstep.advance(descent)
-        self._seen = descent.steps
-        return Epoch(
-            epochs=self._seen,
-            free=descent.free,
-            primal_estimate=descent.answer.primal.value,
-            finished=descent.schedule.finished,
-        )
-
-    def candidates(self) -> Iterator[Vector]:
-        """The best w."""
-        yield self._descent.answer.w
-
-    def primal(self) -> tuple[Vector, Bound] | None:
-        """The best w, and J there."""
-        return self._descent.answer.w, self._descent.answer.primal
-
-    def dual(self) -> DualPoint | None:
-        """The best alpha."""
-        return self._descent.answer.point
-
-    def warm_start(self) -> Start | None:
-        """The best w, and the best alpha on its device."""
-        answer, sigma = self._descent.answer, self._descent.schedule.sigma
-        return Start(answer.w, self._seen, answer.alpha, sigma)
+    def alone(self, problem: TensorProblem, options: Options) -> Descent:
+        """Begin a run of one problem."""
+        beginning = Beginning.at(options.start, problem)
+        if self.samples and beginning.w is None:
+            beginning = from_sample(problem, beginning, int(options.rng.integers(2**62)))
+        return Descent(problem, beginning, options.target, keep_alpha=options.keep_alpha)
 
 
 class Beginning(NamedTuple):
@@ -212,9 +160,68 @@ class Answer:
     alpha: Tensor
 
 
-class Descent:
-    """The second-order method on one problem, whose passes over the rows ``Lockstep`` makes."""
+class Directions:
+    """The Newton directions of one run; once they are ``exact``, they stay so."""
 
+    def __init__(self, problem: TensorProblem) -> None:
+        self._problem = problem
+        self.exact = False
+        # Consecutive directions that were not finite.
+        self._failures = 0
+
+    def find(self, free: Tensor, slope: float, gradient: Tensor, ridge: float = 1.0) -> Tensor:
+        """About -(I + slope sum_{k free} s_k y_k y_k')^-1 gradient; NaN if that failed.
+
+        The last entry of I is ``ridge``: less than one if the intercept is free.
+        """
+        identity = torch.ones_like(gradient)
+        identity[-1] = ridge
+        if len(free) == 0:
+            return -gradient / identity
+        H = slope * self._gram(free)
+        H.diagonal().add_(identity)
+        if self._failures > 1:
+            # Even in float64 the matrix is not positive definite: use its diagonal.
+            return -gradient / H.diagonal()
+        factor, failed = torch.linalg.cholesky_ex(H)
+        direction = torch.cholesky_solve(-gradient[:, None], factor)[:, 0]
+        # NaN will be noticed; an incomplete factorisation would not be.
+        return torch.where(failed == 0, direction, math.nan)
+
+    def _gram(self, free: Tensor) -> Tensor:
+        """sum_{k free} s_k y_k y_k'."""
+        rows, weights = self._problem.rows, self._problem.row_weights
+        scales = None if weights is None else weights[free].sqrt()
+        total = torch.zeros(
+            (rows.dimension, rows.dimension), dtype=torch.float64, device=rows.device
+        )
+        for first in range(0, len(free), GATHERED):
+            now = slice(first, first + GATHERED)
+            of_these = None if scales is None else scales[now]
+            total += rows.gram(rows.gathered(free[now]), of_these, exact=self.exact)
+        return total
+
+    def judge(self, slopes: Vector, steps: int) -> None:
+        """Be exact if the slopes at ``STEPS`` show that the last direction was inaccurate.
+
+        So do many ``steps`` on the same smooth problem.
+        """
+        self._failures = 0
+        # The minimum if the same support vectors stay free: at one for the exact direction.
+        minimum = slopes[0] * (STEPS[1] - STEPS[0]) / (slopes[0] - slopes[1] or -math.inf)
+        # The slopes do not show all that the direction misses.
+        self.exact |= not abs(minimum - 1.0) <= _ACCURATE or steps >= _MANY_STEPS
+
+    def failed(self) -> None:
+        """Be exact after a direction that was not finite: the matrix was indefinite."""
+        self.exact = True
+        self._failures += 1
+
+
+class Descent(Run):
+    """The run of one problem."""
+
+    computes_primal = True
     answer: Answer
     # At the present w: the products with the signed rows, their error, alpha, its sums over rows,
     # the gradient.
@@ -226,17 +233,12 @@ class Descent:
     _gradient: Tensor
 
     def __init__(
-        self,
-        problem: TensorProblem,
-        beginning: Beginning,
-        target: float,
-        corrections: int,
-        keep_alpha: bool,
+        self, problem: TensorProblem, beginning: Beginning, target: float, *, keep_alpha: bool
     ) -> None:
         self.problem, self.schedule, self.best = problem, beginning.schedule, BestValues()
         self.steps, self.free = 0, 0
         self._target, self._keep_alpha = target, keep_alpha
-        self._directions = Directions(problem, corrections)
+        self._directions = Directions(problem)
         rows = problem.rows
         like: dict[str, Any] = {"dtype": torch.float64, "device": rows.device}
         self._signs, self._sizes = problem.signs.to(**like), rows.product_roundings
@@ -260,6 +262,8 @@ class Descent:
         self._summed_alpha = self._alpha_hat
         self._points: tuple[DualPoint, ...] = ()
         self._point: DualPoint | None = None
+        self._compute_margins()
+        self._evaluate()
 
     @property
     def sigma(self) -> float:
@@ -272,18 +276,33 @@ class Descent:
         assert self._point is not None
         return self._point.alpha_sum / (self.problem.C * self.problem.weight_sum)
 
-    @property
-    def done(self) -> bool:
-        """Whether the target is met, rounding allowed for."""
-        low = dual_bound(self.answer.point)[0].low
-        return low > 0.0 and self.answer.primal.high <= (1.0 + self._target) * low
+    def epoch(self) -> Epoch:
+        """One step."""
+        self.step()
+        return Epoch(
+            epochs=self.steps,
+            free=self.free,
+            primal_estimate=self.answer.primal.value,
+            finished=self.schedule.finished,
+        )
 
-    def begin(self) -> Task:
-        """Evaluate the first w."""
-        yield from self._compute_margins()
-        yield from self._evaluate()
+    def candidates(self) -> Iterator[Vector]:
+        """The best w."""
+        yield self.answer.w
 
-    def step(self) -> Task:
+    def primal(self) -> tuple[Vector, Bound]:
+        """The best w, and J there."""
+        return self.answer.w, self.answer.primal
+
+    def dual(self) -> DualPoint:
+        """The best alpha."""
+        return self.answer.point
+
+    def warm_start(self) -> Start:
+        """The best w, and the best alpha on its device."""
+        return Start(self.answer.w, self.steps, self.answer.alpha, self.schedule.sigma)
+
+    def step(self) -> None:
         """One step of Newton's method, on a new smooth problem if the last one is solved."""
         self.steps += 1
         move = self.schedule.judge(
@@ -297,14 +316,14 @@ class Descent:
                 self._alpha_hat = torch.zeros_like(self._alpha)
             elif move is Move.MULTIPLIERS:
                 self._alpha_hat = self._alpha
-            yield from self._evaluate()
+            self._evaluate()
         free = ((self._unclipped > 0.0) & (self._unclipped < self._box)).nonzero()[:, 0]
         self.free = len(free)
         problem = self.problem
         slope = problem.loss.response_slope(self.sigma, problem.C)
         ridge = intercept_ridge(problem, self._w_on_host, self._gradient_on_host)
         direction = self._directions.find(free, slope, self._gradient, ridge)
-        along = self._signs * (yield Products(direction[None]))[0]
+        along = self._signs * problem.rows.products(direction)
         step, direction_length = self._search(direction, along, ridge)
         self.schedule.steps += 1
         if step == 0.0:
@@ -313,31 +332,31 @@ class Descent:
         self._fresh = False
         self.w.add_(direction, alpha=step)
         self._margins.add_(along, alpha=step)
-        yield from self._evaluate()
+        self._evaluate()
 
-    def _compute_margins(self) -> Task:
-        self._margins = self._signs * (yield Products(self.w[None]))[0]
+    def _compute_margins(self) -> None:
+        self._margins = self._signs * self.problem.rows.products(self.w)
         self._error, self._fresh = product_error(self.w.cpu().numpy()), True
 
-    def _evaluate(self) -> Task:
+    def _evaluate(self) -> None:
         """Compute alpha(w), its dual point and J, with small enough rounding."""
-        yield from self._evaluate_margins()
+        self._evaluate_margins()
         if too_rounded(self._primal.rounding, self.best) and not self._fresh:
             # Rounding has accumulated over many steps.
-            yield from self._compute_margins()
-            yield from self._evaluate_margins()
+            self._compute_margins()
+            self._evaluate_margins()
         factor = lengthening(self._primal, self.best, self._target)
         if factor is not None:
             self._scale(factor)
 
-    def _evaluate_margins(self) -> Task:
+    def _evaluate_margins(self) -> None:
         """Compute alpha(w), its dual point and J from the present products."""
         self._unclipped, self._alpha, numbers = self._alpha_at(self._margins, self._error)
         change = self._alpha - self._summed_alpha
         which = change.nonzero()[:, 0]
         n_changed: int | None = None
         if self._must_recompute(len(which)):
-            self._totals = yield Sums(self._of_sides(self._signs * self._alpha))
+            self._totals = self.problem.rows.sums(self._of_sides(self._signs * self._alpha))
         else:
             n_changed = len(which)
             moved = self._of_sides(self._signs[which] * change[which], which)
@@ -492,7 +511,7 @@ def primal_bound(problem: TensorProblem, w: Vector) -> Bound:
     """J(w), in one pass over the rows."""
     rows, error = problem.rows, product_error(w)
     like: dict[str, Any] = {"dtype": torch.float64, "device": rows.device}
-    products = rows.products(torch.as_tensor(w, **like)[None])[0]
+    products = rows.products(torch.as_tensor(w, **like))
     numbers = kernels.smoothed_alpha(
         problem.loss, problem.signs.to(**like) * products, torch.zeros(problem.n_rows, **like),
         problem.row_weights, None, rows.product_roundings, 1.0, problem.C,
@@ -501,40 +520,24 @@ def primal_bound(problem: TensorProblem, w: Vector) -> Bound:
     return _primal(problem, numbers.cpu().numpy(), w, error)
 
 
-def from_sample(
-    problems: Sequence[TensorProblem], begins: Sequence[Beginning], corrections: int, seed: int
-) -> list[Beginning]:
+def from_sample(problem: TensorProblem, beginning: Beginning, seed: int) -> Beginning:
     """Where to begin: not at zero, but at the solution on a sample of the rows."""
-    begins = list(begins)
-    rows = problems[0].rows
-    fewest = min(problem.m for problem in problems)
-    size = sample_size(fewest, rows.dimension, rows.largest_sample)
-    cold = [i for i, beginning in enumerate(begins) if beginning.w is None]
-    if size is None or not cold:
-        return begins
+    rows = problem.rows
+    size = sample_size(problem.m, rows.dimension, rows.largest_sample)
+    if size is None:
+        return beginning
     generator = torch.Generator(device=rows.device).manual_seed(seed)
     # With replacement.
     which = torch.randint(rows.n_rows, (size,), generator=generator, device=rows.device)
     which = which.sort().values
-    taken = rows.take(which)
-    samples = {i: problems[i].sample(taken, which) for i in cold if _represents(problems[i], which)}
-    if not samples:
-        return begins
-    at_zero = [Beginning.at(None, problem) for problem in samples.values()]
-    deeper = from_sample(list(samples.values()), at_zero, corrections, seed + 1)
-    descents = [
-        Descent(problem, beginning, SAMPLE_GAP, corrections, keep_alpha=False)
-        for problem, beginning in zip(samples.values(), deeper, strict=True)
-    ]
-    lockstep = Lockstep(taken, descents)
-    for _ in range(SAMPLE_STEPS):
-        behind = [descent for descent in descents if descent.best.relative_gap > SAMPLE_GAP]
-        if not behind:
-            break
-        lockstep.advance(behind[0])
-    for i, descent in zip(samples, descents, strict=True):
-        begins[i] = Beginning(descent.schedule.on_all_rows(descent.filled), descent.w)
-    return begins
+    if not _represents(problem, which):
+        return beginning
+    sample = problem.sample(rows.take(which), which)
+    deeper = from_sample(sample, Beginning.at(None, sample), seed + 1)
+    descent = Descent(sample, deeper, SAMPLE_GAP, keep_alpha=False)
+    while descent.best.relative_gap > SAMPLE_GAP and descent.steps < SAMPLE_STEPS:
+        descent.step()
+    return Beginning(descent.schedule.on_all_rows(descent.filled), descent.w)
 
 
 def _represents(problem: TensorProblem, which: Tensor) -> bool:

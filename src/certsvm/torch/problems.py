@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from certsvm.certificates.rounding import upper_sum
@@ -16,7 +19,6 @@ from certsvm.problem.base import BaseProblem
 from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Vector
 from certsvm.problem.sizes import Sizes, require_both_classes
-from certsvm.solvers.base import Run
 from certsvm.torch.rows import TensorRows
 
 
@@ -27,16 +29,18 @@ class TensorProblem(BaseProblem):
     ----------
     rows : TensorRows
         The validated data.
-    signs : Tensor of shape (n_rows,)
-        +1 or -1, on the rows' device.
+    signs : Tensor of shape (n_rows,), or callable
+        +1 or -1, on the rows' device; or a function that returns them, called when needed.
     C : float, default=1.0
         Weight of the loss against the regulariser.
     loss : Loss, default=HINGE
         The loss of a row.
     penalize_intercept : bool, default=True
         Whether the regulariser contains the entry of w behind the intercept.
-    row_weights : Tensor of shape (n_rows,), default=None
-        Row weights s_k >= 0; None means that all are one.
+    row_weights : Tensor of shape (n_rows,), or callable, default=None
+        Row weights s_k >= 0, or a function that returns them; None means that all are one.
+    sizes : Sizes, default=None
+        The sizes, if they are known.
     """
 
     where = "rows in tensors"
@@ -44,30 +48,46 @@ class TensorProblem(BaseProblem):
     def __init__(
         self,
         rows: TensorRows,
-        signs: Tensor,
+        signs: Tensor | Callable[[], Tensor],
         *,
         C: float = 1.0,
         loss: Loss = HINGE,
         penalize_intercept: bool = True,
-        row_weights: Tensor | None = None,
+        row_weights: Tensor | Callable[[], Tensor] | None = None,
+        sizes: Sizes | None = None,
     ) -> None:
-        if signs.shape != (rows.n_rows,) or not bool((signs.abs() == 1).all()):
+        self.rows, self._signs, self._row_weights = rows, signs, row_weights
+        # What it is trained together with, if anything, and its position in the source.
+        self.group: Any = None
+        self.number = 0
+        if isinstance(signs, Tensor) and (
+            signs.shape != (rows.n_rows,) or not bool((signs.abs() == 1).all())
+        ):
             raise ValueError(f"signs must be +1 or -1, one for each of the {rows.n_rows} rows")
-        self.rows, self.signs = rows, signs.contiguous()
-        if row_weights is not None:
-            # In float64, so that C s_k, the end of the box, is not rounded; contiguous for kernels.
-            row_weights = row_weights.double().contiguous()
+        if isinstance(row_weights, Tensor):
             if row_weights.shape != (rows.n_rows,):
                 raise ValueError(f"weights must have shape ({rows.n_rows},)")
             if not bool((row_weights.isfinite() & (row_weights >= 0.0)).all()):
                 raise ValueError("weights must be finite and not negative")
-        self.row_weights = row_weights
-        # The problems it is trained in lockstep with, and its position among them.
-        self.group: ProblemGroup | None = None
-        self.number = 0
-        super().__init__(sizes_of(rows, row_weights), Objective(C, loss, penalize_intercept))
+        sizes = sizes_of(rows, self.row_weights) if sizes is None else sizes
+        super().__init__(sizes, Objective(C, loss, penalize_intercept))
         if self.free_intercept:
             require_both_classes(self._extreme_weights())
+
+    @cached_property
+    def signs(self) -> Tensor:
+        """+1 or -1 for each row."""
+        signs = self._signs if isinstance(self._signs, Tensor) else self._signs()
+        return signs.contiguous()
+
+    @cached_property
+    def row_weights(self) -> Tensor | None:
+        """The row weights; None if all are one."""
+        weights = self._row_weights
+        if weights is None:
+            return None
+        # In float64, so that C s_k, the end of the box, is not rounded; contiguous for kernels.
+        return (weights if isinstance(weights, Tensor) else weights()).double().contiguous()
 
     @cached_property
     def weights(self) -> Vector:
@@ -106,11 +126,14 @@ class TensorProblem(BaseProblem):
 
 def sizes_of(rows: TensorRows, row_weights: Tensor | None) -> Sizes:
     """The sizes of a problem on rows with weights."""
-    norms, m, total, least, most = rows.squared_norms, rows.n_rows, float(rows.n_rows), 1.0, 1.0
+    m, total, least, most, R = rows.n_rows, float(rows.n_rows), 1.0, 1.0, rows.longest
     if row_weights is not None:
         active = row_weights > 0
-        norms, weights, m = norms[active], row_weights[active], int(active.sum())
-        least, most = (float(weights.min()), float(weights.max())) if m else (math.inf, 0.0)
+        weights, m = row_weights[active], int(active.sum())
+        least, most, R = math.inf, 0.0, 0.0
+        if m:
+            least, most = float(weights.min()), float(weights.max())
+            R = math.sqrt(float(rows.squared_norms[active].max()))
         total = upper_sum(float(weights.sum()), m)
     return Sizes(
         n_rows=rows.n_rows,
@@ -120,29 +143,48 @@ def sizes_of(rows: TensorRows, row_weights: Tensor | None) -> Sizes:
         weight_sum=total,
         smallest_weight=least,
         largest_weight=most,
-        R=math.sqrt(float(norms.max())) if m else 0.0,
+        R=R,
     )
 
 
-class ProblemGroup:
-    """Problems on the same rows, trained in lockstep.
-
-    Parameters
-    ----------
-    problems : sequence of TensorProblem
-        Problems on the same rows.
-    first : int, default=0
-        Position of the first problem among all problems of the source.
+@dataclass(frozen=True)
+class ClassProblems:
+    """The problems of several classes, each against all others.
 
     Attributes
     ----------
-    runs : dict of Run
-        The runs that were started with the first problem and not yet handed out, by problem.
+    rows : TensorRows
+        The rows, the same for all.
+    codes : Tensor of shape (n_rows,)
+        The class of each row.
+    n_classes : int
+        How many classes there are.
+    positive : ndarray of int
+        The classes on the positive side of the problems.
+    factors : ndarray
+        In each problem, the factor of the weights of its class's rows.
+    row_weights : Tensor of shape (n_rows,) or None
+        The weights of rows in float64, without these factors; None if all are one.
+    objective : Objective
+        C, the loss and whether the intercept is penalised.
     """
 
-    def __init__(self, problems: Sequence[TensorProblem], first: int = 0) -> None:
-        self.problems, self.first = list(problems), first
-        self.numbers = range(first, first + len(problems))
-        self.runs: dict[int, Run] = {}
-        for number, problem in enumerate(problems):
-            problem.group, problem.number = self, number
+    rows: TensorRows
+    codes: Tensor
+    n_classes: int
+    positive: NDArray[np.int64]
+    factors: Vector
+    row_weights: Tensor | None
+    objective: Objective
+
+    def own(self, which: NDArray[np.int64]) -> Tensor:
+        """The position of each row's class among the problems ``which``, or else their number."""
+        table = np.full(self.n_classes, len(which))
+        table[self.positive[which]] = np.arange(len(which))
+        return torch.as_tensor(table, device=self.codes.device)[self.codes]
+
+    def own_factors(self, which: NDArray[np.int64]) -> Tensor | None:
+        """The factors of the problems ``which``, and one; None if all are one."""
+        if (self.factors == 1.0).all():
+            return None
+        return torch.as_tensor(np.append(self.factors[which], 1.0), device=self.codes.device)

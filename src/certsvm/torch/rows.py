@@ -11,6 +11,7 @@ block in each pass.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -24,14 +25,14 @@ from certsvm.torch import kernels
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 # Bytes of rows that are converted to float64 at a time.
 _CHUNK = 2**28
-# With more vectors than this, converting the rows once is cheaper than reading them for each.
-_FEW_VECTORS = 6
 # The least and the most bytes of a block of rows that are not on the device.
 _BLOCKS = 2**24, 2**28
 # Rows that are gathered at a time.
 GATHERED = 2**16
 # Norms of rows whose Gram matrix certainly fits into single precision.
 _SINGLE = 1e-6, 1e6
+# Bytes for temporary tensors on the host.
+_HOST_MEMORY = 2**32
 # The share of the free memory that rows may take, and the bytes that a row needs besides itself.
 _SHARE_OF_MEMORY, _PER_ROW = 0.7, 200
 
@@ -57,6 +58,8 @@ class TensorRows:
         Shape of the data, and length of weight vectors.
     device : torch.device
         The device to compute on.
+    X : Tensor
+        The rows without the intercept's column, on the device or not.
     squared_norms : Tensor of shape (n_rows,)
         Squared norms of the augmented rows.
 
@@ -65,8 +68,8 @@ class TensorRows:
     >>> rows = TensorRows(torch.tensor([[3.0, 4.0], [0.0, 1.0]]), intercept_scaling=2.0)
     >>> rows.dimension, rows.squared_norms.tolist()
     (3, [29.0, 5.0])
-    >>> rows.products(torch.tensor([[1.0, 1.0, 0.5]], dtype=torch.float64)).tolist()
-    [[8.0, 2.0]]
+    >>> rows.products(torch.tensor([1.0, 1.0, 0.5], dtype=torch.float64)).tolist()
+    [8.0, 2.0]
     """
 
     def __init__(
@@ -91,76 +94,67 @@ class TensorRows:
         self.device = X.device if device is None else _device(device)
         if X.stride(1) != 1:
             X = X.contiguous()
-        self._X = X.detach()
+        self.X = X.detach()
         self._blocks = [slice(0, self.n_rows)]
         if X.device != self.device or memory is not None:
             self._move(memory)
         self.squared_norms = torch.empty(self.n_rows, dtype=torch.float64, device=self.device)
-        if self._has_kernels:
-            for part, rows in self._read():
-                self.squared_norms[part] = kernels.squared_norms(rows)
-        else:
-            for part, rows in self._wide():
-                self.squared_norms[part] = (rows * rows).sum(1)
+        for part, rows in self._read() if self._has_kernels else self.wide():
+            norms = kernels.squared_norms(rows) if self._has_kernels else (rows * rows).sum(1)
+            self.squared_norms[part] = norms
         self.squared_norms += self.intercept_scaling**2
         self._refuse_non_finite()
 
     def _move(self, memory: int | None) -> None:
         """Put the rows on the device, or cut them into blocks to be copied in each pass."""
         if memory is None:
-            memory = _room_for(self._X, self.device)
-        if self._X.nbytes <= memory:
-            self._X = self._X.to(self.device)
+            memory = _room_for(self.X, self.device)
+        if self.X.nbytes <= memory:
+            self.X = self.X.to(self.device)
             return
         size = min(_BLOCKS[1], max(_BLOCKS[0], memory // 4))
-        per_block = max(1, size // max(1, self._X.element_size() * self.n_columns))
+        per_block = max(1, size // max(1, self.X.element_size() * self.n_columns))
         starts = range(0, self.n_rows, per_block)
         self._blocks = [slice(first, min(first + per_block, self.n_rows)) for first in starts]
 
     def _read(self) -> Iterator[tuple[slice, Tensor]]:
         """All rows, block by block, on the device."""
         for part in self._blocks:
-            yield part, self._X[part].to(self.device)
+            yield part, self.X[part].to(self.device)
 
-    def _wide(self) -> Iterator[tuple[slice, Tensor]]:
-        """All rows in float64, chunk by chunk."""
+    def tiles(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        """All rows as they are stored, without the intercept's column, so many at a time."""
         for block, rows in self._read():
             start = block.start
-            for chunk in rows.split(self._rows_per_chunk):
-                yield slice(start, start + len(chunk)), chunk.double()
-                start += len(chunk)
+            for tile in rows.split(max(1, size)):
+                yield slice(start, start + len(tile)), tile
+                start += len(tile)
+
+    def wide(self, size: int = sys.maxsize) -> Iterator[tuple[slice, Tensor]]:
+        """The same in float64, and no more at a time than memory should take."""
+        for part, tile in self.tiles(min(self._rows_per_chunk, size)):
+            yield part, tile.double()
 
     @property
     def _rows_per_chunk(self) -> int:
         return int(max(1, _CHUNK // max(1, 8 * self.n_columns)))
 
-    def products(self, vectors: Tensor) -> Tensor:
-        """v.[x_k, rho] for each vector and row, of shape (vectors, rows), in one pass."""
-        out = torch.empty((len(vectors), self.n_rows), dtype=torch.float64, device=self.device)
-        inner = vectors[:, : self.n_columns]
-        if self._has_kernels and len(vectors) <= _FEW_VECTORS:
-            for part, rows in self._read():
-                for v, products in zip(inner, out, strict=True):
-                    products[part] = kernels.products(rows, v)
-        else:
-            for part, rows in self._wide():
-                out[:, part] = inner @ rows.T
+    def products(self, v: Tensor) -> Tensor:
+        """v.[x_k, rho] for each row, in one pass."""
+        out = torch.empty(self.n_rows, dtype=torch.float64, device=self.device)
+        inner = v[: self.n_columns]
+        for part, rows in self._read() if self._has_kernels else self.wide():
+            out[part] = kernels.products(rows, inner) if self._has_kernels else rows @ inner
         if self.intercept_scaling > 0:
-            out += self.intercept_scaling * vectors[:, -1:]
+            out += self.intercept_scaling * v[-1]
         return out
 
     def sums(self, weights: Tensor) -> Tensor:
-        """sum_k a_k [x_k, rho] for each vector a of row weights, in one pass."""
+        """sum_k a_k [x_k, rho] for one or two vectors a of row weights, in one pass."""
         out = torch.zeros((len(weights), self.dimension), dtype=torch.float64, device=self.device)
-        inner = out[:, : self.n_columns]
-        if self._has_kernels:
-            for part, rows in self._read():
-                for first in range(0, len(weights), kernels.MOST_SUMS):
-                    which = slice(first, first + kernels.MOST_SUMS)
-                    inner[which] += kernels.sums(rows, weights[which, part])
-        else:
-            for part, rows in self._wide():
-                inner += weights[:, part] @ rows
+        for part, rows in self._read() if self._has_kernels else self.wide():
+            a = weights[:, part]
+            out[:, : self.n_columns] += kernels.sums(rows, a) if self._has_kernels else a @ rows
         if self.intercept_scaling > 0:
             out[:, -1] = self.intercept_scaling * kernels.sum_in_parts(weights)
         return out
@@ -180,7 +174,7 @@ class TensorRows:
 
     @cached_property
     def _has_kernels(self) -> bool:
-        return kernels.usable(self._X[:1].to(self.device))
+        return kernels.usable(self.X[:1].to(self.device))
 
     def sums_of(self, which: Tensor, weights: Tensor) -> Tensor:
         """sum_k a_k [x_k, rho] over the rows ``which`` (ascending), for vectors a of weights."""
@@ -204,13 +198,13 @@ class TensorRows:
         taken = object.__new__(TensorRows)
         taken.intercept_scaling, taken.device = self.intercept_scaling, self.device
         taken.n_rows, taken.n_columns, taken.dimension = len(which), self.n_columns, self.dimension
-        taken._X, taken._blocks = self.gathered(which), [slice(0, len(which))]
+        taken.X, taken._blocks = self.gathered(which), [slice(0, len(which))]
         taken.squared_norms = self.squared_norms[which]
         return taken
 
     def gathered(self, which: Tensor) -> Tensor:
         """The rows ``which`` (ascending), without the intercept's column, on the device."""
-        return self._X.index_select(0, which.to(self._X.device)).to(self.device)
+        return self.X.index_select(0, which.to(self.X.device)).to(self.device)
 
     def gram(self, rows: Tensor, scales: Tensor | None, *, exact: bool = False) -> Tensor:
         """sum_k scales_k^2 [x_k, rho][x_k, rho]' of gathered rows; None means scales of one.
@@ -247,22 +241,22 @@ class TensorRows:
         return (self.dimension + 2.0) * self.squared_norms.sqrt()
 
     @cached_property
+    def longest(self) -> float:
+        """The largest norm of an augmented row."""
+        return math.sqrt(float(self.squared_norms.max())) if self.n_rows else 0.0
+
+    @cached_property
     def _unit(self) -> float:
         """The unit of rows in which their squares fit into single precision."""
-        largest = math.sqrt(float(self.squared_norms.max())) if self.n_rows else 1.0
+        largest = self.longest
         return 1.0 if _SINGLE[0] <= largest <= _SINGLE[1] or largest == 0.0 else largest
-
-    @property
-    def ordinary(self) -> bool:
-        """Whether products fit into single precision."""
-        return self._unit == 1.0
 
     def _refuse_non_finite(self) -> None:
         bad = ~torch.isfinite(self.squared_norms)
         if not bool(bad.any()):
             return
         k = int(bad.nonzero()[0, 0])
-        row = self._X[k].double()
+        row = self.X[k].double()
         wrong = (~torch.isfinite(row)).nonzero()
         if len(wrong):
             column = int(wrong[0, 0])
@@ -297,11 +291,19 @@ def _device(device: Any) -> torch.device:
     return named
 
 
+def free_memory(device: torch.device) -> int:
+    """Bytes that tensors may take on a GPU; a fixed amount on the host."""
+    if device.type != "cuda":
+        return _HOST_MEMORY
+    cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(torch.cuda.mem_get_info(device)[0] + cached)
+
+
 def _room_for(X: Tensor, device: torch.device) -> int:
     """Bytes that the rows may take on the device."""
     if device.type != "cuda":
         return int(X.nbytes)
-    free = torch.cuda.mem_get_info(device)[0]
+    free = free_memory(device)
     square = 8 * X.shape[1] ** 2
     room: int = max(0, math.floor(_SHARE_OF_MEMORY * free) - _PER_ROW * X.shape[0] - 8 * square)
     return room

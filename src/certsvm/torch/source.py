@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import math
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from certsvm.certificates.rounding import Bound
+from certsvm.certificates.rounding import Bound, upper_sum
 from certsvm.fitting.sources import ClassWeight, Source
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.problem.rows import Vector
+from certsvm.problem.sizes import Sizes
 from certsvm.solvers import Solver, Start
+from certsvm.torch.classes import MASKS, ClassGroup
 from certsvm.torch.data import as_tensor, encoded, float_rows, labels_of, weights_of
 from certsvm.torch.newton import TensorNewton, primal_bound
-from certsvm.torch.problems import ProblemGroup, TensorProblem, sizes_of
-from certsvm.torch.rows import TensorRows
+from certsvm.torch.problems import ClassProblems, TensorProblem
+from certsvm.torch.rows import TensorRows, free_memory
 from certsvm.training.result import Result
 
-# Bytes that a problem needs for each row, and that the problems trained in lockstep may take
-# together: a share of the free memory of a GPU, or a fixed amount.
-_PER_ROW, _SHARE, _ROOM = 104, 0.4, 2.0**31
+# So many classes are trained together, at least.
+_FEWEST = 3
 
 
 class TensorSource(Source):
@@ -76,9 +80,9 @@ class TensorSource(Source):
         super().__init__(classes, totals.double().cpu().numpy(), class_weight)
 
     def set_class_weight(self, class_weight: ClassWeight) -> None:
-        """Weigh the classes; problems in lockstep have the weights from before."""
+        """Weigh the classes; problems trained together have the weights from before."""
         super().set_class_weight(class_weight)
-        self._group: ProblemGroup | None = None
+        self._group: ClassGroup | None = None
         self._objective: Objective | None = None
 
     def _weights_in(self, i: int) -> Tensor | None:
@@ -91,7 +95,7 @@ class TensorSource(Source):
 
     def weight_sum(self, i: int) -> float:
         """Sum of the row weights in the i-th problem, rounded up."""
-        return sizes_of(self.rows, self._weights_in(i)).weight_sum
+        return self._sizes(i).weight_sum
 
     def solver(self, solver: str | Solver, objective: Objective = HINGE_OBJECTIVE) -> Solver:
         """The second-order method, the only solver for tensors."""
@@ -114,37 +118,69 @@ class TensorSource(Source):
         return Start(w, epochs)
 
     def problem(self, i: int, objective: Objective) -> TensorProblem:
-        """The i-th problem; several classes go in lockstep, so that one pass serves them all."""
-        if len(self.positive) == 1:
-            return self._problem(i, objective)
+        """The i-th problem; several classes are trained together."""
+        weighted = self._sample_weight is not None or (self.factors_in(i) != 1.0).any()
+        problem = TensorProblem(
+            self.rows, partial(self._signs, i),
+            row_weights=partial(self._weights_in, i) if weighted else None,
+            sizes=self._sizes(i), **objective.keywords,
+        )  # fmt: skip
+        if len(self.positive) < _FEWEST or problem.free_intercept:
+            return problem
         group = self._group
         if group is None or objective != self._objective or i not in group.numbers:
-            numbers = range(i, min(i + self._at_once(), len(self.positive)))
-            group = self._group = ProblemGroup(
-                [self._problem(j, objective) for j in numbers], first=i
-            )
+            at_once = int(MASKS * free_memory(self.rows.device) / self.n_rows)
+            numbers = range(i, min(i + max(1, at_once), len(self.positive)))
+            positive = np.array(self.positive[i : numbers.stop])
+            problems = ClassProblems(
+                self.rows, self._codes, len(self.classes), positive, self.factors[positive],
+                self._sample_weight, objective,
+            )  # fmt: skip
+            group = self._group = ClassGroup(problems, i)
             self._objective = objective
-        return group.problems[i - group.first]
+        problem.group, problem.number = group, i
+        return problem
 
-    def _problem(self, i: int, objective: Objective) -> TensorProblem:
-        signs = 2 * (self._codes == self.positive[i]).to(torch.int8) - 1
-        return TensorProblem(
-            self.rows, signs, row_weights=self._weights_in(i), **objective.keywords
+    def _signs(self, i: int) -> Tensor:
+        return 2 * (self._codes == self.positive[i]).to(torch.int8) - 1
+
+    def _sizes(self, i: int) -> Sizes:
+        """The sizes of the i-th problem."""
+        n_active, least, most = self._by_class
+        factors = self.factors_in(i)
+        used = (factors > 0.0) & (n_active > 0)
+        weight_sum = float((factors * self.totals)[used].sum())
+        return Sizes(
+            n_rows=self.n_rows,
+            n_columns=self.n_columns,
+            intercept_scaling=self.intercept_scaling,
+            m=int(n_active[used].sum()),
+            weight_sum=upper_sum(weight_sum, self.n_rows + 2),
+            smallest_weight=float((factors * least).min(where=used, initial=math.inf)),
+            largest_weight=float((factors * most).max(where=used, initial=0.0)),
+            R=self.rows.longest,
         )
+
+    @cached_property
+    def _by_class(self) -> tuple[NDArray[np.int64], Vector, Vector]:
+        """The number of rows of positive weight of each class, and their extreme weights."""
+        n = len(self.classes)
+        weights, codes = self._sample_weight, self._codes
+        if weights is None:
+            return codes.bincount(minlength=n).cpu().numpy(), np.ones(n), np.ones(n)
+        active = weights > 0.0
+        weights, codes = weights[active], codes[active]
+        least = torch.full((n,), math.inf, dtype=torch.float64, device=codes.device)
+        least.scatter_reduce_(0, codes, weights, "amin")
+        most = torch.zeros_like(least).scatter_reduce_(0, codes, weights, "amax")
+        return codes.bincount(minlength=n).cpu().numpy(), least.cpu().numpy(), most.cpu().numpy()
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
         """Release the memory of a group after its last problem."""
-        if self._group is not None and problem is self._group.problems[-1]:
+        if self._group is not None and i == self._group.numbers[-1]:
             self._group = None
         return result
 
     def primal_bound(self, problem: TensorProblem, w: Vector, team: Team = ALONE) -> Bound:
         """J(w), in one pass over the rows on their device."""
         return primal_bound(problem, w)
-
-    def _at_once(self) -> int:
-        """How many problems fit into memory at the same time."""
-        room = _ROOM
-        if self.rows.device.type == "cuda":
-            room = _SHARE * torch.cuda.mem_get_info(self.rows.device)[0]
-        return max(1, int(room / (_PER_ROW * self.n_rows)))

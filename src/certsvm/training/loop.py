@@ -25,10 +25,9 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.parallel import Team
 from certsvm.pass_limits import PassCutError, pass_limits
 from certsvm.problem.base import BaseProblem, SummableProblem
-from certsvm.problem.memory import Problem
 from certsvm.problem.memory_limits import require_memory_for
 from certsvm.problem.rows import Vector
-from certsvm.solvers import SOLVERS, Auto, SmoothedNewton, make_solver
+from certsvm.solvers import SOLVERS, Auto, make_solver
 from certsvm.solvers.base import Epoch, Options, RunLostError, Solver, Start
 from certsvm.solvers.shared.dual_start import in_box
 from certsvm.solvers.smoothed_newton import point_of_response
@@ -119,8 +118,7 @@ def train(
         start = None
     with Team(settings.n_jobs) as team:
         # What a checkpoint has to prove L by, if alpha is no function of w.
-        to_save = checkpoint is not None and not isinstance(solver, SmoothedNewton)
-        keeps = settings.keep_alpha or (to_save and isinstance(problem, Problem))
+        keeps = settings.keep_alpha or (checkpoint is not None and solver.saves_alpha(problem))
         resumed = saved is not None and start is not None
         options = Options(rng, settings.tol, start, keeps, team, resumed)
         trainer = Trainer(problem, solver, settings, options, began)
@@ -327,7 +325,7 @@ class Trainer:
         for w in (start.w, saved.best_w):
             self.best.offer_primal(w, primal_bound(problem, w, options.team))
         if start.alpha is not None:
-            alpha = in_box(problem, start.alpha)
+            alpha = in_box(problem, start.alpha, problem.loss, problem.C)
             self.best.offer_dual(dual_point(problem, alpha, "checkpoint", options.team))
         elif start.smoothing is not None:
             response = Response(start.w, start.smoothing * problem.C)

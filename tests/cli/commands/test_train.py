@@ -52,7 +52,7 @@ def test_streaming_is_certified_like_memory(tmp_path: Path) -> None:
     write(tmp_path / "data", n_rows=4000, n_columns=30)
     run("convert", "data", "data.arrow", "--block-size", "100k", "-q", cwd=tmp_path)
     optimum = run("train", "data", "--tol", 1e-9, "--json", "-o", "m", cwd=tmp_path).json
-    for solver in ("auto", "sgd-s", "sgd-m", "newton"):
+    for solver in ("auto", "block-dcd", "sgd-s", "sgd-m", "newton"):
         streamed = run(
             "train", "data.arrow", "--stream", "--solver", solver, "--tol", 0.02, "--json",
             "--witness", cwd=tmp_path,

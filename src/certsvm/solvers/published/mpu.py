@@ -42,6 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificates.dual import DualPoint, counts_point, dual_point, total
+from certsvm.certificates.rounding import length
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
@@ -143,7 +144,7 @@ class MPURun(Run):
         self._complete = False
         self._rng.shuffle(self._order)
         self._order, sums, rounding = visit(
-            problem, self._order, self._a,
+            problem, self._order, length(self._a),
             lambda rows: learn_and_unlearn(
                 problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms,
                 self._N, self._b, self._xi, rows, self._counts, self._a,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificates.dual import DualPoint, dual_point, dual_sum, dual_sums, point_of
-from certsvm.certificates.rounding import updates_rounding
+from certsvm.certificates.rounding import length, updates_rounding
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.losses import (
     Loss,
@@ -35,6 +35,7 @@ from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
+from certsvm.problem.part import Part
 from certsvm.solvers.base import Options, Run
 from certsvm.solvers.second_order.directions import cost_of_balance
 from certsvm.solvers.shared.dual_start import starting_alpha
@@ -43,23 +44,24 @@ Indices = NDArray[np.int64]
 
 
 def visit(
-    problem: Problem, order: Indices, w: NDArray[Any], steps: Callable[[Indices], Any]
+    part: Part, order: Indices, longest: float, steps: Callable[[Indices], Any]
 ) -> tuple[Indices, list[Any], float]:
     """Call the kernel ``steps``, which moves w, on the rows of ``order``, in pieces.
+
+    w has not been longer than ``longest`` so far.
 
     The kernel moves the rows that stay active to the front of its piece, and returns their number,
     the number of updates, sums of its own, and the lengths of all updates of w. Returns the rows
     that stay active, what the kernel returned for each piece, and the rounding in w.
     """
-    length = math.sqrt(inner(w, w))
     kept, sums = 0, []
-    for piece in problem.slices(order):
+    for piece in part.slices(order):
         result = steps(piece)
         order[kept : kept + result[0]] = piece[: result[0]]
         kept += result[0]
         sums.append(result)
     # Neither w nor a step was ever longer.
-    reach = length + sum(result[-1] for result in sums)
+    reach = longest + sum(result[-1] for result in sums)
     return order[:kept], sums, updates_rounding(sum(r[1] for r in sums), reach, reach)
 
 
@@ -107,7 +109,7 @@ class DualCoordinateRun(Run):
         """Make a step on each row of ``order``, by the kernel ``sweep``."""
         problem, alpha, w = self._problem, self._alpha, self._w
         active, sums, rounding = visit(
-            problem, order, w,
+            problem, order, length(w),
             lambda piece: sweep(
                 problem.loss, problem.rows.arrays, problem.signed_weights,
                 problem.rows.squared_norms, problem.C, omega, 1.0, low, high, piece, alpha, w,

@@ -18,9 +18,10 @@ import numpy as np
 
 from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import multiply
-from certsvm.kernels.losses import box_end, response, smoothing_centre
+from certsvm.kernels.losses import Loss, box_end, response, smoothing_centre
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.memory import Problem
+from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Start
 
@@ -33,16 +34,16 @@ def starting_alpha(problem: Problem, start: Start | None) -> Vector:
         return np.zeros(problem.rows.n_rows)
     if start.alpha is None:
         return alpha_from_margins(problem, start.w)
-    feasible = in_box(problem, start.alpha)
+    feasible = in_box(problem, start.alpha, problem.loss, problem.C)
     _, scale = dual_bound(dual_point(problem, feasible, "start"))
     return np.minimum(scale * feasible, box_end(problem.loss, problem.C, problem.weights))
 
 
-def in_box(problem: BaseProblem, alpha: Vector) -> Vector:
-    """The nearest feasible alpha."""
-    box = box_end(problem.loss, problem.C, problem.weights)
+def in_box(rows: Part | BaseProblem, alpha: Vector, loss: Loss, C: float) -> Vector:
+    """The nearest feasible alpha of these rows."""
     # A row that has lost its weight has lost its alpha, even if its box has no end.
-    inside: Vector = np.where(problem.weights > 0.0, np.clip(alpha, 0.0, box), 0.0)
+    clipped = np.clip(alpha, 0.0, box_end(loss, C, rows.weights))
+    inside: Vector = np.where(rows.weights > 0.0, clipped, 0.0)
     return inside
 
 

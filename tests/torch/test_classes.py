@@ -1,0 +1,123 @@
+"""Classes that are trained together: bounds in exact arithmetic, and the same optimum as alone."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import certsvm.torch.bounds as bounds_module
+import certsvm.torch.classes as classes_module
+import certsvm.torch.source as source_module
+from certsvm import LinearSVC
+from certsvm.fitting.fit_classes import fit_classes
+from certsvm.kernels.losses import HINGE, SQUARED_HINGE
+from certsvm.problem.objective import Objective
+from certsvm.torch import TensorSource
+from certsvm.training.settings import Settings
+from tests.problems import Case, cases
+from tests.torch.problems import DEVICE, DTYPES, agrees, device, host, in_tensors
+from tests.torch.test_objectives import require_true_bounds
+
+
+@given(
+    case=cases(),
+    n_classes=st.sampled_from([2, 3, 4, 10]),
+    loss=st.sampled_from([HINGE, SQUARED_HINGE]),
+    dtype=st.sampled_from(sorted(DTYPES)),
+    class_weight=st.sampled_from([None, "balanced"]),
+    tile=st.sampled_from([16, 2**19]),
+    tol=st.sampled_from([0.0, 1e-2]),
+    passes=st.integers(1, 3),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_bounds_are_true(
+    case: Case, n_classes: int, loss: Any, dtype: str, class_weight: Any, tile: int, tol: float,
+    passes: int, seed: int,
+) -> None:  # fmt: skip
+    case, X = in_tensors(case, dtype)
+    codes = np.random.default_rng(seed).integers(n_classes, size=len(X))
+    assume(len(set(codes[case.row_weights() > 0])) > 1)
+    # With two classes, either may have a factor, which needs no test of its own.
+    class_weight = None if len(set(codes)) == 2 else class_weight
+    settings = Settings(
+        Objective(case.C, loss), tol=tol, max_iter=passes, seed=seed, keep_alpha=True
+    )
+    with (
+        mock.patch.object(source_module, "_FEWEST", 1),
+        mock.patch.dict(classes_module._TILE, {DEVICE: 64 * tile}),
+        mock.patch.dict(bounds_module._TILE, {DEVICE: tile}),
+    ):
+        source = TensorSource(
+            X, codes, case.weights, class_weight=class_weight,
+            intercept_scaling=case.intercept_scaling,
+        )  # fmt: skip
+        results = fit_classes(source, settings)
+    for i, result in enumerate(results):
+        labels = np.where(codes == source.classes[source.positive[i]], 1.0, -1.0)
+        factors = source.factors_in(i)[np.searchsorted(source.classes, codes)]
+        alone = case._replace(labels=labels, weights=factors * case.row_weights())
+        require_true_bounds(alone, settings.objective, result)
+
+
+def clustered(rows: int, columns: int, classes: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    y = rng.integers(classes, size=rows)
+    X = rng.standard_normal((classes, columns))[y] + rng.standard_normal((rows, columns))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y[: rows // 50] = rng.integers(classes, size=rows // 50)
+    return X.astype(np.float32), y
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+@pytest.mark.parametrize("tol", [1e-2, 1e-6])
+def test_the_optimum_is_that_of_arrays(
+    monkeypatch: pytest.MonkeyPatch, loss: str, dtype: str, tol: float
+) -> None:
+    """From samples as well, and to an accuracy beyond that of the rounds."""
+    monkeypatch.setattr(classes_module, "_WORTH_SAMPLING", {DEVICE: 1e4})
+    X, y = clustered(2000, 10, 7)
+    given = device(X).to(DTYPES[dtype])
+    weights = np.random.default_rng(1).uniform(0.0, 2.0, len(y))
+    clf = LinearSVC(0.7, loss=loss, tol=tol, class_weight="balanced", intercept_scaling=0.5)
+    agrees(clf.fit(given, device(y), weights), host(given), y, weights)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_rows_of_any_length(scale: float) -> None:
+    X, y = clustered(500, 10, 4)
+    given = scale * device(X).double()
+    clf = LinearSVC(scale**-2.0, tol=1e-3, fit_intercept=False).fit(given, y)
+    agrees(clf, host(given), y)
+
+
+def test_classes_share_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = clustered(2000, 20, 12)
+    read: list[int] = []
+    product = classes_module.kernels.product
+
+    def counted(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        read.append(len(A))
+        return product(A, B)
+
+    monkeypatch.setattr(classes_module.kernels, "product", counted)
+    for room, most in ((2**40, 13), (4 * 2000 / classes_module.MASKS, 5)):
+        read.clear()
+        monkeypatch.setattr(source_module, "free_memory", lambda device, room=room: room)
+        agrees(LinearSVC(tol=1e-2).fit(device(X), y), X, y)
+        # One more, for rows of classes that are done or in another batch; or the Gram matrix. In
+        # half precision, W is multiplied in two pieces.
+        assert max(n for n in read if n != 21) == most * (2 if DEVICE == "cuda" else 1)
+
+
+def test_rows_that_stay_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classes_module, "free_memory", lambda device: 0)
+    monkeypatch.setattr(classes_module, "_WORTH_SAMPLING", {DEVICE: 1e4})
+    X, y = clustered(3000, 10, 4)
+    agrees(LinearSVC(tol=1e-2).fit(device(X), y), X, y)
