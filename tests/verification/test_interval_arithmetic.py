@@ -19,6 +19,7 @@ from certsvm.verification.interval_arithmetic import (
     Interval,
     ProblemSums,
     RowBlock,
+    exceeds,
     grouped_sums,
     two_product,
 )
@@ -74,6 +75,15 @@ def test_the_error_of_a_product_with_a_subnormal_number(a: float, b: float) -> N
         product, error = two_product(np.array([x]), np.array([y]))
         off = abs(exact(product[0]) + exact(error[0]) - exact(a) * exact(b))
         assert off <= 5 * exact(2.0**-1074)
+
+
+@given(st.floats(0, 1e200), st.floats(0, 1e100), st.booleans())
+@example(1e-8, 3.94547275e-309, False)
+@example(1e-200, 7e-124, False)
+def test_a_number_beyond_the_exact_product(b: float, c: float, below: bool) -> None:
+    a = np.nextafter(b * c, 0.0) if below else b * c
+    found = exceeds(np.array([a]), b, np.array([c]))
+    assert found.tolist() == [exact(a) > exact(b) * exact(c)]
 
 
 @given(st.data(), vectors(NUMBERS))

@@ -34,8 +34,6 @@ UNIT_ROUNDOFF = 2.0**-53
 INFLATION = 1.01
 # More than what underflow can take from the few products of one term or row.
 UNDERFLOW = 2.0**-1060
-# The rounding error of a product that is no smaller than this is a float64 number.
-_NO_UNDERFLOW = 2.0**-960
 
 _LARGEST = float(np.finfo(np.float64).max)
 _LEAST_NORMAL, _SCALE = 2.0**-1022, 2.0**100
@@ -98,6 +96,17 @@ def two_product(
     (a1, a2), (b1, b2) = split(a) if split_a is None else split_a, split(b)
     product = a * b
     return product, a2 * b2 - (((product - a1 * b1) - a2 * b1) - a1 * b2)
+
+
+def exceeds(a: Vector, b: float, c: Vector) -> NDArray[np.bool_]:
+    """Whether a > b c, exactly, of numbers >= 0 with a <= b c in float64.
+
+    Products of numbers from 1/2 to 1 do not underflow.
+    """
+    (first, e), (second, f), (third, g) = np.frexp(a), math.frexp(b), np.frexp(c)
+    product, error = two_product(np.full(c.size, second), third)
+    beyond: NDArray[np.bool_] = np.ldexp(first, e - f - g) - product > error
+    return beyond
 
 
 @dataclass(frozen=True)
@@ -329,17 +338,15 @@ class ProblemSums:
         self._losses += Enclosed.sum(total(*two_product(weights, losses)), spread)
 
     def _add_alpha(self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector) -> None:
-        box, below = two_product(np.full(weights.size, self._C), weights)
-        if self._squared:
-            box = np.where(weights > 0.0, _LARGEST, 0.0)
+        box = np.where(weights > 0.0, _LARGEST, 0.0) if self._squared else self._C * weights
         # Conditions are written so that NaN does not pass.
         if not ((alpha >= 0.0) & (alpha <= box)).all():
             excess = np.nan_to_num(np.maximum(-alpha, alpha - box), nan=math.inf, posinf=math.inf)
             self.box_violation = max(self.box_violation, float(excess.max()))
             return
         if not self._squared:
-            within = (alpha == 0.0) | ((box >= _NO_UNDERFLOW) & ((alpha < box) | (below >= 0.0)))
-            alpha = np.where(within, alpha, np.nextafter(alpha, 0.0))
+            beyond = exceeds(alpha, self._C, weights)
+            alpha = np.where(beyond, np.nextafter(alpha, 0.0), alpha)
         free = self.claimed.free_intercept
         for side, label in zip(self._sides, (1.0, -1.0), strict=False):
             here = np.where(signs == label, alpha, 0.0) if free else alpha
