@@ -80,10 +80,18 @@ class Problem:
         margin = y * sum(map(mul, map(w.__getitem__, columns), values))
         distance = Fraction(max(0, (1 << (e + f)) - margin), 1 << (e + f))
         self.losses += Fraction(s) * distance ** (1 + self.squared)
-        alpha = self.alpha(self.witness(k, float(self.C) * s), s) if self.witness else 0.0
-        if not alpha:
+        if self.witness:
+            self.add_alpha(self.witness(k, float(self.C) * s), y, s, columns, row)
+
+    def add_alpha(self, alpha: float, y: int, s: float, columns: list[int], row: Exact) -> None:
+        """Add alpha of a row, which must be in the box; that of the hinge may be rounded up."""
+        end = math.inf if self.squared and s > 0.0 else float(self.C) * s
+        self.feasible &= 0.0 <= alpha <= end and alpha < math.inf
+        if not self.feasible or alpha == 0.0:
             return
-        side, (n, d) = int(y < 0), alpha.as_integer_ratio()
+        if not self.squared and alpha > self.C * Fraction(s):
+            alpha = math.nextafter(alpha, 0.0)
+        (values, f), side, (n, d) = row, int(y < 0), alpha.as_integer_ratio()
         if self.squared:
             m, c = s.as_integer_ratio()
             # Rounded up.
@@ -94,15 +102,6 @@ class Problem:
         factor, v = y * n << (self.e - bits), self.v[side]
         for j, x in zip(columns, values, strict=True):
             v[j] += factor * x
-
-    def alpha(self, alpha: float, s: float) -> float:
-        """The alpha of a row in the exact box; 0 if it is outside of the rounded one."""
-        end = math.inf if self.squared and s > 0.0 else float(self.C) * s
-        self.feasible &= 0.0 <= alpha <= end and alpha < math.inf
-        # C s may have been rounded up.
-        if not self.squared and alpha > self.C * Fraction(s):
-            alpha = math.nextafter(alpha, 0.0)
-        return alpha if self.feasible else 0.0
 
     def verdict(self) -> dict[str, Any]:
         """Compare J and L with the claims; without a feasible alpha, L is None."""
@@ -218,7 +217,6 @@ def csv_rows(
     for column, (a, b) in spans.items():
         sources[a:b] = [(column, name[len(column) + 1 :]) for name in names[a:b]]
     used = {column for column, _ in sources}
-    read |= {"used": [c for c in others if c in used], "one hot": [*spans]}
     read["not used"] = [column for column in others if column not in used]
     different = len({*header}) == len(header) and len({*sources}) == len(sources) == d
     if not different or not used <= {*others}:
