@@ -36,14 +36,32 @@ def element(tag: str, *children: object, **attributes: object) -> Html:
     return Html(f"<{tag}{described}>{content}</{tag}>")
 
 
-def table(header: Sequence[object], rows: Iterable[Sequence[object]]) -> Html:
-    """A table.
+def statement(good: bool, sentence: object, *facts: object) -> Html:
+    """A sentence that something is proved, or is not, and what more there is to say.
 
     Examples
     --------
-    >>> table(["class"], [["<1>"]])
-    '<table><thead><tr><th>class</th></tr></thead><tbody><tr><td>&lt;1&gt;</td></tr></tbody></table>'
+    >>> "a &lt; b</b>" in statement(True, "a < b", "a = 1", "b = 2")
+    True
+    """
+    colour = "#047857" if good else "#b91c1c"
+    return element(
+        "div",
+        element("b", sentence),
+        element("div", " · ".join(map(str, facts)), style="opacity:0.75") if facts else None,
+        style=f"border-left:4px solid {colour};padding:0.3em 0.8em",
+    )
+
+
+def table(header: Sequence[object], rows: Iterable[Sequence[object]]) -> Html:
+    """A table, in a box that scrolls if there are many rows or little room.
+
+    Examples
+    --------
+    >>> "<tbody><tr><td>&lt;1&gt;</td></tr></tbody>" in table(["class"], [["<1>"]])
+    True
     """
     body = (element("tr", *(element("td", cell) for cell in row)) for row in rows)
     head = element("tr", *(element("th", cell) for cell in header))
-    return element("table", element("thead", head), element("tbody", *body))
+    content = element("table", element("thead", head), element("tbody", *body))
+    return element("div", content, style="max-height:30em;overflow:auto;white-space:nowrap")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,16 @@ def new_figure(width: float, height: float) -> Any:
     except ImportError as error:
         raise ImportError("plots need matplotlib: pip install 'certsvm[plot]'") from error
 
-    return Figure(figsize=(width, height), layout="constrained")
+    figure: Any = Figure(figsize=(width, height), layout="constrained")
+    # For notebooks: matplotlib's own formatter goes first where it is active.
+    figure._repr_png_ = partial(_png, figure)
+    return figure
+
+
+def _png(figure: Any) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", bbox_inches="tight")
+    return file.getvalue()
 
 
 def svg(draw: Draw, label: str, width: float = _NARROW, kind: str = "chart") -> Html:
@@ -118,10 +128,10 @@ def plot_comparison(
             computed = np.isfinite(history["primal"])
             if dual > 0:
                 accuracy = np.maximum(primal / dual - 1, LEAST_GAP)
-                axis.plot(x[computed], accuracy[computed], color=colour, label=name)
+                _line(axis, x[computed], accuracy[computed], color=colour, label=name)
             gaps = np.maximum(history["relative_gap"], LEAST_GAP)
             proved = np.isfinite(gaps)
-            axis.plot(x[proved], gaps[proved], color=colour, linestyle="--", linewidth=0.8)
+            _line(axis, x[proved], gaps[proved], color=colour, linestyle="--", linewidth=0.8)
         axis.axhline(target, color="grey", linewidth=0.5)
         axis.set(xscale="log", yscale="log", xlabel=column)
     axes[0].set_ylabel("relative distance to the optimum, at most")
@@ -132,30 +142,61 @@ def plot_comparison(
     return saved(figure, path)
 
 
-def draw_bounds(axis: Any, label: str, x: Sequence[float], primal: Any, dual: Any) -> None:
-    """J and L closing in on each other, against what has this label."""
+def plot_training(histories: Mapping[str, Any], path: str | Path | None = None) -> Any:
+    """Plot ``training_charts`` beside each other."""
+    drawn = training_charts(histories)
+    figure = new_figure(6.5 * len(drawn), 4)
+    for axis, draw in zip(figure.subplots(1, len(drawn), squeeze=False).flat, drawn, strict=True):
+        draw(axis)
+        if 1 < len(axis.get_legend_handles_labels()[1]) <= len(_COLOURS):
+            axis.legend()
+    return saved(figure, path)
+
+
+def training_charts(histories: Mapping[str, Any]) -> list[Draw]:
+    """J and L of a single run against seconds, and the gap of each; J where nothing is proved."""
+    runs = [(h["seconds"], *h.best_bounds(), h["relative_gap"]) for h in histories.values()]
+    alone, proved = len(runs) == 1, any(np.isfinite(gaps).any() for *_, gaps in runs)
+
+    def lines(axis: Any) -> None:
+        for i, (name, (x, primal, _, gaps)) in enumerate(zip(histories, runs, strict=True)):
+            how = {} if alone else {"label": name, "color": _COLOURS[i % len(_COLOURS)]}
+            if proved:
+                draw_gap(axis, "seconds", x, gaps, **how)
+            else:
+                _line(axis, x, _drawable(primal), **how)
+                axis.set(xlabel="seconds", ylabel="objective", yscale="log")
+
+    x, primal, dual, _ = runs[0]
+    bounds = partial(draw_bounds, xlabel="seconds", x=x, primal=primal, dual=dual)
+    return [bounds] * alone + [lines] * (proved or not alone)
+
+
+def draw_bounds(axis: Any, xlabel: str, x: Sequence[float], primal: Any, dual: Any) -> None:
+    """J and L closing in on each other, against what is called ``xlabel``."""
     x, primal, dual = map(_drawable, (x, primal, dual))
-    axis.plot(x, primal, label="J")
-    axis.plot(x, dual, label="L")
     best, high = np.nanmax([0.0, *dual]), np.nanmax([0.0, *primal])
+    _line(axis, x, primal, label="J")
     if best > 0.0:
+        _line(axis, x, dual, label="L")
         high = min(high, _HIGHEST * best)
-    axis.set(xlabel=label, ylabel="objective", ylim=(0.0, 1.05 * high or 1.0))
+    axis.set(xlabel=xlabel, ylabel="objective", ylim=(0.0, 1.05 * high or 1.0))
     axis.set_xlim(left=0.0)
     axis.locator_params(axis="x", nbins=6)
 
 
-def draw_gap(axis: Any, label: str, x: Sequence[float], gaps: Any) -> None:
-    """The relative gap against what has this label."""
-    shown = _drawable(np.maximum(gaps, LEAST_GAP))
-    axis.plot(_drawable(x), shown)
-    axis.set(xlabel=label, ylabel="relative gap", yscale="log")
+def draw_gap(axis: Any, xlabel: str, x: Sequence[float], gaps: Any, **how: Any) -> None:
+    """The relative gap against what is called ``xlabel``."""
+    _line(axis, _drawable(x), _drawable(np.maximum(gaps, LEAST_GAP)), **how)
+    axis.set(xlabel=xlabel, ylabel="relative gap", yscale="log")
     axis.set_xlim(left=0.0)
     axis.locator_params(axis="x", nbins=6)
-    powers = np.log10(shown[np.isfinite(shown)])
-    if powers.size:
+    # Of all lines drawn so far.
+    ends = axis.dataLim.intervaly
+    if np.isfinite(ends).all():
         # Whole powers of ten, lest ticks between them have labels of another kind.
-        axis.set_ylim(10.0 ** np.floor(powers.min()), 10.0 ** (np.floor(powers.max()) + 1.0))
+        low, high = np.floor(np.log10(ends))
+        axis.set_ylim(10.0**low, 10.0 ** (high + 1.0))
 
 
 def draw_path(
@@ -164,18 +205,18 @@ def draw_path(
     """The proved gap over a range of C, with the fits as dots."""
     shown = _drawable(gaps)
     axis.plot(Cs, shown, label="proved for every C")
+    if not np.isfinite(shown).any():
+        axis.text(0.5, 0.5, "nothing is proved", ha="center", transform=axis.transAxes)
     at_fits = shown[np.searchsorted(Cs, fitted)]
     axis.plot(fitted, at_fits, "o", markersize=4, clip_on=False, label="fits")
     axis.axhline(tol, color="grey", linewidth=0.8, linestyle="--", label="asked for")
-    axis.set(xscale="log", xlabel="C", xlim=(Cs[0], Cs[-1]), ylabel="relative gap, proved")
-    _percent_from_zero(axis)
+    _percent_against_C(axis, Cs, "relative gap, proved")
 
 
 def draw_errors(axis: Any, Cs: Sequence[float], errors: Sequence[float]) -> None:
     """The share of wrong predictions at each C."""
     axis.plot(Cs, errors)
-    axis.set(xscale="log", xlabel="C", xlim=(Cs[0], Cs[-1]), ylabel="wrong predictions")
-    _percent_from_zero(axis)
+    _percent_against_C(axis, Cs, "wrong predictions")
 
 
 def draw_curve(axis: Any, curve: Any) -> None:
@@ -194,20 +235,33 @@ def draw_curve(axis: Any, curve: Any) -> None:
             label="proved, for every C",
         )  # fmt: skip
         axis.axhline(curve.bound, color="grey", linestyle="--", label="nothing is below")
-        axis.set_xlim(curve.edges[0], curve.edges[-1])
     axis.plot(curve.Cs, curve.errors, "o", color="C0", markersize=3, label="fits")
     chosen = curve.errors[np.searchsorted(curve.Cs, curve.C)]
     axis.plot([curve.C], [chosen], "*", color="C3", markersize=14, label=f"C = {curve.C:.3g}")
-    axis.set(xscale="log", xlabel="C", ylabel="error of cross-validation")
     # The band may reach from 0 to 1 where the error was of no interest.
     top = float(np.nanmax(curve.errors))
-    _percent_from_zero(axis, min(1.0, max(1.5 * top, 1e-3)) if 0.0 <= top <= 1.0 else None)
+    highest = min(1.0, max(1.5 * top, 1e-3)) if 0.0 <= top <= 1.0 else None
+    _percent_against_C(axis, curve.edges, "error of cross-validation", highest)
 
 
-def _percent_from_zero(axis: Any, top: float | None = None) -> None:
-    from matplotlib.ticker import PercentFormatter
+def _line(axis: Any, x: Any, y: Any, **how: Any) -> None:
+    """A line, or a dot if there is a single point."""
+    axis.plot(x, y, marker="o" if np.isfinite(y).sum() == 1 else None, **how)
 
-    axis.set_ylim(0.0, top)
+
+def _percent_against_C(
+    axis: Any, Cs: Sequence[float], ylabel: str, top: float | None = None
+) -> None:
+    from matplotlib.ticker import LogLocator, PercentFormatter
+
+    axis.set(xscale="log", xlabel="C", ylabel=ylabel, ylim=(0.0, top))
+    if len(Cs) > 1:
+        axis.set_xlim(Cs[0], Cs[-1])
+    low, high = axis.get_xlim()
+    if high < 50.0 * low:
+        # Labels between powers of ten, as few as have room.
+        between = LogLocator(subs=(2.0, 5.0))
+        axis.xaxis.set(minor_locator=between, minor_formatter="{x:g}", major_formatter="{x:g}")
     axis.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
 
 

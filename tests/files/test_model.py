@@ -8,7 +8,7 @@ import pickle
 import shutil
 import tempfile
 import warnings
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,10 @@ def models(draw: st.DrawFn) -> Model:
     )
 
 
+def facts(model: Model) -> str:
+    return repr(([asdict(certificate) for certificate in model.certificates], model.parameters))
+
+
 def same(a: Model, b: Model) -> bool:
     arrays = ("coef", "intercept", "classes", "class_weight")
     return (
@@ -95,7 +99,7 @@ def same(a: Model, b: Model) -> bool:
             and getattr(a, name).tobytes() == getattr(b, name).tobytes()
             for name in arrays
         )
-        and repr((a.certificates, a.parameters)) == repr((b.certificates, b.parameters))
+        and facts(a) == facts(b)
         and a.feature_names == b.feature_names
         and a.fingerprint == b.fingerprint
         and a.certsvm_version == b.certsvm_version

@@ -1,13 +1,32 @@
-"""What notebooks show of certificates, histories, comparisons and paths."""
+"""What notebooks and consoles show of certificates, verdicts, models, histories and plots."""
 
 from __future__ import annotations
 
+import pickle
 import sys
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from matplotlib import pyplot
+from sklearn import config_context
 from sklearn.datasets import load_iris
 
-from certsvm import Certificate, LinearSVC, LinearSVCCV, compare, fit_path
+from certsvm import (
+    Certificate,
+    LinearSVC,
+    LinearSVCCV,
+    bound,
+    compare,
+    fit_path,
+    train,
+    verify,
+    verify_model,
+)  # fmt: skip
+from certsvm.certificates.certificate import Certificates
+from certsvm.problem.memory import Problem
+from certsvm.problem.rows import Rows
 from certsvm.training.history import History
 from tests.cli.running import noisy
 from tests.test_markup import Found
@@ -16,7 +35,8 @@ from tests.test_markup import Found
 def test_a_certificate() -> None:
     certificate = Certificate(101.0, 100.0, target=0.02, bound="<b>", intercept_scaling=1.0)
     found = Found(certificate._repr_html_())
-    assert "within 1 % of the optimum, proved (<b>)" in found.text
+    assert "within 1 % of the optimum, proved; target 2 % met" in found.text
+    assert "(<b>)" in found.text
     assert certificate.problem in found.text
     assert found.tags.count("b") == 1
 
@@ -60,6 +80,126 @@ def test_without_matplotlib_there_are_tables(monkeypatch: pytest.MonkeyPatch) ->
     assert "table" in Found(path[0].history_._repr_html_()).tags
     with pytest.raises(ImportError, match=r"certsvm\[plot\]"):
         path.report("never.html")
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Any:
+    X, y = load_iris(return_X_y=True)
+    return LinearSVC(store_dual=True, random_state=0).fit(X, y), X, y
+
+
+def test_a_console_shows_sentences(fitted: Any) -> None:
+    clf, X, y = fitted
+    for certificate in (clf.certificate_, bound(clf.coef_[0], X, y == 0, C=1.0)):
+        assert repr(certificate) == str(certificate)
+        assert "(" not in repr(certificate)
+    model, report = clf.to_model(X, y), verify(clf, X, y)
+    assert "within" in repr(model)
+    assert repr(report).startswith("confirmed: 3 classes")
+    assert repr(report[0]).startswith("confirmed: class 0: primal")
+    comparison = compare(X, y == 0, solvers="dcd")
+    result = train(Problem(Rows(X), np.where(y == 0, 1.0, -1.0)), "dcd", keep_alpha=True, seed=0)
+    for shown in (clf.certificate_, model, model.witness, report, report[0], result, result.start):
+        assert "\n" not in repr(shown)
+        assert "array(" not in repr(shown)
+        assert len(repr(shown)) < 250
+    assert "array(" not in repr(comparison)
+
+
+def test_a_verdict_about_other_data_is_no_confirmation(fitted: Any) -> None:
+    clf, X, y = fitted
+    report = verify_model(clf.to_model(X, y), [(X[::-1], y[::-1])])
+    assert "refuted" in repr(report)
+    assert "not the data" in repr(report)
+    assert "#b91c1c" in report._repr_html_()
+
+
+def test_nothing_is_claimed_by_a_model_that_contradicts_itself(fitted: Any) -> None:
+    model = fitted[0].to_model()
+    good, *others = model.certificates
+    contradiction = Certificate(1.0, 2.0, 0.01, C=good.C, intercept_scaling=1.0)
+    for certificates in ([], [contradiction, *others], [*others, contradiction]):
+        changed = type(model)(
+            model.coef, model.intercept, model.classes, model.class_weight, tuple(certificates)
+        )
+        assert repr(changed).endswith("nothing is proved")
+        assert ("contradiction" in str(changed)) == bool(certificates)
+        assert Found(changed._repr_html_()).tags.count("tr") == 1 + len(certificates)
+
+
+def test_certificates_of_several_classes_are_a_table(fitted: Any) -> None:
+    clf, X, y = fitted
+    model = clf.to_model(X, y)
+    for shown in (clf.certificates_, bound(clf, X, y), model, verify(clf, X, y)):
+        found = Found(shown._repr_html_())
+        assert found.tags.count("tr") == 4
+    assert clf.certificate_.bound in Found(clf.certificates_._repr_html_()).text
+    assert repr(clf.certificates_).count("class ") == 3
+    copied = pickle.loads(pickle.dumps(clf.certificates_))
+    assert copied == clf.certificates_
+    assert copied._repr_html_() == clf.certificates_._repr_html_()
+    hostile = Certificates([Certificate(2.0, 1.0, 1.0, bound="<script>")], ["<img>"])
+    assert "<img>" in Found(hostile._repr_html_()).text
+
+
+def test_plots_show_themselves(fitted: Any, tmp_path: Path) -> None:
+    X, y = noisy()
+    path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.1, 1.0), tol=0.1)
+    search = LinearSVCCV(Cs=2, random_state=0).fit(X, y)
+    for drawn in (
+        path, compare(X, y, solvers="dcd"), search.curve_, path[0].history_, fitted[0].history_
+    ):  # fmt: skip
+        assert drawn.plot(tmp_path / "plot.png")._repr_png_().startswith(b"\x89PNG")
+        assert (tmp_path / "plot.png").exists()
+
+    # Matplotlib's own backend for notebooks shows what it opened: nothing is shown twice.
+    assert pyplot.get_fignums() == []
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("solver", ["dcd", "pegasos"])
+def test_a_path_of_one_fit_is_drawn(solver: str) -> None:
+    X, y = noisy()
+    axis = fit_path(LinearSVC(solver=solver, random_state=0), X, y, [0.1]).plot().axes[0]
+    assert ("nothing is proved" in [text.get_text() for text in axis.texts]) == (solver != "dcd")
+
+
+@pytest.mark.parametrize("solver", ["dcd", "pegasos"])
+@pytest.mark.parametrize("max_iter", [1, 20])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.filterwarnings("ignore:The target accuracy")
+def test_histories_are_drawn(solver: str, max_iter: int, n_classes: int) -> None:
+    X, y = noisy(n_classes=n_classes)
+    clf = LinearSVC(solver=solver, max_iter=max_iter, tol=1e-6, random_state=0).fit(X, y)
+    axes = clf.history_.plot().axes
+    # Without a bound there is no gap.
+    assert len(axes) == (2 if n_classes == 2 and solver == "dcd" else 1)
+    for axis in axes:
+        for line in axis.lines:
+            points = np.isfinite(line.get_ydata()).sum()
+            assert points
+            assert line.get_marker() == "o" or points > 1
+    if n_classes == 3:
+        assert [text.get_text() for text in axes[0].get_legend().texts] == ["0", "1", "2"]
+    elif solver == "dcd":
+        gaps = clf.history_["relative_gap"]
+        shown = axes[1].lines[0].get_ydata()
+        np.testing.assert_array_equal(shown, gaps[np.isfinite(gaps)])
+
+
+def test_a_choice(fitted: Any) -> None:
+    _, X, y = fitted
+    clf = LinearSVCCV(Cs=2, random_state=0)
+    assert "the choice is" not in clf._repr_html_()
+    clf.fit(X, y)
+    for shown in (clf._repr_html_(), clf._repr_mimebundle_()["text/html"]):
+        assert f"the choice is {clf.C_:.4g}" in shown
+        assert "of the optimum, proved" in shown
+        assert "<svg" in shown
+    with config_context(display="text"):
+        assert not hasattr(clf, "_repr_html_")
+        assert "text/html" not in clf._repr_mimebundle_()
+    assert "the choice is" in LinearSVCCV(Cs=2, refit=False).fit(X, y)._repr_html_()
 
 
 def test_diagrams_lead_to_the_reference() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,31 @@ def test_a_path(data: tuple[Any, Any], tmp_path: Path) -> None:
         assert text_of(driver, "output[data-column='model']") == "fitted"
         error = text_of(driver, "output[data-column='error']")
         assert error == f"{100 * np.mean(path.model(1.0).predict(X) != y):.2f} %"
+
+
+def test_without_a_path_notebooks_show_the_page(
+    data: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = data
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.01, 1.0))
+    search = LinearSVCCV(Cs=2, random_state=0).fit(X, y)
+    shown = [made.report(X=X, y=y) for made in (path, search, path[0])]
+    assert {Path(page) for page in shown} == set(tmp_path.glob("*/report.html"))
+    notebook = tmp_path / "notebook.html"
+    icon, frames = '<link rel="icon" href="data:,">', "".join(p._repr_html_() for p in shown)
+    notebook.write_text(f"<!DOCTYPE html>{icon}<p class='verdict'>around</p>{frames}")
+    with opened(notebook) as driver:
+        around = "return getComputedStyle(document.querySelector('p')).borderLeftWidth"
+        assert driver.execute_script(around) == "0px"
+        for i, title in enumerate(("for every C", "the choice of C", "the fit and its proof")):
+            driver.switch_to.frame(i)
+            assert title in text_of(driver, "h1")
+            if i == 0:
+                before = text_of(driver, "output[data-column='C']")
+                move(driver, 0)
+                assert text_of(driver, "output[data-column='C']") == "0.01" != before
+            driver.switch_to.default_content()
 
 
 def test_a_path_shows_the_largest_weights_at_each_C_first(tmp_path: Path) -> None:

@@ -21,9 +21,12 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
+from certsvm.markup import statement, table
 from certsvm.scalars import set_plain_numbers
 
 PRIMAL_ONLY = "primal only"
@@ -69,7 +72,7 @@ class Certificate:
     >>> certificate.relative_gap <= 0.02, certificate.met
     (True, True)
     >>> print(certificate)
-    primal 101, dual 100: within 1 % of the optimum, proved (an example); target 2 % met
+    primal 101, dual 100: within 1 % of the optimum, proved; target 2 % met
     """
 
     primal: float
@@ -172,34 +175,62 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         """For notebooks: the sentence, and the bounds."""
-        from certsvm.markup import element
-
-        colour = "#047857" if self.met else "#b91c1c"
-        return element(
-            "div",
-            element("b", str(self)),
-            element(
-                "div",
-                f"problem {self.problem} · J, upper bound {self.primal:.10g}"
-                f" · L, lower bound {self.dual:.10g}"
-                f" · rounding, at most {self.primal_rounding + self.dual_rounding:.1e}",
-                style="opacity:0.75",
-            ),
-            style=f"border-left:4px solid {colour};padding:0.3em 0.8em",
-        )
+        return statement(
+            self.met, str(self), f"problem {self.problem}",
+            f"J, upper bound {self.primal:.10g}",
+            f"L, lower bound {self.dual:.10g} ({printable(self.bound)})",
+            f"rounding, at most {self.primal_rounding + self.dual_rounding:.1e}",
+        )  # fmt: skip
 
     def __str__(self) -> str:
         numbers = f"primal {self.primal:.6g}, dual {self.dual:.6g}"
-        bound = printable(self.bound)
         if math.isinf(self.proved_gap):
-            return f"{numbers}: nothing is proved about the distance to the optimum ({bound})"
+            return f"{numbers}: nothing is proved about the distance to the optimum"
         if self.proved_gap < 0.0:
-            return f"{numbers}: a contradiction, the lower bound exceeds the upper ({bound})"
+            return f"{numbers}: a contradiction, the lower bound exceeds the upper"
         verdict = "met" if self.met else "not met"
         return (
-            f"{numbers}: within {percent(self.proved_gap)} of the optimum, proved "
-            f"({bound}); target {self.target * 100:.6g} % {verdict}"
+            f"{numbers}: within {percent(self.proved_gap)} of the optimum, proved; "
+            f"target {self.target * 100:.6g} % {verdict}"
         )
+
+    __repr__ = __str__
+
+
+class Certificates(list[Certificate]):
+    """The certificates of several binary problems, in the order of the classes.
+
+    Parameters
+    ----------
+    certificates : iterable of Certificate
+        One for each problem.
+    labels : sequence
+        The positive class of each problem.
+
+    Examples
+    --------
+    >>> Certificates([Certificate(primal=101.0, dual=100.0, target=0.02)], ["spam"])
+    class spam: primal 101, dual 100: within 1 % of the optimum, proved; target 2 % met
+    """
+
+    def __init__(self, certificates: Iterable[Certificate], labels: Iterable[Any]) -> None:
+        super().__init__(certificates)
+        self.labels = [tidy(label) for label in labels]
+
+    def __repr__(self) -> str:
+        pairs = zip(self.labels, self, strict=False)
+        return "\n".join(f"class {label}: {certificate}" for label, certificate in pairs)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a row for each class."""
+        rows = [
+            [
+                label, f"{c.primal:.6g}", f"{c.dual:.6g}", percent(c.proved_gap),
+                f"{c.target * 100:.6g} % {'met' if c.met else 'not met'}", printable(c.bound),
+            ]
+            for label, c in zip(self.labels, self, strict=False)
+        ]  # fmt: skip
+        return table(["class", "J", "L", "gap, proved", "target", "origin of L"], rows)
 
 
 def tidy(label: object) -> str:

@@ -42,6 +42,7 @@ from certsvm.verification.optimum_intervals import (
 
 if TYPE_CHECKING:
     from certsvm.files.model import Model
+    from certsvm.report.page import PageFile
 
 
 _VERIFICATION = "import certsvm\n\nprint(certsvm.verify(clf, X, y))  # with the training data"
@@ -256,7 +257,9 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
             parameters=model.parameters | single,
         )  # fmt: skip
 
-    def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
+    def report(
+        self, path: str | PathLike[str] | None = None, X: Any = None, y: Any = None
+    ) -> PageFile | None:
         """Write a report of the fit: one HTML page that needs nothing else.
 
         It has the certificate as a sentence, J and L closing in on each other, the largest weights
@@ -265,13 +268,18 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        path : path
-            The file to write.
+        path : path, default=None
+            The file to write; None means a temporary one.
         X : array-like, sparse matrix or tensor of shape (n_samples, n_features), default=None
             Rows to predict: the report then has the share of predictions that more training could
             not flip.
         y : array-like or tensor of shape (n_samples,), default=None
             Their labels, for a confusion matrix with precision and recall of each class.
+
+        Returns
+        -------
+        page : str or None
+            Without ``path``, the path of the page. Notebooks show the page itself.
 
         Examples
         --------
@@ -290,7 +298,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         from certsvm.report.page import write_page
 
         check_is_fitted(self)
-        write_page(path, fit_report(self._facts(X, y)))
+        return write_page(path, fit_report(self._facts(X, y)))
 
     def _facts(self, X: Any, y: Any) -> Any:
         """What a page tells: the model, its history and what it answers on X, if given."""

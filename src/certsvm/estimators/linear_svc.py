@@ -22,6 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
+from certsvm.certificates.certificate import Certificates
 from certsvm.estimators.classifier import LinearClassifier, are_tensors, on_host, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
 from certsvm.files.scores import binary_problems, positive_classes
@@ -524,7 +525,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         self.coef_, self.intercept_ = map(np.array, zip(*parts, strict=True))
         self.n_features_in_ = source.n_columns
         self.classes_, self.class_weight_ = source.classes, source.factors
-        self.certificates_ = [result.certificate for result in results]
+        proved = (result.certificate for result in results)
+        self.certificates_ = Certificates(proved, source.labels)
         self.certificate_ = max(self.certificates_, key=lambda c: c.proved_gap)
         histories = [result.history for result in results]
         self.history_ = histories[0] if len(histories) == 1 else Histories(histories, source.labels)

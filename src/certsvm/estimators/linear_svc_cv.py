@@ -30,7 +30,7 @@ from certsvm.estimators.path import checked_range, checked_values
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
 from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, Fold, values_in
 from certsvm.report.fit import fit_parts
-from certsvm.report.page import page, write_page
+from certsvm.report.page import PageFile, page, write_page
 from certsvm.report.range import choice_parts
 from certsvm.solvers import Solver
 from certsvm.training.result import Result
@@ -342,17 +342,24 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             message += "fits of folds."
         warnings.warn(f"{message} {advice}", ConvergenceWarning, stacklevel=4)
 
-    def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
+    def report(
+        self, path: str | PathLike[str] | None = None, X: Any = None, y: Any = None
+    ) -> PageFile | None:
         """Write a report of the choice: one HTML page with a slider over C.
 
         Parameters
         ----------
-        path : path
-            The file to write.
+        path : path, default=None
+            The file to write; None means a temporary one.
         X : array-like or sparse matrix of shape (n_samples, n_features), default=None
             Rows to predict with the model of all rows, if ``refit``.
         y : array-like of shape (n_samples,), default=None
             Their labels.
+
+        Returns
+        -------
+        page : str or None
+            Without ``path``, the path of the page. Notebooks show the page itself.
         """
         check_is_fitted(self)
         parts = choice_parts(self.curve_, self.certify, self.certified_)
@@ -360,7 +367,18 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             parts["fit"] = fit_parts(self.best_estimator_._facts(X, y))
         title = "Linear SVM: the choice of C"
         subtitle = f"cross-validation on {self.n_splits_} folds"
-        write_page(path, page(title, subtitle, **parts))
+        return write_page(path, page(title, subtitle, **parts))
+
+    def _repr_html_inner(self) -> str:
+        """For notebooks: the diagram; after fit the choice, and the certificate of the model."""
+        shown: str = super()._repr_html_inner()
+        for view in (getattr(self, "curve_", None), getattr(self, "certificate_", None)):
+            shown += view._repr_html_() if view is not None else ""
+        return shown
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return shown | ({"text/html": self._repr_html_inner()} if "text/html" in shown else {})
 
     @available_if(lambda clf: clf.refit)
     def decision_function(self, X: Any) -> Any:

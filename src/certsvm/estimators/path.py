@@ -24,7 +24,7 @@ from certsvm.fitting.sources import Source, StreamSource
 from certsvm.markup import element, table
 from certsvm.matrices import dense
 from certsvm.plots import draw_path, new_figure, notebook_chart, saved
-from certsvm.report.page import write_page
+from certsvm.report.page import PageFile, write_page
 from certsvm.report.range import PathPoints, path_report
 from certsvm.scalars import as_float
 
@@ -147,24 +147,31 @@ class Path(Trace, Sequence[LinearSVC]):
         points = self._points()
         draw_path(axis, points.Cs, points.gaps, points.fitted, self.tol)
 
-    def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
+    def report(
+        self, path: str | PathLike[str] | None = None, X: Any = None, y: Any = None
+    ) -> PageFile | None:
         """Write a report of the path: one HTML page with a slider over C.
 
         Parameters
         ----------
-        path : path
-            The file to write.
+        path : path, default=None
+            The file to write; None means a temporary one.
         X : array-like or sparse matrix of shape (n_samples, n_features), default=None
             Rows to predict with the model of every C.
         y : array-like of shape (n_samples,), default=None
             Their labels; both or none.
+
+        Returns
+        -------
+        page : str or None
+            Without ``path``, the path of the page. Notebooks show the page itself.
         """
         if (X is None) != (y is None):
             raise ValueError("give both X and y, or none of them")
         names = getattr(self.models[0], "feature_names_in_", None)
         if names is None:
             names = [f"column {j}" for j in range(self.models[0].n_features_in_)]
-        write_page(path, path_report(self._points(X, y), names, self.tol, self.worst_gap))
+        return write_page(path, path_report(self._points(X, y), names, self.tol, self.worst_gap))
 
     def _points(self, X: Any = None, y: Any = None) -> PathPoints:
         """The path at the fitted values of C and some between them."""

@@ -24,6 +24,8 @@ from certsvm.certificates.certificate import (
     HINGE_NAME,
     SQUARED_HINGE_NAME,
     Certificate,
+    Certificates,
+    percent,
     printable,
     tidy,
 )
@@ -37,6 +39,7 @@ from certsvm.files.container import (
     write_container,
 )
 from certsvm.files.scores import OptimumMixin, linear_scores
+from certsvm.markup import element
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, read_only
 from certsvm.scalars import plain
 from certsvm.verification.fingerprint import Fingerprint
@@ -399,7 +402,8 @@ class Model(OptimumMixin):
         """The augmentation rho; if it is unknown, 1 if there are intercepts, else 0."""
         return float(self.parameters.get("intercept_scaling", self.intercept.any()))
 
-    def __str__(self) -> str:
+    @property
+    def _title(self) -> str:
         known = self.parameters
         facts = [f"{self.classes.size} classes: {listing(self.classes.tolist())}"]
         facts.append(f"{self.n_features} features")
@@ -408,16 +412,31 @@ class Model(OptimumMixin):
             facts.append(f"loss = {self.loss}")
         if self.intercept_scaling > 0 and not known.get("penalize_intercept", True):
             facts.append("the intercept is not penalised")
-        lines = [f"linear model of certsvm {printable(self.certsvm_version)}; " + "; ".join(facts)]
+        return f"linear model of certsvm {printable(self.certsvm_version)}; " + "; ".join(facts)
+
+    @property
+    def _claims(self) -> Certificates:
+        return Certificates(self.certificates, self.classes[-self.n_problems :])
+
+    def __repr__(self) -> str:
+        gaps = [c.proved_gap for c in self.certificates] or [math.inf]
+        # A negative gap is a contradiction.
+        proved = min(gaps) >= 0.0 and max(gaps) < math.inf
+        claim = f"within {percent(max(gaps))} of the optimum, as it claims"
+        return f"{self._title}; {claim if proved else 'nothing is proved'}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what it is, and the certificates, which are claims."""
+        return element("div", element("p", repr(self)), self._claims._repr_html_())
+
+    def __str__(self) -> str:
+        lines = [self._title]
         if self.fingerprint is not None:
             lines.append(f"trained on {self.fingerprint}")
         if not self.certificates:
             lines.append("no certificate: nothing is proved about the distance to the optimum")
-        positive = self.classes[1:] if self.n_problems == 1 else self.classes
-        lines += [
-            f"class {tidy(label)}: {certificate}"
-            for label, certificate in zip(positive, self.certificates, strict=False)
-        ]
+        else:
+            lines.append(repr(self._claims))
         return "\n".join(lines)
 
 

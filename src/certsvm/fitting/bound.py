@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.best import BestBounds
-from certsvm.certificates.certificate import Certificate, relative_gap
+from certsvm.certificates.certificate import Certificate, Certificates, relative_gap
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.files.model import Model
@@ -159,7 +159,9 @@ def bound(
         problem = Problem(rows, signs, weights=weights, **objective.keywords)
         w = problem.weight_vector(coef, b)
         certificates.append(certify(problem, w, tol, max_iter, random_state))
-    return certificates[0] if len(certificates) == 1 else certificates
+    if len(certificates) == 1:
+        return certificates[0]
+    return Certificates(certificates, classes)
 
 
 def _is_known(name: str, has: dict[str, Any]) -> bool:

@@ -120,6 +120,8 @@ class Comparison:
             lines.append("  ".join([name.ljust(width), *aligned, ended]))
         return "\n".join([*lines, self._optimum])
 
+    __repr__ = __str__
+
 
 def compare(
     X: Any, y: ArrayLike, *, solvers: str | Solver | Sequence[str | Solver] | None = None,

@@ -33,7 +33,8 @@ from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.path import Knot, decades, fit_settings, require_proofs, starts_at
 from certsvm.fitting.sources import MemorySource, Source
 from certsvm.kernels.objective import products_of
-from certsvm.plots import draw_curve, new_figure, saved
+from certsvm.markup import element, table
+from certsvm.plots import draw_curve, new_figure, notebook_chart, saved
 from certsvm.problem.rows import Vector
 from certsvm.solvers import Newton
 from certsvm.training.history import History
@@ -228,8 +229,14 @@ class Curve:
     C: float
 
     def __repr__(self) -> str:
-        proved = f", no C below {self.bound:.4g}" if self.lower.size else ""
+        proved = f", no C has an error below {self.bound:.4g}" if self.lower.size else ""
         return f"<Curve of {self.Cs.size} values of C: the choice is {self.C:.4g}{proved}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the choice, and the error against C."""
+        chart = notebook_chart(partial(draw_curve, curve=self), "error of cross-validation")
+        rows = zip((f"{C:.4g}" for C in self.Cs), (f"{e:.4g}" for e in self.errors), strict=True)
+        return element("div", element("p", repr(self)[1:-1]), chart or table(["C", "error"], rows))
 
     @property
     def bound(self) -> float:

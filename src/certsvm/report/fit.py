@@ -155,8 +155,8 @@ def _charts(closing: Mapping[str, list[float]]) -> Any:
     x, primal, dual = closing[label], closing["primal"], closing["dual"]
     gaps = [relative_gap(J, L) for J, L in zip(primal, dual, strict=True)]
     return charts(
-        bounds=partial(draw_bounds, label=label, x=x, primal=primal, dual=dual),
-        gap=partial(draw_gap, label=label, x=x, gaps=gaps),
+        bounds=partial(draw_bounds, xlabel=label, x=x, primal=primal, dual=dual),
+        gap=partial(draw_gap, xlabel=label, x=x, gaps=gaps),
     )
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
+import tempfile
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from certsvm._version import __version__
 from certsvm.certificates.certificate import percent
 from certsvm.files.atomic import atomic_write
+from certsvm.markup import element
 
 # Classes whose weights are shown.
 MOST_CLASSES = 12
@@ -66,11 +69,26 @@ def page(title: str, subtitle: str, **parts: object) -> str:
     )
 
 
-def write_page(path: str | os.PathLike[str], content: str) -> None:
-    """Write the page, or nothing at all."""
+class PageFile(str):
+    """The path of a page, which notebooks show as the page itself."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a frame, so that neither styles nor scripts reach the rest of them."""
+        return element(
+            "iframe", srcdoc=Path(self).read_text("utf-8"), sandbox="allow-scripts",
+            title="report", style="border:0;height:40em;width:100%",
+        )  # fmt: skip
+
+
+def write_page(path: str | os.PathLike[str] | None, content: str) -> PageFile | None:
+    """Write the page, or nothing at all; without a path, to a temporary file, which is returned."""
+    to = path if path is not None else Path(tempfile.mkdtemp(prefix="certsvm-"), "report.html")
     # Names of files need not be text: what is not becomes an escape.
-    with atomic_write(path) as file:
+    with atomic_write(to) as file:
         file.write(content.encode("utf-8", "backslashreplace"))
+    return PageFile(to) if path is None else None
 
 
 def _unbroken(value: Any) -> Any:

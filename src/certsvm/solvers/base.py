@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,9 +48,9 @@ class Start:
         The slope of alpha, divided by C, at which a second-order method ended.
     """
 
-    w: Vector
+    w: Vector = field(repr=False)
     epochs: int = 1
-    alpha: Any = None
+    alpha: Any = field(default=None, repr=False)
     smoothing: float | None = None
 
     def checked(self, problem: BaseProblem) -> Start:

@@ -6,10 +6,13 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from certsvm.certificates.certificate import tidy
 
 
 @dataclass(frozen=True)
@@ -102,15 +105,31 @@ class History(list[Record]):
 
         return pd.DataFrame(self.to_dict())
 
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Plot J, L and the gap against seconds; needs ``certsvm[plot]``.
+
+        Parameters
+        ----------
+        path : str or Path, default=None
+            File to save the plot to.
+
+        Returns
+        -------
+        figure : matplotlib.figure.Figure
+            The plot; without a gap if nothing is proved.
+        """
+        from certsvm.plots import plot_training
+
+        return plot_training({"": self}, path)
+
     def _repr_html_(self) -> str:
         """For notebooks: the gap against time, and the last passes."""
         from certsvm.markup import element, table
-        from certsvm.plots import draw_gap, notebook_chart
+        from certsvm.plots import notebook_chart, training_charts
 
         if not self:
             return element("p", repr(self))
-        gaps, seconds = self["relative_gap"], self["seconds"]
-        chart = notebook_chart(lambda axis: draw_gap(axis, "seconds", seconds, gaps), "gap")
+        chart = notebook_chart(training_charts({"": self})[-1], "history")
         rows = [
             [r.passes, f"{r.seconds:.3g}", *map(_shown, (r.primal, r.dual, r.relative_gap))]
             for r in self[-_SHOWN:]
@@ -200,6 +219,23 @@ class Histories(list[History]):
     def __init__(self, histories: Iterable[History], labels: Sequence[Any]) -> None:
         super().__init__(histories)
         self.labels = list(labels)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Plot the gap of each class against seconds; needs ``certsvm[plot]``.
+
+        Parameters
+        ----------
+        path : str or Path, default=None
+            File to save the plot to.
+
+        Returns
+        -------
+        figure : matplotlib.figure.Figure
+            The plot; of J if nothing is proved.
+        """
+        from certsvm.plots import plot_training
+
+        return plot_training(dict(zip(map(tidy, self.labels), self, strict=True)), path)
 
     def _repr_html_(self) -> str:
         """For notebooks: the last pass of each class."""

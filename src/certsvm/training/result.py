@@ -83,6 +83,9 @@ class Result:
     vector: DualVector | None = None
     witness: Any = None
 
+    def __repr__(self) -> str:
+        return f"<Result of {self.solver}: {self.certificate}; {self.reason}>"
+
     @property
     def passes(self) -> int:
         """The number of passes over the data."""

@@ -34,6 +34,7 @@ from certsvm.certificates.certificate import (
     percent,
     tidy,
 )
+from certsvm.markup import element, statement, table
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, refuse_masked
 from certsvm.scalars import as_float
 from certsvm.verification.exact import ExactWitness, Row, judge, upwards
@@ -206,6 +207,13 @@ class Verification(Judged):
                 parts.append(f"dual - L = {upwards(self.exact['dual - L'])}")
         return "; ".join(parts)
 
+    def __repr__(self) -> str:
+        return f"{self.verdict}: {self}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the verdict, and what it is about."""
+        return statement(self.dual_verified, repr(self), f"problem {self.claimed.problem}")
+
 
 def _compared(value: Interval, claimed: Fraction, allowance: Fraction, excuse: Fraction) -> str:
     """The verdict on the claim that a number in ``value`` is the claimed one."""
@@ -234,13 +242,32 @@ class VerificationReport(Judged, list[Verification]):
         return max((v.verdict for v in self), key=VERDICTS.index, default=UNDECIDED)
 
     def __str__(self) -> str:
-        lines = [str(v) for v in self]
-        if self.same_data is False:
-            lines.append(
-                "these are not the data that the model was trained on, or not in their order; what "
-                "is said here is about these"
-            )
-        return "\n".join(lines)
+        return "\n".join([*map(str, self), *self._other_data])
+
+    def __repr__(self) -> str:
+        said = str(self[0]) if len(self) == 1 else f"{len(self)} classes"
+        return "; ".join([f"{self.verdict}: {said}", *self._other_data])
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the verdict, and a row for each class."""
+        rows = [
+            [
+                tidy(v.label), v.verdict, f"{v.primal:.6g}",
+                "none" if v.dual is None else f"{v.dual:.6g}", percent(v.relative_gap),
+            ]
+            for v in self
+        ]  # fmt: skip
+        header = ["class", "verdict", "J, recomputed", "L, recomputed", "gap"]
+        return element("div", statement(self.dual_verified, repr(self)), table(header, rows))
+
+    @property
+    def _other_data(self) -> list[str]:
+        if self.same_data is not False:
+            return []
+        return [
+            "these are not the data that the model was trained on, or not in their order; what "
+            "is said here is about these"
+        ]
 
 
 def verify(

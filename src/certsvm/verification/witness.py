@@ -64,6 +64,10 @@ class Witness:
         object.__setattr__(self, "codes", read_only(codes))
         object.__setattr__(self, "scale", read_only(scale))
 
+    def __repr__(self) -> str:
+        sizes = f"{self.n_rows} rows and {self.n_problems} problems, {self.bits} bits each"
+        return f"<Witness of {sizes}>"
+
     @classmethod
     def quantise(cls, alpha: Vector, box: Vector, bits: int = 8, *, scale: float = 1.0) -> Witness:
         """Round each alpha_k of one problem to the nearest of 2**bits levels.
