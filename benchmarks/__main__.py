@@ -8,6 +8,7 @@ from pathlib import Path
 from benchmarks import (
     auto,
     cluster,
+    defaults,
     io,
     kernels,
     markdown,
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "path": path,
     "stability": stability,
     "systems": systems,
+    "defaults": defaults,
     "small": small,
     "auto": auto,
     "threads": threads,

@@ -55,7 +55,7 @@ def _measured(data: DataSet, tol: float, theirs: float, *, complete: bool) -> di
     paths, colds = [], []
     for _ in range(ROUNDS):
         began = time.perf_counter()
-        path = fit_path(_ours(tol), data.X, data.y, C_range=C_RANGE)
+        path = fit_path(_ours(tol), data.X, data.y, C_range=C_RANGE, tol=tol)
         paths.append(time.perf_counter() - began)
         began = time.perf_counter()
         for C in path.Cs:

@@ -17,6 +17,8 @@ DOCS = ROOT / "docs"
 # Made by the build.
 _MADE = ("_build", "api", "auto_examples")
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Of packages that the tests do without.
+_FOREIGN = re.compile(r"^(?:import|from) (?:skl2onnx|mlflow|huggingface_hub|skops)\b", re.MULTILINE)
 _TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -92,7 +94,10 @@ def output_of_command(command: str, folder: Path) -> str:
 
 
 def printed(page: Path, folder: Path) -> list[tuple[Snippet, str]]:
-    """Run the snippets of a page in order, Python with common names, and return what they print."""
+    """Run the snippets of a page in order, Python with common names, and return what they print.
+
+    Those that need further packages are left out.
+    """
     names: dict[str, Any] = {"__name__": "__main__"}
     return [
         (
@@ -102,4 +107,5 @@ def printed(page: Path, folder: Path) -> list[tuple[Snippet, str]]:
             else output_of_command(snippet.code, folder),
         )
         for snippet in snippets(page)
+        if not _FOREIGN.search(snippet.code)
     ]

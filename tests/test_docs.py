@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import logging
 import re
 from pathlib import Path
 
@@ -18,6 +19,7 @@ TEXTS = sorted([*ROOT.glob("*.md"), *(page for page in pages() if page.suffix ==
 RUN = [
     DOCS / "index.md",
     DOCS / "faq.md",
+    DOCS / "production.md",
     *sorted(DOCS.glob("quickstart/*.md")),
     *sorted(DOCS.glob("guide/*.md")),
 ]
@@ -119,10 +121,13 @@ def test_snippets_print_what_the_page_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    log = logging.getLogger("certsvm")
+    monkeypatch.setattr(log, "handlers", [])
     for snippet, output in printed(page, tmp_path):
         assert shape(output) == shape(snippet.claimed), snippet.code
         # Another processor rounds differently, and gaps near machine precision are noise.
         assert numbers(output) == pytest.approx(numbers(snippet.claimed), rel=0.05, abs=1e-6)
+    log.setLevel(logging.NOTSET)
 
 
 def test_every_page_is_in_a_table_of_contents() -> None:

@@ -24,8 +24,9 @@ def draw(data: DataSet, seconds: float, path: Path) -> None:
     """Let each solver run for so long, and draw them all."""
     solvers = [s for s in SOLVERS if s.name != "newton" or min(data.X.shape) <= _LARGEST_SIZE]
     comparison = compare(
-        data.X, data.y, solvers=solvers, C=C, tol=GAP, max_iter=10**9, max_time=seconds
-    )
+        data.X, data.y, solvers=solvers, C=C, tol=GAP, fit_intercept=False, max_iter=10**9,
+        max_time=seconds,
+    )  # fmt: skip
     if any(result.reason == INTERRUPTED for result in comparison.results.values()):
         raise KeyboardInterrupt
     figure = comparison.plot()

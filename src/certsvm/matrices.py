@@ -16,6 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from certsvm.scalars import plain
+
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """A contiguous view of the array that cannot be written to.
@@ -156,13 +158,14 @@ def exact_labels(y: Any) -> NDArray[Any]:
     for label, kept in zip(given.ravel().tolist(), array.ravel().tolist(), strict=True):
         if isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0"):
             raise ValueError(
-                f"the label {label!r} ends in NUL, which NumPy's strings do not keep: rename it"
+                f"the label {plain(label)!r} ends in NUL, which NumPy's strings do not keep: "
+                "rename it"
             )
         # NaN is another check's matter.
         if kind in "iufUS" and label != kept and label == label:
             raise ValueError(
-                f"the label {label!r} would become {kept!r} among the others: give all labels one "
-                "type"
+                f"the label {plain(label)!r} would become {plain(kept)!r} among the others: give "
+                "all labels one type"
             )
     return array
 
@@ -174,8 +177,8 @@ def refuse_changed_labels(labels: NDArray[Any], converted: NDArray[Any]) -> None
     for label, kept in zip(labels.ravel().tolist(), converted.ravel().tolist(), strict=True):
         if label != kept:
             raise ValueError(
-                f"the label {label!r} would become {kept!r} in float64: pass the labels as a NumPy "
-                "array of integers or strings"
+                f"the label {plain(label)!r} would become {plain(kept)!r} in float64: pass the "
+                "labels as a NumPy array of integers or strings"
             )
 
 
@@ -216,7 +219,7 @@ def columns_in_order(X: Any, names: Iterable[str] | None) -> Any:
 
 def listed(names: Sequence[Any]) -> str:
     """Names in quotes, on one line; of many, the first."""
-    return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+    return ", ".join(repr(plain(name)) for name in names[:5]) + (", ..." if len(names) > 5 else "")
 
 
 def _refuse_unreal(X: Any) -> None:

@@ -22,7 +22,7 @@ def as_float(value: Any, name: str) -> float:
 
 
 def plain(value: Any) -> Any:
-    """A number of NumPy's as Python's; anything else as it is.
+    """A number or string of NumPy's as Python's; anything else as it is.
 
     Examples
     --------
@@ -36,7 +36,8 @@ def plain(value: Any) -> Any:
 
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
-    for numpy_type, python_type in ((np.bool_, bool), (np.integer, int), (np.floating, float)):
+    types = ((np.bool_, bool), (np.integer, int), (np.floating, float), (np.str_, str))
+    for numpy_type, python_type in types:
         if isinstance(value, numpy_type):
             return python_type(value)
     return value

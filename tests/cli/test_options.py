@@ -100,3 +100,15 @@ def test_bad_usage(words: str, message: str, tmp_path: Path) -> None:
 
 def test_the_help_shows_no_empty_range() -> None:
     assert "None]" not in CliRunner().invoke(app, ["train", "--help"]).output
+
+
+def test_the_default_accuracy_is_coarser_on_a_stream(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    assert run("convert", "data", "data.arrow", "-q", cwd=tmp_path).code == 0
+    for words, tol in (
+        (["data"], 1e-4),
+        (["data.arrow", "--stream"], 0.01),
+        (["data.arrow", "--stream", "--tol", 0.002], 0.002),
+    ):
+        assert run("train", *words, "-q", "-o", "m", cwd=tmp_path).code == 0
+        assert Model.load(tmp_path / "m").parameters["tol"] == tol

@@ -6,10 +6,11 @@ import os
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from certsvm.cli.progress import TimeEstimate
-from tests.cli.running import arguments, write
+from tests.cli.running import arguments, noisy, write
 
 
 def test_the_limit_bounds_the_estimate() -> None:
@@ -19,13 +20,11 @@ def test_the_limit_bounds_the_estimate() -> None:
     assert estimate.seconds_left(12.0, 0.5**12) == 0.0
 
 
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no terminals here")
-def test_a_live_line_on_a_terminal(tmp_path: Path) -> None:
-    write(tmp_path / "data")
+def _on_a_terminal(*words: object, cwd: Path) -> tuple[int, bytes]:
+    """Run a command whose standard error is a terminal, and return what it showed there."""
     terminal, line = os.openpty()
     process = subprocess.Popen(
-        arguments("train", "data", "--solver", "sgd-s", "--tol", "1e-9", "--max-iter", "50"),
-        cwd=tmp_path, stderr=line, stdout=subprocess.PIPE,
+        arguments(*words), cwd=cwd, stderr=line, stdout=subprocess.PIPE,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
     )  # fmt: skip
     os.close(line)
@@ -37,5 +36,28 @@ def test_a_live_line_on_a_terminal(tmp_path: Path) -> None:
             break
     process.communicate(timeout=60)
     os.close(terminal)
-    assert process.returncode in (0, 3)
+    return process.returncode, shown
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no terminals here")
+def test_a_live_line_on_a_terminal(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    words = ("train", "data", "--solver", "sgd-s", "--tol", "1e-9", "--max-iter", "50")
+    code, shown = _on_a_terminal(*words, cwd=tmp_path)
+    assert code in (0, 3)
     assert b"passes/s" in shown
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no terminals here")
+def test_notes_and_ended_classes_on_a_terminal(tmp_path: Path) -> None:
+    X, y = noisy(n_classes=3)
+    rows = np.column_stack([X.toarray(), y])
+    names = ",".join([*(f"f{j}" for j in range(X.shape[1])), "label"])
+    np.savetxt(tmp_path / "t.csv", rows, delimiter=",", header=names, comments="")
+    words = ("train", "t.csv", "--solver", "sgd-s", "--tol", "1e-12", "--max-iter", "3000",
+             "--n-jobs", "1")  # fmt: skip
+    code, shown = _on_a_terminal(*words, cwd=tmp_path)
+    assert code == 3
+    # A note is on a line of its own, which is cleared before.
+    assert b"\x1b[2Kt.csv: labels are in column" in shown
+    assert b"class 0" not in shown[shown.index(b"class 2") :]

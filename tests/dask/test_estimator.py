@@ -159,7 +159,7 @@ def test_intervals_are_lazy(client: Client, classes: int) -> None:
 def test_every_C_in_a_range(client: Client, solver: str) -> None:
     X, y = data(classes=3)
     estimator = LinearSVC(solver=solver, tol=0.05, random_state=0)
-    path = certsvm.fit_path(estimator, cut(X, 300), cut(y, 300), C_range=(0.01, 0.1))
+    path = certsvm.fit_path(estimator, cut(X, 300), cut(y, 300), C_range=(0.01, 0.1), tol=0.05)
     assert path.met
     model = path.model(0.0345)
     assert model.certificate_ is not None

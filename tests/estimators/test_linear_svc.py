@@ -123,7 +123,7 @@ def test_a_warning_that_is_an_error_does_not_cost_the_model(binary: Any) -> None
         ({"class_weight": {"0": 1.0}}, None, "mind the type"),
         ({"class_weight": {0: -1.0}}, None, "not negative"),
         ({"class_weight": {0: np.nan}}, None, "finite"),
-        ({"class_weight": {0: 0.0}}, None, "only one class, '1'"),
+        ({"class_weight": {0: 0.0}}, None, "only one class, 1"),
         ({}, np.full(500, -1.0), "must not be negative"),
         ({}, np.full(500, np.nan), "NaN"),
         ({}, np.ones(3), "shape"),
@@ -258,7 +258,7 @@ def test_partial_fit_errors(binary: Any) -> None:
 def test_verbose_prints_the_gap(binary: Any, capsys: Any) -> None:
     LinearSVC(C=0.1, random_state=0, verbose=2).fit(*binary)
     *lines, summary = capsys.readouterr().err.splitlines()
-    assert summary.endswith("target 1 % met")
+    assert summary.endswith("target 0.01 % met")
     assert lines[0].startswith("pass     1")
     assert all("primal" in line and "dual" in line and "gap" in line for line in lines)
 

@@ -169,3 +169,11 @@ def test_what_makes_no_sense(given: dict[str, Any], error: type[Exception]) -> N
     rest = {name: value for name, value in given.items() if name not in ("estimator", *own)}
     with pytest.raises(error):
         fit_path(given.get("estimator", LinearSVC(**own)), X, y, **rest)
+
+
+def test_a_range_has_an_accuracy_of_its_own() -> None:
+    X, y = make_classification(200, random_state=0)
+    estimator = LinearSVC(tol=1e-6, random_state=0)
+    assert fit_path(estimator, X, y, C_range=(0.1, 1.0)).certificate(0.5).target == 0.01
+    (model,) = fit_path(estimator, X, y, [0.5])
+    assert model.certificate_.target == 1e-6

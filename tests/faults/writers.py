@@ -93,6 +93,7 @@ def prepared(folder: Path, names: tuple[str, ...] | None = None) -> list[Writer]
         Writer("train --stream --checkpoint --witness",
                ("train", "data.arrow", "--stream", *train[2:], *STATE), "data.arrow"),
         Writer("convert", ("convert", "data", "out", "--seed", "1", "--block-size", "100k", "-q")),
+        Writer("scale", ("scale", "data", "out", "-q")),
         Writer("predict", ("predict", "model", "data", "-o", "out", "-q")),
         Writer("export", ("export", "model", "out")),
         Writer("import", ("import", "liblinear", "out")),
@@ -108,6 +109,9 @@ def prepared(folder: Path, names: tuple[str, ...] | None = None) -> list[Writer]
         paths = [folder / "out", folder / "out.witness"]
         writer.whole = {path.name: path.read_bytes() for path in paths if path.exists()}
         writer.earlier = {"out": b"solver_type" if writer.name == "export" else b"old"}
+        if writer.name == "scale":
+            # It replaces no file.
+            writer.earlier = {}
         if writer.data or writer.name == "import":
             writer.earlier = model
         elif writer.name == "convert":

@@ -277,7 +277,7 @@ def test_one_hot_columns(kind: str, tmp_path: Path) -> None:
         Table(path)
     table = Table(path, categorical=True)
     assert table.feature_names == ["colour=", "colour=blue", "colour=red", "a", "b"]
-    assert table.origin == {"one_hot": {"colour": [0, 3]}}
+    assert table.origin == {"one_hot": {"colour": [0, 3]}, "label": "label"}
     batches = list(table.blocks(1 << 20))
     X = sp.vstack([batch.X for batch in batches]).toarray()
     expected = [[c == "", c == "blue", c == "red", i, i / 2] for i, c in enumerate(COLOURS)]

@@ -111,6 +111,21 @@ def test_if_all_is_lost_the_error_is_raised() -> None:
         fit_classes(Hopeless(*several()), SLOW)
 
 
+@pytest.mark.parametrize("level", ["WARNING", "INFO", "DEBUG"])
+def test_fits_and_passes_are_logged(level: str, caplog: pytest.LogCaptureFixture) -> None:
+    X, y = several()
+    with caplog.at_level(level, logger="certsvm"):
+        results = fit_classes(MemorySource(X, y), Settings(solver="dcd", tol=0.01))
+    shown = [record.getMessage() for record in caplog.records if record.levelname == "INFO"]
+    passes = [record.getMessage() for record in caplog.records if record.levelname == "DEBUG"]
+    assert len(shown) == (0 if level == "WARNING" else 4)
+    assert len(passes) == (sum(r.passes for r in results) if level == "DEBUG" else 0)
+    for label, result, line in zip("abc", results, shown, strict=False):
+        assert line.startswith(f"class {label}: ")
+        assert line.endswith(str(result.certificate))
+    assert all(line.startswith("3 classes, 3 targets met") for line in shown[3:])
+
+
 def test_a_stop_that_is_set_trains_nothing() -> None:
     stop = threading.Event()
     stop.set()

@@ -33,7 +33,7 @@ def test_rows_without_weight_count_as_absent() -> None:
         ({"C": 1e155}, "Rescale"),
         ({"C": 1e-149, "weights": [1e-165, 1e-165, 1e-166]}, "Rescale"),
         ({"weights": [1e300, 1, 1]}, "Rescale"),
-        ({"labels": [1, 0, 1]}, r"\+1 or -1"),
+        ({"labels": [1, 0, 1]}, r"\+1 or -1, and there is 0: .* np.where\(y == positive, 1, -1\)"),
         ({"labels": [1, -1]}, r"labels must have shape \(3,\)"),
         ({"weights": [1, -1, 1]}, "not negative"),
         ({"weights": [1, float("nan"), 1]}, "finite"),

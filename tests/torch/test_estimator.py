@@ -324,14 +324,14 @@ def test_a_start_whose_objective_overflows_is_not_taken(n_classes: int) -> None:
 @pytest.mark.parametrize("classes", [2, 3])
 def test_every_C_in_a_range(classes: int) -> None:
     X, y = data(classes=classes)
-    estimator = LinearSVC(tol=1e-3, random_state=0, store_dual=True)
-    path = fit_path(estimator, X, y, C_range=(0.01, 1.0))
+    estimator = LinearSVC(random_state=0, store_dual=True)
+    path = fit_path(estimator, X, y, C_range=(0.01, 1.0), tol=1e-3)
     assert path.met
     model = path.model(0.0789)
     assert model.certificate_ is not None
     assert model.certificate_.met
     assert verify(model, host(X), host(y)).verdict == "confirmed"
-    on_host = fit_path(LinearSVC(tol=1e-3, random_state=0), host(X), host(y), C_range=(0.01, 1.0))
+    on_host = fit_path(LinearSVC(random_state=0), host(X), host(y), C_range=(0.01, 1.0), tol=1e-3)
     certificates = zip(path.certificates(0.0789), on_host.certificates(0.0789), strict=True)
     for one, other in certificates:
         assert one.dual <= other.primal

@@ -29,6 +29,11 @@ from typing import Any
 from certsvm.markup import statement, table
 from certsvm.scalars import set_plain_numbers
 
+DEFAULT_TOL = 1e-4
+"""The relative accuracy that training proves unless another is asked for."""
+COARSE_TOL = 0.01
+"""The same for every C in a range, and for streams and clusters, whose passes are expensive."""
+
 PRIMAL_ONLY = "primal only"
 LEAST_GAP = 2.0**-52
 """The least relative gap that float64 tells from zero, which has no place on logarithmic axes."""

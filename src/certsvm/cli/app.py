@@ -30,11 +30,14 @@ _COMMANDS = {
     "evaluate": "Measure how well a model predicts the labels of a file.",
     "report": "Write a page about a model, to be opened in a browser.",
     "verify": "Recompute a model's certificate from the data.",
+    "bound": "Prove how close to the optimum any model is.",
+    "scale": "Scale the columns of a file, and others in the same way.",
     "convert": "Convert text or tables to a file to train from in bounded memory.",
     "compare": "Run several solvers on the same data.",
     "info": "Describe a model or a data file.",
     "export": "Write a model as liblinear's text.",
     "import": "Read a model that liblinear wrote.",
+    "compile": "Compile the kernels, so that no command has to.",
     "demo": "Train, verify and compare on generated data.",
 }
 
@@ -142,7 +145,8 @@ def app() -> None:
 def say(text: str) -> None:
     """Print to standard error, if it is open."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        click.echo(printable(text, keep="\n"), err=True)
+        # click would write past a live line, and into it.
+        print(printable(text, keep="\n"), file=sys.stderr, flush=True)
 
 
 def facts(thing: Any, names: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certsvm.cli.app import say
+from certsvm.cli.compilation import watch_compilation
 from certsvm.cli.options import Options
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def opened(path: str, options: Options, **more: Any) -> Any:
         return Table(path, **reading)
     from certsvm.files.libsvm import LibsvmBlocks
 
+    watch_compilation(quiet=options.silent)
     return LibsvmBlocks(source_of(path), _BLOCK_BYTES, dtype=options.dtype, **reading)
 
 
@@ -69,13 +71,14 @@ def batches_of(file: Any, options: Options) -> Iterable[Batch]:
     return file() if callable(file) else file  # type: ignore[no-any-return]
 
 
-def load(path: str, options: Options) -> tuple[Batch, dict[str, Any]]:
+def load(path: str, options: Options, **more: Any) -> tuple[Batch, dict[str, Any]]:
     """All of a file in memory, with its ``feature_names`` and ``origin`` for the model.
 
-    Remarks of the reader go to standard error.
+    Remarks of the reader, to which ``more`` goes, are printed on standard error.
     """
     from certsvm.files.batch import Batch, joined
 
+    watch_compilation(quiet=options.silent)
     if kind_of(path) == "text":
         from certsvm.files.libsvm import read_libsvm
 
@@ -83,7 +86,9 @@ def load(path: str, options: Options) -> tuple[Batch, dict[str, Any]]:
         text = read_libsvm(source_of(path), **how)
         say_notes(path, text.notes)
         return Batch(text.X, text.y), {"origin": {"zero_based": text.zero_based}}
-    file = opened(path, options)
+    file = opened(path, options, **more)
     say_notes(path, getattr(file, "notes", ()))
     rows = joined(list(batches_of(file, options)))
+    if unseen := getattr(file, "unseen", None):
+        say_notes(path, [f"{unseen.total()} values were not seen before; they count as none"])
     return rows, {"feature_names": file.feature_names, "origin": file.origin}

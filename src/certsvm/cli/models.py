@@ -79,6 +79,10 @@ class ModelRows:
         Their names, and those of columns that were not read; empty if the file has none.
     label, weight : str or None
         The columns of labels and weights, as far as they have names.
+    model_label : str or None
+        The column of labels that the model names.
+    believed : bool
+        Whether the labels are there because the model says so.
     n_rows : int
         Rows so far.
     """
@@ -89,6 +93,8 @@ class ModelRows:
     ignored: Sequence[str] = ()
     label: str | None = None
     weight: str | None = None
+    model_label: str | None = None
+    believed: bool = False
     n_rows: int = 0
     batches: Iterable[Batch] = ()
 
@@ -100,14 +106,21 @@ class ModelRows:
 
     def as_json(self) -> dict[str, Any]:
         """What was read, with all names."""
-        told = facts(self, "label weight n_columns columns ignored")
+        told = facts(self, "label weight model_label n_columns columns ignored")
         return {"file": name_of(self.path), "rows": self.n_rows, **told}
+
+    @property
+    def labels_in(self) -> str:
+        """The column of labels; and what the model says, if that was decisive or is another."""
+        if self.model_label not in (None, self.label):
+            return f"{self.label!r} (the model says {self.model_label!r})"
+        return f"{self.label!r}" + (" (as the model says)" if self.believed else "")
 
     def __str__(self) -> str:
         from certsvm.matrices import listed
 
         told = [f"{name_of(self.path)}: {_counted(self.n_rows, 'row')}"]
-        told += [f"labels in {self.label!r}"] if self.label is not None else []
+        told += [f"labels in {self.labels_in}"] if self.label is not None else []
         told += [f"weights in {self.weight!r}"] if self.weight is not None else []
         used = _counted(self.n_columns, "column")
         if self.columns:
@@ -136,20 +149,30 @@ def rows_for(
         How to read it.
     complete : bool, default=False
         Whether columns that the model does not use are an error, unless the options ignore them.
-        The model has then no say in which column has the labels. Any answer that is to be trusted
-        needs this: who made the model could have left out what contradicts it.
+        Any answer that is to be trusted needs this: who made the model could have left out what
+        contradicts it.
     exact : bool, default=False
-        Whether features and values that the model does not have are an error.
+        Whether features and values that the model does not have are an error. The model has then no
+        say in which column has the labels.
     """
     kind, features = kind_of(path), _features_of(model)
     roles = {
         "features": features, "n_features": model.n_features if features is None else None,
         "ignore": options.ignore, "complete": complete,
     }  # fmt: skip
+    named = model.parameters.get("label")
+    named = named if isinstance(named, str) else None
     if kind == "text" and options.zero_based is None:
         zero_based = model.parameters.get("zero_based") is True
         options = replace(options, zero_based=zero_based)
-    file = opened(path, options, **(roles if kind == "table" else {}))
+    try:
+        chosen_by = {} if exact else {"usual_label": named}
+        file = opened(path, options, **(roles | chosen_by if kind == "table" else {}))
+    except ValueError as error:
+        if exact and named not in (None, options.label) and kind == "table":
+            more = f"The model says that the labels are in {named!r} (--label)."
+            raise BadInput(f"{str(error).removesuffix('.')}. {more}") from None
+        raise
     columns = file if kind == "table" else _columns_of(file, roles) if kind == "blocks" else None
     rows = ModelRows(path, model.n_features)
     if columns is not None:
@@ -159,8 +182,11 @@ def rows_for(
                 "values one-hot: it was trained on other data"
             )
         names = columns.features.columns
-        rows = ModelRows(path, len(names), names, columns.ignored, columns.label or None,
-                         columns.weight)  # fmt: skip
+        believed = kind == "table" and options.label is None and not exact
+        rows = ModelRows(
+            path, len(names), names, columns.ignored, columns.label or None, columns.weight, named,
+            believed and columns.label == named is not None,
+        )  # fmt: skip
     batches = batches_of(file, options)
     if kind == "table":
         rows.batches = _known_values(path, file, batches, exact=exact)

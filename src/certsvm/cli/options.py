@@ -5,6 +5,7 @@ A command names those that it takes, as in ``@shared("C", *FIT)``, and gets them
 
 from __future__ import annotations
 
+import csv
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from certsvm.certificates.certificate import COARSE_TOL, DEFAULT_TOL
 from certsvm.cli.app import BadInput
 
 if TYPE_CHECKING:
@@ -53,10 +55,12 @@ def size(context: click.Context, parameter: click.Parameter, value: str | None) 
 POSITIVE, NOT_NEGATIVE = FiniteFloat(min=0, min_open=True), FiniteFloat(min=0)
 OUTPUT_FILE = click.Path(dir_okay=False)
 _LIBLINEAR_LOSSES = {"1": "squared_hinge", "2": "squared_hinge", "3": "hinge"}
+LOSSES = click.Choice(["hinge", "squared_hinge", *_LIBLINEAR_LOSSES])
 
 
-def _loss(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    return _LIBLINEAR_LOSSES.get(value, value)
+def loss(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The name of a loss, which may be given by liblinear's number."""
+    return _LIBLINEAR_LOSSES.get(str(value), value)
 
 
 def _separator(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -64,6 +68,13 @@ def _separator(context: click.Context, parameter: click.Parameter, value: str | 
     if value is not None and (len(value) != 1 or value in '\r\n"' or ord(value) > 127):
         raise click.BadParameter("write one character, or tab", context, parameter)
     return value
+
+
+def _names(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> tuple[str, ...] | None:
+    # Names with commas are between quotes, as in CSV.
+    return None if value is None else tuple(next(csv.reader([value], skipinitialspace=True), ()))
 
 
 def _ascending(
@@ -113,6 +124,12 @@ class Options:
         "--categorical",
         help="Make columns of strings of a table one-hot: a column NAME=VALUE of zeros and ones "
              "for each value. The model encodes other files in the same way.")  # fmt: skip
+    drop: tuple[str, ...] = _option(
+        "--drop", default=(), multiple=True, metavar="NAME",
+        help="A column of a table to leave out (repeatable).")  # fmt: skip
+    columns: tuple[str, ...] | None = _option(
+        "--columns", callback=_names, metavar="NAME,NAME,...",
+        help="The columns of a table to train on; by default all others.")  # fmt: skip
     ignore: tuple[str, ...] = _option(
         "--ignore", default=(), multiple=True, metavar="NAME",
         help="A column of a table, or of a file converted from one, to leave out (repeatable). "
@@ -124,13 +141,13 @@ class Options:
     C_range: tuple[float, float] = _option(
         "--range", default=(1e-3, 1e2), nargs=2, type=POSITIVE,
         metavar="LOW HIGH", callback=_ascending, help="The lowest and the highest C.")  # fmt: skip
-    tol: float = _option(
-        "-e", "--tol", default=0.01, type=NOT_NEGATIVE, metavar="EPS",
-        help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt. (Not liblinear's -e, which "
-             "says nothing of the objective.)")  # fmt: skip
+    tol: float | None = _option(
+        "-e", "--tol", type=NOT_NEGATIVE, metavar="EPS",
+        help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt; by default "
+             f"{DEFAULT_TOL:g}, and {COARSE_TOL:g} for streams, clusters and ranges of C. (Not "
+             "liblinear's -e, which says nothing of the objective.)")  # fmt: skip
     loss: str = _option(
-        "-s", "--loss", default="hinge", callback=_loss,
-        type=click.Choice(["hinge", "squared_hinge", "1", "2", "3"]),
+        "-s", "--loss", default="hinge", callback=loss, type=LOSSES,
         help="The loss of a row, also by liblinear's number: 3 is the hinge, 1 and 2 its square. "
              "liblinear's algorithms for 1 and 2 have one optimum (see --solver).")  # fmt: skip
     bias: float = _option(
@@ -194,7 +211,7 @@ class Options:
         for name in refused:
             if getattr(self, name) != getattr(Options, name):
                 raise BadInput(f"{_FIELDS[name]['names'][0]} does not apply to {_KINDS[kind]}")
-        return {name: getattr(self, name) for name in names}
+        return {"ignore" if name == "drop" else name: getattr(self, name) for name in names}
 
     @property
     def intercept_scaling(self) -> float:
@@ -210,15 +227,16 @@ class Options:
         from certsvm.training.settings import Settings
 
         return Settings(
-            Objective(C, loss_named(self.loss), not self.free_intercept), tol=self.tol,
-            solver=self.solver, max_iter=self.max_iter, max_time=self.max_time, seed=self.seed,
+            Objective(C, loss_named(self.loss), not self.free_intercept),
+            tol=DEFAULT_TOL if self.tol is None else self.tol, solver=self.solver,
+            max_iter=self.max_iter, max_time=self.max_time, seed=self.seed,
             n_jobs=self.n_jobs or available_processors(), **more,
         )  # fmt: skip
 
 
 _FIELDS = {item.name: item.metadata for item in fields(Options)}
 _TEXT = ("zero_based", "n_features")
-_TABLE = ("label", "weight", "header", "separator", "categorical")
+_TABLE = ("label", "weight", "header", "separator", "categorical", "drop", "columns")
 _READING = {"text": (_TEXT, (*_TABLE, "ignore")), "table": (_TABLE, _TEXT)}
 _KINDS = {
     "text": "libsvm text", "table": "tables", "blocks": "converted files", "model": "models"
@@ -226,15 +244,18 @@ _KINDS = {
 
 # What several commands take.
 DATA = ("zero_based", "n_features", "float32", "label", "weight", "header", "separator")
-TRAINING_DATA = (*DATA, "categorical")
+TRAINING_DATA = (*DATA, "categorical", "drop", "columns")
 PROBLEM = ("tol", "loss", "bias", "free_intercept", "max_iter", "seed")
 FIT = (*PROBLEM, "weights", "solver", "max_time", "n_jobs")
 STREAM = ("witness", "memory", "stream")
 OUTPUT = ("as_json", "quiet")
 
 
-def shared(*options: str | Decorator) -> Decorator:
-    """Declare options: shared ones by name, whose values the command gets as one object."""
+def shared(*options: str | Decorator, **defaults: Any) -> Decorator:
+    """Declare options: shared ones by name, whose values the command gets as one object.
+
+    The keywords are defaults of shared options that are the command's own.
+    """
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
@@ -247,6 +268,7 @@ def shared(*options: str | Decorator) -> Decorator:
         for option in reversed(options):
             if isinstance(option, str):
                 attributes = dict(_FIELDS[option])
+                attributes["default"] = defaults.get(option, attributes["default"])
                 made = click.option(*attributes.pop("names"), option, **attributes)(made)
             else:
                 made = option(made)

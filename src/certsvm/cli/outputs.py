@@ -24,9 +24,9 @@ _WITHOUT_FORMAT = ("predictions", "picture")
 def require_outputs(inputs: Iterable[str | None], **kinds: str | None) -> None:
     """Raise unless the outputs, each given by its kind, may be written.
 
-    Kinds are model, text_model, converted_file, page, predictions, picture and checkpoint. An input
-    may be a folder, whose files are inputs, or "-", standard input. Predictions may go to "-",
-    standard output, to a device or to a pipe.
+    Kinds are model, text_model, converted_file, scaled_file, scaling, page, predictions, picture
+    and checkpoint. An input may be a folder, whose files are inputs, or "-", standard input.
+    Predictions may go to "-", standard output, to a device or to a pipe.
     """
     from certsvm.files import witness_path
 

@@ -13,7 +13,7 @@ from certsvm.certificates.certificate import percent, tidy
 
 if TYPE_CHECKING:
     from certsvm.problem.base import BaseProblem
-    from certsvm.training.result import Callback, Observer, Progress
+    from certsvm.training.result import Callback, Observer, Progress, Result
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -63,15 +63,22 @@ def training_progress(
     from certsvm.fitting.fit_classes import PrintedProgress
     from certsvm.training.result import Observer
 
+    lines: dict[int, Any] = {}
+
     class LiveProgress(Observer):
         def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
             title = f"class {tidy(label)}" if n_problems > 1 else "training"
             line, estimate = bar.add_task(title), TimeEstimate(target, max_time)
+            lines[i] = line
 
             def after_pass(progress: Progress) -> None:
                 bar.update(line, description=f"{title}  {_described(progress, estimate)}")
 
             return [after_pass]
+
+        def end(self, i: int, label: Any, result: Result) -> None:
+            if n_problems > 1 and i in lines:
+                bar.remove_task(lines[i])
 
     if quiet:
         yield Observer()

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from certsvm.certificates.certificate import tidy
+from certsvm.certificates.certificate import COARSE_TOL, tidy
 from certsvm.cli.app import BadInput, say
+from certsvm.cli.compilation import watch_compilation
 from certsvm.cli.inputs import kind_of, load
 from certsvm.cli.interrupts import stoppable
 from certsvm.cli.options import Options
@@ -49,6 +50,7 @@ def opened_source(
     from certsvm.solvers import make_solver
 
     rho = options.intercept_scaling
+    watch_compilation(quiet=options.silent)
     with contextlib.ExitStack() as stack:
         if cluster is not None:
             options.reading("blocks")
@@ -63,6 +65,8 @@ def opened_source(
                     rows, facts = load(file, options)
                 source = MemorySource(*rows, intercept_scaling=rho, **facts)
         source.set_class_weight(parse_class_weights(options.weights, source.classes))
+        if options.tol is None and not isinstance(source, MemorySource):
+            settings = replace(settings, tol=COARSE_TOL)
         yield source, replace(settings, stop=stack.enter_context(stoppable()))
 
 

@@ -16,6 +16,7 @@ from sklearn.base import clone as clone_of
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from certsvm.certificates.certificate import COARSE_TOL
 from certsvm.dask.blocks import as_rows, cut_together
 from certsvm.dask.cluster import Cluster, ClusterLostError
 from certsvm.dask.source import SOLVERS, ClusterSource
@@ -39,8 +40,10 @@ class LinearSVC(LocalLinearSVC):
 
     Parameters
     ----------
-    C, loss, tol, fit_intercept, intercept_scaling, penalize_intercept : various
+    C, loss, fit_intercept, intercept_scaling, penalize_intercept : various
         As for ``certsvm.LinearSVC``.
+    tol : float, default=0.01
+        As for ``certsvm.LinearSVC``, but coarser by default, since passes are expensive.
     class_weight, max_iter, max_time, random_state, verbose : various
         As for ``certsvm.LinearSVC``. ``max_iter`` counts passes or rounds.
     solver : str or Solver, default="auto"
@@ -100,7 +103,7 @@ class LinearSVC(LocalLinearSVC):
     }
 
     def __init__(
-        self, C: float = 1.0, *, loss: str = "hinge", tol: float = 0.01,
+        self, C: float = 1.0, *, loss: str = "hinge", tol: float = COARSE_TOL,
         solver: str | Solver = "auto", fit_intercept: bool = True, intercept_scaling: float = 1.0,
         penalize_intercept: bool = True, class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 1000, max_time: float | None = None,

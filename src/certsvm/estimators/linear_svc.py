@@ -22,9 +22,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
-from certsvm.certificates.certificate import Certificates
+from certsvm.certificates.certificate import DEFAULT_TOL, Certificates
 from certsvm.estimators.classifier import LinearClassifier, are_tensors, on_host, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
+from certsvm.files.model import listing
 from certsvm.files.scores import binary_problems, positive_classes
 from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
 from certsvm.fitting.sources import MemorySource, Source, class_factors
@@ -35,7 +36,7 @@ from certsvm.problem.memory_limits import require_memory_for
 from certsvm.problem.objective import Objective
 from certsvm.problem.rows import Rows, join, split
 from certsvm.scalars import as_float
-from certsvm.solvers import SOLVERS, Solver, Start
+from certsvm.solvers import Solver, Start
 from certsvm.training.history import Histories, History, shown_passes
 from certsvm.training.result import INTERRUPTED, Result
 from certsvm.training.settings import Settings
@@ -76,7 +77,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         Weight of the loss against the penalty; larger means less regularisation.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         The loss of a row. (The default of ``sklearn.svm.LinearSVC`` is ``"squared_hinge"``.)
-    tol : float, default=0.01
+    tol : float, default=1e-4
         Relative accuracy to be proved: training ends when ``J(w) / J_opt - 1 <= tol`` is
         certain. It is relative to the optimal objective value, so 0.01 means one per cent for
         any data, any scaling and any C.
@@ -228,7 +229,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         "C": [Interval(Real, 0, None, closed="neither")],
         "loss": [StrOptions(set(LOSSES))],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "solver": [StrOptions({"auto", *SOLVERS}), Solver],
+        "solver": [str, Solver],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "penalize_intercept": ["boolean"],
@@ -255,7 +256,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
     _ends: list[Start]
 
     def __init__(
-        self, C: float = 1.0, *, loss: str = "hinge", tol: float = 0.01,
+        self, C: float = 1.0, *, loss: str = "hinge", tol: float = DEFAULT_TOL,
         solver: str | Solver = "auto", fit_intercept: bool = True, intercept_scaling: float = 1.0,
         penalize_intercept: bool = True, class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 1000, max_time: float | None = None, n_jobs: int | None = None,
@@ -419,7 +420,9 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             labels = self.classes_ if classes is None else np.unique(exact_labels(classes))
             if first:
                 if labels.size < 2:
-                    raise ValueError(f"classes must name at least two classes, got {labels!r}")
+                    raise ValueError(
+                        f"classes must name at least two classes, got {listing(labels.tolist())}"
+                    )
                 n_problems, n_columns = len(positive_classes(labels.size)), X.shape[1]
                 # For each class the weights, and a copy that replaces them.
                 require_memory_for(n_columns, 2 * n_problems + 1)
@@ -428,7 +431,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
                 self.intercept_ = np.zeros(n_problems)
             elif not np.array_equal(self.classes_, labels):
                 raise ValueError(
-                    f"classes={classes!r} is not the same as on the first call: {self.classes_!r}"
+                    f"classes ({listing(labels.tolist())}) are not the same as on the first call: "
+                    f"{listing(self.classes_.tolist())}"
                 )
             self.n_samples_seen_ += len(y)
             total = self.n_samples_seen_ if total_samples is None else int(total_samples)

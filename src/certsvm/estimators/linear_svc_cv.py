@@ -23,7 +23,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
-from certsvm.certificates.certificate import percentage_points
+from certsvm.certificates.certificate import DEFAULT_TOL, percentage_points
 from certsvm.estimators.classifier import fitted_attributes, rollback
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.path import checked_range, checked_values
@@ -76,7 +76,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     loss : {"hinge", "squared_hinge"}, default="hinge"
         The loss of a row in training. The error of a choice is the share of rows that are predicted
         wrongly in either case.
-    tol : float, default=0.01
+    tol : float, default=1e-4
         Relative accuracy of the models, as in ``LinearSVC``. With ``certify``, the models of the
         folds are trained as accurately as the proof needs.
     solver : str or Solver, default="auto"
@@ -178,7 +178,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self, *, C_range: tuple[float, float] | None = None,
         Cs: int | Sequence[float] | None = None, cv: Any = 5, certify: float | None = None,
         scoring: Any = None, refit: bool = True,
-        loss: str = "hinge", tol: float = 0.01, solver: str | Solver = "auto",
+        loss: str = "hinge", tol: float = DEFAULT_TOL, solver: str | Solver = "auto",
         fit_intercept: bool = True, intercept_scaling: float = 1.0, penalize_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None, max_iter: int = 1000,
         max_time: float | None = None, max_fits: int | None = None, n_jobs: int | None = None,

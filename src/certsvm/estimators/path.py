@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from certsvm.certificates.certificate import Certificate, percent, tidy
+from certsvm.certificates.certificate import COARSE_TOL, Certificate, percent, tidy
 from certsvm.estimators.classifier import are_right, fitted_attributes
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.files.block_sources import block_source
@@ -245,7 +245,8 @@ def fit_path(
     C_range : tuple of float, default=None
         The lowest and the highest C, instead of ``Cs``.
     tol : float, default=None
-        Relative accuracy, for every C in the range; None means the estimator's.
+        Relative accuracy, for every C in the range or at the values. None means 0.01 for a range,
+        whatever the estimator's, and the estimator's for ``Cs``.
     max_fits : int, default=200
         Limit on the number of fits in a range.
     callback : callable, default=None
@@ -262,7 +263,7 @@ def fit_path(
     >>> from sklearn.datasets import make_classification
     >>> from certsvm import LinearSVC, fit_path
     >>> X, y = make_classification(random_state=0)
-    >>> path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.01, 10.0), tol=0.01)
+    >>> path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.01, 10.0))
     >>> path.met, path.certificate(0.345).proved_gap <= 0.01
     (True, True)
     >>> path.model(0.345).certificate_.met
@@ -280,7 +281,9 @@ def fit_path(
         raise ValueError("give either Cs, the values of C, or C_range, the lowest and the highest")
     values = None if Cs is None else checked_values(Cs)
     low_high = (min(values), max(values)) if values else checked_range(C_range)
-    tol = as_float(estimator.tol if tol is None else tol, "tol")
+    if tol is None:
+        tol = estimator.tol if values else COARSE_TOL
+    tol = as_float(tol, "tol")
     template = clone(estimator).set_params(tol=tol)
     template._validate_params()
     if estimator.checkpoint is not None:

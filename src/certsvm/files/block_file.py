@@ -149,8 +149,8 @@ class BlockFile:
                 "convert the data again"
             )
         self.feature_names = self.summary.feature_names
-        origin = {"zero_based": self.summary.zero_based, "one_hot": self.summary.one_hot}
-        self.origin = {name: fact for name, fact in origin.items() if fact is not None}
+        facts = {name: getattr(self.summary, name) for name in ("zero_based", "one_hot", "label")}
+        self.origin = {name: fact for name, fact in facts.items() if fact is not None}
 
     def __call__(self) -> Iterator[Batch]:
         """Begin a pass: the blocks, each checked against its digest."""

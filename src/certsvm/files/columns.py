@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from certsvm.matrices import exact_labels, listed
 
 # Text of all values of one-hot columns; more are no categories, and would take too much memory.
 _MOST_CATEGORY_BYTES = 4_000_000
+_MOST_SHOWN = 20
 
 
 class TableError(ValueError):
@@ -137,6 +139,10 @@ class Columns:
         before the first rows are made.
     ignore : collection of str, default=()
         Columns that are neither features nor labels.
+    columns : sequence of str, default=None
+        The columns that may be features; None means all.
+    usual_label : str, default=None
+        The column that has the labels if ``label`` is not given, and the table has such a column.
     complete : bool, default=False
         Whether ``features`` must be all columns without another role. The labels are then where
         they are without ``features``: whoever chose these has no say in it.
@@ -159,6 +165,7 @@ class Columns:
         self, where: str, schema: pa.Schema, *, label: str | None = None, weight: str | None = None,
         features: Features | Sequence[str] | None = None, n_features: int | None = None,
         categorical: bool = False, ignore: Collection[str] = (), complete: bool = False,
+        columns: Sequence[str] | None = None, usual_label: str | None = None,
     ) -> None:  # fmt: skip
         if len(set(schema.names)) < len(schema.names):
             raise TableError(
@@ -171,13 +178,15 @@ class Columns:
         if features is not None and not isinstance(features, Features):
             features = Features(tuple(features))
         chosen = None if complete else features
+        if label is None and usual_label in set(self._types) - {weight, *self._ignore}:
+            label = usual_label
         self.label = label
         if label is None:
             self.label = self._label(chosen, None if complete else n_features)
         # Whether the labels are in the last column because nobody said where they are.
         guessed = label is None and chosen is None and self.label not in (None, "label")
         self._guess = ", the last one (--label, or label=..., names another)" if guessed else ""
-        others = self._others(features, complete=complete)
+        others = self._others(features, columns, complete=complete)
         self.features = features or Features(tuple(others))
         if not self.features.columns:
             raise TableError(f"{where} has no columns besides {self.label!r}")
@@ -204,8 +213,8 @@ class Columns:
     @property
     def origin(self) -> dict[str, Any]:
         """What a model has to know of the table."""
-        spans = self.features.spans
-        return {} if spans is None else {"one_hot": spans}
+        origin = {"one_hot": self.features.spans, "label": self.label}
+        return {name: fact for name, fact in origin.items() if fact is not None}
 
     @property
     def used(self) -> list[str]:
@@ -356,11 +365,15 @@ class Columns:
             return None if len(others) == n_features or not others else others[-1]
         return others[0] if len(others) == 1 else None
 
-    def _others(self, features: Features | None, *, complete: bool) -> list[str]:
+    def _others(
+        self, features: Features | None, columns: Sequence[str] | None, *, complete: bool
+    ) -> list[str]:
         """The columns without a role; an error if one has two, or none and must have one."""
         roles: dict[str, Sequence[str | None]] = {
-            "the labels": [self.label], "the weights": [self.weight], "--ignore": self._ignore,
+            "the labels": [self.label], "the weights": [self.weight],
+            "--ignore or --drop": self._ignore,
             "the model": [] if features is None else features.columns,
+            "--columns": list(dict.fromkeys(columns or ())),
         }  # fmt: skip
         taken: dict[str, str] = {}
         for role, given in roles.items():
@@ -378,16 +391,19 @@ class Columns:
             taken |= dict.fromkeys(names, role)
         others = [name for name in self._types if name not in taken and name not in self._index]
         if complete and features is not None and others:
+            options = " ".join(f"--ignore {shlex.quote(name)}" for name in others[:_MOST_SHOWN])
+            options += " ..." if len(others) > _MOST_SHOWN else ""
             raise TableError(
                 f"{self._where} has columns that the model does not use: {listed(others)}. Leave "
-                "them out by name if that is meant: --ignore NAME (or say --label NAME or "
+                f"them out by name if that is meant: {options} (or say --label NAME or "
                 "--weight NAME)."
             )
-        return others
+        # Columns named as features have a role by now.
+        return others if columns is None else [name for name in self._types if name in columns]
 
     def _unknown(self, missing: Sequence[str], role: str) -> TableError:
         names = [name for name in self._types if name not in self._index]
-        shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+        shown = ", ".join(names[:_MOST_SHOWN]) + (", ..." if len(names) > _MOST_SHOWN else "")
         near = difflib.get_close_matches(missing[0], names, n=1)
         more = f" Did you mean {near[0]!r}?" if near else ""
         if role == "the model":
@@ -408,17 +424,22 @@ class Columns:
                     f"from the last column, {self.label!r}."
                 )
             raise TableError(
-                f"{self._where}: column {name!r} holds {kind}, not numbers. Leave it out, or "
-                "encode it: with --categorical (categorical=True), each value of a column of "
-                "strings becomes a column of zeros and ones (one-hot). Numbers have decimal "
-                f"points, not commas.{advice}"
+                f"{self._where}: column {name!r} holds {kind}, not numbers. Leave it out "
+                f"({_dropping(name)}), or encode it: with --categorical (categorical=True), each "
+                "value of a column of strings becomes a column of zeros and ones (one-hot). "
+                f"Numbers have decimal points, not commas.{advice}"
             )
 
     def _identifier(self, name: str, what: str) -> TableError:
         return TableError(
             f"{self._where}: column {name!r} has {what}, so it holds names or text, not "
-            "categories. Leave it out, or hash it."
+            f"categories. Leave it out ({_dropping(name)}), or hash it."
         )
+
+
+def _dropping(name: str) -> str:
+    """How to leave a column out of training."""
+    return f"--drop {shlex.quote(name)}, or ignore=[{name!r}]"
 
 
 def _index_columns(schema: pa.Schema) -> list[str]:

@@ -11,7 +11,7 @@ import itertools
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,8 @@ def convert(
     block_bytes: int | None = None, shuffle: bool = True, seed: int = 0, dtype: Any = np.float64,
     n_features: int | None = None, zero_based: bool | None = None, label: str | None = None,
     weight: str | None = None, header: bool | None = None, separator: str | None = None,
-    categorical: bool = False, report: Report | None = None,
+    categorical: bool = False, ignore: Collection[str] = (), columns: Sequence[str] | None = None,
+    report: Report | None = None,
 ) -> tuple[Summary, list[str]]:  # fmt: skip
     """Convert libsvm text, CSV or Parquet to a block file to train from.
 
@@ -84,6 +85,10 @@ def convert(
         For CSV: the character between values; by default it is found in the first line.
     categorical : bool, default=False
         For tables: whether columns of strings become one-hot. Their values are read beforehand.
+    ignore : collection of str, default=()
+        For tables: columns to leave out.
+    columns : sequence of str, default=None
+        For tables: the columns that are features; by default all that have no other role.
     report : callable, default=None
         Called now and then with "read" or "written" and the number of rows so far.
 
@@ -116,7 +121,7 @@ def convert(
     for_text: dict[str, Any] = {"n_features": n_features, "zero_based": zero_based}
     for_table: dict[str, Any] = {
         "label": label, "weight": weight, "header": header, "separator": separator,
-        "categorical": categorical or None,
+        "categorical": categorical or None, "ignore": ignore or None, "columns": columns,
     }  # fmt: skip
     is_table = path is not None and kind_of(path) == "table"
     other, kind = (for_text, "libsvm text") if is_table else (for_table, "tables (CSV, Parquet)")

@@ -60,7 +60,8 @@ class Table(Columns):
         Whether columns of strings become one-hot, which takes a reading of their values. If not,
         they are an error.
     **roles
-        ``features``, ``n_features``, ``ignore`` and ``complete``, as for ``Columns``.
+        ``features``, ``n_features``, ``ignore``, ``columns``, ``complete`` and ``usual_label``, as
+        for ``Columns``.
 
     Attributes
     ----------

@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.best import BestBounds
-from certsvm.certificates.certificate import Certificate, Certificates, relative_gap
+from certsvm.certificates.certificate import (
+    DEFAULT_TOL,
+    Certificate,
+    Certificates,
+    relative_gap,
+)
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.files.model import Model
@@ -39,7 +44,7 @@ def bound(
     model: Any, X: Any, y: ArrayLike, *, C: float | None = None, loss: str | None = None,
     intercept: float | None = None, intercept_scaling: float | None = None,
     penalize_intercept: bool | None = None, sample_weight: ArrayLike | None = None,
-    tol: float = 0.01, max_iter: int = 100, random_state: int | None = 0,
+    tol: float = DEFAULT_TOL, max_iter: int = 100, random_state: int | None = 0,
 ) -> Certificate | list[Certificate]:  # fmt: skip
     """Prove how close to the optimum a given weight vector is.
 
@@ -84,7 +89,7 @@ def bound(
         is penalised.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights >= 0 of the rows.
-    tol : float, default=0.01
+    tol : float, default=1e-4
         The relative accuracy to prove.
     max_iter : int, default=100
         Limit on passes over the data.
@@ -135,7 +140,9 @@ def bound(
     given = zip(_OBJECTIVE, (C, loss, intercept_scaling, penalize_intercept), strict=True)
     asked = {**own, **{name: value for name, value in given if value is not None}}
     if "C" not in asked:
-        raise ValueError(f"{type(model).__name__} has no parameter C; pass the C of the problem")
+        raise ValueError(
+            f"{type(model).__name__} has no parameter C; pass the C of the problem (C=..., or -c)"
+        )
     asked["C"] = positive_C(asked["C"])
     rho = asked["intercept_scaling"]
     objective = Objective(asked["C"], loss_named(asked["loss"]), asked["penalize_intercept"])
@@ -268,7 +275,7 @@ def _class_weights(model: Any, n_classes: int) -> NDArray[np.float64]:
 
 
 def certify(
-    problem: Problem, w: Vector, tol: float = 0.01, max_iter: int = 100, seed: int | None = 0
+    problem: Problem, w: Vector, tol: float = DEFAULT_TOL, max_iter: int = 100, seed: int | None = 0
 ) -> Certificate:
     """``bound`` for a problem and a weight vector that are at hand."""
     best = BestBounds(problem, tol)
@@ -284,7 +291,7 @@ def certify(
 
     result = train(
         problem, Auto(), tol=_WORTH_IT * tol, max_iter=max_iter, seed=seed,
-        start=Start(w, alpha=alpha), callbacks=[proved],
+        start=Start(w, alpha=alpha), callbacks=[proved], name="bound",
     )  # fmt: skip
     if result.reason == INTERRUPTED:
         raise KeyboardInterrupt

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certsvm.certificates.certificate import percent
+from certsvm.certificates.certificate import DEFAULT_TOL, percent
 from certsvm.fitting.bound import certify
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import loss_named
@@ -125,7 +125,7 @@ class Comparison:
 
 def compare(
     X: Any, y: ArrayLike, *, solvers: str | Solver | Sequence[str | Solver] | None = None,
-    C: float = 1.0, loss: str = "hinge", tol: float = 0.01, fit_intercept: bool = False,
+    C: float = 1.0, loss: str = "hinge", tol: float = DEFAULT_TOL, fit_intercept: bool = True,
     intercept_scaling: float = 1.0, penalize_intercept: bool = True,
     sample_weight: ArrayLike | None = None, max_iter: int = 1000, max_time: float | None = None,
     random_state: int | None = 0, observers: Sequence[Observer] = (),
@@ -148,9 +148,9 @@ def compare(
         Weight of the loss relative to the regulariser.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         The loss.
-    tol : float, default=0.01
+    tol : float, default=1e-4
         The relative accuracy to prove, at which a solver ends.
-    fit_intercept : bool, default=False
+    fit_intercept : bool, default=True
         Whether there is an intercept.
     intercept_scaling : float, default=1.0
         Height of the constant column behind it.
@@ -210,15 +210,20 @@ def compare(
     problem, seed = source.problem(0, objective), np.random.SeedSequence(random_state)
     sides = [np.flatnonzero(sign * problem.signed_weights > 0) for sign in (1, -1)]
     few = problem.sample(np.concatenate([side[:_TRIAL_ROWS] for side in sides]))
-    for solver in made:
-        trial = train(few, solver, tol=settings.tol, max_iter=3, seed=seed, stop=stop)
+    for name, solver in zip(names, made, strict=True):
+        trial = train(
+            few, solver, tol=settings.tol, max_iter=3, seed=seed, stop=stop,
+            name=f"{name} is compiled",
+        )  # fmt: skip
         if trial.reason == INTERRUPTED:
             raise KeyboardInterrupt
     results: dict[str, Result] = {}
     for i, (name, solver) in enumerate(zip(names, made, strict=True)):
         try:
             callbacks = [c for observer in observers for c in observer.begin(i, name, problem)]
-            results[name] = train(problem, solver, settings, seed=seed, callbacks=callbacks)
+            results[name] = train(
+                problem, solver, settings, seed=seed, callbacks=callbacks, name=name
+            )
         except KeyboardInterrupt:
             if not results:
                 raise

@@ -9,6 +9,7 @@ weights and prove nothing. If no problem has completed a pass, the interrupt is 
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import sys
 import threading
@@ -28,10 +29,12 @@ from certsvm.problem.base import BaseProblem
 from certsvm.problem.memory_limits import require_memory_for
 from certsvm.solvers.base import RunLostError, Solver, Start
 from certsvm.training.checkpoints import Checkpoint
-from certsvm.training.history import History, shown_passes
+from certsvm.training.history import History, shown_passes, shown_record
 from certsvm.training.loop import train
 from certsvm.training.result import INTERRUPTED, LOST, Callback, Observer, Progress, Result
 from certsvm.training.settings import Settings
+
+_log = logging.getLogger("certsvm")
 
 
 class PrintedProgress(Observer):
@@ -59,14 +62,7 @@ class PrintedProgress(Observer):
             if time.perf_counter() - last < self._interval:
                 return
             last = time.perf_counter()
-            r = progress.record
-            # The gap is infinite before J is first computed.
-            primal = "none yet" if math.isinf(r.gap) else f"{r.dual + r.gap:.8g}"
-            gap = "none yet" if math.isinf(r.relative_gap) else percent(r.relative_gap)
-            _print(
-                f"{prefix}pass {r.passes:5d} {r.seconds:5.1f} s   primal {primal:<12} "
-                f"dual {r.dual:<12.8g} gap {gap}"
-            )
+            _print(f"{prefix}{shown_record(progress.record)}")
 
         return [after_pass]
 
@@ -125,6 +121,7 @@ def fit_classes(
     # Each running problem has its vectors, each that has ended its answer.
     n_vectors = workers * solver.n_vectors + len(labels)
     require_memory_for(source.dimension, n_vectors)
+    began = time.perf_counter()
     # What kept problems from completing a first pass.
     errors: list[BaseException] = []
 
@@ -139,6 +136,7 @@ def fit_classes(
                     start=None if start is None else start[i],
                     checkpoint=_checkpoint(source, settings, i),
                     callbacks=[*settings.callbacks, *callbacks],
+                    name=f"class {tidy(labels[i])}" if len(labels) > 1 else "",
                 )  # fmt: skip
                 if not result.reason.startswith(LOST):
                     result = source.finish(i, problem, result)
@@ -176,6 +174,13 @@ def fit_classes(
             results = [future.result() for future in futures]
     if errors and not any(result.passes for result in results):
         raise errors[0]
+    if len(results) > 1 and _log.isEnabledFor(logging.INFO):
+        met = sum(result.certificate.met for result in results)
+        gap = percent(max(result.certificate.proved_gap for result in results))
+        _log.info(
+            "%d classes, %d targets met, largest proved gap %s, %.3f s",
+            len(results), met, gap, time.perf_counter() - began,
+        )  # fmt: skip
     return results
 
 

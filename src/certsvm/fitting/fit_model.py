@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.certificate import COARSE_TOL, Certificate
 from certsvm.certificates.dual import ClassSums, Response, RowSums, dual_bound
 from certsvm.files.block_sources import block_source, only_block
 from certsvm.files.labels import refuse_label_of_each_row, refuse_measurements
@@ -109,7 +109,7 @@ def fit_stream(
     blocks: Any, *, label: str | None = None, weight: str | None = None, categorical: bool = False,
     C: float = 1.0, loss: str = HINGE.name, class_weight: ClassWeight = None,
     fit_intercept: bool = True, intercept_scaling: float = 1.0, penalize_intercept: bool = True,
-    witness: bool = False, **settings: Any,
+    tol: float = COARSE_TOL, witness: bool = False, **settings: Any,
 ) -> Model:  # fmt: skip
     """Train on data that is read a block at a time, again in each pass.
 
@@ -144,10 +144,13 @@ def fit_stream(
     penalize_intercept : bool, default=True
         Whether the regulariser contains the intercept. If not, for up to 5000 columns, by Newton's
         method.
+    tol : float, default=0.01
+        Relative accuracy to be proved. It is coarser than that of ``LinearSVC``, since each pass
+        reads all data.
     witness : bool, default=False
         Whether to keep what the dual bounds can be recomputed from.
     **settings
-        Other attributes of ``certsvm.training.settings.Settings``, such as ``tol=1e-3``.
+        Other attributes of ``certsvm.training.settings.Settings``, such as ``max_time=60.0``.
 
     Returns
     -------
@@ -174,7 +177,7 @@ def fit_stream(
         )
     # Before the data are read for the first time.
     objective = Objective(C, loss_named(loss), penalize_intercept)
-    checked = Settings(objective, **settings)
+    checked = Settings(objective, tol, **settings)
     make_solver(checked.solver)
     begin = block_source(blocks, label=label, weight=weight, categorical=categorical)
     block = only_block(begin)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates.certificate import tidy
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.rounding import Bound
 from certsvm.files.scores import positive_classes
@@ -27,6 +28,7 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.problem.rows import Rows, Vector, dimension_of
 from certsvm.problem.streamed import StreamedProblem
+from certsvm.scalars import plain
 from certsvm.solvers import Solver, Start, make_solver
 from certsvm.training.result import Result
 
@@ -71,7 +73,7 @@ class Source(ABC):
         Names of the columns.
     origin : dict
         What a model has to know of the file that the rows come from, in types of JSON:
-        "zero_based" of libsvm text, "one_hot" of a table.
+        "zero_based" of libsvm text, "one_hot" and "label" of a table.
     float32 : bool
         Whether the values are float32: whoever reads them from text has to round them.
     """
@@ -100,7 +102,7 @@ class Source(ABC):
         weighed = self.totals * (self.factors if self.classes.size == 2 else 1.0)
         present = self.classes[weighed > 0]
         if present.size < 2:
-            which = f"only one class, {str(present[0])!r}" if present.size else "no class at all"
+            which = f"only one class, {tidy(present[0])}" if present.size else "no class at all"
             where = " among the rows of positive weight" if present.size < len(weighed) else ""
             raise ValueError(
                 f"A classifier needs rows of at least 2 classes, but the data contains {which}"
@@ -344,10 +346,11 @@ def class_factors(
     # nothing while a label has no key is a mistake.
     if unknown and any(label not in class_weight for label in known):
         raise ValueError(
-            f"class_weight has keys {unknown!r} that are not labels; the labels are {known!r} "
-            "(mind the type: '1' is not 1)"
+            f"class_weight has keys {list(map(plain, unknown))!r} that are not labels; the labels "
+            f"are {known!r} (mind the type: '1' is not 1)"
         )
     factors = np.array([float(class_weight.get(label, 1.0)) for label in known])
     if not (np.isfinite(factors).all() and (factors >= 0).all()):
-        raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}")
+        shown = {plain(label): plain(weight) for label, weight in class_weight.items()}
+        raise ValueError(f"class_weight must be finite and not negative, got {shown!r}")
     return factors

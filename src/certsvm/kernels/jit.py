@@ -33,6 +33,7 @@ _OPTIONS: dict[str, Any] = {
 _REORDER: dict[str, Any] = _OPTIONS | {"fastmath": {"contract", "reassoc", "nsz"}}
 # A call with rows passes the fields of three arrays, which takes as long as a short row.
 _INLINE = {"forceinline": True}
+_kernels: list[Any] = []
 
 
 def kernel(function: F) -> F:
@@ -53,7 +54,13 @@ def _compile(function: F, options: dict[str, Any]) -> F:
         # There is no writable folder for the cache, for example in a container without a home:
         # compile in each process.
         compiled = njit(nogil=True, **options)(function)
+    _kernels.append(compiled)
     return compiled
+
+
+def kernel_folders() -> set[str | None]:
+    """Where the kernels that are imported are kept; None: nowhere."""
+    return {kernel.stats.cache_path for kernel in _kernels}
 
 
 def row_operation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass, replace
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -88,8 +89,13 @@ def make_solver(solver: str | Solver) -> Solver:
         return Auto()
     if isinstance(solver, str) and solver in SOLVERS:
         return SOLVERS[solver]()
-    known = ", ".join(map(repr, (Auto.name, *SOLVERS)))
-    raise ValueError(f"unknown solver {solver!r}: use {known}, or a configured solver object")
+    known = sorted((Auto.name, *SOLVERS))
+    similar = get_close_matches(solver.lower(), known, 1) if isinstance(solver, str) else ()
+    guess = f". Did you mean {similar[0]!r}?" if similar else ""
+    raise ValueError(
+        f"unknown solver {solver!r}: use {', '.join(map(repr, known))}, or a configured solver "
+        f"object such as DCD(){guess}"
+    )
 
 
 __all__ = [

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from certsvm.certificates.certificate import DEFAULT_TOL
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import Hinge, Loss, loss_value
@@ -91,7 +92,7 @@ class Options:
     ----------
     rng : Generator
         The only source of randomness.
-    target : float, default=0.01
+    target : float, default=1e-4
         The requested relative gap. Most algorithms ignore it; the training loop stops by it.
     start : Start, default=None
         The warm start; None means w = 0.
@@ -104,7 +105,7 @@ class Options:
     """
 
     rng: np.random.Generator
-    target: float = 0.01
+    target: float = DEFAULT_TOL
     start: Start | None = None
     keep_alpha: bool = False
     team: Team = ALONE

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.certificate import tidy
+from certsvm.certificates.certificate import percent, tidy
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,17 @@ class History(list[Record]):
             return "<History: no pass>"
         last = self[-1]
         return f"<History: {shown_passes(last.passes)}, relative gap {last.relative_gap:.3g}>"
+
+
+def shown_record(record: Record) -> str:
+    """A pass as a line of text."""
+    # The gap is infinite before J is first computed.
+    primal = "none yet" if math.isinf(record.gap) else f"{record.dual + record.gap:.8g}"
+    gap = "none yet" if math.isinf(record.relative_gap) else percent(record.relative_gap)
+    return (
+        f"pass {record.passes:5d} {record.seconds:5.1f} s   primal {primal:<12} "
+        f"dual {record.dual:<12.8g} gap {gap}"
+    )
 
 
 def shown_passes(passes: int) -> str:

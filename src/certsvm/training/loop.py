@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import math
 import time
 import warnings
@@ -33,12 +34,13 @@ from certsvm.solvers.shared.dual_start import in_box
 from certsvm.solvers.smoothed_newton import point_of_response
 from certsvm.training import result as ends
 from certsvm.training.checkpoints import Checkpoint, CheckpointError, Saved
-from certsvm.training.history import History, Record
+from certsvm.training.history import History, Record, shown_passes, shown_record
 from certsvm.training.result import Progress, Result
 from certsvm.training.scales import warn_of_scales
 from certsvm.training.settings import Settings
 
 _DEFAULTS = Settings()
+_log = logging.getLogger("certsvm")
 # The ratio of the passes at which J is computed in any case.
 _SPACING = 1.5
 # What a record has of what a pass reports, NaN if the solver does not count or estimate it.
@@ -48,7 +50,7 @@ _REPORTED = ("margin_errors", "updates", "free", "primal_estimate")
 def train(
     problem: BaseProblem, solver: str | Solver, settings: Settings = _DEFAULTS, *,
     seed: int | np.random.SeedSequence | None = None, start: Start | None = None,
-    checkpoint: Checkpoint | None = None, **changes: Any,
+    checkpoint: Checkpoint | None = None, name: str = "", **changes: Any,
 ) -> Result:  # fmt: skip
     """Train until the relative gap is proved to be at most ``tol``, or a limit is reached.
 
@@ -70,6 +72,8 @@ def train(
     checkpoint : Checkpoint, default=None
         File to keep the state of training in; if it exists, training goes on from there. J and L
         are then computed anew, and ``start`` is ignored.
+    name : str, default=""
+        What is trained, at the beginning of lines of the log.
     **changes
         Other values of attributes of ``settings``, such as ``tol=1e-6``.
 
@@ -121,7 +125,7 @@ def train(
         keeps = settings.keep_alpha or (checkpoint is not None and solver.saves_alpha(problem))
         resumed = saved is not None and start is not None
         options = Options(rng, settings.tol, start, keeps, team, resumed)
-        trainer = Trainer(problem, solver, settings, options, began)
+        trainer = Trainer(problem, solver, settings, options, began, f"{name}: " if name else "")
         if saved is not None:
             trainer.resume(saved)
         try:
@@ -151,12 +155,14 @@ def train(
     end = trainer.run.warm_start() or Start(best.w, alpha=alpha)
     if keeps and not settings.keep_alpha:
         alpha, end = None, replace(end, alpha=None)
-    return Result(
+    result = Result(
         best.w, best.certificate(), trainer.history, reason,
         start=replace(end, w=best.w, epochs=trainer.history[-1].epochs),
         solver=trainer.run.solver_name or solver.name,
         alpha=alpha, response=best.dual.response, vector=best.dual.vector,
     )  # fmt: skip
+    trainer.log_result(result)
+    return result
 
 
 @dataclass
@@ -169,6 +175,8 @@ class Trainer:
         What is trained, and how.
     began : float
         The ``time.perf_counter`` at which training began.
+    prefix : str
+        The beginning of lines of the log.
     """
 
     problem: BaseProblem
@@ -176,6 +184,7 @@ class Trainer:
     settings: Settings
     options: Options
     began: float
+    prefix: str
 
     def __post_init__(self) -> None:
         self.run = self.solver.start(self.problem, self.options)
@@ -297,6 +306,15 @@ class Trainer:
                 self.seconds, passes, epochs, primal=primal, dual=best.dual, gap=best.gap,
                 relative_gap=best.relative_gap, **reported,
             )
+        )  # fmt: skip
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug("%s%s", self.prefix, shown_record(self.history[-1]))
+
+    def log_result(self, result: Result) -> None:
+        """Log what came of training."""
+        _log.info(
+            "%sC = %g, %s after %s of %s, %.3f s: %s", self.prefix, self.problem.C, result.reason,
+            shown_passes(result.passes), result.solver, self.seconds, result.certificate,
         )  # fmt: skip
 
     def _best_w(self) -> Vector:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from operator import index
 from pathlib import Path
 
+from certsvm.certificates.certificate import DEFAULT_TOL
 from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.scalars import as_float
 from certsvm.solvers import Solver
@@ -23,7 +24,7 @@ class Settings:
     ----------
     objective : Objective, default=HINGE_OBJECTIVE
         What to minimise: C, the loss, and whether the intercept is penalised.
-    tol : float, default=0.01
+    tol : float, default=1e-4
         Relative accuracy: training ends when J(w) <= (1 + tol) J_opt is proved.
     solver : str or Solver, default="auto"
         Which algorithm; which names there are depends on the source of the data.
@@ -56,7 +57,7 @@ class Settings:
     """
 
     objective: Objective = HINGE_OBJECTIVE
-    tol: float = 0.01
+    tol: float = DEFAULT_TOL
     solver: str | Solver = "auto"
     max_iter: int = 1000
     max_time: float | None = None

@@ -367,7 +367,10 @@ def verify_model(
     'half confirmed'
     """
     if not model.certificates:
-        raise ValueError("this model has no certificate to verify: nothing is proved about it")
+        raise ValueError(
+            "this model has no certificate to verify: nothing is proved about it. `certsvm bound`, "
+            "or certsvm.bound, proves how close to the optimum it is."
+        )
     if callable(blocks):
         blocks = blocks()
     witness, builder = model.witness, FingerprintBuilder(model.coef.shape[1])

@@ -18,6 +18,6 @@ def test_the_demonstration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     monkeypatch.setattr(demo, "text_like", lambda: (X, y))
     shown = run("demo", cwd=tmp_path)
     assert shown.code == 0
-    assert "target 1 % met" in shown.err
+    assert "target 1e-05 % met" in shown.err
     assert "certificate confirmed" in shown.out
     assert "SGDClassifier" in shown.out

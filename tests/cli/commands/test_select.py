@@ -72,3 +72,13 @@ def test_liblinears_letters(tmp_path: Path) -> None:
     values = run("train", "data", "-C", "-v", 3, "--json", cwd=tmp_path).json["values"]
     assert [value["C"] for value in values] == [2.0**k for k in range(-10, 11)]
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_different_errors_look_different(tmp_path: Path) -> None:
+    # Of so many rows, one makes a difference in the fifth digit.
+    write(tmp_path / "data", n_rows=3000, n_columns=5)
+    words = ("select", "data", "--range", 0.01, 1, "--values", 12, "--folds", 2)
+    values = run(*words, "--json", cwd=tmp_path).json["values"]
+    printed = run(*words, cwd=tmp_path).out.splitlines()[1:-1]
+    shown = {value["error"]: line.split()[1] for value, line in zip(values, printed, strict=True)}
+    assert len(set(shown.values())) == len(shown) > 2

@@ -194,8 +194,8 @@ def test_the_model_does_not_choose_the_label(table: Path) -> None:
     verified = run("verify", "m", "t.csv", "--label", "good", "--json", cwd=table)
     assert verified.code == 0
     assert verified.json["data"] == {
-        "file": "t.csv", "rows": 60, "label": "good", "weight": None, "n_columns": 1,
-        "columns": ["y"], "ignored": [],
+        "file": "t.csv", "rows": 60, "label": "good", "weight": None, "model_label": None,
+        "n_columns": 1, "columns": ["y"], "ignored": [],
     }  # fmt: skip
 
 

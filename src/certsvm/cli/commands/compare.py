@@ -56,14 +56,15 @@ def command(
             f"{name_of(file)} has {classes.size} classes ({listing(classes.tolist())}). Solvers "
             f"are compared on one against all others: --positive {tidy(classes.tolist()[0])}"
         )
-    progress = training_progress(options.tol, options.max_time, 1, quiet=options.silent)
+    tol = options.settings(options.C).tol
+    progress = training_progress(tol, options.max_time, 1, quiet=options.silent)
     with stoppable() as stop, progress as observer:
         result = compare(
             X, y, solvers=solvers and [name.strip() for name in solvers.split(",")],
             fit_intercept=options.bias > 0, intercept_scaling=options.intercept_scaling or 1.0,
             penalize_intercept=not options.free_intercept, sample_weight=weights,
-            random_state=options.seed, observers=[observer], stop=stop,
-            **facts(options, "C loss tol max_iter max_time"),
+            random_state=options.seed, observers=[observer], stop=stop, tol=tol,
+            **facts(options, "C loss max_iter max_time"),
         )  # fmt: skip
         if plot is not None:
             result.plot(plot)

@@ -9,6 +9,7 @@ import click
 
 from certsvm.cli import options as o
 from certsvm.cli.app import BadInput, put_json
+from certsvm.cli.compilation import watch_compilation
 from certsvm.cli.inputs import kind_of, say_notes, source_of
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import live_line
@@ -50,6 +51,8 @@ def command(
     if kind == "blocks":
         raise BadInput(f"{file} is an Arrow file already")
     require_outputs([file], converted_file=output)
+    if kind == "text":
+        watch_compilation(quiet=options.silent)
     with live_line("converting", quiet=options.silent) as show:
         summary, notes = convert(
             source_of(file), output, memory=left_of(memory),

@@ -26,8 +26,8 @@ def command(options: o.Options, model: str, file: str) -> None:
     """Measure how well MODEL predicts the labels of FILE ("-" is standard input).
 
     Rows are counted; with --weight, their weights are summed. Columns are matched by name, as by
-    `certsvm predict`, but the model must use all of them, except for those to --ignore, and has no
-    say in which has the labels (--label). The last line says what was read.
+    `certsvm predict`, but the model must use all of them, except for those to --ignore. The labels
+    are in the column of --label, else in that of training. The last line says what was read.
 
     Of a model with certificates it also tells how many of the predictions are proved to be those of
     the exact optimum: more training could not flip them. If the intercept was left out of the
@@ -47,9 +47,11 @@ def command(options: o.Options, model: str, file: str) -> None:
     if answers.stability is not None:
         # Rounded down: it is a claim.
         share = math.floor(answers.stability * 1e6) / 1e6
-        click.echo(
-            f"more training could not flip {share:.4%} of the predictions, by its certificate"
-        )
+        told = f"more training could not flip {share:.4%} of the predictions, by its certificate"
+        if share == 0.0:
+            told = "more training could flip any prediction, as far as its certificate tells: a "
+            told += "tighter --tol would prove more, or scaled columns (certsvm scale)"
+        click.echo(told)
     width = max(len(name) for name in result["classes"])
     for name, of_class in result["classes"].items():
         precision, recall = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from certsvm.certificates.certificate import percent
+from certsvm.certificates.certificate import COARSE_TOL, percent
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, facts, put_json
 from certsvm.cli.interrupts import stop_before_first
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
                       "repeated."),
     click.option("--max-fits", type=click.IntRange(min=2), default=200, show_default=True,
                  help="Limit on the number of fits."),
-    *o.STREAM, *o.TRAINING_DATA, *o.OUTPUT,
+    *o.STREAM, *o.TRAINING_DATA, *o.OUTPUT, tol=COARSE_TOL,
 )  # fmt: skip
 def command(
     options: o.Options, file: str, output: str | None, asked: tuple[float, ...], max_fits: int
@@ -44,7 +44,7 @@ def command(
     what is proved about it follows from its neighbours.
 
     \b
-    certsvm path a9a --range 1e-3 1e2 --tol 0.01
+    certsvm path a9a --range 1e-3 1e2 --tol 0.001
     certsvm path a9a --range 1e-3 1e2 -o a9a.path --at 0.5 --at 2
 
     Exit codes: 0 the accuracy is proved for every C; 3 it is not (what is proved is written); 2 bad

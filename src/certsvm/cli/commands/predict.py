@@ -56,7 +56,7 @@ def command(options: Options, model: str, file: str, output: str, scores: bool) 
             right += int(same.sum()) if hasattr(same, "sum") else 0
         out.flush()
     if not options.quiet and labelled:
-        where = "" if rows.label is None else f"; labels are in column {rows.label!r}"
+        where = "" if rows.label is None else f"; labels are in column {rows.labels_in}"
         say(f"accuracy {right / rows.n_rows:.4%} ({right} of {rows.n_rows}){where}")
 
 

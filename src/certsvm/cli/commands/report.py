@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from certsvm.cli.app import say
 from certsvm.cli.commands.evaluate import answers_on
 from certsvm.cli.models import load_model
 from certsvm.cli.options import DATA, Options, file_argument, shared
@@ -43,6 +44,7 @@ def command(options: Options, model: str, file: str | None, output: str | None) 
     trained, evaluation = load_model(model, file), None
     if file is not None:
         answers = answers_on(trained, file, options)
+        say(str(answers.rows))
         evaluation = Evaluation(answers.rows.n_rows, answers.stability, answers.confusion)
     check = shlex.join(["certsvm", "verify", model, "TRAINING-DATA"])
     files = [path for path in (Path(model), Path(witness_path(model))) if path.exists()]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from certsvm.certificates.certificate import percent, percentage_points
+from certsvm.certificates.certificate import percentage_points
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, facts, put_json
 from certsvm.cli.interrupts import stop_before_first
@@ -105,12 +105,15 @@ def _as_json(search: CrossValidation, certify: float | None) -> dict[str, Any]:
 
 
 def _summarise(search: CrossValidation, certify: float | None, seconds: float) -> None:
-    best = search.best
+    # As many digits as tell different errors apart.
+    best, errors = search.best, {round(value.error, 9) for value in search.values.values()}
+    forms = (f"{{:.{digits}%}}" for digits in range(2, 8))
+    shown = next(form for form in forms if len(set(map(form.format, errors))) == len(errors))
     click.echo(f"{'C':>12}  error of cross-validation")
     for C in sorted(search.values):
         star = "  *" if best.C == C else ""
-        click.echo(f"{C:12.6g}  {percent(search.values[C].error)}{star}")
-    click.echo(f"C = {best.C:g}, error {percent(best.error)}; {seconds:.1f} s")
+        click.echo(f"{C:12.6g}  {shown.format(search.values[C].error)}{star}")
+    click.echo(f"C = {best.C:g}, error {shown.format(best.error)}; {seconds:.1f} s")
     if certify is None:
         return
     bound = f"no C in the range has an error below {100 * search.bound:.4g} %"

@@ -14,6 +14,7 @@ import click
 from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, BadInput, facts, put_json, say
+from certsvm.cli.compilation import seconds_compiled, watch_compilation
 from certsvm.cli.interrupts import stop_before_first
 from certsvm.cli.models import certificates_as_json, positive_classes
 from certsvm.cli.outputs import require_outputs
@@ -118,10 +119,13 @@ def command(
         if kept:
             say(f"resuming from {checkpoint}")
     began = time.perf_counter()
+    watch_compilation(quiet=options.silent)
+    compiled = seconds_compiled()
     settings = options.settings(options.C, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
     opened = opened_source(file, options, settings, cluster=cluster, deadline=deadline)
     with opened as (source, settings):
-        read_seconds, n_problems = time.perf_counter() - began, len(source.labels)
+        read_seconds = time.perf_counter() - began - (seconds_compiled() - compiled)
+        n_problems = len(source.labels)
         if _MANY_CLASSES < n_problems < source.n_rows:
             say(
                 f"there are {n_problems} classes, each of which is a problem. Is this the right "
@@ -131,7 +135,7 @@ def command(
             _cross_validate(source, settings, folds or 5, options, find_C=find_C)
             return
         progress = training_progress(
-            options.tol, options.max_time, n_problems, quiet=options.silent
+            settings.tol, options.max_time, n_problems, quiet=options.silent
         )
         with progress as observer:
             settings = replace(settings, observers=[observer])
@@ -140,7 +144,7 @@ def command(
             fitted.model.save(str(output))
     if options.witness and fitted.model.witness is None:
         say("no witness was written: not every class has a dual point")
-    seconds = time.perf_counter() - began
+    seconds, compiled = time.perf_counter() - began, seconds_compiled() - compiled
     if options.as_json:
         put_json({
             "model": output,
@@ -151,9 +155,12 @@ def command(
             "solver": fitted.model.parameters["solver"],
             "seconds": seconds,
             "seconds_to_read": read_seconds,
+            "seconds_to_compile": compiled,
         })  # fmt: skip
     elif not options.quiet:
-        _summarise(fitted, f"{output}: ", f"{seconds:.1f} s ({read_seconds:.1f} s to read)")
+        parts = f"{read_seconds:.1f} s to read"
+        parts += f", {compiled:.1f} s to compile" if compiled >= 0.05 else ""
+        _summarise(fitted, f"{output}: ", f"{seconds:.1f} s ({parts})")
     if not fitted.met:
         raise SystemExit(NOT_MET)
 

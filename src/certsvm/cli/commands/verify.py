@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, REFUTED, UNDECIDED, facts, put_json
 from certsvm.cli.models import load_model, rows_for
@@ -73,7 +74,7 @@ def _as_json(report: VerificationReport) -> dict[str, Any]:
     return facts(report, "verdict ok dual_verified same_data") | {
         "problems": [
             {
-                "class": str(v.label),
+                "class": tidy(v.label),
                 **facts(v, "verdict ok primal dual relative_gap box_violation"),
                 "primal_interval": list(v.J),
                 "dual_interval": None if v.L is None else list(v.L),
