@@ -421,13 +421,7 @@ def _report(
         for w, b, claim in zip(coef, intercept, claims, strict=True)
     ]
     n_before = 0
-    for X, labels, *rest in blocks:
-        X = checked_matrix(X)
-        n_rows, n_columns = X.shape
-        if n_columns != coef.shape[1]:
-            raise ValueError(f"X has {n_columns} columns, the model {coef.shape[1]}")
-        position = positions(classes, labels, n_rows)
-        given = checked_weights(rest[0] if rest and rest[0] is not None else 1.0, n_rows)
+    for X, position, given in _checked(blocks, classes, coef.shape[1]):
         for first, rows in row_blocks(X):
             part = slice(first, first + rows.n_rows)
             for i, positive in enumerate(positive_classes):
@@ -437,7 +431,7 @@ def _report(
                 if alpha_of is not None:
                     alpha = alpha_of(i, sums[i].claimed.C * weights, n_before + first)
                 sums[i].add(rows, signs, weights, alpha)
-        n_before += n_rows
+        n_before += position.size
     report = VerificationReport()
     for problem, positive in zip(sums, positive_classes, strict=True):
         J, L = problem.J(), None if alpha_of is None else problem.L()
@@ -456,19 +450,14 @@ def _exact_report(
         points = [partial(_alpha_of_row, alpha_of, i) for i in range(len(claims))]
 
     def rows() -> Iterator[Row]:
-        for X, y, *rest in blocks:
-            X = added_up(checked_matrix(X))
-            n_rows, n_columns = X.shape
-            if n_columns != coef.shape[1]:
-                raise ValueError(f"X has {n_columns} columns, the model {coef.shape[1]}")
-            position = positions(classes, y, n_rows)
-            given = checked_weights(rest[0] if rest and rest[0] is not None else 1.0, n_rows)
-            for k in range(n_rows):
+        for X, position, given in _checked(blocks, classes, coef.shape[1]):
+            X = added_up(X)
+            for k in range(position.size):
                 if sp.issparse(X):
                     part = slice(X.indptr[k], X.indptr[k + 1])
                     columns, values = X.indices[part].tolist(), X.data[part]
                 else:
-                    columns, values = list(range(n_columns)), X[k]
+                    columns, values = list(range(coef.shape[1])), X[k]
                 floats = values.astype(np.float64).tolist()
                 yield labels[position[k]], float(given[k]), columns, floats
 
@@ -487,6 +476,19 @@ def _exact_report(
         outside = math.inf if alpha_of is not None and L is None else 0.0
         report.append(Verification(claim, J or ANYTHING, L, outside, exact["class"], exact=exact))
     return report
+
+
+def _checked(
+    blocks: Blocks, classes: NDArray[Any], n_columns: int
+) -> Iterator[tuple[Any, NDArray[np.intp], Vector]]:
+    """The rows of blocks, the places of their labels among the classes, and their weights."""
+    for X, labels, *rest in blocks:
+        X = checked_matrix(X)
+        n_rows = X.shape[0]
+        if X.shape[1] != n_columns:
+            raise ValueError(f"X has {X.shape[1]} columns, the model {n_columns}")
+        weights = rest[0] if rest and rest[0] is not None else 1.0
+        yield X, positions(classes, labels, n_rows), checked_weights(weights, n_rows)
 
 
 def _alpha_of_row(alpha_of: AlphaOf, i: int, k: int, box: float) -> float:
