@@ -9,7 +9,6 @@ from certsvm.certificates.certificate import (
     HINGE_NAME,
     SQUARED_HINGE_NAME,
     Certificate,
-    largest_scale,
     percent,
 )
 from certsvm.kernels.losses import LOSSES
@@ -97,5 +96,3 @@ def test_percentages_are_never_rounded_down(fraction: float) -> None:
 
 def test_the_losses_are_those_of_training() -> None:
     assert {HINGE_NAME, SQUARED_HINGE_NAME} == set(LOSSES)
-    assert largest_scale(HINGE_NAME) == LOSSES[HINGE_NAME].largest_multiple
-    assert largest_scale(SQUARED_HINGE_NAME) < LOSSES[SQUARED_HINGE_NAME].largest_multiple

@@ -22,7 +22,7 @@ def false_verdicts(
     claim = claims[0]
     case = Case(
         X, labels, weights, model.class_weight, claim.C, claim.intercept_scaling, model.coef,
-        model.intercept, witness=model.witness, scale=claim.scale, claims=claims,
+        model.intercept, witness=model.witness, claims=claims,
         squared=claim.loss == SQUARED_HINGE_NAME, free=not claim.penalize_intercept,
     )  # fmt: skip
     return [text for i, v in enumerate(found) for text in falsehoods(case, i, v)]

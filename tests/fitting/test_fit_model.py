@@ -96,6 +96,7 @@ def test_proofs_are_confirmed_on_another_path(
     streamed = streamed and solver not in ("dcd", "working-set")
     if "sgd" in solver:
         loss, penalize_intercept = "hinge", True
+    penalize_intercept |= solver == "block-dcd"
     fitted = fit(
         (lambda: blocks) if streamed else (X, y, weights), C=0.3, tol=tol, solver=solver,
         intercept_scaling=intercept_scaling, class_weight=class_weight, witness=True, max_iter=60,

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections import Counter
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,14 +50,18 @@ def check(seed: int, device: str) -> tuple[str, list[str]]:
     given = np.ones(n) if weights is None else weights
     data = zip(y.tolist(), given.tolist(), [columns] * n, values, strict=True)
     coef, intercept = np.atleast_2d(host(clf.coef_)), host(clf.intercept_)
-    verdicts, _ = judge(
+    verdicts = judge(
         [asdict(claim) for claim in clf.certificates_], list(range(k)),
         host(clf.class_weight_).tolist(),
         [[*w, b] for w, b in zip(coef.tolist(), intercept.tolist(), strict=True)], data,
-        [{"alpha": alpha} for alpha in np.atleast_2d(host(clf.dual_coef_)).tolist()],
+        [partial(entry, alpha) for alpha in np.atleast_2d(host(clf.dual_coef_)).tolist()],
     )  # fmt: skip
     met = "met" if all(claim.met for claim in clf.certificates_) else "not met"
     return f"{k} classes, {dtype}, {clf.loss}, {met}", [v["verdict"] for v in verdicts]
+
+
+def entry(alpha: list[float], k: int, box: float) -> float:
+    return alpha[k]
 
 
 def main() -> None:

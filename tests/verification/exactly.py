@@ -169,7 +169,7 @@ def check(seed: int, counts: Counter[str]) -> list[str]:
                     counts[key] = max(counts[key], share)
             J, L = by_intervals.J, by_intervals.L
             expect(J.low <= v.exact["J"] <= J.high, f"J is not in {J}")
-            if L is not None and by_intervals.L_trained is None:
+            if L is not None:
                 expect(L.low <= v.exact["L"] <= L.high, f"L is not in {L}")
         first = report[0]
         assert first.exact is not None

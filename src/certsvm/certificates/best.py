@@ -82,7 +82,7 @@ class BestBounds:
     def offer_zero(self) -> None:
         """Note J at w = 0."""
         problem = self._problem
-        at_zero = zero_bound(problem.C, problem.weight_sum, problem.loss)
+        at_zero = zero_bound(problem.C, problem.weight_sum, problem.loss, problem.n_rows)
         self.offer_primal(np.zeros(problem.dimension), at_zero)
 
     def offer_dual(self, point: DualPoint) -> None:

@@ -20,7 +20,6 @@ conclusion:
 from __future__ import annotations
 
 import math
-import sys
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -237,17 +236,6 @@ class Certificates(list[Certificate]):
             for label, c in zip(self.labels, self, strict=False)
         ]  # fmt: skip
         return table(["class", "J", "L", "gap, proved", "target", "origin of L"], rows)
-
-
-def largest_scale(loss: str) -> float:
-    """The largest multiple of a feasible alpha that is feasible, whatever alpha is.
-
-    Examples
-    --------
-    >>> largest_scale("hinge"), largest_scale("squared_hinge")
-    (1.0, 1.7976931348623157e+308)
-    """
-    return sys.float_info.max if loss == SQUARED_HINGE_NAME else 1.0
 
 
 def tidy(label: object) -> str:

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.certificate import Certificate
-from certsvm.certificates.primal import multiply
 from certsvm.certificates.rounding import (
     NOTHING,
     SLACK,
@@ -473,55 +471,3 @@ def scaled_vector(point: DualPoint, scale: float) -> DualVector:
     """The sum scale * sum_k alpha_k y_k, whose entries are rounded once more."""
     v = scale * point.w
     return DualVector(v, scale * point.w_rounding + units(2, length(v)))
-
-
-def response_rounding(
-    problem: SummableProblem, response: Response, certificate: Certificate, team: Team = ALONE
-) -> float:
-    """How far L can be off if whoever recomputes alpha from a response rounds in another way.
-
-    Let alpha_k be off by at most e_k. L then changes by at most sum_k e_k |D_k'(alpha_k) - v.y_k|
-    and (sum_k e_k |y_k|)^2 / 2, with |v|^2 / 2 <= sum_k alpha_k - L. If the intercept is free, the
-    factors that balance alpha change, too.
-    """
-    arguments = response, problem.loss, problem.C, certificate.scale
-    sums: Vector = problem.total(_response_errors, *arguments, team=team)
-    linear, moved, squares, path, positive, negative, of_positive, of_negative = sums.tolist()
-    A = positive + negative
-    size = math.sqrt(max(0.0, 2.01 * (A - certificate.dual)))
-    rounding = linear + size * moved + 0.5 * moved * moved + squares
-    if problem.free_intercept and min(positive, negative) > 0.0:
-        off = of_positive / positive + of_negative / negative
-        rounding += 4.0 * off * (A + size * path)
-    return float(SLACK * rounding + UNDERFLOW)
-
-
-def _response_errors(
-    part: Part, team: Team, response: Response, loss: Loss, C: float, scale: float
-) -> Vector:
-    products = np.empty(part.rows.n_rows)
-    multiply(part, response.w, products, team)
-    weights, norms, distance = part.weights, part.rows.norms, 1.0 - products
-    # Of s_k v.y_k, in either evaluation.
-    error, box = units(2, length(response.w)) * part.loss_roundings, C * weights
-    positive = np.maximum(distance, 0.0)
-    if loss.has_penalty:
-        alpha, slopes = 2.0 * box * positive, 1.0 + scale * positive
-        moved = 2.0 * C * error + units(8, 1.0) * alpha
-        moved[weights * distance < -error] = 0.0
-    else:
-        shift, slopes = response.sigma * weights * distance, np.ones(products.size)
-        unclipped = 0.5 * box + shift
-        alpha = np.clip(unclipped, 0.0, box)
-        sizes = np.abs(shift) + box + response.sigma * weights
-        moved = response.sigma * error + units(8, 1.0) * sizes
-        beyond = unclipped - moved > box
-        moved[beyond] = units(8, 1.0) * box[beyond]
-        moved[unclipped + moved < 0.0] = 0.0
-    alpha, moved = scale * alpha, scale * moved
-    squares = np.divide(moved * moved, 4.0 * box, out=np.zeros(box.size), where=box > 0.0)
-    first = part.signed_weights > 0.0
-    return np.array([
-        moved @ slopes, moved @ norms, squares.sum() if loss.has_penalty else 0.0, alpha @ norms,
-        alpha[first].sum(), alpha[~first].sum(), moved[first].sum(), moved[~first].sum(),
-    ])  # fmt: skip

@@ -44,13 +44,13 @@ def primal_bound(problem: SummableProblem, w: Vector, team: Team = ALONE) -> Bou
     return sums.primal(problem.C, w, length(w), free_intercept=problem.free_intercept)
 
 
-def zero_bound(C: float, weight_sum: float, loss: Loss) -> Bound:
+def zero_bound(C: float, weight_sum: float, loss: Loss, n_rows: int) -> Bound:
     """J at w = 0: C sum_k s_k times the loss at zero.
 
-    ``weight_sum`` is a pairwise sum (``dual.total``) over each part, or an upper bound on the sum.
+    ``weight_sum`` is a sum in any order, or an upper bound on what such a sum stands for.
     """
     value = C * weight_sum * loss_value(loss, 0.0)
-    return Bound(value, units(128, value))
+    return Bound(value, units(2 * n_rows + 128, value))
 
 
 def losses_at(part: Part, team: Team, loss: Loss, w: Vector) -> LossSums:

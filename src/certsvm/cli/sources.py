@@ -36,6 +36,8 @@ _PER_BYTE = {"blocks": 3, "text": 7, "table": 7}
 # SGD counts margin errors by row, and keeps old counts, for a witness with a number per row; other
 # solvers need less.
 _PER_ROW_OF_WITNESS = 120
+# Codes of up to four bytes for each class, which are joined at the end.
+_PER_CODE = 12
 
 
 @contextmanager
@@ -142,6 +144,7 @@ def _left_by_training(memory: int, source: StreamSource, settings: Settings, wit
         n_rows = 2 * stream.n_rows // stream.n_blocks
         n_stored = n_rows * stream.n_stored // stream.n_rows
         needed += 8 * d * d * (2 + gram_matrices(n_rows, n_stored, d, settings.n_jobs))
+        needed += witness * _PER_CODE * stream.n_rows * len(source.labels)
     elif witness:
         needed += _PER_ROW_OF_WITNESS * stream.n_rows
     if needed > memory:

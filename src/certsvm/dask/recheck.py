@@ -23,12 +23,17 @@ from certsvm.certificates.dual import Response
 from certsvm.dask.cluster import Group
 from certsvm.dask.cocoa import AlphaOnWorkers, GroupState
 from certsvm.dask.problem import ClusterProblem
+from certsvm.kernels.losses import loss_named
+from certsvm.parallel import ALONE
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
+from certsvm.solvers.smoothed_newton import alpha_of_part
 from certsvm.training.result import Result
-from certsvm.verification.interval_arithmetic import ProblemSums, scaled_alpha
+from certsvm.verification.interval_arithmetic import ProblemSums
 from certsvm.verification.verify import REFUTED, Verification, row_blocks
-from certsvm.verification.witness import WeightsWitness
+
+# Of a recomputed bound, relative to it: other blocks of the same rows give other intervals.
+_SLACK = 1e-12
 
 
 class CertificateRefutedWarning(UserWarning):
@@ -63,7 +68,9 @@ def recheck(problem: ClusterProblem, result: Result) -> Result:
     checked = Verification(claimed, sums.J(), sums.L(), sums.box_violation, None)
     if checked.verdict != REFUTED:
         return result
-    proved = result.certified_by(checked.recomputed, vector=None)
+    c = checked.recomputed
+    c = replace(c, primal_rounding=_SLACK * c.primal, dual_rounding=_SLACK * c.dual)
+    proved = result.certified_by(c, vector=None)
     warnings.warn(
         f"the certificate ({claimed}) is not true of the rows: computed again, its J is "
         f"{checked.J}, and its L {checked.L}. It is replaced by what these intervals prove "
@@ -81,15 +88,15 @@ def _sums_of_block(
     (part,) = parts
     if isinstance(alpha, GroupState):
         alpha = alpha.alphas[place]
-    elif not isinstance(alpha, Response | np.ndarray):
+    elif isinstance(alpha, Response):
+        alpha = alpha_of_part(part, ALONE, alpha, loss_named(claimed.loss), claimed.C)
+    elif not isinstance(alpha, np.ndarray):
         # There is none, or none of this block.
         alpha = np.zeros(part.rows.n_rows)
     return interval_sums(part, alpha, w, claimed)
 
 
-def interval_sums(
-    part: Part, alpha: Vector | Response, w: Vector, claimed: Certificate
-) -> ProblemSums:
+def interval_sums(part: Part, alpha: Vector, w: Vector, claimed: Certificate) -> ProblemSums:
     """The sums over one block; its alpha is yet to be multiplied by the scale of the certificate.
 
     Examples
@@ -104,15 +111,8 @@ def interval_sums(
     n, rho = part.rows.n_columns, part.rows.intercept_scaling
     claimed = replace(claimed, intercept_scaling=rho)
     sums = ProblemSums(claimed, w[:n], rho * float(w[n]) if rho > 0 else 0.0)
+    alpha = claimed.scale * alpha
     for first, rows in row_blocks(part.rows.matrix):
         span = slice(first, first + rows.n_rows)
-        signs, weights = part.labels[span], part.weights[span]
-        if isinstance(alpha, Response):
-            witness = WeightsWitness(alpha.w[np.newaxis], np.array([alpha.sigma]))
-            # The certificate is about the alpha that training has computed.
-            here, _, trained = witness.alpha_of(0, claimed, rows, signs, weights, first)
-            point = here, trained
-        else:
-            point = scaled_alpha(alpha[span], claimed.scale)
-        sums.add(rows, signs, weights, *point)
+        sums.add(rows, part.labels[span], part.weights[span], alpha[span])
     return sums

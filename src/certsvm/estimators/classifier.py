@@ -24,7 +24,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certsvm.certificates.certificate import Certificate, tidy
-from certsvm.certificates.primal import primal_bound
 from certsvm.files.scores import OptimumMixin, binary_problems, products
 from certsvm.kernels.losses import loss_named
 from certsvm.matrices import checked_csr, dense, exact_labels, refuse_broken
@@ -198,7 +197,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         X : array-like, sparse matrix or tensor of shape (n_samples, n_features), default=None
             The training data, after a fit with ``store_dual=True``. With them, the model has their
             fingerprint and a witness: anyone who has the data can recompute both bounds of its
-            certificate, which are computed anew from them.
+            certificate.
         y : array-like or tensor of shape (n_samples,), default=None
             Their labels.
         sample_weight : array-like or tensor of shape (n_samples,), default=None
@@ -250,12 +249,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         problems = binary_problems(model.classes, model.class_weight, y, weights, rows.n_rows)
         for i, (signs, of_rows) in enumerate(problems):
             problem = Problem(rows, signs, weights=of_rows, **objective.keywords)
-            # What was verified may differ in the last digits, so J is that of these data, as L is.
-            J = primal_bound(
-                problem, problem.weight_vector(model.coef[i], float(model.intercept[i]))
-            )
-            claim = replace(self.certificates_[i], primal=J.value, primal_rounding=J.rounding)
-            proofs.append(proof(problem, claim, self.dual_coef_[i]))
+            proofs.append(proof(problem, self.certificates_[i], self.dual_coef_[i]))
         certificates, witnesses = zip(*proofs, strict=True)
         single = {"float32": True} if getattr(X, "dtype", None) == np.float32 else {}
         return replace(

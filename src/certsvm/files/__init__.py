@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     )
     from certsvm.files.model import Model, load_witness, save_witness, witness_path
     from certsvm.files.tables import Table
-    from certsvm.verification.witness import WeightsWitness, Witness
+    from certsvm.verification.witness import Witness
 
 __all__ = [
     "BlockFile", "DamagedFileError", "LibsvmBlocks", "LibsvmError", "LibsvmFile", "Model", "Table",
-    "WeightsWitness", "Witness", "convert", "load_liblinear", "load_libsvm", "load_witness",
+    "Witness", "convert", "load_liblinear", "load_libsvm", "load_witness",
     "read_libsvm", "save_liblinear", "save_libsvm", "save_witness", "witness_path",
 ]  # fmt: skip
 

@@ -12,7 +12,7 @@ import hashlib
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -44,7 +44,7 @@ from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labe
 from certsvm.scalars import plain
 from certsvm.verification.fingerprint import Fingerprint
 from certsvm.verification.optimum_intervals import Array, RowSizes, added_up, row_sizes
-from certsvm.verification.witness import WeightsWitness, Witness
+from certsvm.verification.witness import Witness
 
 _ARRAYS = ("coef", "intercept", "class_weight")
 # What the certificates of all classes have in common, and parameters repeat.
@@ -77,7 +77,7 @@ class Model(OptimumMixin):
         Names of the columns.
     fingerprint : Fingerprint or None
         Fingerprint of the training data.
-    witness : Witness, WeightsWitness or None
+    witness : Witness or None
         Dual points, from which the dual bounds can be recomputed.
     history : ndarray of shape (n_records, 4), or None
         How training went, for reports: for some passes of each problem, its number, passes, the
@@ -103,7 +103,7 @@ class Model(OptimumMixin):
     parameters: dict[str, Any] = field(default_factory=dict)
     feature_names: tuple[str, ...] | None = None
     fingerprint: Fingerprint | None = None
-    witness: Witness | WeightsWitness | None = None
+    witness: Witness | None = None
     history: NDArray[np.float64] | None = None
     certsvm_version: str = __version__
 
@@ -454,25 +454,23 @@ def _is_outdated(path: str | os.PathLike[str], new: Model) -> bool:
         return False
 
 
-def save_witness(
-    path: str | os.PathLike[str], witness: Witness | WeightsWitness, model: str
-) -> None:
+def save_witness(path: str | os.PathLike[str], witness: Witness, model: str) -> None:
     """Write a witness atomically.
 
     Parameters
     ----------
     path : str or path-like
         The file to write.
-    witness : Witness or WeightsWitness
+    witness : Witness
         The witness.
     model : str
         Digest of the model.
     """
-    arrays = {field.name: getattr(witness, field.name) for field in fields(witness)}
-    write_container(path, "witness", {"form": witness.form, "model": model}, arrays)
+    arrays = {"codes": witness.codes, "scale": witness.scale}
+    write_container(path, "witness", {"model": model}, arrays)
 
 
-def load_witness(path: str | os.PathLike[str]) -> tuple[Witness | WeightsWitness, str]:
+def load_witness(path: str | os.PathLike[str]) -> tuple[Witness, str]:
     """Read a witness file.
 
     Parameters
@@ -482,7 +480,7 @@ def load_witness(path: str | os.PathLike[str]) -> tuple[Witness | WeightsWitness
 
     Returns
     -------
-    witness : Witness or WeightsWitness
+    witness : Witness
         The witness.
     model : str
         Digest of its model.
@@ -494,8 +492,7 @@ def load_witness(path: str | os.PathLike[str]) -> tuple[Witness | WeightsWitness
     """
     content, arrays = read_container(path, "witness")
     try:
-        kind = {Witness.form: Witness, WeightsWitness.form: WeightsWitness}[content["form"]]
-        return kind(**arrays), str(content["model"])
+        return Witness(**arrays), str(content["model"])
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{os.fspath(path)} holds no valid witness: {error}") from error
 

@@ -187,7 +187,7 @@ def fit_classes(
 def _untrained(source: Source, settings: Settings, solver: Solver, i: int) -> Result:
     """The result of a problem that was never trained: zero, which proves nothing."""
     objective, rho = settings.objective, source.intercept_scaling
-    zero = zero_bound(objective.C, source.weight_sum(i), objective.loss)
+    zero = zero_bound(objective.C, source.weight_sum(i), objective.loss, source.n_rows)
     certificate = Certificate(
         zero.value, 0.0, settings.tol, primal_rounding=zero.rounding, C=objective.C,
         intercept_scaling=rho, loss=objective.loss.name,

@@ -7,30 +7,34 @@ prove.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import COARSE_TOL, Certificate
-from certsvm.certificates.dual import dual_bound, dual_point, response_rounding
+from certsvm.certificates.dual import ClassSums, Response, RowSums, dual_bound
 from certsvm.files.block_sources import block_source, only_block
 from certsvm.files.labels import refuse_label_of_each_row, refuse_measurements
 from certsvm.files.model import Model
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import ClassWeight, MemorySource, Source, StreamSource
-from certsvm.kernels.losses import HINGE, loss_named
-from certsvm.problem.base import BaseProblem, SummableProblem
+from certsvm.kernels.losses import HINGE, Loss, loss_named
+from certsvm.parallel import Team
+from certsvm.problem.base import BaseProblem, PartedProblem
 from certsvm.problem.memory import Problem
 from certsvm.problem.objective import Objective
+from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector, split
 from certsvm.scalars import as_float, plain
 from certsvm.solvers import Auto, Newton, SmoothedNewton, Solver, make_solver
+from certsvm.solvers.smoothed_newton import alpha_of_part
 from certsvm.training.history import closing_records
 from certsvm.training.result import Result
 from certsvm.training.settings import Settings
-from certsvm.verification.witness import WeightsWitness, Witness
+from certsvm.verification.witness import Witness
 
 # A witness may cost this much of the gap, relative to it, where the target is not met anyway.
 _WITNESS_COST = 0.05
@@ -93,7 +97,7 @@ def fit_model(source: Source, settings: Settings, *, witness: bool = False) -> F
             raise ValueError(
                 f"a witness needs a solver with a dual point, and {solver.name!r} has none"
             )
-        if not issubclass(source.problem_type, SummableProblem):
+        if not issubclass(source.problem_type, PartedProblem):
             raise ValueError(f"a witness cannot be kept for {source.problem_type.where}")
         settings = replace(settings, keep_alpha=needs_alpha(solver, source, settings.objective))
     finish = witnessed if witness else None
@@ -225,21 +229,17 @@ def witnessed(i: int, problem: BaseProblem, result: Result) -> Result:
 
     Both are in one object, so that no interrupt can fall between them.
     """
-    assert isinstance(problem, SummableProblem)
-    certificate = result.certificate
-    if result.alpha is None:
-        if result.response is not None:
-            # Others compute alpha, too, and round in another way.
-            more = response_rounding(problem, result.response, certificate)
-            certificate = replace(certificate, dual_rounding=certificate.dual_rounding + more)
-        return replace(result.certified_by(certificate, result.vector), witness=result.response)
-    certificate, witness = proof(problem, result.certificate, result.alpha)
+    assert isinstance(problem, PartedProblem)
+    alpha = result.response if result.alpha is None else result.alpha
+    if alpha is None:
+        return result
+    certificate, witness = proof(problem, result.certificate, alpha)
     # The vector was that of the finer dual point.
     return replace(result.certified_by(certificate, vector=None), witness=witness)
 
 
 def needs_alpha(solver: Solver, source: Source, objective: Objective) -> bool:
-    """Whether a witness takes a number for each row.
+    """Whether the solver has to keep alpha for a witness.
 
     It does not if Newton's method begins on a stream, where alpha is a function of a weight vector.
     """
@@ -251,18 +251,24 @@ def needs_alpha(solver: Solver, source: Source, objective: Objective) -> bool:
 
 
 def proof(
-    problem: SummableProblem, certificate: Certificate, alpha: Vector
+    problem: PartedProblem, certificate: Certificate, alpha: Vector | Response
 ) -> tuple[Certificate, Witness]:
     """A certificate whose dual point can be kept, and the point.
 
     A coarser alpha is still feasible, but another one: the bound is computed anew from it, which
-    balances it if the intercept is free. It takes as few bits as the target allows.
+    balances it if the intercept is free. It takes as few bits as the target allows, and a pass for
+    each number of bits that is tried.
     """
-    box, loss = problem.C * problem.weights, problem.loss.name
+    about = alpha, problem.loss, problem.C
+    largest = 1.0
+    if problem.loss.has_penalty:
+        largest = max(problem.of_each(_largest_multiple, *about)) or 1.0
     for bits in _BITS:
-        witness = Witness.quantise(alpha[np.newaxis], box, bits, loss=loss)
+        quantised: _Quantised = problem.total(
+            _quantised, *about, bits, largest, problem.free_intercept
+        )
         source = f"{certificate.bound}, kept in {bits} bits a row"
-        bound, scale = dual_bound(dual_point(problem, witness.alpha(0, box, loss), source))
+        bound, scale = dual_bound(quantised.sums.point(source))
         coarser = replace(
             certificate, dual=bound.value, dual_rounding=bound.rounding, bound=source, scale=scale
         )
@@ -270,16 +276,50 @@ def proof(
         enough = coarser.proved_gap <= (1.0 + _WITNESS_COST) * certificate.proved_gap
         if coarser.met or (enough and not certificate.met):
             break
-    return coarser, replace(witness, scale=witness.scale * (scale if scale > 0 else 1.0))
+    codes = np.concatenate(quantised.codes)[np.newaxis]
+    return coarser, Witness(codes, np.array([largest * (scale if scale > 0 else 1.0)]))
 
 
-def joined(witnesses: Sequence[Any]) -> Witness | WeightsWitness | None:
+@dataclass
+class _Quantised:
+    """The codes of rows, and the sums that give L of the alpha that they mean."""
+
+    codes: list[NDArray[np.unsignedinteger[Any]]]
+    sums: RowSums | ClassSums
+
+    def __iadd__(self, other: _Quantised) -> _Quantised:
+        self.codes += other.codes
+        self.sums += other.sums  # type: ignore[operator]
+        return self
+
+
+def _quantised(
+    part: Part, team: Team, alpha: Vector | Response, loss: Loss, C: float, bits: int,
+    largest: float, free_intercept: bool,
+) -> _Quantised:  # fmt: skip
+    box, here = C * part.weights, _alpha_of(part, team, alpha, loss, C)
+    witness = Witness.quantise(here, box, bits, scale=largest)
+    sums = (ClassSums if free_intercept else RowSums).of(part, witness.alpha(0, box), loss, C, team)
+    return _Quantised([witness.codes[0]], sums)
+
+
+def _largest_multiple(
+    part: Part, team: Team, alpha: Vector | Response, loss: Loss, C: float
+) -> float:
+    box, here = C * part.weights, _alpha_of(part, team, alpha, loss, C)
+    return float((here[box > 0.0] / box[box > 0.0]).max(initial=0.0))
+
+
+def _alpha_of(part: Part, team: Team, alpha: Vector | Response, loss: Loss, C: float) -> Vector:
+    if isinstance(alpha, Response):
+        return alpha_of_part(part, team, alpha, loss, C)
+    return alpha[part.span]
+
+
+def joined(witnesses: Sequence[Any]) -> Witness | None:
     """The witnesses of all problems as one; None unless every problem has one."""
     if any(witness is None for witness in witnesses):
         return None
-    if not isinstance(witnesses[0], Witness):
-        vectors = np.array([response.w for response in witnesses])
-        return WeightsWitness(vectors, np.array([response.sigma for response in witnesses]))
     finest = max(witnesses, key=lambda witness: witness.bits)
     levels = 2**finest.bits - 1
     # A level of fewer bits is one of more bits, too: 255 divides 65535, and that 2^32 - 1.

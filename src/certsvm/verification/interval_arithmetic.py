@@ -34,8 +34,6 @@ UNIT_ROUNDOFF = 2.0**-53
 INFLATION = 1.01
 # More than what underflow can take from the few products of one term or row.
 UNDERFLOW = 2.0**-1060
-# The rounding error of a product that is no smaller than this is a float64 number.
-_NO_UNDERFLOW = 2.0**-960
 
 _LARGEST = float(np.finfo(np.float64).max)
 _LEAST_NORMAL, _SCALE = 2.0**-1022, 2.0**100
@@ -98,6 +96,17 @@ def two_product(
     (a1, a2), (b1, b2) = split(a) if split_a is None else split_a, split(b)
     product = a * b
     return product, a2 * b2 - (((product - a1 * b1) - a2 * b1) - a1 * b2)
+
+
+def exceeds(a: Vector, b: float, c: Vector) -> NDArray[np.bool_]:
+    """Whether a > b c, exactly, of numbers >= 0 with a <= b c in float64.
+
+    Products of numbers from 1/2 to 1 do not underflow.
+    """
+    (first, e), (second, f), (third, g) = np.frexp(a), math.frexp(b), np.frexp(c)
+    product, error = two_product(np.full(c.size, second), third)
+    beyond: NDArray[np.bool_] = np.ldexp(first, e - f - g) - product > error
+    return beyond
 
 
 @dataclass(frozen=True)
@@ -230,32 +239,20 @@ class RowBlock:
         self.values, self.rows, self.columns = values, rows, columns
         self.n_rows, self.n_columns = n_rows, n_columns
         self._split = split(values)
-        self._last: tuple[Vector, float, tuple[Vector, Vector]] | None = None
 
     def products(self, v: Vector, constant: float) -> tuple[Vector, Vector]:
         """x_k.v + constant for each row, and bounds on the errors."""
-        # J and alpha are often functions of the same vector.
-        if self._last is None or not (
-            constant == self._last[1] and np.array_equal(v, self._last[0])
-        ):
-            self._last = v, constant, self._products(v, constant)
-        products, error = self._last[2]
-        return products.copy(), error.copy()
-
-    def _products(self, v: Vector, constant: float) -> tuple[Vector, Vector]:
         terms = two_product(self.values, v[self.columns], self._split)
         high, low, error = grouped_sums(*terms, self.rows, self.n_rows)
         high, carry = two_sum(high, np.full(self.n_rows, constant))
         low = low + carry
         return Sums(high, low, error + UNIT_ROUNDOFF * np.abs(low)).rounded()
 
-    def combination(self, a: Vector, uncertainty: Vector) -> Sums:
-        """sum_k a_k x_k, if each a_k may be off by its uncertainty."""
-        used = ((a != 0.0) | (uncertainty != 0.0))[self.rows]
+    def combination(self, a: Vector) -> Sums:
+        """sum_k a_k x_k."""
+        used = (a != 0.0)[self.rows]
         rows, columns, values = self.rows[used], self.columns[used], self.values[used]
-        high, low, error = grouped_sums(*two_product(values, a[rows]), columns, self.n_columns)
-        sizes = uncertainty[rows] * np.abs(values) + UNDERFLOW
-        return Sums(high, low, error + INFLATION * np.bincount(columns, sizes, self.n_columns))
+        return grouped_sums(*two_product(values, a[rows]), columns, self.n_columns)
 
 
 class _Side:
@@ -266,22 +263,17 @@ class _Side:
         self.vector = Sums(*np.zeros((3, n_columns)))
 
     def add(
-        self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector, uncertainty: Vector,
-        *, squares: bool, errors_alone: bool = False,
-    ) -> None:  # fmt: skip
-        point = 0.0 * alpha if errors_alone else alpha
-        signed, used = signs * point, point != 0.0
-        error, none = upper_total(uncertainty[uncertainty != 0.0]), np.zeros(np.sum(used))
-        self.sum += Enclosed.sum(total(point[used], none), error)
-        self.signed_sum += Enclosed.sum(total(signed[used], none), error)
-        self.vector = self.vector.plus(rows.combination(signed, uncertainty))
+        self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector, *, squares: bool
+    ) -> None:
+        signed, used = signs * alpha, alpha != 0.0
+        a, s, none = alpha[used], weights[used], np.zeros(np.sum(used))
+        self.sum += Enclosed.sum(total(a, none))
+        self.signed_sum += Enclosed.sum(total(signed[used], none))
+        self.vector = self.vector.plus(rows.combination(signed))
         if squares:
-            used = used | (uncertainty != 0.0)
-            a, s, off = alpha[used], weights[used], uncertainty[used]
             quotients = a / s
-            spread = UNIT_ROUNDOFF * (a * quotients) + off * ((2.0 * a + off) / s)
-            spread = upper_total(spread + UNDERFLOW * (1.0 + a + off))
-            self.squares += Enclosed.sum(total(*two_product(point[used], quotients)), spread)
+            spread = upper_total(UNIT_ROUNDOFF * (a * quotients) + UNDERFLOW * (1.0 + a))
+            self.squares += Enclosed.sum(total(*two_product(a, quotients)), spread)
 
     def __iadd__(self, other: _Side) -> _Side:
         self.sum += other.sum
@@ -289,15 +281,6 @@ class _Side:
         self.squares += other.squares
         self.vector = self.vector.plus(other.vector)
         return self
-
-
-def scaled_alpha(alpha: Vector, scale: float) -> tuple[Vector, Vector]:
-    """``scale * alpha``, and by how much the exact values may differ from it.
-
-    The difference allows for a few products that were rounded, here and to balance alpha.
-    """
-    scaled = scale * alpha
-    return scaled, 8.0 * UNIT_ROUNDOFF * scaled + np.where(scaled > 0.0, UNDERFLOW, 0.0)
 
 
 class ProblemSums:
@@ -310,6 +293,9 @@ class ProblemSums:
     sum_k alpha_k^2 / (4 C s_k), and the box has no upper end. If the intercept b is free, it is not
     in the regulariser, and alpha is balanced first: it is multiplied, on the side of the larger
     sum, by the factor that makes both sums equal. Without ``dual``, there is no alpha.
+
+    C s_k itself may be less than its nearest float64. An alpha_k that exceeds it is at the end of
+    the box, and the float64 before it is taken.
 
     Attributes
     ----------
@@ -331,16 +317,11 @@ class ProblemSums:
 
     @np.errstate(all="ignore")
     def add(
-        self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector | None = None,
-        uncertainty: Vector | None = None,
-    ) -> None:  # fmt: skip
-        """Add a block; ``signs`` are the labels, +1 or -1.
-
-        With a dual point, it takes the rows' alpha and by how much that may differ from what is
-        meant.
-        """
-        if alpha is not None and uncertainty is not None:
-            self.add_alpha(rows, signs, weights, alpha, uncertainty)
+        self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector | None = None
+    ) -> None:
+        """Add a block; ``signs`` are the labels, +1 or -1."""
+        if alpha is not None:
+            self._add_alpha(rows, signs, weights, alpha)
         products, error = rows.products(self._coef, self._intercept)
         distance = 1.0 - signs * products
         error = INFLATION * (error + UNIT_ROUNDOFF * np.abs(distance))
@@ -356,33 +337,20 @@ class ProblemSums:
         spread = upper_total(weights * error)
         self._losses += Enclosed.sum(total(*two_product(weights, losses)), spread)
 
-    @np.errstate(all="ignore")
-    def add_alpha(
-        self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector, uncertainty: Vector,
-        *, errors_alone: bool = False,
-    ) -> None:  # fmt: skip
-        """Add the dual point of a block, or only what the uncertainty of its alpha does."""
-        box, below = two_product(np.full(weights.size, self._C), weights)
-        if self._squared:
-            box = np.where(weights > 0.0, _LARGEST, 0.0)
+    def _add_alpha(self, rows: RowBlock, signs: Vector, weights: Vector, alpha: Vector) -> None:
+        box = np.where(weights > 0.0, _LARGEST, 0.0) if self._squared else self._C * weights
         # Conditions are written so that NaN does not pass.
         if not ((alpha >= 0.0) & (alpha <= box)).all():
             excess = np.nan_to_num(np.maximum(-alpha, alpha - box), nan=math.inf, posinf=math.inf)
             self.box_violation = max(self.box_violation, float(excess.max()))
             return
         if not self._squared:
-            # C s_k itself may be less than the rounded box. The point meant is min(alpha_k, C s_k):
-            # not alpha_k itself only at the end of a box that was rounded upwards.
-            within = (alpha == 0.0) | ((box >= _NO_UNDERFLOW) & ((alpha < box) | (below >= 0.0)))
-            moved = np.where(within, 0.0, UNIT_ROUNDOFF * alpha + UNDERFLOW)
-            uncertainty = INFLATION * (uncertainty + moved)
+            beyond = exceeds(alpha, self._C, weights)
+            alpha = np.where(beyond, np.nextafter(alpha, 0.0), alpha)
         free = self.claimed.free_intercept
         for side, label in zip(self._sides, (1.0, -1.0), strict=False):
-            here = np.where(signs == label, 1.0, 0.0) if free else 1.0
-            side.add(
-                rows, signs, weights, here * alpha, here * uncertainty,
-                squares=self._squared, errors_alone=errors_alone,
-            )  # fmt: skip
+            here = np.where(signs == label, alpha, 0.0) if free else alpha
+            side.add(rows, signs, weights, here, squares=self._squared)
 
     @np.errstate(all="ignore")
     def __iadd__(self, other: ProblemSums) -> ProblemSums:

@@ -4,7 +4,7 @@ The arithmetic is in ``interval_arithmetic``, which yields intervals that contai
 L; this module reads the data and compares. A certificate claims that J(w) and L(alpha) are the
 numbers in it, up to its allowances. The verdict about it is one of
 
-* confirmed: the intervals prove the claim, up to ``RECOMPUTATION_TOLERANCE``;
+* confirmed: the intervals prove the claim;
 * refuted: they contradict it;
 * undecided: they are too wide for either, as float64 cannot compute these numbers well enough.
 
@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
+from functools import partial
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -30,14 +31,13 @@ from certsvm.certificates.certificate import (
     LOSS_NAMES,
     PRIMAL_ONLY,
     Certificate,
-    largest_scale,
     percent,
     tidy,
 )
 from certsvm.markup import element, statement, table
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, refuse_masked
 from certsvm.scalars import as_float
-from certsvm.verification.exact import Row, judge, upwards
+from certsvm.verification.exact import ExactWitness, Row, judge, upwards
 from certsvm.verification.fingerprint import FingerprintBuilder
 from certsvm.verification.interval_arithmetic import (
     ANYTHING,
@@ -48,12 +48,7 @@ from certsvm.verification.interval_arithmetic import (
     Vector,
 )
 from certsvm.verification.optimum_intervals import added_up
-from certsvm.verification.witness import WeightsWitness
 
-# Relative to the claimed value. A model in a file differs from what was trained by a rounding of
-# its intercept and of alpha, which allowances do not cover. A lost or doubled block of rows, or a
-# model of other data, changes J and L by far more.
-RECOMPUTATION_TOLERANCE = 1e-9
 # Relative to J. A larger allowance does not make a claim false, but what it excuses beyond this is
 # not confirmed: the printed numbers would be far from the true ones.
 LARGEST_EXCUSE = 1e-3
@@ -66,11 +61,8 @@ CONFIRMED, HALF_CONFIRMED, UNDECIDED, REFUTED = VERDICTS = (
 Blocks: TypeAlias = Iterable[tuple[Any, ...]]
 """(X, labels) or (X, labels, weights) of consecutive rows."""
 
-AlphaOf: TypeAlias = Callable[[int, Certificate, RowBlock, Vector, Vector, int], tuple[Vector, ...]]
-"""Returns alpha of a block of rows in problem i, given the claim about it, the rows, their labels
-+1 or -1, their weights, and the number of the first of them. The second array bounds the difference
-between alpha and what it would be without rounding; a third, if there is one, also that between
-alpha and what training computed."""
+AlphaOf: TypeAlias = Callable[[int, Vector, int], Vector]
+"""Returns alpha of a block of rows in problem i, given their C s_k and the number of the first."""
 
 _VALUES_AT_ONCE = 1 << 17
 _NUMBERS = [field.name for field in fields(Certificate) if field.type == "float"]
@@ -118,8 +110,6 @@ class Verification(Judged):
         The largest amount by which alpha leaves its box: zero for a feasible point.
     label : object
         The positive class of the problem.
-    L_trained : Interval or None, default=None
-        Contains L of the alpha that training computed, too, if another rounding makes another.
     exact : dict or None, default=None
         What ``certsvm.verification.exact.judge`` found, if verification was exact: fractions "J"
         and "L", and the verdict, which allows for no more than the certificate does.
@@ -130,7 +120,6 @@ class Verification(Judged):
     L: Interval | None
     box_violation: float
     label: Any
-    L_trained: Interval | None = None
     exact: dict[str, Any] | None = None
 
     @property
@@ -166,23 +155,17 @@ class Verification(Judged):
         # Conditions are written so that NaN does not pass.
         if not (all(map(math.isfinite, numbers)) and min(numbers[2:]) >= 0.0 and c.C > 0.0):
             return REFUTED
-        if not 0.0 <= c.scale <= largest_scale(c.loss):
-            return REFUTED
         primal, dual = Fraction(c.primal), Fraction(c.dual)
         excuse = Fraction(LARGEST_EXCUSE) * abs(primal)
         verdict = _compared(self.J, primal, Fraction(c.primal_rounding), excuse)
         rounding = Fraction(c.dual_rounding)
         # No true lower bound lies above J.
-        least = dual - rounding - _tolerance(dual)
+        least = dual - rounding
         if self.L is None:
             of_dual = HALF_CONFIRMED if least <= self.J.low else UNDECIDED
             of_dual = REFUTED if least > self.J.high else of_dual
         else:
-            of_dual, of_trained = (
-                _compared(L, dual, rounding, excuse) for L in (self.L, self.L_trained or self.L)
-            )
-            if of_dual == REFUTED != of_trained and least <= self.J.high:
-                of_dual = UNDECIDED
+            of_dual = _compared(self.L, dual, rounding, excuse)
             of_dual = of_dual if self.box_violation == 0.0 else REFUTED
         return max(verdict, of_dual, key=VERDICTS.index)
 
@@ -232,17 +215,12 @@ class Verification(Judged):
         return statement(self.dual_verified, repr(self), f"problem {self.claimed.problem}")
 
 
-def _tolerance(claimed: Fraction) -> Fraction:
-    return Fraction(RECOMPUTATION_TOLERANCE) * abs(claimed)
-
-
 def _compared(value: Interval, claimed: Fraction, allowance: Fraction, excuse: Fraction) -> str:
     """The verdict on the claim that a number in ``value`` is the claimed one."""
-    near = min(allowance, excuse) + _tolerance(claimed)
+    near = min(allowance, excuse)
     if value.low >= claimed - near and value.high <= claimed + near:
         return CONFIRMED
-    far = allowance + _tolerance(claimed)
-    if value.high < claimed - far or value.low > claimed + far:
+    if value.high < claimed - allowance or value.low > claimed + allowance:
         return REFUTED
     return UNDECIDED
 
@@ -348,19 +326,11 @@ def verify(
                 f"and X need {shape}. Pass the training data."
             )
 
-    if exact:
-        witnesses = None if alphas is None else [{"alpha": alpha.tolist()} for alpha in alphas]
-        return _exact_report(
-            dense(clf.coef_), clf.intercept_, certificates, clf.classes_, clf.class_weight_,
-            witnesses, [(X, y, sample_weight)],
-        )  # fmt: skip
+    def stored(i: int, box: Vector, first: int) -> Vector:
+        part: Vector = alphas[i, first : first + box.size]
+        return part
 
-    def stored(
-        i: int, claimed: Certificate, rows: RowBlock, signs: Vector, weights: Vector, first: int
-    ) -> tuple[Vector, Vector]:
-        return alphas[i, first : first + weights.size], np.zeros(weights.size)
-
-    return _report(
+    return (_exact_report if exact else _report)(
         dense(clf.coef_), clf.intercept_, certificates, clf.classes_, clf.class_weight_,
         None if alphas is None else stored, [(X, y, sample_weight)],
     )  # fmt: skip
@@ -417,15 +387,12 @@ def verify_model(
             yield X, *rest
             builder.update(X, np.asarray(rest[0]).ravel())
 
-    parts = (
-        model.coef, model.intercept, model.certificates, model.classes, model.class_weight
+    report = (_exact_report if exact else _report)(
+        model.coef, model.intercept, model.certificates, model.classes, model.class_weight,
+        None if witness is None else witness.alpha, fingerprinted(),
     )  # fmt: skip
-    if exact:
-        report = _exact_report(*parts, _plain(witness), fingerprinted())
-    else:
-        report = _report(*parts, None if witness is None else witness.alpha_of, fingerprinted())
     fingerprint = builder.finish()
-    if witness is not None and witness.n_rows not in (None, fingerprint.n_rows):
+    if witness is not None and witness.n_rows != fingerprint.n_rows:
         raise ValueError(
             f"the witness is about {witness.n_rows} rows, the data has {fingerprint.n_rows}"
         )
@@ -453,62 +420,44 @@ def _report(
         ProblemSums(_as_floats(claim), w, float(b), dual=alpha_of is not None)
         for w, b, claim in zip(coef, intercept, claims, strict=True)
     ]
-    trained: dict[int, ProblemSums] = {}
     n_before = 0
-    for X, labels, *rest in blocks:
-        X = checked_matrix(X)
-        n_rows, n_columns = X.shape
-        if n_columns != coef.shape[1]:
-            raise ValueError(f"X has {n_columns} columns, the model {coef.shape[1]}")
-        position = positions(classes, labels, n_rows)
-        given = checked_weights(rest[0] if rest and rest[0] is not None else 1.0, n_rows)
+    for X, position, given in _checked(blocks, classes, coef.shape[1]):
         for first, rows in row_blocks(X):
             part = slice(first, first + rows.n_rows)
             for i, positive in enumerate(positive_classes):
                 signs = np.where(position[part] == positive, 1.0, -1.0)
                 weights = weights_in_problem(class_weight, position[part], positive, given[part])
-                alpha: tuple[Vector, ...] = ()
+                alpha = None
                 if alpha_of is not None:
-                    alpha = alpha_of(i, sums[i].claimed, rows, signs, weights, n_before + first)
-                sums[i].add(rows, signs, weights, *alpha[:2])
-                if len(alpha) == 3:
-                    if i not in trained:
-                        trained[i] = ProblemSums(sums[i].claimed, coef[i])
-                    point = alpha[0], alpha[2]
-                    trained[i].add_alpha(rows, signs, weights, *point, errors_alone=True)
-        n_before += n_rows
+                    alpha = alpha_of(i, sums[i].claimed.C * weights, n_before + first)
+                sums[i].add(rows, signs, weights, alpha)
+        n_before += position.size
     report = VerificationReport()
-    for i, (problem, positive) in enumerate(zip(sums, positive_classes, strict=True)):
-        L = None if alpha_of is None else problem.L()
-        J, label, L_trained = problem.J(), classes[positive], None
-        if i in trained:
-            problem += trained[i]
-            L_trained = problem.L()
-        report.append(Verification(problem.claimed, J, L, problem.box_violation, label, L_trained))
+    for problem, positive in zip(sums, positive_classes, strict=True):
+        J, L = problem.J(), None if alpha_of is None else problem.L()
+        label = classes[positive]
+        report.append(Verification(problem.claimed, J, L, problem.box_violation, label))
     return report
 
 
 def _exact_report(
     coef: Vector, intercept: Vector, claims: Sequence[Certificate], classes: NDArray[Any],
-    class_weight: Vector, witnesses: list[dict[str, Any]] | None, blocks: Blocks,
+    class_weight: Vector, alpha_of: AlphaOf | None, blocks: Blocks,
 ) -> VerificationReport:  # fmt: skip
     """The same, without rounding."""
-    labels = classes.tolist()
+    labels, points = classes.tolist(), list[ExactWitness | None]([None] * len(claims))
+    if alpha_of is not None:
+        points = [partial(_alpha_of_row, alpha_of, i) for i in range(len(claims))]
 
     def rows() -> Iterator[Row]:
-        for X, y, *rest in blocks:
-            X = added_up(checked_matrix(X))
-            n_rows, n_columns = X.shape
-            if n_columns != coef.shape[1]:
-                raise ValueError(f"X has {n_columns} columns, the model {coef.shape[1]}")
-            position = positions(classes, y, n_rows)
-            given = checked_weights(rest[0] if rest and rest[0] is not None else 1.0, n_rows)
-            for k in range(n_rows):
+        for X, position, given in _checked(blocks, classes, coef.shape[1]):
+            X = added_up(X)
+            for k in range(position.size):
                 if sp.issparse(X):
                     part = slice(X.indptr[k], X.indptr[k + 1])
                     columns, values = X.indices[part].tolist(), X.data[part]
                 else:
-                    columns, values = list(range(n_columns)), X[k]
+                    columns, values = list(range(coef.shape[1])), X[k]
                 floats = values.astype(np.float64).tolist()
                 yield labels[position[k]], float(given[k]), columns, floats
 
@@ -516,7 +465,7 @@ def _exact_report(
     claimed = [_as_floats(claim) for claim in claims]
     claims_of = [asdict(claim) for claim in claimed]
     try:
-        found, _ = judge(claims_of, labels, class_weight.tolist(), weights, rows(), witnesses)
+        found = judge(claims_of, labels, class_weight.tolist(), weights, rows(), points)
     except (ArithmeticError, IndexError) as error:
         raise ValueError(f"the model or its witness is not about these rows: {error}") from None
     report = VerificationReport()
@@ -524,20 +473,26 @@ def _exact_report(
         J, L = (
             None if x is None else Interval.around(x, Fraction(0)) for x in (exact["J"], exact["L"])
         )
-        outside = math.inf if witnesses and L is None else 0.0
+        outside = math.inf if alpha_of is not None and L is None else 0.0
         report.append(Verification(claim, J or ANYTHING, L, outside, exact["class"], exact=exact))
     return report
 
 
-def _plain(witness: Any) -> list[dict[str, Any]] | None:
-    """A witness as the exact checker takes it, for each problem."""
-    if witness is None:
-        return None
-    if isinstance(witness, WeightsWitness):
-        pairs = zip(witness.vectors.tolist(), witness.sigma.tolist(), strict=True)
-        return [{"vectors": vector, "sigma": [sigma]} for vector, sigma in pairs]
-    pairs = zip(witness.codes, witness.scale.tolist(), strict=True)
-    return [{"codes": memoryview(codes), "scale": [scale]} for codes, scale in pairs]
+def _checked(
+    blocks: Blocks, classes: NDArray[Any], n_columns: int
+) -> Iterator[tuple[Any, NDArray[np.intp], Vector]]:
+    """The rows of blocks, the places of their labels among the classes, and their weights."""
+    for X, labels, *rest in blocks:
+        X = checked_matrix(X)
+        n_rows = X.shape[0]
+        if X.shape[1] != n_columns:
+            raise ValueError(f"X has {X.shape[1]} columns, the model {n_columns}")
+        weights = rest[0] if rest and rest[0] is not None else 1.0
+        yield X, positions(classes, labels, n_rows), checked_weights(weights, n_rows)
+
+
+def _alpha_of_row(alpha_of: AlphaOf, i: int, k: int, box: float) -> float:
+    return float(alpha_of(i, np.array([box]), k)[0])
 
 
 def _as_floats(claim: Certificate) -> Certificate:

@@ -14,6 +14,8 @@ function ratio(x) {
 }
 
 const wordOf = (x) => { bits.setFloat64(0, x); return bits.getBigUint64(0); };
+// The number before a positive one.
+const before = (x) => { bits.setBigUint64(0, wordOf(x) - 1n); return bits.getFloat64(0); };
 
 // Numbers over one power of two, which grows when it has to.
 class Sums {
@@ -58,15 +60,16 @@ class Problem {
     const loss = (1n << BigInt(e + row.e)) - BigInt(y) * sum, p = this.squared ? 2 : 1;
     if (loss > 0n) this.losses.add(0, ms * loss ** BigInt(p), es + p * (e + row.e));
     if (!this.codes) return;
+    if (k >= this.codes.length) throw Error(`the witness is about ${k} rows`);
     const box = this.claim.C * s, top = 2 ** (8 * this.codes.BYTES_PER_ELEMENT) - 1;
-    const code = box * (this.scale * (this.codes[k] / top)), alpha = this.squared ? code : Math.min(box, code);
-    this.feasible &&= alpha >= 0 && alpha < Infinity && (s > 0 || alpha === 0);
+    const alpha = box * (this.scale * (this.codes[k] / top));
+    this.feasible &&= alpha >= 0 && alpha < Infinity && (alpha <= box || (this.squared && s > 0));
     if (!this.feasible || alpha === 0) return;
     let [[ma, ea], [mc, ec]] = [ratio(alpha), ratio(this.claim.C)];
     if (this.squared) {
       const n = ma ** 2n << BigInt(QUOTIENT + es), d = ms << BigInt(2 * ea);
       this.squares[side] += (n + d - 1n) / d;
-    } else if (ma << BigInt(ec + es) > mc * ms << BigInt(ea)) [ma, ea] = [mc * ms, ec + es];  // C s was rounded up.
+    } else if (ma << BigInt(ec + es) > mc * ms << BigInt(ea)) [ma, ea] = ratio(before(alpha));  // C s was rounded up.
     const v = this.v[side];
     v.add(this.d, 0n, ea + row.e);
     const factor = BigInt(y) * ma << BigInt(v.e - ea - row.e);
@@ -96,9 +99,8 @@ class Problem {
   }
 
   verdict() {
-    const c = this.claim, numbers = [c.primal_rounding, c.dual_rounding, c.C, c.scale, c.intercept_scaling];
-    const valid = [...numbers, c.primal, c.dual].every(Number.isFinite) && c.C > 0 && Math.min(...numbers) >= 0
-      && this.feasible && (this.squared || !(Math.max(c.scale, this.scale ?? 0) > 1))
+    const c = this.claim, numbers = [c.primal, c.primal_rounding, c.dual, c.dual_rounding, c.C, c.intercept_scaling];
+    const valid = numbers.every(Number.isFinite) && c.C > 0 && c.intercept_scaling >= 0 && this.feasible
       && (c.intercept_scaling > 0 || this.weights.m[this.d] === 0n) && ["hinge", "squared_hinge"].includes(c.loss);
     if (!valid) return { verdict: "refuted", gap: null };
     const J = this.J(), L = this.codes ? this.L() : null;
@@ -225,7 +227,6 @@ async function verifyExactly(modelText, witnessText, file, options = {}, progres
       seen.values += entries.length;
       if (++seen.rows % 4096 === 0) await close();
     }
-    if (codes.some(({ length }) => length !== seen.rows)) throw Error(`the witness is about ${codes[0].length} rows, the data has ${seen.rows}`);
   } catch (error) {
     throw Error(`${file.name}${seen.line ? `, line ${seen.line}` : ""}: ${error.message}`);
   }
