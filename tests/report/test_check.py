@@ -24,7 +24,8 @@ _CALL = """
 const [model, witness, text, name, options, done] = arguments;
 const file = new File([text], name);
 verifyExactly(model, witness, file, options).then(
-  ({ verdicts }) => done([verdicts.map(({ verdict }) => verdict)]),
+  ({ verdicts, seen, same }) =>
+    done([verdicts.map(({ verdict }) => verdict), seen.rows, seen.digest, same]),
   (error) => done(error.message));
 """
 
@@ -132,8 +133,9 @@ def agree(page: Any, folder: Path, seed: int) -> str:
         with pytest.raises(ValueError, match="line"):
             verify_exactly(str(model), str(data))
         return "error"
-    verdicts, _ = verify_exactly(str(model), str(data))
-    assert found == [[v["verdict"] for v in verdicts]], seed
+    verdicts, read = verify_exactly(str(model), str(data))
+    about = [read["rows"], read["digest"], read["same data"]]
+    assert found == [[v["verdict"] for v in verdicts], *about], seed
     return "refuted" if "refuted" in found[0] else "confirmed"
 
 

@@ -115,7 +115,7 @@ def test_the_file_alone_confirms_models_of_text(options: tuple[str, ...], tmp_pa
     found = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (0, "")
     assert [problem["verdict"] for problem in found["problems"]] == ["confirmed"]
-    assert found["data"]["line"] == 60
+    assert (found["data"]["line"], found["data"]["same data"]) == (60, True)
     assert found["data"]["float32"] == ("--float32" in options)
     assert "confirmed" in alone(tmp_path, "m", "data").stdout
     assert run("verify", "m", "data", "--exact", *options[-1:0], cwd=tmp_path).code == 0
@@ -128,7 +128,7 @@ def test_tables_with_weights_and_categories(tmp_path: Path) -> None:
     done = alone(tmp_path, "m", "t.csv", *TABLE_OPTIONS, "--json")
     found = json.loads(done.stdout)
     assert done.returncode == 0
-    assert found["data"]["not used"] == []
+    assert (found["data"]["not used"], found["data"]["same data"]) == ([], True)
     # Other weights are another problem.
     assert alone(tmp_path, "m", "t.csv", "--label", "kind").returncode == 1
     exactly_in_python = run(

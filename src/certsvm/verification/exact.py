@@ -24,11 +24,13 @@ import json
 import lzma
 import math
 import os
+import struct
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from hashlib import sha256
 from itertools import chain
 from operator import mul
 from typing import Any
@@ -44,6 +46,7 @@ Exact = tuple[list[int], int]
 BITS = 4400
 PROBLEM = ("C", "loss", "intercept_scaling", "penalize_intercept")
 NUMBERS = ("C", "intercept_scaling", "primal", "primal_rounding", "dual", "dual_rounding")
+LONGEST_LINE = 1 << 28
 TYPES: dict[str, Any] = {"F64": "d", "U8": "B", "U16": "H", "U32": "I"}
 OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
 
@@ -183,8 +186,10 @@ def lines(path: str, read: dict[str, Any]) -> Iterator[str]:
     with open(path, "rb") as file:
         opener = OPENERS.get(file.read(2), open)
     with opener(path, "rb") as file:
-        for line in file:
+        while line := file.readline(LONGEST_LINE):
             read["line"] += 1
+            if len(line) == LONGEST_LINE:
+                raise ValueError(f"it has {LONGEST_LINE} bytes or more")
             yield line.decode()
 
 
@@ -217,6 +222,7 @@ def csv_rows(
     for column, (a, b) in spans.items():
         sources[a:b] = [(column, name[len(column) + 1 :]) for name in names[a:b]]
     used = {column for column, _ in sources}
+    read["used"] = [column for column in others if column in used]
     read["not used"] = [column for column in others if column not in used]
     different = len({*header}) == len(header) and len({*sources}) == len(sources) == d
     if not different or not used <= {*others}:
@@ -230,6 +236,25 @@ def csv_rows(
         weight = number(row[read["weight"]]) if read["weight"] else 1.0
         columns = [j for j, x in enumerate(values) if x]
         yield name, weight, columns, [values[j] for j in columns]
+
+
+def digested(rows: Iterable[Row], read: dict[str, Any]) -> Iterator[Row]:
+    """The same rows; ``read`` gets their number and digest, as docs/model-format.md defines it."""
+    n_rows, n_values, kind, digests, group = 0, 0, b"", b"", sha256()
+    for row in rows:
+        label, _, columns, values = row
+        entries = [(j, x) for j, x in zip(columns, values, strict=True) if x]
+        name = sha256(label.encode()).digest() if isinstance(label, str) else b""
+        kind, name = b"s" if name else b"n", name or struct.pack("<d", label + 0.0)
+        group.update(struct.pack("<q", len(entries)) + name)
+        group.update(struct.pack("<" + "qd" * len(entries), *chain(*entries)))
+        n_rows, n_values = n_rows + 1, n_values + len(entries)
+        if n_rows % 4096 == 0:
+            digests, group = digests + group.digest(), sha256()
+        yield row
+    digests += group.digest() if n_rows % 4096 else b""
+    digest = sha256(struct.pack("<qq", n_rows, n_values) + kind + digests).hexdigest()
+    read |= {"rows": n_rows, "values": n_values, "digest": digest}
 
 
 def verify_exactly(
@@ -258,7 +283,10 @@ def verify_exactly(
         if read["float32"]:
             rows = ((c, s, j, array("f", x).tolist()) for c, s, j, x in rows)
         factors = read["class weights"] = [factor for (factor,) in arrays["class_weight"]]
+        rows = digested(rows, read)
         verdicts = judge(claims, content["classes"], factors, weights, rows, witnesses)
+        known = content["fingerprint"]
+        read["same data"] = known and known["digest"] == read["digest"]
     except Exception as error:
         place = f"{data}, line {read['line']}" if read["line"] else f"{model}, {data}"
         raise ValueError(f"{place}: {error}") from error
