@@ -25,7 +25,8 @@ from certsvm.solvers import SGDs
 
 X, y = demo.text_like(n_documents=8_000, n_words=10_000, length=50)
 published, windows = SGDs(windows=0), SGDs()
-comparison = compare(X, y, solvers=[published, windows], C=0.5, tol=1e-4, max_iter=250)
+both = [published, windows]
+comparison = compare(X, y, solvers=both, C=0.5, tol=1e-4, max_iter=250, fit_intercept=False)
 print(comparison)
 
 # %%
