@@ -71,6 +71,8 @@ def main(tag: str, root: Path = ROOT) -> str:
 
 if __name__ == "__main__":
     try:
+        if len(sys.argv) != 2:
+            raise ReleaseError("usage: python -m tools.release vX.Y.Z")
         print(main(sys.argv[1]))
     except ReleaseError as error:
         sys.exit(str(error))

@@ -59,9 +59,12 @@ def require_outputs(inputs: Iterable[str | None], **kinds: str | None) -> None:
             raise BadInput(f"{path} is an input, and would be overwritten")
         found = _kind_at(path)
         if found not in ((None, "") if kind in _WITHOUT_FORMAT else (kind, "")):
+            what = f"is not a {kind}" + (f" but a {found}" if found else "")
+            if kind == "scaled file":
+                what = "cannot be told from data of yours"
             raise BadInput(
-                f"{path} exists and is not a {kind}{f' but a {found}' if found else ''}: it would "
-                "be overwritten. Choose another name for the output, or remove the file."
+                f"{path} exists and {what}: it would be overwritten. Choose another name for the "
+                "output, or remove the file."
             )
 
 

@@ -241,7 +241,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self._warn_if_missed(search)
         if search.edge:
             warnings.warn(
-                f"C = {self.C_:g} has the least error and is the {search.edge} C of its range: "
+                f"C = {self.C_:g} has the best score and is the {search.edge} C of its range: "
                 "widen C_range, or give more values Cs, since a C beyond it may be better.",
                 stacklevel=3,
             )

@@ -312,7 +312,7 @@ def checked_values(Cs: Any) -> list[float]:
         raise TypeError(f"Cs must be a sequence of numbers, got {Cs!r}")
     values = [float(C) for C in Cs]
     if not values or not all(math.isfinite(C) and C > 0 for C in values):
-        raise ValueError(f"Cs must be finite numbers > 0, at least one, got {list(Cs)!r}")
+        raise ValueError(f"Cs must be finite numbers > 0, at least one, got {values}")
     return values
 
 

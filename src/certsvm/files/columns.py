@@ -423,11 +423,14 @@ class Columns:
                     f" If it has the labels, say --label {name} (label={name!r}): they were taken "
                     f"from the last column, {self.label!r}."
                 )
+            encoding = (
+                ", or encode it: with --categorical (categorical=True), each value of a column of "
+                "strings becomes a column of zeros and ones (one-hot). Numbers have decimal "
+                "points, not commas."
+            )
             raise TableError(
                 f"{self._where}: column {name!r} holds {kind}, not numbers. Leave it out "
-                f"({_dropping(name)}), or encode it: with --categorical (categorical=True), each "
-                "value of a column of strings becomes a column of zeros and ones (one-hot). "
-                f"Numbers have decimal points, not commas.{advice}"
+                f"({_dropping(name)}){'.' if pa.types.is_temporal(kind) else encoding}{advice}"
             )
 
     def _identifier(self, name: str, what: str) -> TableError:

@@ -117,7 +117,10 @@ def read_container(path: str | os.PathLike[str], kind: str) -> Container:
     with open(name, "rb") as file:
         start = file.read(64)
         if not is_container(start):
-            raise ModelFileError(f"{name} is not a file of certsvm: it begins with {start[:12]!r}")
+            raise ModelFileError(
+                f"{name} is not a file of certsvm: it begins with "
+                f"{start[:12].decode('ascii', 'backslashreplace')!r}"
+            )
         try:
             document, arrays = _document_and_arrays(file)
             if list(document) != ["crc32", "format", "kind", "content"]:

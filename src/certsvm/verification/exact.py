@@ -322,6 +322,8 @@ def main() -> int:
     if as_json:
         print(text)
     words = {verdict["verdict"] for verdict in verdicts}
+    if "half confirmed" in words:
+        print(f"L was not checked: there is no {options['model']}.witness", file=sys.stderr)
     return 1 if "refuted" in words else 3 if "half confirmed" in words else 0
 
 

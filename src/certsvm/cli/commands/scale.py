@@ -51,7 +51,7 @@ def command(
     kind = kind_of(file)
     if kind == "blocks":
         raise BadInput(f"{file} is a converted file: scale the data, then convert them")
-    require_outputs([file, restored], scaled_file=output, scaling=saved)
+    require_outputs([file, restored], **{"scaled file": output}, scaling=saved)
     known = None if restored is None else Scaling.load(restored)
     more: dict[str, Any] = {}
     if known is not None:
