@@ -98,6 +98,28 @@ def test_the_two_checkers_agree(page: Any, tmp_path: Path) -> None:
     assert {"confirmed", "refuted", "error"} <= set(words)
 
 
+def test_a_forged_page_proves_nothing(page: Any, tmp_path: Path) -> None:
+    X, y = np.array([[1.0], [-1.0]]), np.array([0, 1])
+    clf = LinearSVC(store_dual=True, random_state=0).fit(X, y)
+    honest = clf.to_model(X, y)
+    save_libsvm(tmp_path / "data", X, y)
+    honest.save(tmp_path / "a.model")
+    content = (tmp_path / "a.model").read_bytes()
+    for forged in (
+        content.replace(honest.class_weight.tobytes(), np.array([1.0, -1.0]).tobytes()),
+        content.replace(honest.coef.tobytes(), np.array([np.inf]).tobytes()),
+    ):
+        assert forged != content
+        (tmp_path / "a.model").write_bytes(forged)
+        files = [b64encode(Path(tmp_path / f"a.model{end}").read_bytes()).decode()
+                 for end in ("", ".witness")]  # fmt: skip
+        text = (tmp_path / "data").read_text()
+        found = page.execute_async_script(_CALL, *files, text, "data", {})
+        assert isinstance(found, str), found
+        with pytest.raises(ValueError, match=r"data|a\.model"):
+            verify_exactly(str(tmp_path / "a.model"), str(tmp_path / "data"))
+
+
 def agree(page: Any, folder: Path, seed: int) -> str:
     """Compare both checkers on a model and its data, or mutants of them; the worst verdict."""
     rng, model = np.random.default_rng(seed), folder / "a.model"

@@ -233,6 +233,8 @@ class Rounds:
             self._weights = (self._weights / largest).float()
         elif which is not None:
             self._C *= problems.rows.n_rows / len(which)
+        # Single precision has no more; the evidence does not depend on it.
+        self._C = min(self._C, 1e30)
 
     def run(self, begin: Answers, tol: Vector, rounds: int) -> Answers:
         """Rounds until all classes seem to reach their relative gaps; the best point of each."""

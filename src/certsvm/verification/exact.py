@@ -143,6 +143,8 @@ def judge(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The verdicts on all classes."""
     problems = list(map(Problem, claims, weights, witnesses))
+    if not problems:
+        raise ValueError("the model has no certificate")
     two, d = len(classes) == 2, len(weights[0]) - 1
     for k, (label, s, columns, values) in enumerate(rows):
         if label not in classes:
@@ -222,8 +224,11 @@ def csv_rows(
     for column, (a, b) in spans.items():
         sources[a:b] = [(column, name[len(column) + 1 :]) for name in names[a:b]]
     used = {column for column, _ in sources}
+    read["one-hot"] = [*spans]
     read["used"] = [column for column in others if column in used]
     read["not used"] = [column for column in others if column not in used]
+    if any(v is not None and f"{c}={v}" != n for (c, v), n in zip(sources, names, strict=True)):
+        raise ValueError("a feature of a one-hot column is not called column=value")
     different = len({*header}) == len(header) and len({*sources}) == len(sources) == d
     if not different or not used <= {*others}:
         raise ValueError(f"the columns of the model are not {sorted(used)[:9]}, each once")

@@ -9,7 +9,8 @@ const LARGEST_FILE = 4e8;
 
 function told(summary, seen, same) {
   const unused = seen.unused?.length ? `; columns not used: ${seen.unused.join(", ")}` : "";
-  const column = seen.label ? `; labels: column ${seen.label}${unused}` : "";
+  const encoded = seen.oneHot?.length ? `; one-hot: ${seen.oneHot.join(", ")}` : "";
+  const column = seen.label ? `; labels: column ${seen.label}${encoded}${unused}` : "";
   const known = { true: "the training data", false: "NOT the training data, or not in their order" }[same];
   about.textContent = `${summary} Read: ${seen.rows} rows, ${seen.values} values${column}; `
     + `SHA-256 ${seen.digest}${known ? `: ${known}` : ""}.`;

@@ -22,11 +22,7 @@ class Sums {
   constructor(n) { this.m = new Array(n).fill(0n); this.e = 0; }
   static of(numbers) { return numbers.reduce((sums, x, i) => sums.add(i, ...ratio(x)), new Sums(numbers.length)); }
   add(i, m, e) {
-    if (e > this.e) {
-      const shift = BigInt(e - this.e);
-      this.m = this.m.map((n) => n << shift);
-      this.e = e;
-    }
+    if (e > this.e) [this.m, this.e] = [this.m.map((n) => n << BigInt(e - this.e)), e];
     this.m[i] += m << BigInt(this.e - e);
     return this;
   }
@@ -183,9 +179,10 @@ function* tableRows(text, { classes, parameters, feature_names }, options, seen)
   const values = names.map(() => null), columns = [...names], spans = Object.entries(parameters.one_hot ?? {});
   for (const [column, [from, to]] of spans)
     for (let j = from; j < to; j++) [columns[j], values[j]] = [column, names[j].slice(column.length + 1)];
+  if (names.some((name, j) => values[j] !== null && name !== `${columns[j]}=${values[j]}`)) throw Error("a feature of a one-hot column is not called column=value");
   const places = columns.map(place), read = (fields, n, j) => (values[j] === null ? number(fields[n]) : Number(fields[n] === values[j]));
   if (places.includes(label) || places.includes(weight)) throw Error("the model uses the labels or weights as a feature");
-  seen.unused = others.filter((name) => !columns.includes(name));
+  [seen.unused, seen.oneHot] = [others.filter((name) => !columns.includes(name)), spans.map(([column]) => column)];
   for (const fields of lines) {
     if (fields.length !== header.length) throw Error(`there are ${fields.length} fields, not ${header.length}`);
     const own = typeof classes[0] === "string" ? fields[label] : number(fields[label]);
@@ -202,6 +199,7 @@ async function verifyExactly(modelText, witnessText, file, options = {}, progres
   const [coef, intercept, factors] = ["coef", "intercept", "class_weight"].map(model.array), d = coef[0].length;
   const [codes, scales] = witness ? ["codes", "scale"].map(witness.array) : [[], []];
   const problems = model.certificates.map((claim, i) => new Problem(claim, [...coef[i], intercept[i][0]], codes[i], scales[i]?.[0]));
+  if (!problems.length || ![...coef, ...intercept].every((numbers) => numbers.every(Number.isFinite))) throw Error("the model has no certificate, or a weight that is not finite");
   const two = classes.length === 2, text = typeof classes[0] === "string", utf8 = new TextEncoder();
   const sha = async (bytes) => new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   // Rows are hashed in groups of 4096, as words of 64 bits; a label that is a string, by its digest.
@@ -216,7 +214,8 @@ async function verifyExactly(modelText, witnessText, file, options = {}, progres
       if (at < 0) throw Error(`the model does not know the label ${label}`);
       if (!places.every((j, n) => j > (n ? places[n - 1] : -1) && j < d)) throw Error(`columns do not ascend, or one is beyond the ${d} of the model`);
       const numbers = parameters.float32 ? given.map(Math.fround) : given;
-      if (!(s >= 0 && Math.max(...numbers.map(Math.abs), s) < Infinity)) throw Error("a weight is negative, or a number infinite");
+      const weight = factors[at][0] * s;
+      if (!(Math.min(s, weight) >= 0 && Math.max(...numbers.map(Math.abs), s, weight) < Infinity)) throw Error("a weight is negative, or a number infinite");
       const entries = places.map((j, n) => [j, numbers[n]]).filter(([, x]) => x !== 0);
       group.push(BigInt(entries.length), ...labels[at], ...entries.flatMap(([j, x]) => [BigInt(j), wordOf(x)]));
       const columns = entries.map(([j]) => j), row = Sums.of(entries.map(([, x]) => x));
