@@ -6,6 +6,7 @@ import operator
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from certsvm.dask.blocks import blocks_of_folder, cut_together, load
+from certsvm.dask.blocks import LoadedBlock, blocks_of_folder, cut_together, load
 from certsvm.dask.cluster import Cluster, ClusterLostError
 from certsvm.dask.cocoa import AlphaOnWorkers, Cocoa
 from certsvm.dask.problem import ClusterProblem
@@ -24,6 +25,7 @@ from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
 from certsvm.problem.sizes import ClassSurvey
 from certsvm.solvers import SmoothedNewton, Solver
 from certsvm.training.result import LOST, Result
+from certsvm.verification.fingerprint import Fingerprint, FingerprintBuilder, FingerprintPart
 
 SOLVERS: dict[str, Solver] = {
     "cocoa": Cocoa(), "smoothed-newton": SmoothedNewton(), "newton": SmoothedNewton()
@@ -105,6 +107,21 @@ class ClusterSource(Source):
         self.blocks, self.summaries = [futures[i] for i in kept], [summaries[i] for i in kept]
         self.groups = self.cluster.groups(self.blocks)
 
+    @cached_property
+    def fingerprint(self) -> Fingerprint | None:
+        """Of rows and labels, hashed where they are; None if the cluster is lost."""
+        first, tasks = 0, []
+        for block, summary in zip(self.blocks, self.summaries, strict=True):
+            tasks.append(self.cluster.task("fingerprint", _fingerprint_part, block, first))
+            first += summary.n_rows
+        builder = FingerprintBuilder(self.n_columns)
+        try:
+            for part in self.cluster.results(tasks):
+                builder.join(part)
+        except ClusterLostError:
+            return None
+        return builder.finish()
+
     def solver(self, solver: str | Solver, objective: Objective = HINGE_OBJECTIVE) -> Solver:
         """The solver for a name; "auto" chooses by the number of columns and the intercept."""
         if solver == "auto":
@@ -145,6 +162,10 @@ class ClusterSource(Source):
         if isinstance(result.response, AlphaOnWorkers):
             result = replace(result, response=None)
         return result
+
+
+def _fingerprint_part(block: LoadedBlock, first: int) -> FingerprintPart:
+    return FingerprintPart.of(block.rows.matrix, block.labels[block.codes], first)
 
 
 def _classes(labels: set[Any]) -> NDArray[Any]:
