@@ -43,7 +43,7 @@ def command(options: o.Options, model: str, file: str) -> None:
         put_json(result | more)
         return
     click.echo(f"accuracy {result['accuracy']:.4%}, balanced {result['balanced_accuracy']:.4%}, "
-               f"rows: {rows.n_rows}")  # fmt: skip
+               f"{rows.n_rows} rows")  # fmt: skip
     if answers.stability is not None:
         # Rounded down: it is a claim.
         share = math.floor(answers.stability * 1e6) / 1e6
