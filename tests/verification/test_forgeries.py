@@ -64,7 +64,10 @@ def test_a_scale_that_leaves_the_box_is_never_confirmed(r: random.Random, scale:
     case.class_weight = np.ones(case.class_weight.size)
     case.witness = Witness(np.full(shape, 255, np.uint8), np.full(shape[0], scale))
     claim_truth(case)
-    assert judge(case) == (REFUTED, [])
+    verdict, faults = judge(case)
+    # Where sums overflow, nothing can be said.
+    assert verdict in (REFUTED, UNDECIDED)
+    assert faults == []
 
 
 def two_clouds(loss: str, *, penalize_intercept: bool) -> Case:
