@@ -13,7 +13,7 @@ from benchmarks.data import DataSet, available
 from benchmarks.timing import best_seconds
 from certsvm.certificates.primal import primal_bound
 from certsvm.demo import text_like
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers.shared.growing_margin import GrowingMargin
 

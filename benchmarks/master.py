@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from benchmarks.data import available
 from benchmarks.timing import best_seconds
 from certsvm.demo import text_like
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import OCAS, Options, SVMperf
 from certsvm.solvers.published import cutting_planes

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.data import OPTIMA, available
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Auto, Newton, SGDm, SGDs, Solver
 from certsvm.training.loop import train

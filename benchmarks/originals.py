@@ -24,9 +24,9 @@ from benchmarks import machine
 from benchmarks.data import OPTIMA, available
 from benchmarks.markdown import grid, measured_on
 from certsvm.certificates.primal import primal_bound
-from certsvm.parallel import single_threaded_blas
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
+from certsvm.resources import single_threaded_blas
 from certsvm.solvers import DCD, OCAS, SGDQN, Pegasos, Solver, SVMperf, SvmSgd
 from certsvm.solvers.base import Options
 

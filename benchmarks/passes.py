@@ -18,8 +18,8 @@ from benchmarks.data import MissingDataError, find
 from certsvm.files.block_file import BlockFile
 from certsvm.files.conversion import convert
 from certsvm.files.streams import BlockStream
-from certsvm.problem.objective import Objective
-from certsvm.problem.streamed import StreamedProblem
+from certsvm.problem.base import Objective
+from certsvm.problem.problems import StreamedProblem
 from certsvm.solvers import BlockDCD, SGDs, Solver
 from certsvm.training.loop import train
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from benchmarks.data import DataSet
 from benchmarks.store import Store
 from certsvm.kernels.losses import loss_named
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import make_solver
 from certsvm.training.loop import train
-from certsvm.training.result import INTERRUPTED
+from certsvm.training.settings import INTERRUPTED
 
 Array = NDArray[np.float64]
 NO_LIMIT = 10**9

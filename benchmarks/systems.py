@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import OPTIMA, available
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import MPU, SGDQN, SOLVERS, SGDm, Solver, SvmSgd
 from certsvm.training.loop import train
-from certsvm.training.result import Result
+from certsvm.training.settings import Result
 
 SETS = ["a9a", "w8a", "ijcnn1", "moneyfx"]
 DUAL: list[Solver] = [SOLVERS[name]() for name in ("dcd", "mpu", "ocas", "svmperf")]

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from certsvm import LinearSVC
-from certsvm.parallel import available_processors
+from certsvm.resources import available_processors
 
 THREADS = (1, 2, 4, 8, 16)
 TOLERANCES = (1e-2, 1e-6)

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from certsvm.files.streams import BlockStream
 from certsvm.kernels.losses import loss_named
-from certsvm.problem.memory import Problem
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
+from certsvm.problem.problems import Problem, StreamedProblem
 from certsvm.problem.rows import Rows
-from certsvm.problem.streamed import StreamedProblem
-from certsvm.training.result import Result
+from certsvm.training.settings import Result
 
 Array = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from certsvm.kernels.losses import loss_named
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
 from certsvm.training.settings import Settings
 
 

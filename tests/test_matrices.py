@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from certsvm import LinearSVC, Model, Rows, bound, compare, fit_stream, verify, verify_model
 from certsvm.files import save_libsvm
 from certsvm.matrices import checked_csr, checked_matrix, refuse_broken
-from certsvm.verification.fingerprint import Fingerprint
+from certsvm.verification.evidence import Fingerprint
 
 FAR = 2**31 - 1
 SMALL = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [4.0, 0.0, 5.0], [0.0, 6.0, 0.0]])

@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from certsvm import LinearSVC
-from certsvm.parallel import ALONE, Team, single_threaded_blas
+from certsvm.resources import ALONE, Team, single_threaded_blas
 from certsvm.solvers.second_order import directions
 
 

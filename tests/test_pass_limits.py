@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from certsvm.pass_limits import PassCutError, pass_limits, require_time
+from certsvm.resources import PassCutError, pass_limits, require_time
 
 
 def test_limits_hold_inside_and_not_afterwards() -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 from benchmarks.paper.systems import AS_PUBLISHED, Look, published, trained
 from certsvm.certificates.certificate import relative_gap
-from certsvm.parallel import single_threaded_blas
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
+from certsvm.resources import single_threaded_blas
 from certsvm.solvers import SGDm, SGDs
 
 C = 0.1

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.solvers.shared.growing_margin import GrowingMargin
 
 PASSES = 10

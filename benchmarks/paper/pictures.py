@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.data import DataSet
 from certsvm.fitting.comparison import compare
 from certsvm.solvers import DCD, MPU, OCAS, Auto, Newton, Pegasos, SGDm, SGDr, SGDs, Solver, SVMperf
-from certsvm.training.result import INTERRUPTED
+from certsvm.training.settings import INTERRUPTED
 
 C = 1.0
 # Lower than the tables' accuracy, to see how it goes on.

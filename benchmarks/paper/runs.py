@@ -27,7 +27,7 @@ from benchmarks.paper.systems import SYSTEMS, Outcome, Task
 from benchmarks.paper.tables import Settings, Table, combined, summary
 from benchmarks.reference import Reference, fingerprint, reference
 from benchmarks.store import Store
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 
 # The optimum is computed a hundred times as accurately as this: to 1e-8.

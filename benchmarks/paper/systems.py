@@ -22,9 +22,9 @@ from benchmarks.reference import Reference
 from certsvm.certificates.certificate import relative_gap
 from certsvm.certificates.primal import primal_bound
 from certsvm.kernels.vectors import inner
-from certsvm.parallel import single_threaded_blas
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Vector
+from certsvm.resources import single_threaded_blas
 from certsvm.solvers import (
     DCD,
     MPU,
@@ -42,7 +42,7 @@ from certsvm.solvers import (
 )
 from certsvm.solvers.base import Epoch, Options, Run
 from certsvm.training.loop import train
-from certsvm.training.result import INTERRUPTED, Result
+from certsvm.training.settings import INTERRUPTED, Result
 
 ACCURACY = 0.01
 # Above any number of passes that the time allows.

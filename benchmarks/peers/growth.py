@@ -17,9 +17,9 @@ from benchmarks import markdown
 from benchmarks.peers import pictures
 from benchmarks.timing import best_seconds
 from certsvm.demo import text_like
-from certsvm.parallel import single_threaded_blas
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
+from certsvm.resources import single_threaded_blas
 from certsvm.solvers import make_solver
 from certsvm.training.loop import train
 

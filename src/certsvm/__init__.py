@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from certsvm.fitting.bound import bound
     from certsvm.fitting.comparison import compare
     from certsvm.fitting.fit_model import fit_stream
-    from certsvm.problem.memory import Problem
+    from certsvm.problem.problems import Problem
     from certsvm.problem.rows import Rows
     from certsvm.training.history import History
     from certsvm.training.loop import train
@@ -38,7 +38,7 @@ _HOMES = {
     "LinearSVC": "certsvm.estimators",
     "LinearSVCCV": "certsvm.estimators.linear_svc_cv",
     "Model": "certsvm.files",
-    "Problem": "certsvm.problem.memory",
+    "Problem": "certsvm.problem.problems",
     "Rows": "certsvm.problem.rows",
     "SupportStatus": "certsvm.verification.optimum_intervals",
     "bound": "certsvm.fitting.bound",

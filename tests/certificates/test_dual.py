@@ -25,7 +25,7 @@ from certsvm.certificates.dual import (
 )
 from certsvm.certificates.rounding import Bound, length
 from certsvm.kernels.losses import loss_named
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from tests.problems import (
     Array,

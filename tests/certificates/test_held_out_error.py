@@ -14,11 +14,11 @@ from certsvm.certificates.dual import DualVector
 from certsvm.certificates.held_out_error import ChordBalls, HeldOutRows, OptimumBall
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import LOSSES, loss_named
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, Auto
 from certsvm.training.loop import train
-from certsvm.training.result import Result
+from certsvm.training.settings import Result
 
 
 def fit(problem: Problem, tol: float, seed: int = 0) -> Result:

@@ -11,9 +11,9 @@ from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import Products, primal_bound
 from certsvm.certificates.rounding import length, per_size
 from certsvm.kernels.losses import loss_named
-from certsvm.parallel import Team
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
+from certsvm.resources import Team
 from tests.problems import Case, cases, exact, exact_dot, exact_objective
 
 LOSSES = ("hinge", "squared_hinge")

@@ -11,7 +11,7 @@ import certsvm
 from certsvm.dask import ClusterSource
 from certsvm.dask.cluster import Cluster
 from certsvm.dask.problem import ClusterProblem
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
 
 SOLVERS = ["smoothed-newton", "cocoa"]
 

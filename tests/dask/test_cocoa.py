@@ -14,8 +14,7 @@ import certsvm.dask.cocoa as cocoa_module
 from certsvm.dask import LinearSVC
 from certsvm.dask.cocoa import CocoaRun, GroupState, work
 from certsvm.kernels.losses import HINGE
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Rows
+from certsvm.problem.rows import Part, Rows
 from tests.dask.problems import blocks
 
 

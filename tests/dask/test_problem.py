@@ -13,8 +13,8 @@ from certsvm import Problem, Rows
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.dask.problem import ClusterProblem
-from certsvm.parallel import Team
-from certsvm.problem.part import Part
+from certsvm.problem.rows import Part
+from certsvm.resources import Team
 from tests.dask.problems import cluster_problem, cut, data
 
 

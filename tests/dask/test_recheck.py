@@ -21,10 +21,9 @@ from certsvm.dask import CertificateRefutedWarning, Cocoa, LinearSVC
 from certsvm.dask.cluster import Cluster
 from certsvm.dask.recheck import interval_sums, recheck
 from certsvm.kernels.losses import HINGE, SQUARED_HINGE
-from certsvm.parallel import ALONE
-from certsvm.problem.memory import Problem
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Rows
+from certsvm.problem.problems import Problem
+from certsvm.problem.rows import Part, Rows
+from certsvm.resources import ALONE
 from certsvm.solvers.smoothed_newton import SmoothedNewton, alpha_of
 from certsvm.training.loop import train
 from tests.dask.problems import blocks, cluster_problem

@@ -12,7 +12,7 @@ import certsvm
 import certsvm.dask.source as source_module
 from certsvm.dask import ClusterLostError, ClusterSource, LinearSVC
 from certsvm.dask.cluster import Cluster
-from certsvm.verification.fingerprint import Fingerprint
+from certsvm.verification.evidence import Fingerprint
 from tests.dask.problems import blocks, cut, data
 
 

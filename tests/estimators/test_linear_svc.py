@@ -14,7 +14,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from certsvm import Certificate, LinearSVC
-from certsvm.training.checkpoints import CheckpointError
+from certsvm.training.settings import CheckpointError
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,8 @@ from certsvm.files import BlockFile, load_liblinear, load_libsvm, load_witness
 from certsvm.files.tables import Table
 from certsvm.matrices import refuse_broken
 from certsvm.solvers import make_solver
-from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.loop import train
+from certsvm.training.settings import Checkpoint
 from tests.cli.running import noisy, write
 from tests.faults import mutations
 from tests.faults.proofs import false_verdicts

@@ -30,7 +30,7 @@ from certsvm.certificates.certificate import Certificate
 from certsvm.files import Model, Witness, witness_path
 from certsvm.files.atomic import WriteError
 from certsvm.files.container import ModelFileError, read_container, write_container
-from certsvm.verification.fingerprint import Fingerprint
+from certsvm.verification.evidence import Fingerprint
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)

@@ -16,7 +16,7 @@ from certsvm.kernels.losses import LOSSES
 from certsvm.problem.rows import split
 from certsvm.solvers import DCD, Newton
 from certsvm.training.loop import train
-from certsvm.training.result import Result
+from certsvm.training.settings import Result
 from certsvm.verification.optimum_intervals import SupportStatus, row_sizes
 from tests.exact import ExactOptimum, exact_optimum
 from tests.problems import Case, exact

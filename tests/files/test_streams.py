@@ -24,11 +24,11 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.files.batch import Batch
 from certsvm.files.block_file import BlockFile, Summary, write_blocks
 from certsvm.files.streams import BlockStream, DataChangedError, Reader
-from certsvm.problem.objective import Objective
-from certsvm.problem.streamed import StreamedProblem
+from certsvm.problem.base import Objective
+from certsvm.problem.problems import StreamedProblem
 from certsvm.solvers import make_solver
 from certsvm.training.loop import train
-from certsvm.training.result import INTERRUPTED, Result
+from certsvm.training.settings import INTERRUPTED, Result
 from tests.platforms import posix
 from tests.problems import Case, cases, exact_dual, exact_objective, optimum, require_proof
 
@@ -287,7 +287,7 @@ import signal, sys, threading, time
 import numpy as np
 from certsvm.solvers import make_solver
 from certsvm.files.streams import BlockStream
-from certsvm.problem.streamed import StreamedProblem
+from certsvm.problem.problems import StreamedProblem
 from certsvm.training.loop import train
 rng = np.random.default_rng(0)
 X = rng.standard_normal((40, 3)); y = np.where(X[:, 0] + rng.standard_normal(40) > 0, 1, -1)

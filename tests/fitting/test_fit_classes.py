@@ -13,10 +13,9 @@ import pytest
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
 from certsvm.solvers.base import RunLostError
-from certsvm.training.result import INTERRUPTED, LOST, Observer
-from certsvm.training.settings import Settings
+from certsvm.training.settings import INTERRUPTED, LOST, Observer, Settings
 
 KINDS = ["memory", "stream"]
 

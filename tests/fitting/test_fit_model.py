@@ -16,9 +16,9 @@ from certsvm.files.model import Model
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_model import Fit, fit_model, fit_stream
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
-from certsvm.training.result import INTERRUPTED, Observer
+from certsvm.training.settings import INTERRUPTED, Observer
+from certsvm.verification.evidence import Witness
 from certsvm.verification.verify import VerificationReport, verify_model
-from certsvm.verification.witness import Witness
 from tests.settings import settings_of
 
 

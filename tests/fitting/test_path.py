@@ -17,8 +17,7 @@ from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.path import trace_path
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import LOSSES
-from certsvm.training.result import Observer, Result
-from certsvm.training.settings import Settings
+from certsvm.training.settings import Observer, Result, Settings
 from tests.exact import exact_optimum
 from tests.problems import Case, cases, exact, exact_objective, optimum, require_proof
 from tests.settings import settings_of

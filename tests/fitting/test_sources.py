@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.fitting.sources import MemorySource, class_factors
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
 
 
 def test_class_weights_may_be_set_afterwards() -> None:

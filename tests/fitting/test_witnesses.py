@@ -13,7 +13,7 @@ from certsvm import verify_model
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.fit_model import fit_model, witnessed
 from certsvm.fitting.sources import MemorySource
-from certsvm.training.result import NOT_KEPT, TARGET_MET
+from certsvm.training.settings import NOT_KEPT, TARGET_MET
 from tests.settings import settings_of
 
 

@@ -19,7 +19,7 @@ from certsvm.kernels.losses import (
     response,
     steepness,
 )
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 
 margins = st.one_of(st.sampled_from([-1.0, 0.0, 1.0]), st.floats(-20, 20))

@@ -10,9 +10,8 @@ import psutil
 import pytest
 import scipy.sparse as sp
 
-from certsvm import LinearSVC, Problem, Rows, bound, compare, fit_stream, train
-from certsvm.problem import memory_limits
-from certsvm.problem.memory_limits import NotEnoughMemoryError, available_memory
+from certsvm import LinearSVC, Problem, Rows, bound, compare, fit_stream, resources, train
+from certsvm.resources import NotEnoughMemoryError, available_memory
 from certsvm.solvers import SGDs
 from tests.cli.running import run_process as run
 from tests.platforms import linux
@@ -35,8 +34,8 @@ def little_memory() -> None:
 
 @pytest.fixture
 def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_limits, "available_memory", lambda: 10**7)
-    monkeypatch.setattr(memory_limits, "_ALWAYS_GRANTED", 10**6)
+    monkeypatch.setattr(resources, "available_memory", lambda: 10**7)
+    monkeypatch.setattr(resources, "_ALWAYS_GRANTED", 10**6)
 
 
 @linux
@@ -71,9 +70,9 @@ def test_the_least_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     memory, swap = SimpleNamespace(available=300 * 1024), SimpleNamespace(free=100 * 1024)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
     monkeypatch.setattr(psutil, "swap_memory", lambda: swap)
-    monkeypatch.setattr(memory_limits, "_CGROUPS", str(tmp_path / "cgroups"))
-    monkeypatch.setattr(memory_limits, "_OWN_CGROUPS", str(tmp_path / "own"))
-    monkeypatch.setattr(memory_limits, "limits_of_process", dict)
+    monkeypatch.setattr(resources, "_CGROUPS", str(tmp_path / "cgroups"))
+    monkeypatch.setattr(resources, "_OWN_CGROUPS", str(tmp_path / "own"))
+    monkeypatch.setattr(resources, "limits_of_process", dict)
     assert available_memory() == 400 * 1024
     (tmp_path / "own").write_text("4:memory:/a/b\n0::/c/d\n")
     inner = tmp_path / "cgroups" / "c" / "d"

@@ -4,8 +4,7 @@ import pickle
 
 import numpy as np
 
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Rows
+from certsvm.problem.rows import Part, Rows
 
 ROWS = Rows(np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 2.0]]))
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from certsvm.certificates.primal import primal_bound
 from certsvm.files.streams import BlockStream
-from certsvm.problem.memory import Problem
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
+from certsvm.problem.problems import Problem, StreamedProblem
 from certsvm.problem.rows import Rows
-from certsvm.problem.streamed import StreamedProblem
 
 row = st.tuples(
     st.lists(st.integers(-2, 2), min_size=2, max_size=2),

@@ -25,7 +25,7 @@ from certsvm import (
     verify_model,
 )  # fmt: skip
 from certsvm.certificates.certificate import Certificates
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.training.history import History
 from tests.cli.running import noisy

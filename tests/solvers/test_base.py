@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, SOLVERS, SGDs, Start, SvmSgd, make_solver
 from certsvm.training.loop import train

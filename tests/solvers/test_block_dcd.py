@@ -21,12 +21,11 @@ from certsvm.files.batch import Batch
 from certsvm.files.block_file import Summary, write_blocks
 from certsvm.files.streams import BlockStream
 from certsvm.kernels.losses import LOSSES
-from certsvm.problem.objective import Objective
-from certsvm.problem.streamed import StreamedProblem
+from certsvm.problem.base import Objective
+from certsvm.problem.problems import StreamedProblem
 from certsvm.solvers import BlockDCD, Solver, Start
-from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.loop import train
-from certsvm.training.result import Result
+from certsvm.training.settings import Checkpoint, Result
 from tests.cli.running import run
 from tests.problems import Case, cases, exact, exact_objective, optimum
 

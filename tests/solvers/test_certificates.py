@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.kernels.losses import LOSSES
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import (
     DCD,

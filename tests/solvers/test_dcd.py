@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from certsvm.certificates.dual import dual_bound
 from certsvm.solvers import DCD, Options
 from certsvm.training.loop import train
-from certsvm.training.result import SOLVER_FINISHED
+from certsvm.training.settings import SOLVER_FINISHED
 from tests.problems import Case, cases, noisy
 
 

@@ -10,11 +10,11 @@ import scipy.sparse as sp
 from hypothesis import given
 
 from certsvm.certificates.primal import primal_bound
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton
 from certsvm.training.loop import train
-from certsvm.training.result import SOLVER_FINISHED
+from certsvm.training.settings import SOLVER_FINISHED
 from tests.problems import Case, cases, optimum
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from certsvm.certificates.certificate import PRIMAL_ONLY
 from certsvm.certificates.primal import primal_bound
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, NORMA, SGDQN, SOLVERS, Options, Pegasos, SGDr, Solver, SvmSgd
 from certsvm.training.loop import train

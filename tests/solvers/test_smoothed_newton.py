@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from certsvm.files.streams import BlockStream
-from certsvm.problem.objective import Objective
-from certsvm.problem.streamed import StreamedProblem
+from certsvm.problem.base import Objective
+from certsvm.problem.problems import StreamedProblem
 from certsvm.solvers import SmoothedNewton
 from certsvm.training.loop import train
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import assume, given
 
 from certsvm.certificates.primal import primal_bound
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Options, WorkingSet
 from certsvm.solvers.working_set import WorkingSetRun

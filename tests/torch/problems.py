@@ -10,7 +10,7 @@ import torch
 
 from certsvm import LinearSVC, verify
 from certsvm.kernels.losses import HINGE, SQUARED_HINGE
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
 from certsvm.torch import TensorProblem, TensorRows
 from tests.problems import Case
 

@@ -17,7 +17,7 @@ import certsvm.torch.source as source_module
 from certsvm import LinearSVC
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.kernels.losses import HINGE, SQUARED_HINGE
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
 from certsvm.torch import TensorSource
 from certsvm.training.settings import Settings
 from tests.problems import Case, cases

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import certsvm.torch.rows as rows_module
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton, Options, Start
 from certsvm.torch import TensorNewton

@@ -17,15 +17,14 @@ from hypothesis import strategies as st
 import certsvm.torch.rows as rows_module
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import MemorySource
-from certsvm.problem.memory import Problem
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton, Options, Start
 from certsvm.torch import TensorNewton, TensorSource
 from certsvm.torch.newton import primal_bound
 from certsvm.training.loop import train
-from certsvm.training.result import SOLVER_FINISHED, Result
-from certsvm.training.settings import Settings
+from certsvm.training.settings import SOLVER_FINISHED, Result, Settings
 from tests.problems import Case, cases, exact, exact_dot
 from tests.solvers.test_newton import degenerate
 from tests.torch.problems import (

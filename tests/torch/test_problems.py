@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from certsvm.problem.memory import Problem
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Start
 from certsvm.torch import TensorNewton, TensorProblem, TensorRows

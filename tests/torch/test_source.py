@@ -10,7 +10,7 @@ import torch
 
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import SQUARED_HINGE
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
 from certsvm.solvers import DCD, Newton
 from certsvm.torch import TensorNewton, TensorSource
 from tests.torch.problems import data, host

@@ -17,16 +17,21 @@ from certsvm.certificates.certificate import Certificate
 from certsvm.files.container import read_container, write_container
 from certsvm.files.streams import BlockStream
 from certsvm.kernels.losses import SQUARED_HINGE
-from certsvm.problem.memory import Problem
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
+from certsvm.problem.problems import Problem, StreamedProblem
 from certsvm.problem.rows import Rows
-from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers import SOLVERS, SGDs, Solver, make_solver
 from certsvm.solvers import auto as auto_module
-from certsvm.training import checkpoints
-from certsvm.training.checkpoints import KIND, Checkpoint, CheckpointError
+from certsvm.training import settings
 from certsvm.training.loop import train
-from certsvm.training.result import OUT_OF_PASSES, TARGET_MET, Progress
+from certsvm.training.settings import (
+    KIND,
+    OUT_OF_PASSES,
+    TARGET_MET,
+    Checkpoint,
+    CheckpointError,
+    Progress,
+)
 
 
 class CrashError(Exception):
@@ -36,7 +41,7 @@ class CrashError(Exception):
 @pytest.fixture(autouse=True)
 def after_each_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long writing takes; and Auto would solve the problem in one pass."""
-    monkeypatch.setattr(checkpoints, "_SHARE", math.inf)
+    monkeypatch.setattr(settings, "_SHARE", math.inf)
     monkeypatch.setattr(auto_module, "is_small", lambda problem: False)
 
 

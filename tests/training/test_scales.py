@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from certsvm import LinearSVC
 from certsvm.problem.rows import Rows
-from certsvm.training import scales
-from certsvm.training.scales import ScaleWarning, difference_in_scale
+from certsvm.training import loop
+from certsvm.training.loop import ScaleWarning, difference_in_scale
 from tests.problems import Array
 
 
@@ -28,7 +28,7 @@ def warned(X: object, *, max_iter: int = 5, classes: int = 2) -> list[str]:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scales, "_LONG", 0.0)
+    monkeypatch.setattr(loop, "_LONG", 0.0)
 
 
 @pytest.mark.parametrize("classes", [2, 4])

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.verification.fingerprint import Fingerprint, FingerprintBuilder, FingerprintPart
+from certsvm.verification.evidence import Fingerprint, FingerprintBuilder, FingerprintPart
 from tests.problems import Case, cases
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from certsvm.files import Witness
 from certsvm.kernels.losses import loss_named
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton
 from certsvm.training.loop import train

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from certsvm import LinearSVC, Model, fit_stream, verify, verify_model
 from certsvm.files import Witness
 from certsvm.fitting.fit_model import joined
-from certsvm.verification.fingerprint import Fingerprint
+from certsvm.verification.evidence import Fingerprint
 from certsvm.verification.verify import VerificationReport
 
 

@@ -25,11 +25,10 @@ from certsvm.certificates.rounding import (
 from certsvm.kernels.losses import Loss
 from certsvm.kernels.objective import dual_penalties, weighted_sum
 from certsvm.kernels.vectors import inner
-from certsvm.parallel import ALONE, Team, single_threaded_blas
 from certsvm.problem.base import BaseProblem, SummableProblem
-from certsvm.problem.memory import Problem
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Vector
+from certsvm.problem.problems import Problem
+from certsvm.problem.rows import Part, Vector
+from certsvm.resources import ALONE, Team, single_threaded_blas
 
 _SUM_IN_PAIRS = 65
 # An alpha that is kept is rounded after its sums were computed: in products with the factor that

@@ -27,11 +27,10 @@ from certsvm.certificates.rounding import (
 from certsvm.kernels.losses import Loss, loss_value
 from certsvm.kernels.objective import loss_sums, margins, margins_of_two, mix
 from certsvm.kernels.vectors import inner
-from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import SummableProblem
-from certsvm.problem.memory import Problem
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Vector
+from certsvm.problem.problems import Problem
+from certsvm.problem.rows import Part, Vector
+from certsvm.resources import ALONE, Team
 
 
 def primal_bound(problem: SummableProblem, w: Vector, team: Team = ALONE) -> Bound:

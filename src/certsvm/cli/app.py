@@ -98,7 +98,7 @@ class Commands(click.Group):
 
 def _require_address_space() -> None:
     """Raise if the libraries could not be loaded; OpenBLAS would try again for ever."""
-    from certsvm.problem.memory_limits import limits_of_process
+    from certsvm.resources import limits_of_process
 
     limits = limits_of_process()
     for option, left in limits.items():

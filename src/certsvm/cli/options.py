@@ -222,8 +222,8 @@ class Options:
     def settings(self, C: float, **more: Any) -> Settings:
         """How to train."""
         from certsvm.kernels.losses import loss_named
-        from certsvm.parallel import available_processors
-        from certsvm.problem.objective import Objective
+        from certsvm.problem.base import Objective
+        from certsvm.resources import available_processors
         from certsvm.training.settings import Settings
 
         return Settings(

@@ -13,7 +13,7 @@ from certsvm.certificates.certificate import percent, tidy
 
 if TYPE_CHECKING:
     from certsvm.problem.base import BaseProblem
-    from certsvm.training.result import Callback, Observer, Progress, Result
+    from certsvm.training.settings import Callback, Observer, Progress, Result
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -61,7 +61,7 @@ def training_progress(
 ) -> Iterator[Observer]:
     """An observer that shows the progress of each class."""
     from certsvm.fitting.fit_classes import PrintedProgress
-    from certsvm.training.result import Observer
+    from certsvm.training.settings import Observer
 
     lines: dict[int, Any] = {}
 

@@ -73,7 +73,7 @@ def opened_source(
 def _must_stream(file: str, options: Options) -> bool:
     """Whether to stream the file; raises if that is necessary and impossible."""
     from certsvm.files.memory import left_of
-    from certsvm.problem.memory_limits import physical_memory
+    from certsvm.resources import physical_memory
 
     kind, limit = kind_of(file), options.memory
     share, needed = int(_SHARE_OF_MEMORY * physical_memory()), _in_memory(file, kind)

@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from certsvm.files.streams import DataChangedError, block_digest, checked_block
 from certsvm.fitting.sources import classes_of
 from certsvm.matrices import checked_matrix, exact_labels
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Rows, Vector
-from certsvm.problem.sizes import ClassSurvey
+from certsvm.problem.base import ClassSurvey
+from certsvm.problem.rows import Part, Rows, Vector
 
 
 @dataclass(frozen=True)

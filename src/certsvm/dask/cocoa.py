@@ -53,10 +53,9 @@ from certsvm.dask.cluster import add_up
 from certsvm.dask.problem import ClusterProblem
 from certsvm.kernels.losses import LOSS_TYPES, Loss
 from certsvm.kernels.vectors import inner
-from certsvm.parallel import ALONE
 from certsvm.problem.base import BaseProblem
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Vector
+from certsvm.problem.rows import Part, Vector
+from certsvm.resources import ALONE
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 from certsvm.solvers.shared.dual_coordinates import sweep
 from certsvm.solvers.working_set import active_rows

@@ -23,7 +23,7 @@ from certsvm.dask.source import SOLVERS, ClusterSource
 from certsvm.estimators.classifier import rollback
 from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
 from certsvm.solvers import Solver
-from certsvm.training.result import LOST
+from certsvm.training.settings import LOST
 from certsvm.verification.optimum_intervals import unflippable
 
 # Parameters of the estimator in memory: for threads and devices of one machine, and for programs

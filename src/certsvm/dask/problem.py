@@ -15,12 +15,15 @@ from dask.delayed import Delayed
 
 from certsvm.dask.blocks import part_of
 from certsvm.dask.cluster import Group
-from certsvm.parallel import ALONE, Team
-from certsvm.problem.base import SummableProblem
-from certsvm.problem.objective import Objective
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Rows, Vector, as_compiled_for
-from certsvm.problem.sizes import one_against_rest, require_both_classes, sizes_of_classes
+from certsvm.problem.base import (
+    Objective,
+    SummableProblem,
+    one_against_rest,
+    require_both_classes,
+    sizes_of_classes,
+)
+from certsvm.problem.rows import Part, Rows, Vector, as_compiled_for
+from certsvm.resources import ALONE, Team
 
 if TYPE_CHECKING:
     from certsvm.dask.source import ClusterSource

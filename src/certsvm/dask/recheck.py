@@ -24,11 +24,10 @@ from certsvm.dask.cluster import Group
 from certsvm.dask.cocoa import AlphaOnWorkers, GroupState
 from certsvm.dask.problem import ClusterProblem
 from certsvm.kernels.losses import loss_named
-from certsvm.parallel import ALONE
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Vector
+from certsvm.problem.rows import Part, Vector
+from certsvm.resources import ALONE
 from certsvm.solvers.smoothed_newton import alpha_of_part
-from certsvm.training.result import Result
+from certsvm.training.settings import Result
 from certsvm.verification.interval_arithmetic import ProblemSums
 from certsvm.verification.verify import REFUTED, Verification, row_blocks
 

@@ -20,12 +20,10 @@ from certsvm.dask.cocoa import AlphaOnWorkers, Cocoa
 from certsvm.dask.problem import ClusterProblem
 from certsvm.dask.recheck import recheck
 from certsvm.fitting.sources import ClassWeight, Source
-from certsvm.problem.base import BaseProblem
-from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
-from certsvm.problem.sizes import ClassSurvey
+from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, ClassSurvey, Objective
 from certsvm.solvers import SmoothedNewton, Solver
-from certsvm.training.result import LOST, Result
-from certsvm.verification.fingerprint import Fingerprint, FingerprintBuilder, FingerprintPart
+from certsvm.training.settings import LOST, Result
+from certsvm.verification.evidence import Fingerprint, FingerprintBuilder, FingerprintPart
 
 SOLVERS: dict[str, Solver] = {
     "cocoa": Cocoa(), "smoothed-newton": SmoothedNewton(), "newton": SmoothedNewton()

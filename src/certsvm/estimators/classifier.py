@@ -27,11 +27,11 @@ from certsvm.certificates.certificate import Certificate, tidy
 from certsvm.files.scores import OptimumMixin, binary_problems, products
 from certsvm.kernels.losses import loss_named
 from certsvm.matrices import checked_csr, dense, exact_labels, refuse_broken
-from certsvm.problem.memory import Problem
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.training.history import History
-from certsvm.verification.fingerprint import Fingerprint
+from certsvm.verification.evidence import Fingerprint
 from certsvm.verification.optimum_intervals import (
     Array,
     OptimumIntervals,

@@ -31,15 +31,14 @@ from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
 from certsvm.fitting.sources import MemorySource, Source, class_factors
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import dense, exact_labels, refuse_changed_labels, refuse_masked
-from certsvm.problem.memory import Problem
-from certsvm.problem.memory_limits import require_memory_for
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows, join, split
+from certsvm.resources import require_memory_for
 from certsvm.scalars import as_float
 from certsvm.solvers import Solver, Start
 from certsvm.training.history import Histories, History, shown_passes
-from certsvm.training.result import INTERRUPTED, Result
-from certsvm.training.settings import Settings
+from certsvm.training.settings import INTERRUPTED, Result, Settings
 
 
 def _learns_online(estimator: LinearSVC) -> bool:

@@ -35,7 +35,7 @@ from certsvm.report.fit import fit_parts
 from certsvm.report.page import PageFile, page, write_page
 from certsvm.report.range import choice_parts
 from certsvm.solvers import Solver
-from certsvm.training.result import Result
+from certsvm.training.settings import Result
 
 # The parameters of all fits, and others that mean the same for the search.
 _COMMON = (

@@ -13,7 +13,7 @@ import numpy as np
 
 from certsvm.fitting.sources import Source
 from certsvm.problem.base import BaseProblem
-from certsvm.training.result import Callback, Observer, Progress, Result
+from certsvm.training.settings import Callback, Observer, Progress, Result
 
 __all__ = ["CallbackSupportMixin", "FitTasks"]
 

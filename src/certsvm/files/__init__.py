@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     )
     from certsvm.files.model import Model, load_witness, save_witness, witness_path
     from certsvm.files.tables import Table
-    from certsvm.verification.witness import Witness
+    from certsvm.verification.evidence import Witness
 
 __all__ = [
     "BlockFile", "DamagedFileError", "LibsvmBlocks", "LibsvmError", "LibsvmFile", "Model", "Table",

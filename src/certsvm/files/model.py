@@ -42,9 +42,8 @@ from certsvm.files.scores import OptimumMixin, linear_scores
 from certsvm.markup import element
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, read_only
 from certsvm.scalars import plain
-from certsvm.verification.fingerprint import Fingerprint
+from certsvm.verification.evidence import Fingerprint, Witness
 from certsvm.verification.optimum_intervals import Array, RowSizes, added_up, row_sizes
-from certsvm.verification.witness import Witness
 
 _ARRAYS = ("coef", "intercept", "class_weight")
 # What the certificates of all classes have in common, and parameters repeat.

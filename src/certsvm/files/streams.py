@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from certsvm.files.batch import Batch
 from certsvm.kernels.digest import mix
 from certsvm.matrices import checked_csr, exact_labels, read_only, refuse_masked
+from certsvm.problem.base import ClassSurvey
 from certsvm.problem.rows import Rows, Vector
-from certsvm.problem.sizes import ClassSurvey
-from certsvm.verification.fingerprint import FingerprintBuilder
+from certsvm.verification.evidence import FingerprintBuilder
 
 T = TypeVar("T")
 

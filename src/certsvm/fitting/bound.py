@@ -22,16 +22,15 @@ from certsvm.files.model import Model
 from certsvm.files.scores import binary_problems, positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import columns_in_order, dense, exact_labels
-from certsvm.problem.memory import Problem
-from certsvm.problem.memory_limits import require_memory_for
-from certsvm.problem.objective import Objective, positive_C
+from certsvm.problem.base import Objective, positive_C
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows, Vector
+from certsvm.resources import require_memory_for
 from certsvm.scalars import as_float
 from certsvm.solvers import Auto, Start
 from certsvm.solvers.shared.dual_start import alpha_from_margins
 from certsvm.training.loop import train
-from certsvm.training.result import INTERRUPTED, Progress
-from certsvm.training.settings import Settings
+from certsvm.training.settings import INTERRUPTED, Progress, Settings
 
 # Passes end when L could rise by this share of the accuracy to prove, at most.
 _WORTH_IT = 0.1

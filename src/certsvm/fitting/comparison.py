@@ -19,12 +19,11 @@ from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import loss_named
 from certsvm.markup import element, table
 from certsvm.matrices import exact_labels, refuse_masked
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import Objective
 from certsvm.solvers import Solver, make_solver
 from certsvm.training.history import History
 from certsvm.training.loop import train
-from certsvm.training.result import INTERRUPTED, Observer, Result
-from certsvm.training.settings import Settings
+from certsvm.training.settings import INTERRUPTED, Observer, Result, Settings
 
 _SOLVERS = ("auto", "dcd", "ocas", "sgd-m")
 # Of each class.

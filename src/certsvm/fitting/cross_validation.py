@@ -40,8 +40,7 @@ from certsvm.plots import draw_curve, new_figure, notebook_chart, saved
 from certsvm.problem.rows import Vector, as_compiled_for
 from certsvm.solvers import Newton, Start
 from certsvm.training.history import History
-from certsvm.training.result import INTERRUPTED, OUT_OF_TIME, STOPPED, Result
-from certsvm.training.settings import Settings
+from certsvm.training.settings import INTERRUPTED, OUT_OF_TIME, STOPPED, Result, Settings
 from certsvm.verification.optimum_intervals import RowSizes, row_sizes
 
 DEFAULT_RANGE = (1e-3, 1e2)

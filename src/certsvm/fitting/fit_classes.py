@@ -26,13 +26,20 @@ from certsvm.certificates.certificate import Certificate, percent, tidy
 from certsvm.certificates.primal import zero_bound
 from certsvm.fitting.sources import Source
 from certsvm.problem.base import BaseProblem
-from certsvm.problem.memory_limits import require_memory_for
+from certsvm.resources import require_memory_for
 from certsvm.solvers.base import RunLostError, Solver, Start
-from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.history import History, shown_passes, shown_record
 from certsvm.training.loop import train
-from certsvm.training.result import INTERRUPTED, LOST, Callback, Observer, Progress, Result
-from certsvm.training.settings import Settings
+from certsvm.training.settings import (
+    INTERRUPTED,
+    LOST,
+    Callback,
+    Checkpoint,
+    Observer,
+    Progress,
+    Result,
+    Settings,
+)
 
 _log = logging.getLogger("certsvm")
 

@@ -22,19 +22,16 @@ from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import ClassWeight, MemorySource, Source, StreamSource
 from certsvm.kernels.losses import HINGE, Loss, loss_named
-from certsvm.parallel import Team
-from certsvm.problem.base import BaseProblem, PartedProblem
-from certsvm.problem.memory import Problem
-from certsvm.problem.objective import Objective
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Vector, split
+from certsvm.problem.base import BaseProblem, Objective, PartedProblem
+from certsvm.problem.problems import Problem
+from certsvm.problem.rows import Part, Vector, split
+from certsvm.resources import Team
 from certsvm.scalars import as_float, plain
 from certsvm.solvers import Auto, Newton, SmoothedNewton, Solver, make_solver
 from certsvm.solvers.smoothed_newton import alpha_of_part
 from certsvm.training.history import closing_records
-from certsvm.training.result import Result
-from certsvm.training.settings import Settings
-from certsvm.verification.witness import Witness
+from certsvm.training.settings import Result, Settings
+from certsvm.verification.evidence import Witness
 
 # A witness may cost this much of the gap, relative to it, where the target is not met anyway.
 _WITNESS_COST = 0.05
@@ -83,7 +80,7 @@ def fit_model(source: Source, settings: Settings, *, witness: bool = False) -> F
     --------
     >>> from sklearn.datasets import make_classification
     >>> from certsvm.fitting.sources import MemorySource
-    >>> from certsvm.problem.objective import Objective
+    >>> from certsvm.problem.base import Objective
     >>> X, y = make_classification(random_state=0)
     >>> fit = fit_model(MemorySource(X, y), Settings(Objective(C=0.1)))
     >>> fit.met, fit.model.certificates[0].relative_gap <= 0.01

@@ -25,8 +25,7 @@ from certsvm.fitting.sources import Source
 from certsvm.kernels.losses import box_end
 from certsvm.solvers import Solver, Start
 from certsvm.training.history import History
-from certsvm.training.result import INTERRUPTED, Result
-from certsvm.training.settings import Settings
+from certsvm.training.settings import INTERRUPTED, Result, Settings
 
 # The accuracy of the fits relative to the accuracy of the path.
 _SHARE_OF_FITS = 0.25

@@ -22,19 +22,17 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.rounding import Bound
 from certsvm.files.scores import positive_classes
 from certsvm.matrices import exact_labels
-from certsvm.parallel import ALONE, Team
-from certsvm.problem.base import BaseProblem
-from certsvm.problem.memory import Problem
-from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
+from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, Objective
+from certsvm.problem.problems import Problem, StreamedProblem
 from certsvm.problem.rows import Rows, Vector, dimension_of
-from certsvm.problem.streamed import StreamedProblem
+from certsvm.resources import ALONE, Team
 from certsvm.scalars import plain
 from certsvm.solvers import Solver, Start, make_solver
-from certsvm.training.result import Result
+from certsvm.training.settings import Result
 
 if TYPE_CHECKING:
     from certsvm.files.streams import BlockStream
-    from certsvm.verification.fingerprint import Fingerprint
+    from certsvm.verification.evidence import Fingerprint
 
 ClassWeight: TypeAlias = dict[Any, float] | str | None
 """Factors for the weights of each class's rows: by label, "balanced", or None for ones."""
@@ -250,7 +248,7 @@ class MemorySource(Source):
     @cached_property
     def fingerprint(self) -> Fingerprint:
         """Of rows and labels."""
-        from certsvm.verification.fingerprint import Fingerprint
+        from certsvm.verification.evidence import Fingerprint
 
         return Fingerprint.of(self.X, self.y)
 

@@ -16,7 +16,7 @@ from certsvm.files.model import Model
 from certsvm.plots import charts, draw_bounds, draw_gap
 from certsvm.report.page import MOST_CLASSES, Verdict, page
 from certsvm.training.history import History
-from certsvm.verification.fingerprint import Fingerprint
+from certsvm.verification.evidence import Fingerprint
 
 # Weights of each class, and classes of a confusion matrix.
 _MOST_WEIGHTS, _MOST_CONFUSED = 20, 12

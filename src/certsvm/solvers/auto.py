@@ -58,8 +58,8 @@ from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import LOSS_TYPES
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.problem.base import BaseProblem, PartedProblem, SummableProblem
-from certsvm.problem.memory import Problem
-from certsvm.problem.memory_limits import available_memory
+from certsvm.problem.problems import Problem
+from certsvm.resources import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.block_dcd import BlockDCD, BlockDCDRun, cache_room
 from certsvm.solvers.newton import Newton, NewtonRun

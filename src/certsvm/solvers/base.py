@@ -23,10 +23,10 @@ from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import Hinge, Loss, loss_value
 from certsvm.kernels.vectors import inner
-from certsvm.parallel import ALONE, Team
 from certsvm.problem.base import BaseProblem, SummableProblem
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Vector
+from certsvm.resources import ALONE, Team
 
 # A start whose J comes within this factor of the largest float64 is of no use.
 _HEADROOM = 1e10

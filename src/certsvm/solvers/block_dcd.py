@@ -41,10 +41,9 @@ from certsvm.certificates.primal import LossSums, losses_of, multiply
 from certsvm.certificates.rounding import Bound, length, product_error, scaled_error
 from certsvm.kernels.losses import LOSS_TYPES, box_end
 from certsvm.problem.base import BaseProblem, PartedProblem
-from certsvm.problem.memory_limits import available_memory
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Vector
-from certsvm.problem.streamed import StreamedProblem
+from certsvm.problem.problems import StreamedProblem
+from certsvm.problem.rows import Part, Vector
+from certsvm.resources import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.shared.dual_coordinates import Indices, sweep, visit
 from certsvm.solvers.shared.dual_start import in_box

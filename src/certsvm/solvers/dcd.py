@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from certsvm.kernels.losses import LOSS_TYPES
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Epoch, Options, Solver
 from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
 

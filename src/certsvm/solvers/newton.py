@@ -45,7 +45,7 @@ from certsvm.kernels.losses import LOSS_TYPES, response_slope, smoothing_centre
 from certsvm.kernels.rows import Vector
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import SummableProblem
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.second_order.directions import (
     direction_from_rows,

@@ -49,9 +49,8 @@ from certsvm.certificates.dual import DualPoint, best_scale, counts_point, dual_
 from certsvm.certificates.rounding import grown_sum, length
 from certsvm.kernels.jit import reordering_kernel
 from certsvm.problem.base import PartedProblem
-from certsvm.problem.memory import Problem
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Vector
+from certsvm.problem.problems import Problem
+from certsvm.problem.rows import Part, Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type
 from certsvm.solvers.shared.growing_margin import GrowingMargin
 from certsvm.solvers.shared.order import Order

@@ -49,11 +49,10 @@ from certsvm.certificates.primal import LossSums, losses_of, multiply, multiply_
 from certsvm.certificates.rounding import Bound, product_error
 from certsvm.kernels.losses import LOSS_TYPES, Loss, response_slope, smoothing_centre
 from certsvm.kernels.vectors import inner
-from certsvm.parallel import Team
 from certsvm.problem.base import BaseProblem, SummableProblem
-from certsvm.problem.memory import Problem
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Vector
+from certsvm.problem.problems import Problem
+from certsvm.problem.rows import Part, Vector
+from certsvm.resources import Team
 from certsvm.solvers.base import Epoch, Options, Run, Solver
 from certsvm.solvers.second_order.directions import (
     gradient_at,

@@ -55,7 +55,7 @@ from certsvm.kernels.losses import (
     smoothing_centre,
 )
 from certsvm.kernels.vectors import inner
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Solver
 from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun

@@ -40,8 +40,8 @@ from torch import Tensor
 
 from certsvm.certificates.dual import DualPoint, dual_bound
 from certsvm.certificates.rounding import Bound
-from certsvm.pass_limits import require_time
 from certsvm.problem.rows import Vector
+from certsvm.resources import require_time
 from certsvm.solvers.base import Epoch, Options, Run, Start
 from certsvm.solvers.second_order.schedule import FIRST_SIGMA
 from certsvm.torch import kernels

@@ -15,10 +15,8 @@ from torch import Tensor
 
 from certsvm.certificates.rounding import upper_sum
 from certsvm.kernels.losses import HINGE, Loss
-from certsvm.problem.base import BaseProblem
-from certsvm.problem.objective import Objective
+from certsvm.problem.base import BaseProblem, Objective, Sizes, require_both_classes
 from certsvm.problem.rows import Vector
-from certsvm.problem.sizes import Sizes, require_both_classes
 from certsvm.torch.rows import TensorRows
 
 

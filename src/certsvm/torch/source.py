@@ -13,18 +13,16 @@ from torch import Tensor
 
 from certsvm.certificates.rounding import Bound, upper_sum
 from certsvm.fitting.sources import ClassWeight, Source
-from certsvm.parallel import ALONE, Team
-from certsvm.problem.base import BaseProblem
-from certsvm.problem.objective import HINGE_OBJECTIVE, Objective
+from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, Objective, Sizes
 from certsvm.problem.rows import Vector
-from certsvm.problem.sizes import Sizes
+from certsvm.resources import ALONE, Team
 from certsvm.solvers import Solver, Start
 from certsvm.torch.classes import MASKS, ClassGroup
 from certsvm.torch.data import as_tensor, encoded, float_rows, labels_of, weights_of
 from certsvm.torch.newton import TensorNewton, primal_bound
 from certsvm.torch.problems import ClassProblems, TensorProblem
 from certsvm.torch.rows import TensorRows, free_memory
-from certsvm.training.result import Result
+from certsvm.training.settings import Result
 
 # So many classes are trained together, at least.
 _FEWEST = 3

@@ -15,6 +15,7 @@ import logging
 import math
 import time
 import warnings
+import weakref
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,21 +24,18 @@ import numpy as np
 from certsvm.certificates.best import BestBounds
 from certsvm.certificates.dual import Response, dual_point
 from certsvm.certificates.primal import primal_bound
-from certsvm.parallel import Team
-from certsvm.pass_limits import PassCutError, pass_limits
+from certsvm.matrices import dense
 from certsvm.problem.base import BaseProblem, SummableProblem
-from certsvm.problem.memory_limits import require_memory_for
-from certsvm.problem.rows import Vector
+from certsvm.problem.problems import Problem
+from certsvm.problem.rows import Rows, Vector
+from certsvm.resources import PassCutError, Team, pass_limits, require_memory_for
 from certsvm.solvers import SOLVERS, Auto, make_solver
 from certsvm.solvers.base import Epoch, Options, RunLostError, Solver, Start
 from certsvm.solvers.shared.dual_start import in_box
 from certsvm.solvers.smoothed_newton import point_of_response
-from certsvm.training import result as ends
-from certsvm.training.checkpoints import Checkpoint, CheckpointError, Saved
+from certsvm.training import settings as ends
 from certsvm.training.history import History, Record, shown_passes, shown_record
-from certsvm.training.result import Progress, Result
-from certsvm.training.scales import warn_of_scales
-from certsvm.training.settings import Settings
+from certsvm.training.settings import Checkpoint, CheckpointError, Progress, Result, Saved, Settings
 
 _DEFAULTS = Settings()
 _log = logging.getLogger("certsvm")
@@ -86,7 +84,7 @@ def train(
     Examples
     --------
     >>> import numpy as np
-    >>> from certsvm.problem.memory import Problem
+    >>> from certsvm.problem.problems import Problem
     >>> from certsvm.problem.rows import Rows
     >>> from certsvm.solvers import SGDs
     >>> problem = Problem(Rows(np.array([[1.0, 1.0], [1.0, -1.0]])), labels=[1, -1], C=1.0)
@@ -369,3 +367,47 @@ def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
     able = [n for n, s in solvers.items() if isinstance(problem, s.problem_type) and solves(s)]
     instead = f". Use {', '.join(map(repr, able))}" if able else ""
     raise ValueError(f"solver {solver.name!r} needs {needs}{instead}")
+
+
+# Training takes long after so many seconds. Columns differ much by this factor.
+_LONG, _MUCH = 10.0, 1000.0
+_SAMPLE = 100_000
+
+_LOOKED_AT: weakref.WeakSet[Rows] = weakref.WeakSet()
+
+
+class ScaleWarning(UserWarning):
+    """Training takes long, and columns differ much in scale."""
+
+
+def warn_of_scales(problem: BaseProblem, seconds: float) -> None:
+    """Warn if training has taken long and columns differ much in scale, once for the same rows."""
+    if seconds < _LONG or not isinstance(problem, Problem) or problem.rows in _LOOKED_AT:
+        return
+    _LOOKED_AT.add(problem.rows)
+    factor = difference_in_scale(problem.rows)
+    if factor >= _MUCH:
+        warnings.warn(
+            f"Training takes long, and columns differ in scale by a factor of {factor:.2g}. Scale "
+            "them, for example with StandardScaler or, if they are sparse, MaxAbsScaler of "
+            "sklearn.preprocessing.",
+            ScaleWarning,
+            stacklevel=4,
+        )
+
+
+def difference_in_scale(rows: Rows) -> float:
+    """The ratio of the largest to the smallest scale: of the largest absolute values of columns.
+
+    Columns of zeros are left out, and of many rows all but the first.
+
+    Examples
+    --------
+    >>> difference_in_scale(Rows(np.array([[1.0, 0.0, -200.0], [2.0, 0.0, 50.0]])))
+    100.0
+    """
+    sample = rows.matrix[:_SAMPLE]
+    highest, lowest = (dense(ends).ravel() for ends in (sample.max(axis=0), sample.min(axis=0)))
+    largest = np.maximum(highest, -lowest).astype(np.float64)
+    largest = largest[largest > 0.0]
+    return float(largest.max() / largest.min()) if largest.size else 1.0

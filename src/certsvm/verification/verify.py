@@ -37,8 +37,8 @@ from certsvm.certificates.certificate import (
 from certsvm.markup import element, statement, table
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, refuse_masked
 from certsvm.scalars import as_float
+from certsvm.verification.evidence import FingerprintBuilder
 from certsvm.verification.exact import ExactWitness, Row, judge, upwards
-from certsvm.verification.fingerprint import FingerprintBuilder
 from certsvm.verification.interval_arithmetic import (
     ANYTHING,
     UNDERFLOW,

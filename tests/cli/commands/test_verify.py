@@ -11,7 +11,7 @@ import pytest
 
 from certsvm import Certificate, LinearSVC, Model
 from certsvm.files import Witness, load_libsvm
-from certsvm.verification.fingerprint import Fingerprint
+from certsvm.verification.evidence import Fingerprint
 from tests.cli.running import run, write
 from tests.files.hostile import hostile, rows, write_blocks
 

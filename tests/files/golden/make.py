@@ -14,7 +14,7 @@ import numpy as np
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.files import Model, Witness
-from certsvm.verification.fingerprint import Fingerprint
+from certsvm.verification.evidence import Fingerprint
 
 
 def certificate(primal: float, dual: float, target: float = 0.01) -> Certificate:

@@ -11,7 +11,7 @@ from certsvm.solvers import OCAS, SVMperf
 from certsvm.solvers.published.cutting_planes import maximise
 from certsvm.solvers.published.ocas import line_search
 from certsvm.training.loop import train
-from certsvm.training.result import SOLVER_FINISHED
+from certsvm.training.settings import SOLVER_FINISHED
 from tests.problems import Case, cases, noisy, objective
 
 seeds = st.integers(0, 2**32 - 1)

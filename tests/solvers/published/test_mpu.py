@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import MPU, Options
 from certsvm.solvers.published.mpu import MPURun
 from certsvm.training.loop import train
-from certsvm.training.result import SOLVER_FINISHED
+from certsvm.training.settings import SOLVER_FINISHED
 from tests.problems import Case, cases, optimum
 
 seeds = st.integers(0, 2**32 - 1)

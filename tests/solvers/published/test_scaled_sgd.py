@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.solvers import NORMA, Options, Pegasos, Solver, SvmSgd
 from certsvm.training.loop import train
 from tests.problems import Array, Case, cases, noisy

@@ -8,9 +8,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.parallel import ALONE, Team
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
+from certsvm.resources import ALONE, Team
 from certsvm.solvers import Newton
 from certsvm.solvers.second_order.directions import (
     direction_from_rows,

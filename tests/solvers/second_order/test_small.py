@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.kernels.losses import LOSSES, Loss, box_end
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers.second_order.small import solved_start
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.solvers import DCD, Options, Solver, WorkingSet
 from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
 from tests.problems import Case, cases, exact_dot, squared_distance

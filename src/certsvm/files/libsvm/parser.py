@@ -31,7 +31,7 @@ from certsvm.files.libsvm.errors import (
 from certsvm.kernels import libsvm as kernels
 from certsvm.kernels.decimal import PADDING, decimal_tables, narrows_twice
 from certsvm.kernels.libsvm import LARGEST_INDEX, IndexRules, Report
-from certsvm.parallel import Team, available_processors
+from certsvm.resources import Team, available_processors
 
 _PIECE_BYTES = 1 << 19
 _LEAST_DEFERRED = 256

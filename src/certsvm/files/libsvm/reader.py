@@ -23,7 +23,7 @@ from certsvm.files.compressed import DamagedFileError, compression_of, open_sour
 from certsvm.files.libsvm.errors import LONGEST_LINE, changed, long_line
 from certsvm.files.libsvm.parser import Arrays, ParseOptions, Parser, Read
 from certsvm.kernels.decimal import PADDING
-from certsvm.parallel import Team
+from certsvm.resources import Team
 
 TextSource = Any
 """A path, or a binary file object."""

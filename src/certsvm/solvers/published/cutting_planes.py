@@ -38,9 +38,9 @@ from certsvm.certificates.dual import DualPoint, dual_point, mixed_point, shares
 from certsvm.certificates.primal import multiply
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.vectors import inner
-from certsvm.parallel import single_threaded_blas
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Vector
+from certsvm.resources import single_threaded_blas
 from certsvm.solvers.base import Epoch, Options, Run
 
 _MOST_FACES = 50

@@ -47,7 +47,7 @@ from certsvm.kernels.jit import kernel
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
 from certsvm.solvers.shared.dual_coordinates import visit
 from certsvm.solvers.shared.dual_start import starting_alpha

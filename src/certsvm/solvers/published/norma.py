@@ -28,7 +28,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Solver
 from certsvm.solvers.published import scaled_sgd

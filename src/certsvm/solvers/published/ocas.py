@@ -32,7 +32,7 @@ from typing import ClassVar
 import numpy as np
 
 from certsvm.kernels.vectors import inner
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Options, Solver
 from certsvm.solvers.published.cutting_planes import CuttingPlaneRun

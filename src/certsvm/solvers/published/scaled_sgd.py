@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
 
 # The number of rows on which a rate is tried.

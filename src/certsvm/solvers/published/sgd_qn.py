@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Epoch, Options, Solver, float_type
 from certsvm.solvers.published.scaled_sgd import PassesRun
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Solver
 from certsvm.solvers.published.cutting_planes import CuttingPlaneRun

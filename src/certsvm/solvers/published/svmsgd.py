@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Options, Solver, float_type
 from certsvm.solvers.published import scaled_sgd
 from certsvm.solvers.published.scaled_sgd import TRIAL_ROWS, ScaledSGD

@@ -39,11 +39,10 @@ from certsvm.kernels.gram import scaled_rows, scaled_submatrix, sparse_gram, spa
 from certsvm.kernels.objective import combination_of, products_of
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.kernels.vectors import inner
-from certsvm.parallel import ALONE, Team, single_threaded_blas
 from certsvm.problem.base import BaseProblem
-from certsvm.problem.memory import Problem
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Rows
+from certsvm.problem.problems import Problem
+from certsvm.problem.rows import Part, Rows
+from certsvm.resources import ALONE, Team, single_threaded_blas
 from certsvm.solvers.base import Solver, require
 
 # The size from which threads share the factorisation, and the size of their blocks.

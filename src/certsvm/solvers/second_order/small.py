@@ -25,7 +25,7 @@ from certsvm.kernels.losses import (
 )
 from certsvm.kernels.rows import Vector
 from certsvm.kernels.vectors import inner
-from certsvm.problem.memory import Problem
+from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Start
 from certsvm.solvers.second_order.schedule import (
     FIRST_SIGMA,

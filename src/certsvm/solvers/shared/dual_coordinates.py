@@ -34,8 +34,8 @@ from certsvm.kernels.losses import (
 from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
-from certsvm.problem.memory import Problem
-from certsvm.problem.part import Part
+from certsvm.problem.problems import Problem
+from certsvm.problem.rows import Part
 from certsvm.solvers.base import Options, Run
 from certsvm.solvers.second_order.directions import cost_of_balance
 from certsvm.solvers.shared.dual_start import starting_alpha

@@ -20,9 +20,8 @@ from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import multiply
 from certsvm.kernels.losses import Loss, box_end, response, smoothing_centre
 from certsvm.problem.base import BaseProblem
-from certsvm.problem.memory import Problem
-from certsvm.problem.part import Part
-from certsvm.problem.rows import Vector
+from certsvm.problem.problems import Problem
+from certsvm.problem.rows import Part, Vector
 from certsvm.solvers.base import Start
 
 _WIDTHS = tuple(4.0**-i for i in range(6))

@@ -41,7 +41,7 @@ from certsvm.kernels.prefetch import AHEAD, prefetch_row
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import PartedProblem
-from certsvm.problem.part import Part
+from certsvm.problem.rows import Part
 
 
 class GrowingMargin:

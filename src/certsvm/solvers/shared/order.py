@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.problem.part import Part
+from certsvm.problem.rows import Part
 
 _BLOCK = 32
 # Up to this size of the data, in bytes, all orders are equally fast, so a random one is best.
