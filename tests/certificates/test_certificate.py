@@ -5,12 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.certificates.certificate import (
-    HINGE_NAME,
-    SQUARED_HINGE_NAME,
-    Certificate,
-    percent,
-)
+from certsvm.certificates.certificate import HINGE_NAME, SQUARED_HINGE_NAME, Certificate, percent
 from certsvm.kernels.losses import LOSSES
 
 

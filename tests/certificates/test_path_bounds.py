@@ -19,15 +19,7 @@ from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import LOSSES
 from certsvm.solvers import DCD
 from certsvm.training.loop import train
-from tests.problems import (
-    Array,
-    Case,
-    cases,
-    exact,
-    exact_dual,
-    exact_objective,
-    exactly_balanced,
-)
+from tests.problems import Array, Case, cases, exact, exact_dual, exact_objective, exactly_balanced
 
 seeds = st.integers(0, 2**32 - 1)
 shares = st.one_of(st.sampled_from([0.0, 1e-16, 1e-9, 0.5, 1.0]), st.floats(0, 1))

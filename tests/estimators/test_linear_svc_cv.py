@@ -12,13 +12,7 @@ from sklearn import config_context
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    KFold,
-    ShuffleSplit,
-    StratifiedKFold,
-)
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, StratifiedKFold
 
 from certsvm import LinearSVC, LinearSVCCV, verify
 from certsvm.fitting import cross_validation

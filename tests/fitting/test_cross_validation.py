@@ -123,8 +123,7 @@ def test_the_band_contains_the_error_at_any_C(
 
 
 @pytest.mark.parametrize(
-    ("seed", "classes", "loss"),
-    [(1, 2, "hinge"), (3, 3, "hinge"), (1, 2, "squared_hinge")],
+    ("seed", "classes", "loss"), [(1, 2, "hinge"), (3, 3, "hinge"), (1, 2, "squared_hinge")]
 )
 def test_a_certified_choice_holds_against_a_dense_grid(seed: int, classes: int, loss: str) -> None:
     data = Data(seed, n=150, classes=classes, loss=loss)

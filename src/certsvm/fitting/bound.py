@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.best import BestBounds
-from certsvm.certificates.certificate import (
-    DEFAULT_TOL,
-    Certificate,
-    Certificates,
-    relative_gap,
-)
+from certsvm.certificates.certificate import DEFAULT_TOL, Certificate, Certificates, relative_gap
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.files.model import Model

@@ -27,13 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from certsvm.certificates.certificate import (
-    LOSS_NAMES,
-    PRIMAL_ONLY,
-    Certificate,
-    percent,
-    tidy,
-)
+from certsvm.certificates.certificate import LOSS_NAMES, PRIMAL_ONLY, Certificate, percent, tidy
 from certsvm.markup import element, statement, table
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, refuse_masked
 from certsvm.scalars import as_float
